@@ -1,0 +1,84 @@
+"""What `decide` returns: the new state, what the journal must hold, and what to do after it holds it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from daemon.core.effects import Effect
+from daemon.core.events import ControlUnreadable
+from daemon.core.model import DaemonRecord, Recovery
+from daemon.core.observed import Observed, SampleHistory
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The one answer to a control record: `kind` is accepted | rejected | duplicate | expired."""
+
+    kind: str
+    verb: str
+    command_id: str
+    subject: str
+    code: str
+    message: str
+    hint: str
+    control_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A fact for the events topic: `type` is the short name (`recovery_paused`), the wire makes the full CloudEvents type `io.recoveryd.event.<type>.v1`."""
+
+    type: str
+    subject: str
+    data: Mapping[str, object]
+    causation_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """What the lanes of a recovery must do now. Rates None = unlimited. `shares` maps lane number to its part (0..1) of the rate.
+
+    A directive is a lease: it ends `lease_ttl_ms` after a lane got it, on the lane's own monotonic clock; each renewal has a higher `sequence`.
+    """
+
+    recovery: str
+    attempt: int
+    sequence: int
+    wanted: str
+    max_bytes_per_s: float | None
+    max_records_per_s: float | None
+    floor_bytes_per_s: float
+    lease_ttl_ms: int
+    shares: Mapping[int, float]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`changed` recoveries and, if not None, `daemon` go to the status topic. All five kinds of records go into one transaction, then `effects` run.
+
+    An empty decision (nothing to journal) costs no transaction; its effects (only WakeAt, GatherFacts retries) may run at once.
+    """
+
+    state: "CoreState"
+    reason: str = ""
+    changed: tuple[Recovery, ...] = ()
+    daemon: DaemonRecord | None = None
+    answers: tuple[Answer, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    dead_letters: tuple[ControlUnreadable, ...] = ()
+    effects: tuple[Effect, ...] = ()
+
+    @property
+    def needs_journal(self) -> bool:
+        return bool(self.changed or self.daemon or self.answers or self.notices or self.directives or self.dead_letters)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreState:
+    """All the core knows. `recoveries` and `daemon` are journaled; `observed` is soft (heartbeats, samples) and rebuilt from the world after a restart."""
+
+    recoveries: Mapping[str, Recovery] = field(default_factory=dict)
+    daemon: DaemonRecord = DaemonRecord()
+    observed: Mapping[str, Observed] = field(default_factory=dict)
+    samples: Mapping[tuple[str, str], SampleHistory] = field(default_factory=dict)

@@ -1,0 +1,76 @@
+"""Wanted actions as data. The journal holds the intent first; the interpreter runs them; their results come back as events.
+
+Each is idempotent: doing one twice is harmless (ids derive from recovery, step and attempt). Directives, events and dead letters are not effects: they
+are records of the journal transaction itself (see `daemon.core.decision`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from daemon.core.commands import ReplaySpec
+from daemon.core.model import Plan, Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class GatherFacts:
+    """Ask the clusters what planning needs → FactsGathered or EffectFailed("gather_facts")."""
+
+    recovery: str
+    spec: ReplaySpec
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTarget:
+    """Create the target topic, or accept one made by an earlier run of this same effect → TargetReady or EffectFailed("create_target")."""
+
+    recovery: str
+    cluster: str
+    topic: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAttempt:
+    """Start the Spark application → heartbeats and later AttemptExited, or EffectFailed("launch")."""
+
+    recovery: str
+    attempt: int
+    spec: ReplaySpec
+    plan: Plan
+    wanted: Wanted
+    directive_sequence: int
+    max_records: int | None  # of the whole recovery; the adapter splits it over lanes
+    max_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KillAttempt:
+    """End a child application that did not leave by itself. Not knowing the child (after a restart) is fine: its lanes are fenced."""
+
+    recovery: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLedger:
+    """Read the receipts of the recovery to the high watermark → LedgerRead or EffectFailed("read_ledger").
+
+    With `fence` every lane's transactional id is initialised first, which ends open chunks of dead lanes and shuts out late ones.
+    """
+
+    recovery: str
+    attempt: int
+    plan: Plan
+    fence: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Send a Tick no later than this wall-clock time. The runtime also ticks each second while a recovery is active."""
+
+    at_ms: int
+
+
+Effect = GatherFacts | CreateTarget | LaunchAttempt | KillAttempt | ReadLedger | WakeAt

@@ -1,0 +1,288 @@
+"""What a recovery is: the immutable values that the status topic stores and `decide` works on.
+
+Here live the nouns. Rules live in `handlers` and `policies`, the JSON form in `daemon.wire.status`. All times are milliseconds since the epoch
+(UTC), all ranges are half-open [start, stop), all sizes are bytes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from daemon.core.commands import Limits, ReplaySpec
+
+
+class State(StrEnum):
+    """Where a recovery is in its life; the table of moves is `daemon.core.lifecycle`."""
+
+    REQUESTED = "requested"
+    PLANNING = "planning"
+    PLANNED = "planned"
+    AWAITING_APPROVAL = "awaiting_approval"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSING = "pausing"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    VERIFYING = "verifying"
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+TERMINAL = frozenset({State.COMPLETED, State.STOPPED, State.FAILED, State.REJECTED, State.EXPIRED})
+# States in which lanes may hold or write data of the recovery.
+ACTIVE = frozenset({State.STARTING, State.RUNNING, State.PAUSING, State.PAUSED, State.STOPPING, State.VERIFYING})
+
+
+class StopReason(StrEnum):
+    ZERO_LAG = "zero_lag"
+    OPERATOR = "operator"
+    DEADLINE = "deadline"
+    MAX_RUNTIME = "max_runtime"
+    MAX_RECORDS = "max_records"
+    MAX_BYTES = "max_bytes"
+    STALLED = "stalled"
+    DATA_LOST = "data_lost"
+    TOPIC_RECREATED = "topic_recreated"
+    RETENTION_RACE = "retention_race"
+    ERROR_RATE = "error_rate"
+    LIVE_SLO = "live_slo"
+    SOURCE_UNAVAILABLE = "source_unavailable"
+    TARGET_UNAVAILABLE = "target_unavailable"
+
+
+class Severity(StrEnum):
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing preflight noticed; `code` is a short stable word such as `target_log_append_time`."""
+
+    code: str
+    severity: Severity
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPartition:
+    """The pinned range of one source partition; `stop` is None while the plan follows the live head."""
+
+    partition: int
+    start: int
+    stop: int | None
+    at_end: bool = False  # the wanted time lies after the last record
+    high_watermark: int = 0  # as seen when planned
+    log_start: int = 0
+    bytes_at_most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    cluster: str
+    topic: str
+    topic_id: str  # base64 uuid as the broker gives it; "" while the target is still to be created
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class EtaSeconds:
+    lo: float
+    mid: float
+    hi: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Pinned, hashed intention. `lanes[i]` are the source partitions lane i works, fixed for the recovery's life."""
+
+    hash: str
+    source: PlannedTopic
+    target: PlannedTopic
+    partitions: tuple[PlannedPartition, ...]
+    lanes: tuple[tuple[int, ...], ...]
+    from_time_ms: int | None  # records older are filtered out; None when `from` is not a time
+    to_time_ms: int | None
+    records_at_most: int
+    bytes_at_most: int
+    eta_seconds: EtaSeconds | None
+    create_target: bool
+    create_configs: Mapping[str, str]
+    findings: tuple[Finding, ...]
+    pinned_at_ms: int
+
+    @property
+    def is_following(self) -> bool:
+        return any(p.stop is None for p in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """`position` is durable: everything before it is in a receipt."""
+
+    partition: int
+    position: int
+    stop: int | None
+    state: str = "waiting"  # waiting | copying | paused | blocked | done
+    copied: int = 0
+    filtered: int = 0
+    skipped: int = 0
+    lost: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    partitions: tuple[PartitionProgress, ...] = ()
+    records_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    lag_records: int | None = None
+    eta_seconds: float | None = None
+
+    @property
+    def records(self) -> int:
+        return sum(p.copied for p in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        return sum(p.bytes for p in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletenessRow:
+    """`offsets = copied + filtered + skipped + lost + unexplained` for [start, stop) of one partition."""
+
+    partition: int
+    start: int
+    stop: int
+    copied: int
+    filtered: int
+    skipped: int
+    lost: int
+
+    @property
+    def offsets(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def unexplained(self) -> int:
+        return self.offsets - self.copied - self.filtered - self.skipped - self.lost
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where the target is not what the receipts promise."""
+
+    partition: int
+    start: int
+    stop: int
+    kind: str  # count | digest | missing | extra
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    result: str  # match | mismatch | skipped
+    source_records: int
+    target_records: int
+    digest: str
+    differences: tuple[Difference, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why and when a recovery ended or is ending; `evidence` holds the numbers the rule saw."""
+
+    reason: StopReason
+    mode: str | None  # bounded | caught_up for zero_lag, else None
+    at_ms: int
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRef:
+    """Where a recovery comes from: the CloudEvents id and source of its command and the human reason."""
+
+    id: str
+    source: str
+    reason: str
+
+
+class Wanted(StrEnum):
+    """What the lanes shall do now (the directive's imperative)."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    STOP = "stop"
+    VERIFY = "verify"
+    EXIT = "exit"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Bookkeeping of Spark applications of this recovery.
+
+    `number` counts from 1, 0 = none yet. `failures` counts attempts in a row that ended without progress. `retry_at_ms` is when the next one may
+    start. `launched` says that the intent to launch `number` is journaled. `released` says that the application was told to exit (or is known dead).
+    """
+
+    number: int = 0
+    launched: bool = False
+    started_at_ms: int = 0
+    failures: int = 0
+    retry_at_ms: int = 0
+    records_at_start: int = 0
+    released: bool = True
+    last_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One run of one command. Everything needed to go on after a restart is in here."""
+
+    id: str
+    kind: str
+    state: State
+    why: str
+    version: int
+    created_ms: int
+    updated_ms: int
+    command: CommandRef
+    spec: ReplaySpec
+    control_offset: int = -1  # offset of the creating control record, for the delayed answer
+    answered: bool = False  # the creating command has its answer on the events topic
+    plan: Plan | None = None
+    attempt: Attempt = Attempt()
+    wanted: Wanted = Wanted.RUN
+    directive_sequence: int = 0
+    progress: Progress = Progress()
+    limits: Limits = Limits()  # as asked for now; `throttle` replaces it
+    rule: str = ""  # the one sentence of why the effective rate is what it is
+    effective_bytes_per_s: float | None = None
+    stop: Stop | None = None
+    stop_state: State | None = None  # terminal state that a drained stop ends in
+    completeness: tuple[CompletenessRow, ...] = ()
+    verification: Verification | None = None
+    started_ms: int | None = None  # when the first attempt was wanted; max_runtime counts from here
+    deadline_ms: int | None = None  # absolute; kept over restarts
+    resume_state: State | None = None  # where `resume` goes back to (running or verifying)
+    error_code: str | None = None
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonRecord:
+    """The `_daemon` record. `applied_control_offset` is the offset of the last control record whose outcome is journaled; -1 = none."""
+
+    applied_control_offset: int = -1
+    epoch: int = 0
+    control_topic_id: str = ""
+    updated_ms: int = 0

@@ -1,0 +1,51 @@
+"""What planning needs to know about the world, gathered by an adapter in one go and judged by `daemon.core.plan` without I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """Offsets of a source partition. `start_at`/`stop_at` answer a time bound of the command: the offset of the first record at or after it, -1 = none so new; None = not asked.
+
+    `bytes_on_disk` is the size of its log on the leader, None when the broker did not say.
+    """
+
+    partition: int
+    log_start: int
+    high_watermark: int
+    last_stable: int
+    start_at: int | None = None
+    stop_at: int | None = None
+    bytes_on_disk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """`configs` are the topic's effective configs. `ends`/`starts` per partition (high watermark, log start)."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    configs: Mapping[str, str]
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    replication_factor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """`source` None = no such topic. `oldest_record_ms` is the smallest timestamp found at the starts of the range (None = unknown or empty).
+
+    `task_slots` comes from the profile; rates are bytes/s and records/s measured in earlier runs or configured, None = unknown.
+    """
+
+    source: TopicFacts | None
+    source_partitions: tuple[PartitionFacts, ...]
+    target: TopicFacts | None
+    task_slots: int
+    oldest_record_ms: int | None = None
+    largest_record_bytes: int | None = None
+    bytes_per_s: float | None = None
+    rate_source: str = "configured"  # measured | configured
+    gathered_at_ms: int = 0

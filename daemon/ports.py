@@ -1,0 +1,114 @@
+"""What the daemon needs from the outside world: one protocol per thing, implemented in `daemon.adapters` (and in memory there as well).
+
+No rule about recovery lives behind a port. Foreign errors are translated by the adapter into the exceptions of `daemon.errors`. Methods are coroutines where
+they may wait; every wait inside has a deadline.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from daemon.core.decision import Answer, Directive, Notice
+from daemon.core.effects import CreateTarget, GatherFacts, LaunchAttempt, ReadLedger
+from daemon.core.events import ControlUnreadable, Event, LedgerRead, OffsetsSampled, Seen, TargetReady
+from daemon.core.model import DaemonRecord, Recovery
+from daemon.core.plan_facts import PlanFacts
+
+Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks
+
+
+@dataclass(frozen=True, slots=True)
+class JournalBatch:
+    """Everything one transaction writes. Order within each list is the order on the topic. Later entries of the same key win on compacted topics."""
+
+    changed: Sequence[Recovery] = ()
+    daemon: DaemonRecord | None = None
+    answers: Sequence[Answer] = ()
+    notices: Sequence[Notice] = ()
+    directives: Sequence[Directive] = ()
+    dead_letters: Sequence[ControlUnreadable] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What the status topic holds at its high watermark, and the ids of earlier commands (from the control topic, up to the applied offset)."""
+
+    recoveries: dict[str, Recovery] = field(default_factory=dict)
+    daemon: DaemonRecord = DaemonRecord()
+    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)  # (source, id)
+    directive_sequences: dict[str, int] = field(default_factory=dict)
+
+
+class Journal(Protocol):
+    """The one writer's log. Raises `Fenced` once another daemon took over; then nothing may be done any more."""
+
+    async def open(self) -> Folded:
+        """Fence older writers (init_transactions), then read status to the high watermark."""
+        ...
+
+    async def commit(self, batch: JournalBatch) -> None:
+        """Write all of the batch in one transaction, or raise. An unknown outcome is settled inside (commit again) before it returns or raises."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Clusters(Protocol):
+    """Questions to, and topic creation on, the named clusters of the config."""
+
+    async def gather_facts(self, effect: GatherFacts) -> PlanFacts: ...
+
+    async def create_target(self, effect: CreateTarget) -> TargetReady: ...
+
+    async def sample(self, topics: Iterable[tuple[str, str]]) -> OffsetsSampled:
+        """Log starts, high watermarks, last stable offsets and topic ids of (cluster, topic) pairs."""
+        ...
+
+    async def control_topic_id(self) -> str: ...
+
+    async def check_own_topics(self) -> None:
+        """Raises `OwnTopicProblem` naming each missing topic or wrong cleanup policy."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Ledger(Protocol):
+    """Receipts on target clusters."""
+
+    async def read(self, effect: ReadLedger) -> LedgerRead: ...
+
+
+class Jobs(Protocol):
+    """Spark applications as child processes. Exits come back through `emit` as AttemptExited."""
+
+    async def launch(self, effect: LaunchAttempt) -> None:
+        """Idempotent per (recovery, attempt). Raises `LaunchError`."""
+        ...
+
+    async def kill(self, recovery: str, attempt: int) -> None: ...
+
+    async def close(self) -> None:
+        """Let go of the children without ending them (they run on under their lease); spare drivers are ended."""
+        ...
+
+
+class ProgressFeed(Protocol):
+    """Reads the progress topic from now on (a few seconds back at start) and emits LaneHeartbeat and DriverHeartbeat."""
+
+    async def start(self, emit: Emit) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since the epoch."""
+        ...
+
+    def monotonic_s(self) -> float: ...
+
+
+ControlHandler = Callable[
+    [int, int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]], Awaitable[None]
+]
