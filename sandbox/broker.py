@@ -1,0 +1,237 @@
+"""One real Apache Kafka node (KRaft, its own JVM, bound to 127.0.0.1), started and ended from Python.
+
+Everything the node knows lies in one folder: properties, data, logs. A `Broker` on the same folder is the same node
+again, with the same data and, if nothing else took it meanwhile, the same port. The node runs in its own session, so
+Ctrl-C in the terminal reaches us and not it: we decide when it ends. Who leaves a broker running and finds it again
+later is `sandbox.handle`, not this module.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from sandbox.errors import BrokerFailed
+from sandbox.jars import kafka_jars
+from sandbox.java import find_java
+from sandbox.ports import free_ports, is_free
+from sandbox.properties import HOST, log4j2_properties, new_cluster_id, server_properties
+
+_FORMAT_TIMEOUT_S = 60.0
+_STOP_DEADLINE_S = 20.0
+_KILL_DEADLINE_S = 10.0
+_POLL_S = 0.05
+_METADATA_TIMEOUT_S = 2.0
+_PORT_TRIES_MAX = 3
+_LOG_TAIL_LINES = 8
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-Djava.awt.headless=true")
+_NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
+
+
+class Broker:
+    """A Kafka node in `folder`. Without `port` it takes the one the folder had before, else a free one.
+
+    `overrides` are Kafka's own broker properties; they win over the sandbox's, apart from the addresses.
+    As a context manager it starts on entry and stops on exit. Not for use from several threads at once.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int | None = None,
+        overrides: Mapping[str, str] = _NO_OVERRIDES,
+        heap: str = "768m",
+    ) -> None:
+        self._folder = folder.absolute()
+        self._wanted_port = port
+        self._overrides = dict(overrides)
+        self._heap = heap
+        self._ports: tuple[int, int] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """`127.0.0.1:PORT`. Raises `BrokerFailed` before the first start."""
+        if self._ports is None:
+            raise BrokerFailed("The sandbox broker has not been started.")
+        return f"{HOST}:{self._ports[0]}"
+
+    @property
+    def pid(self) -> int:
+        """Raises `BrokerFailed` when the broker does not run."""
+        if self._process is None or not self.is_running():
+            raise BrokerFailed("The sandbox broker does not run.", f"Its log is {self.log_file}.")
+        return self._process.pid
+
+    @property
+    def log_file(self) -> Path:
+        return self._folder / "broker.log"
+
+    def is_running(self) -> bool:
+        """True while the process lives; a paused one lives too."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, deadline_s: float = 60.0) -> None:
+        """Returns once the broker answers a metadata request. Does nothing when it runs already.
+
+        Fetches Kafka's jars the first time, which does not count against `deadline_s`.
+        Raises `BrokerFailed` with the end of the broker's log, `JavaMissing` or `JarsUnavailable`.
+        """
+        if self.is_running():
+            return
+        java, jars = find_java(), kafka_jars()
+        give_up_at_s = time.monotonic() + deadline_s
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1, _PORT_TRIES_MAX + 1):
+            port, controller_port = self._choose_ports()
+            self._write_config(port, controller_port)
+            self._format_once(java, jars)
+            self._launch(java, jars)
+            try:
+                self._await_answer(give_up_at_s)
+            except BrokerFailed:
+                self.kill()
+                if attempt < _PORT_TRIES_MAX and self._lost_port_race():
+                    self._ports = None
+                    continue
+                raise
+            return
+
+    def stop(self, deadline_s: float = _STOP_DEADLINE_S) -> None:
+        """Clean end: SIGTERM, and SIGKILL when it still lives after `deadline_s`."""
+        if self._process is None:
+            return
+        if self.is_running():
+            self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(signal.SIGCONT)  # a paused process would keep the SIGTERM for later
+            try:
+                self._process.wait(deadline_s)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL: what a power cut does, but for the disk cache."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(_KILL_DEADLINE_S)
+            self._process = None
+
+    def restart(self, deadline_s: float = 60.0) -> None:
+        """Stop, then start on the same data and the same port."""
+        self.stop()
+        self.start(deadline_s)
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open and nothing answers, like a machine that hangs."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def cont(self) -> None:
+        """SIGCONT: goes on after `pause`."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _choose_ports(self) -> tuple[int, int]:
+        """The ports of this object's last start, or of the folder's last start when free, or new ones."""
+        if self._ports is not None:
+            return self._ports
+        before = _port_of(self._folder / "server.properties")
+        port = self._wanted_port or (before if before is not None and is_free(before) else free_ports(1)[0])
+        controller_port = next(candidate for candidate in free_ports(2) if candidate != port)
+        self._ports = (port, controller_port)
+        return self._ports
+
+    def _lost_port_race(self) -> bool:
+        return self._wanted_port is None and "Address already in use" in self._log_tail(400)
+
+    def _write_config(self, port: int, controller_port: int) -> None:
+        text = server_properties(self._folder / "data", port, controller_port, self._overrides)
+        (self._folder / "server.properties").write_text(text, encoding="utf-8")
+        (self._folder / "log4j2.properties").write_text(log4j2_properties(self.log_file), encoding="utf-8")
+
+    def _format_once(self, java: Path, jars: Path) -> None:
+        if (self._folder / "data" / "meta.properties").exists():
+            return
+        shutil.rmtree(self._folder / "data", ignore_errors=True)  # a format that was cut off half way
+        command = [
+            str(java), "-XX:TieredStopAtLevel=1", *_JVM_FLAGS, "-cp", f"{jars}/*", "kafka.tools.StorageTool",
+            "format", "-t", new_cluster_id(), "-c", str(self._folder / "server.properties"),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False)
+        except subprocess.TimeoutExpired:
+            raise BrokerFailed(f"Formatting {self._folder} took longer than {_FORMAT_TIMEOUT_S:.0f} s.") from None
+        if done.returncode != 0:
+            raise BrokerFailed(f"Could not format {self._folder}: {(done.stdout + done.stderr).strip()[-600:]}")
+
+    def _launch(self, java: Path, jars: Path) -> None:
+        command = [
+            str(java), f"-Xmx{self._heap}", *_JVM_FLAGS,
+            f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
+            "-cp", f"{jars}/*", "kafka.Kafka", str(self._folder / "server.properties"),
+        ]  # fmt: skip
+        with (self._folder / "broker.out").open("wb") as out:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self._folder, start_new_session=True
+            )
+
+    def _await_answer(self, give_up_at_s: float) -> None:
+        """The port opens before the node serves, so an open port is only the cheap first half of the question."""
+        while not (_is_open(self.bootstrap) and answers(self.bootstrap)):
+            if not self.is_running():
+                raise BrokerFailed("The sandbox broker ended while it started.", self._log_tail())
+            if time.monotonic() >= give_up_at_s:
+                raise BrokerFailed("The sandbox broker did not answer in time.", self._log_tail())
+            time.sleep(_POLL_S)
+
+    def _log_tail(self, lines: int = _LOG_TAIL_LINES) -> str:
+        text = ""
+        for name in ("broker.out", "broker.log"):
+            file = self._folder / name
+            if file.exists():
+                text += file.read_text(encoding="utf-8", errors="replace")[-100_000:]
+        return f"{self.log_file} ends with:\n" + "\n".join(text.splitlines()[-lines:])
+
+
+def answers(bootstrap: str, timeout_s: float = _METADATA_TIMEOUT_S) -> bool:
+    """True when a broker at `bootstrap` answers a metadata request and names itself."""
+    quiet = logging.getLogger("recoveryd.sandbox.probe")
+    quiet.setLevel(logging.CRITICAL)  # refused connections are expected while one waits
+    client = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": "2000"}, logger=quiet)
+    try:
+        return len(client.list_topics(timeout=timeout_s).brokers) > 0
+    except KafkaException:
+        return False
+
+
+def _port_of(properties: Path) -> int | None:
+    """The client port in a `server.properties` this package wrote, `None` when there is none."""
+    if not properties.exists():
+        return None
+    for line in properties.read_text(encoding="utf-8").splitlines():
+        if line.startswith("advertised.listeners="):
+            return int(line.rpartition(":")[2])
+    return None
+
+
+def _is_open(bootstrap: str) -> bool:
+    host, _, port = bootstrap.rpartition(":")
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((host, int(port))) == 0

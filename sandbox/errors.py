@@ -1,0 +1,30 @@
+# ruff: noqa: N818  (the name says what is wrong; every one of them is an error)
+"""What can go wrong in the sandbox, as one family, so the command line can print any of it as one sentence and a hint."""
+
+
+class SandboxError(Exception):
+    """A sandbox operation failed. `str(error)` is the sentence, `hint` the next step (may be empty)."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".rstrip()
+
+
+class JavaMissing(SandboxError):
+    """No Java of the needed version on this machine."""
+
+
+class JarsUnavailable(SandboxError):
+    """The Kafka jars are not in the cache and could not be fetched."""
+
+
+class BrokerFailed(SandboxError):
+    """The broker process did not come up, or ended by itself."""
+
+
+class SeedRefused(SandboxError):
+    """The topic to seed exists in a state that seeding would make wrong."""

@@ -1,0 +1,143 @@
+"""Brings the jars of Apache Kafka, once, through the Ivy that PySpark ships.
+
+Why Ivy: it is already on the disk, it resolves and checks dependencies, and it needs neither Maven nor root. Where it
+fetches from is Ivy's own default or the settings file named by `RECOVERYD_IVY_SETTINGS`; no repository is named here.
+A folder of jars under its final name is always complete: fetching happens in a working folder that is renamed at the end.
+"""
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sandbox.errors import JarsUnavailable
+from sandbox.java import find_java
+
+KAFKA_VERSION = "4.3.1"
+SCALA_VERSION = "2.13"
+
+_LOG4J_VERSION = (
+    "2.25.4"  # Kafka's own; without the binding to slf4j the broker would log nothing, not even why it died
+)
+
+_ATTEMPTS_MAX = 3
+_RETRY_PAUSE_S = 3.0
+_LOCK_POLL_S = 0.2
+_OUTPUT_TAIL_CHARS = 600
+
+_IVY_XML = f"""<ivy-module version="2.0">
+  <info organisation="recoveryd" module="sandbox-kafka"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.kafka" name="kafka_{SCALA_VERSION}" rev="{KAFKA_VERSION}" conf="default->default,runtime"/>
+    <dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="{_LOG4J_VERSION}" conf="default->default,runtime"/>
+  </dependencies>
+</ivy-module>
+"""
+
+
+def default_cache_dir() -> Path:
+    """`$RECOVERYD_CACHE_DIR`, else `$XDG_CACHE_HOME/recoveryd`, else `~/.cache/recoveryd`. Not created here."""
+    own = os.environ.get("RECOVERYD_CACHE_DIR", "").strip()
+    if own:
+        return Path(own)
+    xdg = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(xdg) if xdg else Path.home() / ".cache") / "recoveryd"
+
+
+def kafka_jars(cache_dir: Path | None = None, deadline_s: float = 600.0) -> Path:
+    """Folder with the jars of a Kafka broker; fetched on first use (about 40 s, 44 MB), then from the cache.
+
+    Safe to call from several processes at once: one fetches, the others wait for it, all within `deadline_s`.
+    Raises `JarsUnavailable` (offline, or not done in time) or `JavaMissing`.
+    """
+    root = default_cache_dir() if cache_dir is None else cache_dir
+    jars = root / f"kafka_{SCALA_VERSION}-{KAFKA_VERSION}"
+    if jars.is_dir():
+        return jars
+    give_up_at_s = time.monotonic() + deadline_s
+    root.mkdir(parents=True, exist_ok=True)
+    with _locked(root / "kafka-jars.lock", give_up_at_s):
+        if not jars.is_dir():
+            _fetch(root, jars, give_up_at_s)
+    return jars
+
+
+@contextmanager
+def _locked(path: Path, give_up_at_s: float) -> Iterator[None]:
+    """An advisory lock between processes; the kernel frees it when its holder dies, so it never goes stale."""
+    with path.open("a") as handle:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= give_up_at_s:
+                    raise JarsUnavailable(
+                        "Another process has been fetching the Kafka jars for too long.", f"It holds {path}; end it."
+                    ) from None
+                time.sleep(_LOCK_POLL_S)
+        yield
+
+
+def _fetch(root: Path, jars: Path, give_up_at_s: float) -> None:
+    """Fetches into a working folder next to `jars`, then renames. Ivy's own cache lives there too, so a retry resumes."""
+    java = find_java()
+    work = root / f"{jars.name}.partial"
+    work.mkdir(exist_ok=True)
+    (work / "ivy.xml").write_text(_IVY_XML, encoding="utf-8")
+    print(f"recoveryd: fetching Apache Kafka {KAFKA_VERSION} (44 MB, once) into {root}", file=sys.stderr, flush=True)
+    output = ""
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        output = _run_ivy(java, work, give_up_at_s)
+        if not output:
+            (work / "jars").replace(jars)
+            shutil.rmtree(work, ignore_errors=True)
+            return
+        if attempt < _ATTEMPTS_MAX and time.monotonic() + _RETRY_PAUSE_S < give_up_at_s:
+            time.sleep(_RETRY_PAUSE_S)
+    raise JarsUnavailable(
+        f"Could not fetch the jars of Apache Kafka {KAFKA_VERSION} (once, 44 MB); Ivy said: {output}",
+        "Check the network and try again; behind a proxy set JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... "
+        "-Dhttps.proxyPort=..., for an own repository RECOVERYD_IVY_SETTINGS=<ivysettings.xml>.",
+    )
+
+
+def _run_ivy(java: Path, work: Path, give_up_at_s: float) -> str:
+    """Runs Ivy once. Returns the empty string when all jars are in `work/jars`, else the end of what Ivy printed."""
+    shutil.rmtree(work / "jars", ignore_errors=True)
+    command = [
+        str(java), "-Xmx256m", "-XX:+UseSerialGC", f"-Divy.default.ivy.user.dir={work / 'user'}",
+        "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-warn", "-confs", "default",
+        "-ivy", str(work / "ivy.xml"), "-cache", str(work / "cache"),
+        "-retrieve", str(work / "jars" / "[artifact]-[revision](-[classifier]).[ext]"), "-types", "jar", "bundle",
+    ]  # fmt: skip
+    settings = os.environ.get("RECOVERYD_IVY_SETTINGS", "").strip()
+    if settings:
+        command += ["-settings", settings]
+    left_s = max(1.0, give_up_at_s - time.monotonic())
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=left_s, cwd=work, check=False)
+    except subprocess.TimeoutExpired:
+        return f"nothing for {left_s:.0f} s"
+    has_broker = (work / "jars" / f"kafka_{SCALA_VERSION}-{KAFKA_VERSION}.jar").is_file()
+    if done.returncode == 0 and has_broker:
+        return ""
+    text = " ".join((done.stdout + done.stderr).split())
+    return text[-_OUTPUT_TAIL_CHARS:] or f"exit code {done.returncode}, and no jars"
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")  # found, not imported: the import alone takes a second
+    if spec is None or spec.origin is None:
+        raise JarsUnavailable("PySpark is not installed, and its Ivy brings the Kafka jars.", "Run `make setup`.")
+    found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    if not found:
+        raise JarsUnavailable("This PySpark ships no Ivy jar.", "Run `make setup` to install the tested version.")
+    return found[-1]

@@ -1,0 +1,83 @@
+"""What the sandbox broker is configured with, and why. Text only: nothing is started or read from the network here."""
+
+import base64
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+HOST = "127.0.0.1"
+
+# A single node cannot replicate; few internal partitions make the first use of groups and transactions quick.
+_SINGLE_NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+
+# Nobody else to wait for: an election and a registration on one node need not take their usual second.
+_QUICK_START = {
+    "group.initial.rebalance.delay.ms": "0",
+    "controller.quorum.election.timeout.ms": "200",
+    "controller.quorum.election.backoff.max.ms": "200",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "4000",  # after a SIGKILL the node must wait out its own old session
+}
+
+_HABITS = {
+    "auto.create.topics.enable": "false",  # a typing error in a topic name must be an error
+    "delete.topic.enable": "true",
+    "num.partitions": "1",
+    "default.replication.factor": "1",
+    "num.network.threads": "3",
+    "num.io.threads": "4",
+    "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),  # the default takes 128 MB of a small heap
+}
+
+
+def server_properties(data_dir: Path, port: int, controller_port: int, overrides: Mapping[str, str]) -> str:
+    """Text of `server.properties`; `overrides` win over everything but the addresses."""
+    addresses = {
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "log.dirs": str(data_dir),
+    }
+    merged = {**_SINGLE_NODE, **_QUICK_START, **_HABITS, **overrides, **addresses}
+    return "".join(f"{name}={value}\n" for name, value in merged.items())
+
+
+def log4j2_properties(log_file: Path) -> str:
+    """A log that cannot fill the disk: three files of at most 20 MB."""
+    return f"""status = error
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log_file}
+appender.file.filePattern = {log_file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %-5p %m (%c{{1}})%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+"""
+
+
+def new_cluster_id() -> str:
+    """A random id in the form Kafka wants: 16 bytes, URL-safe base64 without padding, not starting with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+        if not text.startswith("-"):
+            return text

@@ -1,0 +1,34 @@
+"""Fixtures shared by all tests: one real broker for the whole run, and names nobody else uses.
+
+`RECOVERYD_TEST_BOOTSTRAP=host:port` makes the run use a broker that is up already.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.broker import Broker
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | None]:
+    """The run's broker; `None` when the run uses a foreign one, which no test may stop or pause."""
+    if os.environ.get("RECOVERYD_TEST_BOOTSTRAP"):
+        yield None
+        return
+    with Broker(tmp_path_factory.mktemp("kafka")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker: Broker | None) -> str:
+    """`host:port` of the run's broker."""
+    return broker.bootstrap if broker is not None else os.environ["RECOVERYD_TEST_BOOTSTRAP"]
+
+
+@pytest.fixture
+def unique() -> str:
+    """A prefix for topics, groups, recoveries and transactional ids that no other test has: `t1f2e3d4c-`."""
+    return f"t{uuid.uuid4().hex[:8]}-"
