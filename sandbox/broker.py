@@ -25,7 +25,9 @@ from sandbox.errors import BrokerFailed
 from sandbox.jars import kafka_jars
 from sandbox.java import find_java
 from sandbox.ports import free_ports, is_free
+from sandbox.process import identify
 from sandbox.properties import HOST, log4j2_properties, new_cluster_id, server_properties
+from sandbox.state import NodeState, forget_state, running_state, write_state
 
 _FORMAT_TIMEOUT_S = 60.0
 _STOP_DEADLINE_S = 20.0
@@ -96,6 +98,11 @@ class Broker:
         """
         if self.is_running():
             return
+        other = running_state(self._folder)
+        if other is not None:
+            raise BrokerFailed(
+                f"{self._folder} is in use by a broker with pid {other.process.pid}.", "End that one first."
+            )
         java, jars = find_java(), kafka_jars()
         give_up_at_s = time.monotonic() + deadline_s
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -106,9 +113,9 @@ class Broker:
             self._launch(java, jars)
             try:
                 self._await_answer(give_up_at_s)
-            except BrokerFailed:
+            except BaseException as error:  # also Ctrl-C: no half-started broker may stay behind
                 self.kill()
-                if attempt < _PORT_TRIES_MAX and self._lost_port_race():
+                if isinstance(error, BrokerFailed) and attempt < _PORT_TRIES_MAX and self._lost_port_race():
                     self._ports = None
                     continue
                 raise
@@ -125,14 +132,14 @@ class Broker:
                 self._process.wait(deadline_s)
             except subprocess.TimeoutExpired:
                 self.kill()
-        self._process = None
+        self._forget()
 
     def kill(self) -> None:
         """SIGKILL: what a power cut does, but for the disk cache."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(_KILL_DEADLINE_S)
-            self._process = None
+            self._forget()
 
     def restart(self, deadline_s: float = 60.0) -> None:
         """Stop, then start on the same data and the same port."""
@@ -190,6 +197,9 @@ class Broker:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self._folder, start_new_session=True
             )
+        process = identify(self._process.pid)
+        if process is not None:
+            write_state(self._folder, NodeState(process, self.bootstrap))
 
     def _await_answer(self, give_up_at_s: float) -> None:
         """The port opens before the node serves, so an open port is only the cheap first half of the question."""
@@ -199,6 +209,10 @@ class Broker:
             if time.monotonic() >= give_up_at_s:
                 raise BrokerFailed("The sandbox broker did not answer in time.", self._log_tail())
             time.sleep(_POLL_S)
+
+    def _forget(self) -> None:
+        self._process = None
+        forget_state(self._folder)
 
     def _log_tail(self, lines: int = _LOG_TAIL_LINES) -> str:
         text = ""

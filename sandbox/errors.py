@@ -26,5 +26,9 @@ class BrokerFailed(SandboxError):
     """The broker process did not come up, or ended by itself."""
 
 
+class LockTimeout(SandboxError):
+    """Another process kept a lock for too long."""
+
+
 class SeedRefused(SandboxError):
     """The topic to seed exists in a state that seeding would make wrong."""

@@ -5,19 +5,17 @@ fetches from is Ivy's own default or the settings file named by `RECOVERYD_IVY_S
 A folder of jars under its final name is always complete: fetching happens in a working folder that is renamed at the end.
 """
 
-import fcntl
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from sandbox.errors import JarsUnavailable
 from sandbox.java import find_java
+from sandbox.locks import locked
 
 KAFKA_VERSION = "4.3.1"
 SCALA_VERSION = "2.13"
@@ -28,7 +26,6 @@ _LOG4J_VERSION = (
 
 _ATTEMPTS_MAX = 3
 _RETRY_PAUSE_S = 3.0
-_LOCK_POLL_S = 0.2
 _OUTPUT_TAIL_CHARS = 600
 
 _IVY_XML = f"""<ivy-module version="2.0">
@@ -55,35 +52,17 @@ def kafka_jars(cache_dir: Path | None = None, deadline_s: float = 600.0) -> Path
     """Folder with the jars of a Kafka broker; fetched on first use (about 40 s, 44 MB), then from the cache.
 
     Safe to call from several processes at once: one fetches, the others wait for it, all within `deadline_s`.
-    Raises `JarsUnavailable` (offline, or not done in time) or `JavaMissing`.
+    Raises `JarsUnavailable` (offline, or not done in time), `LockTimeout` or `JavaMissing`.
     """
     root = default_cache_dir() if cache_dir is None else cache_dir
     jars = root / f"kafka_{SCALA_VERSION}-{KAFKA_VERSION}"
     if jars.is_dir():
         return jars
     give_up_at_s = time.monotonic() + deadline_s
-    root.mkdir(parents=True, exist_ok=True)
-    with _locked(root / "kafka-jars.lock", give_up_at_s):
+    with locked(root / "kafka-jars.lock", deadline_s):
         if not jars.is_dir():
             _fetch(root, jars, give_up_at_s)
     return jars
-
-
-@contextmanager
-def _locked(path: Path, give_up_at_s: float) -> Iterator[None]:
-    """An advisory lock between processes; the kernel frees it when its holder dies, so it never goes stale."""
-    with path.open("a") as handle:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= give_up_at_s:
-                    raise JarsUnavailable(
-                        "Another process has been fetching the Kafka jars for too long.", f"It holds {path}; end it."
-                    ) from None
-                time.sleep(_LOCK_POLL_S)
-        yield
 
 
 def _fetch(root: Path, jars: Path, give_up_at_s: float) -> None:

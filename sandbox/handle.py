@@ -1,0 +1,83 @@
+"""A sandbox broker that outlives the command that started it: `up`, `down`, `status` on a folder.
+
+What is known between commands is the note of `sandbox.state` in that folder. Each of the three can be repeated safely.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sandbox.broker import Broker, answers
+from sandbox.errors import SandboxError
+from sandbox.locks import locked
+from sandbox.process import end
+from sandbox.state import forget_state, running_state
+
+_UP_DEADLINE_S = 60.0
+_LOCK_DEADLINE_S = 90.0
+_DOWN_DEADLINE_S = 20.0
+
+
+@dataclass(frozen=True)
+class SandboxStatus:
+    """`silent` = the process lives but answers no metadata request (paused, or still starting)."""
+
+    state: Literal["running", "silent", "stopped"]
+    folder: Path
+    bootstrap: str | None = None
+    pid: int | None = None
+
+
+def default_folder() -> Path:
+    """`$XDG_STATE_HOME/recoveryd/sandbox`, else `~/.local/state/recoveryd/sandbox`. Not created here."""
+    xdg = os.environ.get("XDG_STATE_HOME", "").strip()
+    return (Path(xdg) if xdg else Path.home() / ".local" / "state") / "recoveryd" / "sandbox"
+
+
+def up(folder: Path | None = None, port: int | None = None, deadline_s: float = _UP_DEADLINE_S) -> str:
+    """Leaves a broker running on `folder` and returns its `127.0.0.1:PORT`; the same again when it runs already.
+
+    Without `port`: the port the folder had before when it is free, else any free one.
+    Raises `SandboxError` when it runs on another port than asked for, or does not start within `deadline_s`.
+    """
+    folder = _absolute(folder)
+    with locked(folder / "sandbox.lock", _LOCK_DEADLINE_S):
+        running = running_state(folder)
+        if running is None:
+            broker = Broker(folder, port)
+            broker.start(deadline_s)
+            return broker.bootstrap
+        if port is not None and not running.bootstrap.endswith(f":{port}"):
+            raise SandboxError(
+                f"The sandbox of {folder} runs already, at {running.bootstrap}.",
+                "Run `recoveryctl sandbox down` first, or give another --dir.",
+            )
+        return running.bootstrap
+
+
+def down(folder: Path | None = None, deadline_s: float = _DOWN_DEADLINE_S) -> bool:
+    """Ends the broker of `folder`; its data stays. False when none ran."""
+    folder = _absolute(folder)
+    if not folder.is_dir():
+        return False
+    with locked(folder / "sandbox.lock", _LOCK_DEADLINE_S):
+        running = running_state(folder)
+        if running is not None:
+            end(running.process, deadline_s)
+        forget_state(folder)
+        return running is not None
+
+
+def status(folder: Path | None = None) -> SandboxStatus:
+    """What runs on `folder` now, asked of the process table and of the broker itself."""
+    folder = _absolute(folder)
+    running = running_state(folder)
+    if running is None:
+        return SandboxStatus("stopped", folder)
+    state: Literal["running", "silent"] = "running" if answers(running.bootstrap) else "silent"
+    return SandboxStatus(state, folder, running.bootstrap, running.process.pid)
+
+
+def _absolute(folder: Path | None) -> Path:
+    return (default_folder() if folder is None else folder).expanduser().absolute()
