@@ -271,6 +271,22 @@ def receipts_partition(recovery: str, partitions: int) -> int:
     return zlib.crc32(recovery.encode()) % partitions
 
 
+def progress_key(recovery: str, lane: int | None) -> str:
+    """Key on the progress topic: one per lane, and one for the driver (`lane` None)."""
+    return f"{recovery}/driver" if lane is None else f"{recovery}/lane/{lane}"
+
+
+def decode_progress(raw: bytes | str) -> "Heartbeat | DriverReport":
+    """Read one record of the progress topic: a lane's heartbeat has a field `lane`, a driver's report has `phase`. Raises ContractError."""
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ContractError(f"progress: not JSON: {error}") from None
+    if isinstance(value, dict) and "phase" in value:
+        return decode(DriverReport, raw)
+    return decode(Heartbeat, raw)
+
+
 def encode(value: object) -> bytes:
     """Compact JSON of a contract dataclass."""
     return json.dumps(dataclasses.asdict(value), separators=(",", ":")).encode()  # type: ignore[call-overload]
