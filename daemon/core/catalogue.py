@@ -68,6 +68,9 @@ class Code(StrEnum):
     JAVA_MISSING = "RCV-4007"
     USAGE = "RCV-4008"
     WAIT_TIMED_OUT = "RCV-4009"
+    NO_ANSWER = "RCV-4010"
+    UNEXPECTED = "RCV-4011"
+    SANDBOX_FAILED = "RCV-4012"
     FENCED = "RCV-5001"
     INVARIANT_BROKEN = "RCV-5002"
     COMMITS_STALLED = "RCV-5003"
@@ -279,6 +282,14 @@ CATALOGUE: dict[Code, Entry] = {
     Code.WAIT_TIMED_OUT: Entry(
         "The recovery did not end in the time given.", "It goes on; attach again with `recoveryctl wait ID`."
     ),
+    Code.NO_ANSWER: Entry(
+        "The command is on the control topic, but no daemon has answered it yet.",
+        "Look for the daemon with `recoveryctl doctor`; it handles the command when it runs, so do not send it again.",
+    ),
+    Code.UNEXPECTED: Entry(
+        "The command line met an error it does not know.", "Run it again with `--debug`, and report what it shows."
+    ),
+    Code.SANDBOX_FAILED: Entry("The sandbox could not do it.", "Read the message; `recoveryctl doctor` checks Java."),
     Code.FENCED: Entry(
         "Another daemon became the leader.", "Nothing to do: the supervisor restarts this one as a standby."
     ),
