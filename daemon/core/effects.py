@@ -64,6 +64,7 @@ class ReadLedger:
     attempt: int
     plan: Plan
     fence: bool
+    sequence: int = 0  # echoed in LedgerRead: an answer to an older question is not used
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,7 @@ class LedgerRead:
     fenced: bool
     partitions: tuple[LedgerPartition, ...]
     problems: tuple[str, ...] = ()
+    sequence: int = 0  # of the ReadLedger it answers
 
 
 @dataclass(frozen=True, slots=True)

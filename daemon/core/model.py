@@ -114,6 +114,7 @@ class Plan:
     create_configs: Mapping[str, str]
     findings: tuple[Finding, ...]
     pinned_at_ms: int
+    replication_factor: int = 1  # of a target to be created
 
     @property
     def is_following(self) -> bool:
@@ -228,17 +229,17 @@ class Attempt:
     """Bookkeeping of Spark applications of this recovery.
 
     `number` counts from 1, 0 = none yet. `failures` counts attempts in a row that ended without progress. `retry_at_ms` is when the next one may
-    start. `launched` says that the intent to launch `number` is journaled. `released` says that the application was told to exit (or is known dead).
+    start. `released` says that the application was told to exit (or is known dead).
     """
 
     number: int = 0
-    launched: bool = False
     started_at_ms: int = 0
     failures: int = 0
     retry_at_ms: int = 0
-    records_at_start: int = 0
+    positions_at_start: int = 0  # sum over partitions, to tell whether the attempt made progress
     released: bool = True
     last_error: str = ""
+    last_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +261,9 @@ class Recovery:
     attempt: Attempt = Attempt()
     wanted: Wanted = Wanted.RUN
     directive_sequence: int = 0
+    wanted_sequence: int = (
+        0  # the directive that first said `wanted`: lanes that answer an older one have not obeyed yet
+    )
     progress: Progress = Progress()
     limits: Limits = Limits()  # as asked for now; `throttle` replaces it
     rule: str = ""  # the one sentence of why the effective rate is what it is

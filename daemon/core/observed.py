@@ -3,39 +3,60 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from daemon.core.events import DriverHeartbeat, LaneHeartbeat, TopicSample
+from daemon.core.events import AttemptExited, DriverHeartbeat, EffectFailed, LaneHeartbeat, LedgerRead, TopicSample
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A lane's last heartbeat and when this daemon received it (its own clock: no other machine's clock is trusted)."""
+    """A lane's last heartbeat and when this daemon received it (its own clock: no other machine's clock is trusted). `before` is the one before, one deep."""
 
     heartbeat: LaneHeartbeat
     received_ms: int
+    before: "Heard | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Evaluations in a row at which a following recovery was caught up (POLICIES 2.2)."""
+
+    since_ms: int
+    count: int
+    evidence: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Of one recovery. `lanes` holds heartbeats of the present attempt only."""
+    """Of one recovery. `lanes` holds heartbeats of the present attempt only; a time of 0 means never."""
 
     lanes: Mapping[int, Heard] = field(default_factory=dict)
     driver: DriverHeartbeat | None = None
     driver_heard_ms: int = 0
-    progress_at_ms: int = 0  # when a durable position last moved
-    directive_at_ms: int = 0  # when the last directive was journaled
-    status_at_ms: int = 0  # when progress was last journaled
-    ledger_wanted: bool = False  # a ReadLedger is under way
-    ledger_wanted_at_ms: int = 0
-    facts_wanted_at_ms: int = 0
-    target_wanted_at_ms: int = 0
-    caught_up_since_ms: int = 0
-    caught_up_count: int = 0
-    adopted_at_ms: int = 0  # when this daemon became leader and began to wait for a running attempt
-    blocked_since_ms: int = 0
+    exited: AttemptExited | None = None
+    exited_ms: int = 0
+    progress_ms: int = 0  # when a durable position last moved
+    directive_ms: int = 0  # when the last directive was journaled
+    status_ms: int = 0  # when progress was last journaled
+    facts_wanted_ms: int = 0
+    target_wanted_ms: int = 0
+    ledger_wanted_ms: int = 0  # last time a ReadLedger was sent off, 0 = none is needed or under way
+    ledger_since_ms: int = 0  # since when the ledger is needed without an answer
+    drain_since_ms: int = 0  # since when lanes were asked to drain
+    adopted_ms: int = 0  # when this daemon became leader and began to wait for a running attempt
+    ledger: LedgerRead | None = None  # an answer that steering has not used yet
+    effect_error: EffectFailed | None = None
+    missing_topic: str = ""
+    missing: int = 0  # samples in a row in which the source or target topic did not exist
+    candidate: Candidate | None = None
+    killed_ms: int = 0
+
+    @property
+    def heard_ms(self) -> int:
+        """When anything of the present attempt was last heard."""
+        return max([self.driver_heard_ms, *(h.received_ms for h in self.lanes.values())])
 
 
 @dataclass(frozen=True, slots=True)
 class SampleHistory:
-    """The last few offset samples of one topic, oldest first (bounded)."""
+    """The last few offset samples of one topic, oldest first (bounded by `Params.sample_history`)."""
 
     samples: tuple[TopicSample, ...] = ()

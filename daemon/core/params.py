@@ -9,7 +9,7 @@ class Params:
 
     profiles: frozenset[str] = frozenset({"default"})
     clusters: frozenset[str] = frozenset({"main"})
-    topic_prefix: str = "recovery."
+    own_topics: frozenset[str] = frozenset()
 
     max_active_recoveries: int = 50
     approval_above_bytes: int | None = None
@@ -29,11 +29,17 @@ class Params:
     heartbeat_timeout_ms: int = 20_000
     drain_timeout_ms: int = 60_000
     effect_retry_ms: int = 2_000
+    facts_retry_ms: int = 15_000
+    ledger_retry_ms: int = 15_000
     paused_keep_application_ms: int = 600_000
     stall_after_ms: int = 600_000
-    progress_status_ms: int = 5_000
+    progress_status_ms: int = 2_000
+    planning_deadline_ms: int = 60_000
+    ledger_deadline_ms: int = 120_000
+    exit_report_wait_ms: int = 2_000
 
     sample_period_ms: int = 5_000
+    sample_history: int = 20
     caught_up_evaluations: int = 3
     caught_up_span_ms: int = 30_000
     caught_up_epsilon_records: int = 0

@@ -1,0 +1,124 @@
+"""The pure step: state and event in, decision out. No I/O, no clock, no randomness, and no input makes it raise.
+
+decide(state, event, now_ms) = handler of the event, then `steer` for every recovery the event can have touched
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from daemon.core.commands import Refusal
+from daemon.core.decision import CoreState, Decision
+from daemon.core.draft import Draft
+from daemon.core.events import (
+    AttemptExited,
+    BecameLeader,
+    CommandReceived,
+    ControlUnreadable,
+    DriverHeartbeat,
+    EffectFailed,
+    Event,
+    FactsGathered,
+    LaneHeartbeat,
+    LedgerRead,
+    OffsetsSampled,
+    SignalReceived,
+    SignalRefused,
+    TargetReady,
+    Tick,
+)
+from daemon.core.handlers import commands, observations, planning
+from daemon.core.params import Params
+from daemon.core.steer import is_live, steer
+
+
+class Decider:
+    """`decide` with its frozen parameters."""
+
+    def __init__(self, params: Params) -> None:
+        self._params = params
+
+    def decide(self, state: CoreState, event: Event, now_ms: int) -> Decision:
+        """What follows from `event` at `now_ms`. Same input, same output."""
+        draft = Draft(state, self._params, now_ms)
+        _HANDLERS[type(event)](draft, event)
+        for recovery_id in _touched(draft, event):
+            steer(draft, recovery_id)
+        return draft.finish()
+
+
+def _touched(draft: Draft, event: Event) -> list[str]:
+    """Recoveries whose situation the event can have changed."""
+    if isinstance(event, Tick | BecameLeader | OffsetsSampled):
+        return [r.id for r in draft.recoveries() if is_live(r)]
+    if isinstance(event, CommandReceived):
+        command = event.command
+        return [command.subject if isinstance(command, Refusal) else command.meta.subject]
+    recovery_id = getattr(event, "recovery", None)
+    return [recovery_id] if isinstance(recovery_id, str) else []
+
+
+def _on_leader(draft: Draft, event: BecameLeader) -> None:
+    """A new epoch: nothing heard before counts; applications that still run get a moment to be heard."""
+    record = draft.daemon
+    known = record.control_topic_id in {"", event.control_topic_id}
+    applied = record.applied_control_offset if known else -1
+    draft.set_daemon(
+        replace(
+            record,
+            epoch=event.epoch,
+            control_topic_id=event.control_topic_id,
+            applied_control_offset=applied,
+            updated_ms=draft.now_ms,
+        )
+    )
+    draft.notice(
+        "leader_changed",
+        "",
+        {"epoch": event.epoch, "recoveries": len(draft.state.recoveries), "control_topic_known": known},
+    )
+    for recovery in draft.recoveries():
+        if is_live(recovery):
+            draft.forget(recovery.id)
+            draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
+
+
+def _on_unreadable(draft: Draft, event: ControlUnreadable) -> None:
+    draft.applied(event.offset)
+    draft.dead_letter(event)
+    told = {"partition": event.partition, "offset": event.offset, "code": event.code, "error": event.message}
+    draft.notice("control_unreadable", "", told)
+    draft.reason = f"control record {event.offset} is not readable: {event.message}"
+
+
+def _on_signal_refused(draft: Draft, event: SignalRefused) -> None:
+    draft.applied(event.offset)
+    draft.notice(
+        "signal_refused", "", {"offset": event.offset, "code": event.code, "message": event.message, "hint": event.hint}
+    )
+    draft.reason = event.message
+
+
+def _on_signal(_draft: Draft, _event: SignalReceived) -> None:
+    """Signals inform; the policies that use them look at what was observed."""
+
+
+def _on_tick(_draft: Draft, _event: Tick) -> None:
+    """Steering does the rest."""
+
+
+_HANDLERS: dict[type, Callable[[Draft, object], None]] = {
+    CommandReceived: commands.on_command,  # type: ignore[dict-item]
+    ControlUnreadable: _on_unreadable,  # type: ignore[dict-item]
+    SignalReceived: _on_signal,  # type: ignore[dict-item]
+    SignalRefused: _on_signal_refused,  # type: ignore[dict-item]
+    FactsGathered: planning.on_facts,  # type: ignore[dict-item]
+    EffectFailed: observations.on_effect_failed,  # type: ignore[dict-item]
+    TargetReady: planning.on_target_ready,  # type: ignore[dict-item]
+    AttemptExited: observations.on_attempt_exited,  # type: ignore[dict-item]
+    LaneHeartbeat: observations.on_lane_heartbeat,  # type: ignore[dict-item]
+    DriverHeartbeat: observations.on_driver_heartbeat,  # type: ignore[dict-item]
+    LedgerRead: observations.on_ledger,  # type: ignore[dict-item]
+    OffsetsSampled: observations.on_offsets,  # type: ignore[dict-item]
+    BecameLeader: _on_leader,  # type: ignore[dict-item]
+    Tick: _on_tick,  # type: ignore[dict-item]
+}

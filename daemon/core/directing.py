@@ -1,0 +1,46 @@
+"""Directives: what the lanes are told, and when the lease is renewed.
+
+`want` changes the imperative; `renew` repeats it before the lease ends. Both raise the sequence, so a lane can tell an answer to this from one to an older word.
+"""
+
+from dataclasses import replace
+
+from daemon.core.decision import Directive
+from daemon.core.draft import Draft
+from daemon.core.model import Recovery, Wanted
+from daemon.core.sharing import lane_shares
+
+
+def want(draft: Draft, recovery: Recovery, wanted: Wanted, why: str) -> Recovery:
+    """Tell the lanes something new. The recovery is journaled, since the imperative must survive a restart."""
+    sequence = recovery.directive_sequence + 1
+    told = draft.put(replace(recovery, wanted=wanted, directive_sequence=sequence, wanted_sequence=sequence))
+    draft.observe(recovery.id, drain_since_ms=draft.now_ms)
+    _publish(draft, told, why)
+    return told
+
+
+def renew(draft: Draft, recovery: Recovery) -> Recovery:
+    """Repeat what is wanted with fresh shares of the rate. Memory only: the sequence is found again on the directives topic."""
+    told = draft.keep(replace(recovery, directive_sequence=recovery.directive_sequence + 1))
+    _publish(draft, told, recovery.why)
+    return told
+
+
+def _publish(draft: Draft, recovery: Recovery, why: str) -> None:
+    params = draft.params
+    draft.direct(
+        Directive(
+            recovery=recovery.id,
+            attempt=recovery.attempt.number,
+            sequence=recovery.directive_sequence,
+            wanted=recovery.wanted.value,
+            max_bytes_per_s=recovery.limits.max_bytes_per_s,
+            max_records_per_s=recovery.limits.max_records_per_s,
+            floor_bytes_per_s=params.floor_bytes_per_s,
+            lease_ttl_ms=params.lease_ttl_ms,
+            shares=lane_shares(recovery, draft.observed(recovery.id)),
+            why=why,
+        )
+    )
+    draft.observe(recovery.id, directive_ms=draft.now_ms)

@@ -1,0 +1,120 @@
+"""How a recovery ends: drained, accounted for, and with one reason.
+
+`begin_end` is the only way into `stopping`; `settle` the only way out of a state in which lanes ran. Between the two the lanes drain and the ledger is read,
+so that every terminal state after a start has a completeness table that adds up.
+"""
+
+from collections.abc import Mapping
+
+from daemon.core.catalogue import CATALOGUE, Code
+from daemon.core.directing import want
+from daemon.core.draft import Draft
+from daemon.core.events import LedgerPartition
+from daemon.core.model import CompletenessRow, Recovery, State, Stop, StopReason, Verification, Wanted
+
+FAILURES: dict[str, tuple[StopReason, Code]] = {
+    "data_lost": (StopReason.DATA_LOST, Code.DATA_LOST),
+    "topic_recreated": (StopReason.TOPIC_RECREATED, Code.TOPIC_RECREATED),
+    "record_too_large": (StopReason.TARGET_UNAVAILABLE, Code.RECORD_TOO_LARGE),
+    "ledger_broken": (StopReason.ERROR_RATE, Code.LEDGER_BROKEN),
+    "stop_blocked": (StopReason.STALLED, Code.STOP_BLOCKED),
+    "not_authorised": (StopReason.SOURCE_UNAVAILABLE, Code.NOT_AUTHORISED),
+    "source_unavailable": (StopReason.SOURCE_UNAVAILABLE, Code.SOURCE_UNAVAILABLE),
+    "target_unavailable": (StopReason.TARGET_UNAVAILABLE, Code.TARGET_UNAVAILABLE),
+    "internal": (StopReason.ERROR_RATE, Code.ATTEMPTS_EXHAUSTED),
+    "stalled": (StopReason.STALLED, Code.STALLED),
+}
+# Another attempt can not mend these.
+FINAL_ERRORS = frozenset(
+    {"data_lost", "topic_recreated", "record_too_large", "ledger_broken", "stop_blocked", "not_authorised"}
+)
+
+
+def begin_end(
+    draft: Draft,
+    recovery: Recovery,
+    reason: StopReason,
+    end: State,
+    why: str,
+    *,
+    mode: str | None = None,
+    evidence: Mapping[str, object] | None = None,
+    code: Code | None = None,
+) -> Recovery:
+    """Start the drained stop that ends in `end` (completed, stopped or failed)."""
+    stop = Stop(reason, mode, draft.now_ms, dict(evidence or {}))
+    told = {"reason": reason.value, "mode": mode, "evidence": stop.evidence, "ends": end.value, "why": why}
+    if reason is not StopReason.OPERATOR:
+        draft.notice("auto_stop", recovery.id, told)
+    moved = draft.move(
+        recovery, State.STOPPING, why, told, stop=stop, stop_state=end, error_code=code.value if code else None
+    )
+    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
+    return want(draft, moved, Wanted.STOP, why)
+
+
+def fail(draft: Draft, recovery: Recovery, error: str, message: str) -> Recovery:
+    """End as failed because of an error a lane, the driver or a collector named."""
+    reason, code = FAILURES.get(error, FAILURES["internal"])
+    why = f"{CATALOGUE[code].sentence} {message}".strip()
+    if recovery.state is State.STOPPING:
+        return recovery
+    return begin_end(draft, recovery, reason, State.FAILED, why, evidence={"message": message}, code=code)
+
+
+def completeness(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> tuple[CompletenessRow, ...]:
+    """A row per planned partition, over what was covered; a pinned range that is complete counts whole, so that a hole in it shows as unexplained."""
+    plan = recovery.plan
+    if plan is None:
+        return ()
+    by_partition = {p.partition: p for p in ledger}
+    finished = recovery.stop is not None and recovery.stop.reason is StopReason.ZERO_LAG
+    rows = []
+    for planned in plan.partitions:
+        done = by_partition.get(planned.partition) or LedgerPartition(
+            planned.partition, planned.start, planned.start, 0, 0, 0, 0, 0
+        )
+        stop = planned.stop if finished and planned.stop is not None else done.position
+        rows.append(
+            CompletenessRow(planned.partition, planned.start, stop, done.copied, done.filtered, done.skipped, done.lost)
+        )
+    return tuple(rows)
+
+
+def last_heard_completeness(recovery: Recovery) -> tuple[CompletenessRow, ...]:
+    """The table from the lanes' last words, for a target whose receipts can not be read any more."""
+    rows = tuple(
+        LedgerPartition(p.partition, 0, p.position, p.copied, p.filtered, p.skipped, p.lost, p.bytes)
+        for p in recovery.progress.partitions
+    )
+    return completeness(recovery, rows)
+
+
+def settle(
+    draft: Draft, recovery: Recovery, end: State, why: str, verification: Verification | None = None
+) -> Recovery:
+    """Enter the terminal state `end`; `completed` needs every offset explained and no verification mismatch."""
+    unexplained = sum(r.unexplained for r in recovery.completeness)
+    code = recovery.error_code
+    if end is State.COMPLETED and unexplained != 0:
+        end, code = State.FAILED, Code.UNEXPLAINED_OFFSETS.value
+        why = f"{unexplained} offsets of the range are not explained by any receipt"
+    elif end is State.COMPLETED and verification is not None and verification.result == "mismatch":
+        end, code = State.FAILED, Code.VERIFICATION_MISMATCH.value
+        why = f"the target differs from what was copied in {len(verification.differences)} places"
+    verification = (
+        verification
+        or recovery.verification
+        or Verification("skipped", recovery.progress.records, 0, "", (), "the run ended early")
+    )
+    told = {
+        "reason": recovery.stop.reason.value if recovery.stop else None,
+        "verification": verification.result,
+        "copied": sum(r.copied for r in recovery.completeness),
+        "lost": sum(r.lost for r in recovery.completeness),
+        "unexplained": unexplained,
+        "positions": [{"partition": r.partition, "position": r.stop} for r in recovery.completeness],
+        "code": code,
+    }
+    moved = draft.move(recovery, end, why, told, verification=verification, error_code=code)
+    return moved if moved.attempt.released else want(draft, moved, Wanted.EXIT, why)

@@ -1,0 +1,241 @@
+"""Commands: each control record gets exactly one answer.
+
+A `replay` is answered when its plan is made or refused; everything else at once. The envelope rules (duplicate, conflict, expiry) come first and are the same
+for all verbs.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from daemon.core.catalogue import Code
+from daemon.core.commands import Approve, Command, Pause, Refusal, Reject, Replay, Resume, StopRecovery, Throttle
+from daemon.core.directing import want
+from daemon.core.draft import Draft
+from daemon.core.ending import begin_end
+from daemon.core.events import CommandReceived
+from daemon.core.lifecycle import is_reusable
+from daemon.core.model import ACTIVE, CommandRef, Recovery, State, StopReason, Wanted
+from daemon.core.policies.admission import refuse_replay
+from daemon.core.policies.conflicts import target_conflict
+
+S = State
+
+
+def on_command(draft: Draft, event: CommandReceived) -> None:
+    """Answer one command or refusal, and do what it says."""
+    command = event.command
+    draft.applied(event.offset)
+    content = command.content_hash if isinstance(command, Refusal) else command.meta.content_hash
+    if event.previous is not None:
+        if event.previous.content_hash == content:
+            draft.answer(
+                event, "duplicate", f"this command was handled before, at control offset {event.previous.offset}"
+            )
+        else:
+            _reject(
+                draft,
+                event,
+                Code.IDEMPOTENCY_CONFLICT,
+                f"the same id and source came with other content at control offset {event.previous.offset}",
+            )
+        return
+    if isinstance(command, Refusal):
+        draft.answer(event, "rejected", command.message, command.code, command.hint)
+        return
+    expiry = command.meta.expiry_ms
+    if expiry is not None and max(event.broker_ms, draft.now_ms) > expiry:
+        late_s = (max(event.broker_ms, draft.now_ms) - expiry) / 1000
+        draft.answer(event, "expired", f"the command came {late_s:.0f} s after its expirytime", Code.EXPIRED.value)
+        return
+    if isinstance(command, Replay):
+        _replay(draft, event, command)
+        return
+    recovery = draft.recovery(command.meta.subject)
+    if recovery is None:
+        _reject(draft, event, Code.NO_SUCH_RECOVERY, f"there is no recovery {command.meta.subject}")
+        return
+    _steer_existing(draft, event, command, recovery)
+
+
+def _reject(draft: Draft, event: CommandReceived, code: Code, message: str, hint: str = "") -> None:
+    draft.answer(event, "rejected", message, code.value, hint)
+
+
+def _accept(draft: Draft, event: CommandReceived, message: str) -> None:
+    draft.answer(event, "accepted", message)
+
+
+def _wrong_state(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
+    _reject(
+        draft,
+        event,
+        Code.NOT_IN_THIS_STATE,
+        f"{event.command.verb} is not possible while {recovery.id} is {recovery.state.value}",
+    )
+
+
+def _replay(draft: Draft, event: CommandReceived, command: Replay) -> None:
+    meta = command.meta
+    existing = draft.recovery(meta.subject)
+    if existing is not None and not is_reusable(existing):
+        _reject(draft, event, Code.ID_IN_USE, f"recovery {meta.subject} exists already and is {existing.state.value}")
+        return
+    refusal = refuse_replay(command.spec, draft.recoveries(), draft.params)
+    if refusal is not None:
+        _reject(draft, event, refusal.code, refusal.message, refusal.hint)
+        return
+    recovery = Recovery(
+        id=meta.subject,
+        kind="replay",
+        state=S.REQUESTED,
+        why=meta.reason,
+        version=existing.version + 1 if existing else 1,
+        created_ms=draft.now_ms,
+        updated_ms=draft.now_ms,
+        command=CommandRef(meta.id, meta.source, meta.reason),
+        spec=command.spec,
+        control_offset=event.offset,
+        limits=command.spec.limits,
+        effective_bytes_per_s=command.spec.limits.max_bytes_per_s,
+        rule="as the command asked"
+        if command.spec.limits.max_bytes_per_s or command.spec.limits.max_records_per_s
+        else "no limit was asked for",
+        directive_sequence=existing.directive_sequence if existing else 0,
+    )
+    draft.forget(recovery.id)
+    draft.notice("recovery_requested", recovery.id, {"why": meta.reason, "dry_run": command.spec.dry_run}, meta.id)
+    draft.move(recovery, S.PLANNING, "asks the clusters what the plan needs")
+
+
+def _steer_existing(draft: Draft, event: CommandReceived, command: Command, recovery: Recovery) -> None:
+    handlers: dict[type, Callable[[Draft, CommandReceived, Recovery], None]] = {
+        Pause: _pause,
+        Resume: _resume,
+        StopRecovery: _stop,
+        Throttle: _throttle,
+        Approve: _approve,
+        Reject: _reject_plan,
+    }
+    handlers[type(command)](draft, event, recovery)
+
+
+def _pause(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
+    if recovery.state in {S.PAUSING, S.PAUSED}:
+        _accept(draft, event, f"{recovery.id} is {recovery.state.value} already")
+        return
+    if recovery.state not in {S.STARTING, S.RUNNING}:
+        _wrong_state(draft, event, recovery)
+        return
+    _accept(draft, event, f"{recovery.id} drains its open chunks and pauses")
+    why = f"paused by {_who(event)}: {_reason(event)}"
+    moved = draft.move(recovery, S.PAUSING, why)
+    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
+    want(draft, moved, Wanted.PAUSE, why)
+
+
+def _resume(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
+    if recovery.state in {S.STARTING, S.RUNNING}:
+        _accept(draft, event, f"{recovery.id} is {recovery.state.value} already")
+        return
+    if recovery.state not in {S.PAUSING, S.PAUSED}:
+        _wrong_state(draft, event, recovery)
+        return
+    _accept(draft, event, f"{recovery.id} goes on at its exact position")
+    why = f"resumed by {_who(event)}: {_reason(event)}"
+    to = S.STARTING if recovery.attempt.released else S.RUNNING
+    moved = draft.move(recovery, to, why)
+    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=draft.now_ms)
+    want(draft, moved, Wanted.RUN, why)
+
+
+def _stop(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
+    why = f"stopped by {_who(event)}: {_reason(event)}"
+    if recovery.state is S.STOPPING:
+        _accept(draft, event, f"{recovery.id} is stopping already")
+    elif recovery.state in {S.REQUESTED, S.PLANNING, S.AWAITING_APPROVAL}:
+        _accept(draft, event, f"{recovery.id} ends before it started")
+        recovery = draft.answer_creation(recovery, "accepted", "stopped by an operator before the plan was made")
+        draft.move(recovery, S.STOPPED, why)
+    elif recovery.state in ACTIVE:
+        _accept(draft, event, f"{recovery.id} drains its open chunks and stops")
+        begin_end(draft, recovery, StopReason.OPERATOR, S.STOPPED, why)
+    else:
+        _wrong_state(draft, event, recovery)
+
+
+def _throttle(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
+    command = event.command
+    assert isinstance(command, Throttle)
+    if recovery.is_terminal or recovery.state in {S.PLANNED, S.STOPPING}:
+        _wrong_state(draft, event, recovery)
+        return
+    limits = replace(
+        recovery.limits, max_bytes_per_s=command.max_bytes_per_s, max_records_per_s=command.max_records_per_s
+    )
+    why = f"rate set to {_rate(command)} by {_who(event)}: {_reason(event)}"
+    _accept(draft, event, f"{recovery.id}: rate {_rate(command)}")
+    changed = replace(
+        recovery,
+        limits=limits,
+        rule=why,
+        effective_bytes_per_s=command.max_bytes_per_s,
+        updated_ms=draft.now_ms,
+        version=recovery.version + 1,
+    )
+    told = {"max_bytes_per_s": command.max_bytes_per_s, "max_records_per_s": command.max_records_per_s, "why": why}
+    draft.notice("throttle_changed", recovery.id, told, command.meta.id)
+    draft.put(changed)
+    if not changed.attempt.released:
+        # The imperative stays: only a changed one may move `wanted_sequence`, or a drain under way would wait for a second answer.
+        from_before = changed.wanted_sequence
+        told_again = want(draft, changed, changed.wanted, why)
+        draft.put(replace(told_again, wanted_sequence=from_before))
+
+
+def _approve(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
+    command = event.command
+    assert isinstance(command, Approve)
+    if recovery.state is not S.AWAITING_APPROVAL or recovery.plan is None:
+        _wrong_state(draft, event, recovery)
+    elif command.plan_hash != recovery.plan.hash:
+        _reject(draft, event, Code.STALE_PLAN, f"the plan waiting for approval has the hash {recovery.plan.hash}")
+    elif conflict := target_conflict(recovery, draft.recoveries()):
+        _reject(draft, event, Code.TARGET_IN_USE, conflict)
+    else:
+        _accept(draft, event, f"{recovery.id} is approved and starts")
+        draft.move(recovery, S.STARTING, f"approved by {_who(event)}: {_reason(event)}", started_ms=draft.now_ms)
+
+
+def _reject_plan(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
+    command = event.command
+    assert isinstance(command, Reject)
+    if recovery.state is not S.AWAITING_APPROVAL or recovery.plan is None:
+        _wrong_state(draft, event, recovery)
+    elif command.plan_hash != recovery.plan.hash:
+        _reject(draft, event, Code.STALE_PLAN, f"the plan waiting for approval has the hash {recovery.plan.hash}")
+    else:
+        _accept(draft, event, f"{recovery.id} is rejected")
+        draft.move(
+            recovery,
+            S.REJECTED,
+            f"rejected by {_who(event)}: {_reason(event)}",
+            error_code=Code.REJECTED_BY_OPERATOR.value,
+        )
+
+
+def _rate(command: Throttle) -> str:
+    parts = []
+    if command.max_bytes_per_s is not None:
+        parts.append(f"{command.max_bytes_per_s:,.0f} B/s")
+    if command.max_records_per_s is not None:
+        parts.append(f"{command.max_records_per_s:,.0f} records/s")
+    return " and ".join(parts) or "unlimited"
+
+
+def _who(event: CommandReceived) -> str:
+    command = event.command
+    return command.source if isinstance(command, Refusal) else command.meta.source
+
+
+def _reason(event: CommandReceived) -> str:
+    return "" if isinstance(event.command, Refusal) else event.command.meta.reason

@@ -1,0 +1,162 @@
+"""What lanes, drivers and brokers were seen to do. Heartbeats are hints and stay in memory; only the ledger is proof."""
+
+from dataclasses import replace
+
+from daemon.core.application import backoff_ms
+from daemon.core.catalogue import Code
+from daemon.core.draft import Draft
+from daemon.core.events import AttemptExited, DriverHeartbeat, EffectFailed, LaneHeartbeat, LedgerRead, OffsetsSampled
+from daemon.core.handlers.planning import refuse
+from daemon.core.model import ACTIVE, PartitionProgress, Progress, Recovery, State
+from daemon.core.observed import Heard, Observed, SampleHistory
+from daemon.core.policies.caught_up import evaluate_caught_up
+from daemon.core.progress import with_lane_positions
+
+
+def on_lane_heartbeat(draft: Draft, event: LaneHeartbeat) -> None:
+    """Remember what a lane of the present attempt said, and move the progress along."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.attempt != recovery.attempt.number or recovery.state not in ACTIVE:
+        return
+    seen = draft.observed(recovery.id)
+    earlier = seen.lanes.get(event.lane)
+    before = Heard(earlier.heartbeat, earlier.received_ms) if earlier else None
+    lanes = {**seen.lanes, event.lane: Heard(event, draft.now_ms, before)}
+    moved = with_lane_positions(recovery, event, lanes)
+    changes: dict[str, object] = {"lanes": lanes}
+    if _sum_positions(moved) != _sum_positions(recovery) or seen.progress_ms == 0:
+        changes["progress_ms"] = draft.now_ms
+    draft.observe(recovery.id, **changes)
+    draft.keep(moved)
+
+
+def _sum_positions(recovery: Recovery) -> int:
+    return sum(p.position for p in recovery.progress.partitions)
+
+
+def on_driver_heartbeat(draft: Draft, event: DriverHeartbeat) -> None:
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.attempt != recovery.attempt.number or recovery.attempt.released:
+        return
+    seen = draft.observed(recovery.id)
+    if seen.adopted_ms and not seen.driver_heard_ms:
+        draft.notice(
+            "attempt_adopted",
+            recovery.id,
+            {"attempt": event.attempt, "why": "its driver still heartbeats after the daemon's restart"},
+        )
+    draft.observe(recovery.id, driver=event, driver_heard_ms=draft.now_ms)
+
+
+def on_attempt_exited(draft: Draft, event: AttemptExited) -> None:
+    """Steering decides what it means, a moment later: the driver's last words may still be on the way."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.attempt != recovery.attempt.number or recovery.attempt.released:
+        return
+    draft.observe(recovery.id, exited=event, exited_ms=draft.now_ms)
+
+
+def on_ledger(draft: Draft, event: LedgerRead) -> None:
+    """Positions become exact; what follows from them is decided by `steer`, which waits for `ledger`."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or recovery.state not in ACTIVE:
+        return
+    if event.sequence != recovery.wanted_sequence or event.attempt != recovery.attempt.number:
+        return
+    draft.observe(recovery.id, ledger=event)
+
+
+def on_effect_failed(draft: Draft, event: EffectFailed) -> None:
+    """Retriable failures are tried again by `steer` when their time has come; others end what needed them."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or recovery.is_terminal:
+        return
+    told = {
+        "effect": event.effect,
+        "attempt": event.attempt,
+        "code": event.code,
+        "message": event.message,
+        "retriable": event.retriable,
+    }
+    draft.notice("effect_failed", recovery.id, told)
+    seen = draft.observed(recovery.id)
+    if event.effect == "gather_facts" and recovery.state is State.PLANNING:
+        _facts_failed(draft, event, recovery)
+    elif event.effect in {"create_target", "launch"}:
+        failures = recovery.attempt.failures + 1
+        code = "target_unavailable" if event.effect == "create_target" else "internal"
+        attempt = replace(recovery.attempt, failures=failures, last_error=event.message, last_code=code)
+        if event.effect == "launch" and event.attempt == recovery.attempt.number:
+            attempt = replace(attempt, released=True, retry_at_ms=draft.now_ms + backoff_ms(failures, draft.params))
+        draft.put(replace(recovery, attempt=attempt))
+        draft.observe(recovery.id, effect_error=event)
+    elif event.effect == "read_ledger" and seen.ledger_wanted_ms:
+        params = draft.params
+        draft.observe(recovery.id, ledger_wanted_ms=draft.now_ms - params.ledger_retry_ms + params.effect_retry_ms)
+
+
+def _facts_failed(draft: Draft, event: EffectFailed, recovery: Recovery) -> None:
+    waited = draft.now_ms - recovery.updated_ms
+    if not event.retriable or waited > draft.params.planning_deadline_ms:
+        refuse(draft, recovery, _code(event.code, Code.CLUSTER_UNREACHABLE), event.message)
+    else:
+        draft.observe(
+            recovery.id, facts_wanted_ms=draft.now_ms - draft.params.facts_retry_ms + draft.params.effect_retry_ms
+        )
+
+
+def _code(value: str, default: Code) -> Code:
+    try:
+        return Code(value)
+    except ValueError:
+        return default
+
+
+def on_offsets(draft: Draft, event: OffsetsSampled) -> None:
+    """Keep a bounded history per topic and judge the following recoveries by it."""
+    for sample in event.topics:
+        key = (sample.cluster, sample.topic)
+        samples = (*draft.history(key).samples, sample)[-draft.params.sample_history :]
+        draft.remember_sample(key, SampleHistory(samples))
+    missing = set(event.missing)
+    for recovery in draft.recoveries():
+        if recovery.state not in ACTIVE or recovery.plan is None:
+            continue
+        _note_missing(draft, recovery, missing)
+        if recovery.plan.is_following:
+            key = (recovery.plan.source.cluster, recovery.plan.source.topic)
+            history = draft.history(key)
+            draft.keep(_with_live_lag(recovery, history))
+            draft.observe(
+                recovery.id,
+                candidate=evaluate_caught_up(
+                    recovery, draft.observed(recovery.id), history, draft.now_ms, draft.params
+                ),
+            )
+
+
+def _note_missing(draft: Draft, recovery: Recovery, missing: set[tuple[str, str]]) -> None:
+    plan = recovery.plan
+    assert plan is not None
+    gone = [
+        k for k in ((plan.source.cluster, plan.source.topic), (plan.target.cluster, plan.target.topic)) if k in missing
+    ]
+    created = bool(plan.target.topic_id) or not plan.create_target
+    seen: Observed = draft.observed(recovery.id)
+    if gone and created:
+        draft.observe(recovery.id, missing=seen.missing + 1, missing_topic=gone[0][1])
+    elif seen.missing:
+        draft.observe(recovery.id, missing=0, missing_topic="")
+
+
+def _with_live_lag(recovery: Recovery, history: SampleHistory) -> Recovery:
+    """Lag of a following recovery against the newest high watermarks."""
+    if not history.samples:
+        return recovery
+    ends = history.samples[-1].high_watermark
+    rows: tuple[PartitionProgress, ...] = recovery.progress.partitions
+    if any(p.partition not in ends for p in rows):
+        return recovery
+    lag = sum(max(0, ends[p.partition] - p.position) for p in rows)
+    progress: Progress = replace(recovery.progress, lag_records=lag)
+    return replace(recovery, progress=progress)

@@ -1,0 +1,165 @@
+"""What the metrics say, computed from the state: values of gauges at a moment, and how far one decision moves the counters.
+
+Pure like the rest of the core. Which metrics exist is told by `metric_defs`; how they are exposed by `daemon.adapters.prometheus`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from daemon.core.commands import LagSignal
+from daemon.core.decision import CoreState, Decision
+from daemon.core.metric_defs import (
+    AUTO_STOPS,
+    BYTES,
+    COMMANDS,
+    ETA_SECONDS,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    PROGRESS_RATIO,
+    RATE_ACHIEVED,
+    RATE_LIMIT,
+    RECORDS,
+    RECORDS_LOST,
+    RECOVERIES,
+    VERIFICATIONS,
+    Sample,
+)
+from daemon.core.model import Progress, Recovery, State, StopReason
+from daemon.core.observed import SampleHistory
+
+ENDED_SERIES_KEPT_MS = 3_600_000
+KIND = "replay"
+
+
+def gauges(state: CoreState, now_ms: int) -> list[Sample]:
+    """Every gauge that follows from the state; recoveries that ended over an hour ago only count in `recoveryd_recoveries`."""
+    counts = Counter((r.kind, r.state) for r in state.recoveries.values())
+    kinds = sorted({KIND, *(kind for kind, _ in counts)})
+    samples = [Sample(RECOVERIES, (kind, s.value), counts[kind, s]) for kind in kinds for s in State]
+    for recovery in state.recoveries.values():
+        if not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_SERIES_KEPT_MS:
+            samples.extend(_of_recovery(recovery, state.samples, now_ms))
+    return samples
+
+
+def increments(before: CoreState, decision: Decision) -> list[Sample]:
+    """How far `decision`, taken on `before`, moves the counters; zero steps are left out."""
+    samples = [Sample(COMMANDS, (answer.verb or "unknown", answer.kind), 1) for answer in decision.answers]
+    for after in decision.changed:
+        earlier = before.recoveries.get(after.id)
+        samples.extend(_copied(earlier, after))
+        samples.extend(_ended(earlier, after))
+    return [sample for sample in samples if sample.value > 0]
+
+
+def progress_ratio(recovery: Recovery) -> float | None:
+    """Durable part of the range; of a following recovery, of what is there to read now. None before there is a plan."""
+    if recovery.plan is None:
+        return None
+    stops = {p.partition: p.stop for p in recovery.plan.partitions}
+    starts = {p.partition: p.start for p in recovery.plan.partitions}
+    at = {p.partition: p.position for p in recovery.progress.partitions}
+    done = sum(max(0, at.get(p, start) - start) for p, start in starts.items())
+    if recovery.plan.is_following:
+        whole = done + (recovery.progress.lag_records or 0)
+        return done / whole if whole and recovery.progress.lag_records is not None else 0.0
+    whole = sum((stop or 0) - starts[p] for p, stop in stops.items())
+    return min(1.0, done / whole) if whole else 1.0
+
+
+def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int) -> list[Sample]:
+    """Lag of a live consumer group as a monitor reported it. A partition without commit or end makes the sum unknown: no sample, never a false zero."""
+    known = [(p.partition, p.committed, p.end) for p in signal.partitions]
+    if not known or any(committed is None or end is None or committed < 0 for _, committed, end in known):
+        return []
+    labels = ("live", signal.topic, signal.group)
+    lags = {p: max(0, (end or 0) - (committed or 0)) for p, committed, end in known}
+    samples = [Sample(LAG_RECORDS, labels, sum(lags.values()))]
+    positions = {p: committed or 0 for p, committed, _ in known}
+    seconds = lag_seconds(positions, lags, history, now_ms)
+    if seconds is not None:
+        samples.append(Sample(LAG_SECONDS, labels, seconds))
+    return samples
+
+
+def lag_seconds(
+    positions: Mapping[int, int], lags: Mapping[int, int], history: SampleHistory | None, now_ms: int
+) -> float | None:
+    """Seconds since the log ended at each position, worst partition, between two samples by straight line. None = some position is older than the samples."""
+    worst = 0.0
+    for partition, position in positions.items():
+        if lags.get(partition, 0) <= 0:
+            continue
+        ended_ms = _when_log_ended_at(position, partition, history)
+        if ended_ms is None:
+            return None
+        worst = max(worst, (now_ms - ended_ms) / 1000)
+    return worst
+
+
+def _when_log_ended_at(offset: int, partition: int, history: SampleHistory | None) -> float | None:
+    left: tuple[int, int] | None = None
+    for sample in history.samples if history else ():
+        end = sample.high_watermark.get(partition)
+        if end is None:
+            continue
+        if end > offset:
+            if left is None:
+                return None
+            return left[1] + (sample.sampled_at_ms - left[1]) * (offset - left[0]) / (end - left[0])
+        left = (end, sample.sampled_at_ms)
+    return None
+
+
+def _of_recovery(
+    recovery: Recovery, histories: Mapping[tuple[str, str], SampleHistory], now_ms: int
+) -> Iterator[Sample]:
+    name = (recovery.id,)
+    ratio = progress_ratio(recovery)
+    if ratio is None or recovery.plan is None:
+        return
+    yield Sample(PROGRESS_RATIO, name, ratio)
+    yield Sample(RATE_ACHIEVED, name, 0.0 if recovery.is_terminal else recovery.progress.bytes_per_s)
+    if recovery.progress.eta_seconds is not None and not recovery.is_terminal:
+        yield Sample(ETA_SECONDS, name, recovery.progress.eta_seconds)
+    if recovery.effective_bytes_per_s is not None and not recovery.is_terminal:
+        yield Sample(RATE_LIMIT, name, recovery.effective_bytes_per_s)
+    if recovery.progress.lag_records is None:
+        return
+    source = recovery.plan.source
+    labels = ("replay", source.topic, recovery.id)
+    yield Sample(LAG_RECORDS, labels, recovery.progress.lag_records)
+    history = histories.get((source.cluster, source.topic))
+    seconds = lag_seconds(*_position_lags(recovery, history), history, now_ms)
+    if seconds is not None and not recovery.is_terminal:
+        yield Sample(LAG_SECONDS, labels, seconds)
+
+
+def _position_lags(recovery: Recovery, history: SampleHistory | None) -> tuple[dict[int, int], dict[int, int]]:
+    """Positions, and records left before each partition's stop (or the newest sampled end when it follows)."""
+    ends = history.samples[-1].high_watermark if history and history.samples else {}
+    positions = {p.partition: p.position for p in recovery.progress.partitions}
+    stops = {p.partition: p.stop for p in recovery.progress.partitions}
+    lags = {p: (ends.get(p, at) if stops[p] is None else stops[p] or 0) - at for p, at in positions.items()}
+    return positions, lags
+
+
+def _copied(before: Recovery | None, after: Recovery) -> Iterator[Sample]:
+    earlier = before.progress if before is not None else Progress()
+    target = ("replay", after.spec.target.topic)
+    yield Sample(RECORDS, target, after.progress.records - earlier.records)
+    yield Sample(BYTES, target, after.progress.bytes - earlier.bytes)
+    yield Sample(RECORDS_LOST, (after.spec.source.topic,), _lost(after.progress) - _lost(earlier))
+
+
+def _lost(progress: Progress) -> int:
+    return sum(p.lost for p in progress.partitions)
+
+
+def _ended(before: Recovery | None, after: Recovery) -> Iterator[Sample]:
+    had_stop = before is not None and before.stop is not None
+    if after.stop is not None and not had_stop and after.stop.reason is not StopReason.OPERATOR:
+        yield Sample(AUTO_STOPS, (after.stop.reason.value,), 1)
+    had_result = before is not None and before.verification is not None
+    if after.verification is not None and not had_result:
+        yield Sample(VERIFICATIONS, (after.verification.result,), 1)

@@ -1,0 +1,61 @@
+"""May this command start a recovery at all? Judged before any question is asked to a cluster."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from daemon.core.catalogue import Code
+from daemon.core.commands import ReplaySpec
+from daemon.core.model import ACTIVE, Plan, Recovery, State
+from daemon.core.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    code: Code
+    message: str
+    hint: str = ""
+
+
+def refuse_replay(spec: ReplaySpec, recoveries: Iterable[Recovery], params: Params) -> Refusal | None:
+    """Why a replay may not be planned, or None. Names of clusters and profiles are the config's; own topics are never data."""
+    for field, cluster in (("source.cluster", spec.source.cluster), ("target.cluster", spec.target.cluster)):
+        if cluster not in params.clusters:
+            return Refusal(
+                Code.UNKNOWN_CLUSTER,
+                f"{field}: the config has no cluster {cluster!r}",
+                _nearest(cluster, params.clusters),
+            )
+    if spec.profile not in params.profiles:
+        return Refusal(
+            Code.UNKNOWN_PROFILE,
+            f"job.profile: the config has no profile {spec.profile!r}",
+            _nearest(spec.profile, params.profiles),
+        )
+    for field, topic in (("source.topic", spec.source.topic), ("target.topic", spec.target.topic)):
+        if topic.startswith("_") or topic in params.own_topics:
+            return Refusal(Code.INTERNAL_TOPIC, f"{field}: {topic} is an internal topic")
+    if spec.source.cluster == spec.target.cluster and spec.source.topic == spec.target.topic:
+        return Refusal(Code.SAME_TOPIC, f"source and target are both {spec.source.topic}")
+    busy = sum(1 for r in recoveries if r.state in ACTIVE or r.state is State.PLANNING)
+    if not spec.dry_run and busy >= params.max_active_recoveries:
+        return Refusal(
+            Code.TOO_MANY_RECOVERIES, f"{busy} recoveries are active, the config allows {params.max_active_recoveries}"
+        )
+    return None
+
+
+def needs_approval(plan: Plan, params: Params) -> str | None:
+    """Why a person has to look at the plan first, or None."""
+    if params.approval_above_bytes is not None and plan.bytes_at_most > params.approval_above_bytes:
+        return f"{plan.bytes_at_most:,} bytes are more than {params.approval_above_bytes:,} (approval.above_bytes)"
+    if params.approval_above_records is not None and plan.records_at_most > params.approval_above_records:
+        return (
+            f"{plan.records_at_most:,} records are more than {params.approval_above_records:,} (approval.above_records)"
+        )
+    return None
+
+
+def _nearest(name: str, known: frozenset[str]) -> str:
+    close = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"the config has: {', '.join(sorted(known))}"

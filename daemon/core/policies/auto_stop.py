@@ -1,0 +1,101 @@
+"""Conditions that end a running recovery by itself; the first to fire wins, and each has its own reason code (POLICIES 2.3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from daemon.core.commands import CaughtUp
+from daemon.core.model import Recovery, State, StopReason
+from daemon.core.observed import Observed
+from daemon.core.params import Params
+from daemon.core.policies.caught_up import is_caught_up
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Stop for `reason`; `end` is the terminal state that follows the drain, `evidence` the numbers the rule saw."""
+
+    reason: StopReason
+    end: State
+    why: str
+    mode: str | None = None
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+
+def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:
+    """The verdict on a recovery whose lanes run, or None to go on."""
+    return (
+        _deadline(recovery, now_ms)
+        or _max_runtime(recovery, now_ms)
+        or _caught_up(recovery, seen, now_ms, params)
+        or _stalled(recovery, seen, now_ms, params)
+    )
+
+
+def capped(recovery: Recovery, seen: Observed) -> Verdict | None:
+    """All lanes returned, some because their share of `max_records` or `max_bytes` was used up."""
+    if not any(h.heartbeat.capped for h in seen.lanes.values()):
+        return None
+    limits, progress = recovery.limits, recovery.progress
+    evidence = {
+        "records": progress.records,
+        "bytes": progress.bytes,
+        "max_records": limits.max_records,
+        "max_bytes": limits.max_bytes,
+    }
+    if limits.max_records is not None and (limits.max_bytes is None or progress.records >= limits.max_records):
+        return Verdict(
+            StopReason.MAX_RECORDS,
+            State.STOPPED,
+            f"{progress.records:,} records copied, the limit is {limits.max_records:,}",
+            None,
+            evidence,
+        )
+    return Verdict(
+        StopReason.MAX_BYTES,
+        State.STOPPED,
+        f"{progress.bytes:,} bytes copied, the limit is {limits.max_bytes:,}",
+        None,
+        evidence,
+    )
+
+
+def _deadline(recovery: Recovery, now_ms: int) -> Verdict | None:
+    deadline = recovery.limits.deadline_ms
+    if deadline is None or now_ms < deadline:
+        return None
+    return Verdict(
+        StopReason.DEADLINE,
+        State.STOPPED,
+        "the deadline of the command has come",
+        None,
+        {"deadline_ms": deadline, "now_ms": now_ms},
+    )
+
+
+def _max_runtime(recovery: Recovery, now_ms: int) -> Verdict | None:
+    allowed, started = recovery.limits.max_runtime_ms, recovery.started_ms
+    if allowed is None or started is None or now_ms - started < allowed:
+        return None
+    why = f"it ran {(now_ms - started) / 1000:.0f} s, the limit is {allowed / 1000:.0f} s"
+    return Verdict(StopReason.MAX_RUNTIME, State.STOPPED, why, None, {"started_ms": started, "max_runtime_ms": allowed})
+
+
+def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:
+    if not isinstance(recovery.spec.source.stop, CaughtUp) or not is_caught_up(seen.candidate, now_ms, params):
+        return None
+    assert seen.candidate is not None
+    span_s = (now_ms - seen.candidate.since_ms) / 1000
+    why = f"every partition stayed within reach of its live head in {seen.candidate.count} evaluations over {span_s:.0f} s"
+    return Verdict(StopReason.ZERO_LAG, State.COMPLETED, why, "caught_up", seen.candidate.evidence)
+
+
+def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:
+    if recovery.state is not State.RUNNING or not seen.progress_ms or recovery.progress.lag_records == 0:
+        return None
+    idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
+    if idle_ms < params.stall_after_ms:
+        return None
+    why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {recovery.progress.lag_records} records are left"
+    return Verdict(
+        StopReason.STALLED, State.FAILED, why, None, {"idle_ms": idle_ms, "lag_records": recovery.progress.lag_records}
+    )
