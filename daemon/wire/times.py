@@ -43,12 +43,12 @@ def parse_time_ms(text: str) -> int:
         if _LOOKS_LIKE_A_TIME.fullmatch(text):
             raise ZoneMissing("is a date without time of day and zone")
         raise TimeProblem("is not an RFC 3339 time such as 2026-11-21T06:00:00Z")
-    *fields, fraction, zone = match.groups()
+    fraction, zone = match[7], match[8]
     if zone is None:
         raise ZoneMissing("has no time zone")
     try:
-        moment = datetime(*(int(field) for field in fields), tzinfo=_zone(zone))  # type: ignore[arg-type]
-        delta = moment - _EPOCH
+        year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
+        delta = datetime(year, month, day, hour, minute, second, tzinfo=_zone(zone)) - _EPOCH
     except (ValueError, OverflowError) as error:
         raise TimeProblem(f"is not a valid time ({error})") from None
     whole_ms = (delta.days * 86_400 + delta.seconds) * 1_000

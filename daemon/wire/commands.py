@@ -1,0 +1,243 @@
+"""The data of each command: one pydantic model per verb, with the wire's names and defaults, and how it becomes a command of the core.
+
+Codec, JSON Schemas, docs and the command line all derive from these models; a field that is not here does not exist. Rules that need the world (does
+the topic exist, is the range inside the log) are the core's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from daemon.core.catalogue import Code
+from daemon.core.commands import (
+    Approve,
+    Command,
+    Limits,
+    Meta,
+    Pause,
+    Reject,
+    Replay,
+    ReplaySpec,
+    Resume,
+    SourceRef,
+    StopRecovery,
+    TargetRef,
+    Throttle,
+)
+from daemon.wire.bounds import End, Start
+from daemon.wire.fields import (
+    Count,
+    Deadline,
+    HeaderName,
+    HeaderText,
+    Name,
+    Partitions,
+    Rate,
+    Reason,
+    Runtime,
+    Strict,
+    Topic,
+)
+from daemon.wire.problems import wrong
+
+MAX_HEADERS: Final = 100
+
+PlanHash = Annotated[str, Field(min_length=1, max_length=128, description="`plan.hash` of the status record")]
+
+
+class CommandData(Strict):
+    """What every command has."""
+
+    reason: Reason
+
+
+class SourceData(Strict):
+    cluster: Name = Field(default="main", description="a named cluster of the daemon's config")
+    topic: Topic = Field(description="one topic")
+    partitions: Partitions | None = Field(default=None, description="list of partitions; all when left out")
+    start: Start = Field(
+        alias="from",
+        description='`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}`, a time with zone, or a duration back from now (`-2h`)',
+    )
+    stop: End = Field(
+        alias="to",
+        description="`latest` (pinned when planned), offset(s), a time (exclusive), `caught_up` (follow the live head, stop by "
+        "itself at zero lag), `never` (follow until told)",
+    )
+
+
+class HeadersData(Strict):
+    add: dict[HeaderName, HeaderText] = Field(
+        default_factory=dict, max_length=MAX_HEADERS, description="headers to add"
+    )
+    drop: tuple[HeaderName, ...] = Field(
+        default=(), max_length=MAX_HEADERS, strict=False, description="names of headers to leave out"
+    )
+
+
+class TargetData(Strict):
+    cluster: Name = Field(default="main", description="a named cluster of the daemon's config")
+    topic: Topic = Field(description="not internal (`_` prefix), not the source")
+    create: bool = Field(
+        default=False, description="create it with the source's partition count and configs that keep the data"
+    )
+    on_existing: Literal["refuse", "append"] = Field(
+        default="refuse", description="what to do when it already has records"
+    )
+    mapping: Literal["same", "key_hash"] = Field(
+        default="same", description="same partition number, or Kafka's murmur2 of the key"
+    )
+    headers: HeadersData = Field(default=HeadersData(), description="changes of headers; none: bit-identical")
+
+
+class RatesData(Strict):
+    max_bytes_per_s: Rate | None = Field(default=None, description="rate of all lanes together; null lifts")
+    max_records_per_s: Rate | None = Field(default=None, description="rate of all lanes together; null lifts")
+
+    @model_validator(mode="after")
+    def _names_a_rate(self) -> Self:
+        if not self.model_fields_set:
+            raise wrong(
+                "is empty", "Name max_bytes_per_s or max_records_per_s; null lifts it.", code=Code.MISSING_FIELD
+            )
+        return self
+
+
+class LimitsData(Strict):
+    max_bytes_per_s: Rate | None = Field(default=None, description="rate of all lanes together")
+    max_records_per_s: Rate | None = Field(default=None, description="rate of all lanes together")
+    max_bytes: Count | None = Field(default=None, description="stop after so many bytes")
+    max_records: Count | None = Field(default=None, description="stop after so many records")
+    max_runtime: Runtime | None = Field(
+        default=None, description="stop after this time, counted from the first attempt"
+    )
+    deadline: Deadline | None = Field(
+        default=None, description="stop at this time (with zone), or after this duration from now"
+    )
+
+    def to_core(self) -> Limits:
+        return Limits(
+            max_bytes_per_s=self.max_bytes_per_s,
+            max_records_per_s=self.max_records_per_s,
+            max_bytes=self.max_bytes,
+            max_records=self.max_records,
+            max_runtime_ms=self.max_runtime,
+            deadline_ms=self.deadline,
+        )
+
+
+class JobData(Strict):
+    profile: Name = Field(
+        default="default", description="a named Spark profile of the daemon's config (master, resources)"
+    )
+
+
+class ReplayData(CommandData):
+    dry_run: bool = Field(default=False, description="plan only: ends in `planned`")
+    plan_hash: PlanHash | None = Field(
+        default=None, description="run only if the plan made now has this hash, else rejected RCV-1012"
+    )
+    source: SourceData
+    target: TargetData
+    limits: LimitsData = Field(default=LimitsData())
+    on_data_loss: Literal["fail", "continue"] = Field(
+        default="fail",
+        description="what to do when retention or deletion took part of the range; `continue` records it",
+    )
+    verify: Literal["digest", "count", "none"] = Field(default="digest", description="how the target is proven")
+    job: JobData = Field(default=JobData())
+
+    @model_validator(mode="after")
+    def _copies_elsewhere(self) -> Self:
+        if (self.source.cluster, self.source.topic) == (self.target.cluster, self.target.topic):
+            raise wrong(f"has {self.source.topic} as both source.topic and target.topic", code=Code.SAME_TOPIC)
+        return self
+
+    def to_core(self) -> ReplaySpec:
+        source, target = self.source, self.target
+        return ReplaySpec(
+            source=SourceRef(source.topic, source.start, source.stop, source.cluster, source.partitions),
+            target=TargetRef(
+                topic=target.topic,
+                cluster=target.cluster,
+                create=target.create,
+                on_existing=target.on_existing,
+                mapping=target.mapping,
+                headers_add=tuple(target.headers.add.items()),
+                headers_drop=target.headers.drop,
+            ),
+            limits=self.limits.to_core(),
+            dry_run=self.dry_run,
+            plan_hash=self.plan_hash,
+            on_data_loss=self.on_data_loss,
+            verify=self.verify,
+            profile=self.job.profile,
+        )
+
+
+class PauseData(CommandData):
+    pass
+
+
+class ResumeData(CommandData):
+    pass
+
+
+class StopData(CommandData):
+    pass
+
+
+class ThrottleData(CommandData):
+    limits: RatesData = Field(description="both rates are replaced together; one that is null or left out is lifted")
+
+
+class ApproveData(CommandData):
+    plan_hash: PlanHash
+
+
+class RejectData(CommandData):
+    plan_hash: PlanHash
+
+
+@dataclass(frozen=True, slots=True)
+class VerbSpec:
+    """The model of a verb's data, what the verb does in one line, and how validated data becomes a command."""
+
+    model: type[CommandData]
+    effect: str
+    make: Callable[[Meta, CommandData], Command]
+
+
+def _replay(meta: Meta, data: CommandData) -> Command:
+    assert isinstance(data, ReplayData)
+    return Replay(meta, data.to_core())
+
+
+def _throttle(meta: Meta, data: CommandData) -> Command:
+    assert isinstance(data, ThrottleData)
+    return Throttle(meta, data.limits.max_bytes_per_s, data.limits.max_records_per_s)
+
+
+def _approve(meta: Meta, data: CommandData) -> Command:
+    assert isinstance(data, ApproveData)
+    return Approve(meta, data.plan_hash)
+
+
+def _reject(meta: Meta, data: CommandData) -> Command:
+    assert isinstance(data, RejectData)
+    return Reject(meta, data.plan_hash)
+
+
+VERB_SPECS: Final[dict[str, VerbSpec]] = {
+    "replay": VerbSpec(ReplayData, "new recovery: copy a range of a topic", _replay),
+    "pause": VerbSpec(
+        PauseData, "drained: `pausing`, then `paused` once no chunk is open", lambda meta, _: Pause(meta)
+    ),
+    "resume": VerbSpec(ResumeData, "continues at the exact position", lambda meta, _: Resume(meta)),
+    "stop": VerbSpec(StopData, "drained stop at a chunk boundary; ends `stopped`", lambda meta, _: StopRecovery(meta)),
+    "throttle": VerbSpec(ThrottleData, "takes effect within 5 s, without a new Spark application", _throttle),
+    "approve": VerbSpec(ApproveData, "lets a recovery in `awaiting_approval` run", _approve),
+    "reject": VerbSpec(RejectData, "ends a recovery in `awaiting_approval`", _reject),
+}

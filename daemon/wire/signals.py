@@ -1,0 +1,64 @@
+"""The data of each signal: observations of lag and health that other programs put on the control topic. They can slow down or stop, never start."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from daemon.core.commands import HealthSignal, LagSample, LagSignal, Signal
+from daemon.wire.fields import MAX_PARTITIONS, GroupName, Name, Offset, Partition, SampledAt, Strict, Text, Topic
+from daemon.wire.problems import wrong
+
+
+class LagPartitionData(Strict):
+    partition: Partition
+    committed: Offset | None = Field(default=None, description="the group's committed offset; null when it has none")
+    end: Offset | None = Field(default=None, description="the log end; null when not known")
+    sampled_at: SampledAt = Field(
+        description="when the offsets were asked for; at most 5 minutes ahead of the broker's time"
+    )
+
+
+class LagData(Strict):
+    cluster: Name = Field(default="main", description="a named cluster of the daemon's config")
+    group: GroupName
+    topic: Topic
+    partitions: Annotated[tuple[LagPartitionData, ...], Field(strict=False, min_length=1, max_length=MAX_PARTITIONS)]
+
+    @model_validator(mode="after")
+    def _names_each_once(self) -> Self:
+        if len({sample.partition for sample in self.partitions}) != len(self.partitions):
+            raise wrong("names a partition twice in partitions")
+        return self
+
+    def to_core(self) -> LagSignal:
+        samples = (LagSample(p.partition, p.committed, p.end, p.sampled_at) for p in self.partitions)
+        return LagSignal(self.cluster, self.group, self.topic, tuple(samples))
+
+
+class HealthData(Strict):
+    cluster: Name = Field(default="main", description="a named cluster of the daemon's config")
+    name: Name = Field(description="for instance `produce_latency_p99`, or the name of an alert")
+    value: Annotated[float, Field(ge=0)] | None = Field(default=None, description="null when only the status is known")
+    unit: Annotated[Text, Field(max_length=32)] = Field(default="", description="for instance `s`")
+    status: Literal["ok", "degraded", "critical", "unknown"]
+    sampled_at: SampledAt = Field(description="when it was measured; at most 5 minutes ahead of the broker's time")
+
+    def to_core(self) -> HealthSignal:
+        return HealthSignal(self.cluster, self.name, self.value, self.unit, self.status, self.sampled_at)
+
+
+@dataclass(frozen=True, slots=True)
+class KindSpec:
+    """The model of a signal's data, what it says in one line, and how validated data becomes a signal."""
+
+    model: type[LagData] | type[HealthData]
+    meaning: str
+    make: Callable[[LagData | HealthData], Signal]
+
+
+KIND_SPECS: Final[dict[str, KindSpec]] = {
+    "lag": KindSpec(LagData, "how far a consumer group is behind", lambda data: data.to_core()),
+    "health": KindSpec(HealthData, "a measured value or an alert about a cluster", lambda data: data.to_core()),
+}
