@@ -6,11 +6,9 @@ Ctrl-C in the terminal reaches us and not it: we decide when it ends. Who leaves
 later is `sandbox.handle`, not this module.
 """
 
-import logging
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping
@@ -18,13 +16,11 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from sandbox.errors import BrokerFailed
 from sandbox.jars import kafka_jars
 from sandbox.java import find_java
 from sandbox.ports import free_ports, is_free
+from sandbox.probe import answers, is_open
 from sandbox.process import identify
 from sandbox.properties import HOST, log4j2_properties, new_cluster_id, server_properties
 from sandbox.state import NodeState, forget_state, running_state, write_state
@@ -33,9 +29,9 @@ _FORMAT_TIMEOUT_S = 60.0
 _STOP_DEADLINE_S = 20.0
 _KILL_DEADLINE_S = 10.0
 _POLL_S = 0.05
-_METADATA_TIMEOUT_S = 2.0
 _PORT_TRIES_MAX = 3
 _LOG_TAIL_LINES = 8
+_LOG_TAIL_CHARS_MAX = 100_000
 _JVM_FLAGS = ("-XX:+UseSerialGC", "-Djava.awt.headless=true")
 _NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 
@@ -146,6 +142,12 @@ class Broker:
         self.stop()
         self.start(deadline_s)
 
+    def leave_running(self) -> None:
+        """Gives up this object's hold on the process, which goes on. It is found again by the note in the folder."""
+        if self._process is not None:
+            self._process.returncode = 0  # else Popen complains, when collected, of a child nobody waited for
+            self._process = None
+
     def pause(self) -> None:
         """SIGSTOP: connections stay open and nothing answers, like a machine that hangs."""
         os.kill(self.pid, signal.SIGSTOP)
@@ -185,7 +187,7 @@ class Broker:
         except subprocess.TimeoutExpired:
             raise BrokerFailed(f"Formatting {self._folder} took longer than {_FORMAT_TIMEOUT_S:.0f} s.") from None
         if done.returncode != 0:
-            raise BrokerFailed(f"Could not format {self._folder}: {(done.stdout + done.stderr).strip()[-600:]}")
+            raise BrokerFailed(f"Kafka could not format {self._folder}: {_telling_lines(done.stdout + done.stderr, 3)}")
 
     def _launch(self, java: Path, jars: Path) -> None:
         command = [
@@ -203,7 +205,7 @@ class Broker:
 
     def _await_answer(self, give_up_at_s: float) -> None:
         """The port opens before the node serves, so an open port is only the cheap first half of the question."""
-        while not (_is_open(self.bootstrap) and answers(self.bootstrap)):
+        while not (is_open(self.bootstrap) and answers(self.bootstrap)):
             if not self.is_running():
                 raise BrokerFailed("The sandbox broker ended while it started.", self._log_tail())
             if time.monotonic() >= give_up_at_s:
@@ -216,22 +218,17 @@ class Broker:
 
     def _log_tail(self, lines: int = _LOG_TAIL_LINES) -> str:
         text = ""
-        for name in ("broker.out", "broker.log"):
-            file = self._folder / name
+        for file in (self._folder / "broker.out", self.log_file):
             if file.exists():
-                text += file.read_text(encoding="utf-8", errors="replace")[-100_000:]
-        return f"{self.log_file} ends with:\n" + "\n".join(text.splitlines()[-lines:])
+                text += file.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL_CHARS_MAX:]
+        return f"{self.log_file} says:\n{_telling_lines(text, lines)}"
 
 
-def answers(bootstrap: str, timeout_s: float = _METADATA_TIMEOUT_S) -> bool:
-    """True when a broker at `bootstrap` answers a metadata request and names itself."""
-    quiet = logging.getLogger("recoveryd.sandbox.probe")
-    quiet.setLevel(logging.CRITICAL)  # refused connections are expected while one waits
-    client = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": "2000"}, logger=quiet)
-    try:
-        return len(client.list_topics(timeout=timeout_s).brokers) > 0
-    except KafkaException:
-        return False
+def _telling_lines(text: str, count: int) -> str:
+    """The last lines that tell of errors, else the last ones at all; stack traces are left to the file."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("\tat ", "\t..."))]
+    errors = [line for line in lines if "ERROR" in line or "FATAL" in line or "Exception" in line]
+    return "\n".join((errors or lines)[-count:])
 
 
 def _port_of(properties: Path) -> int | None:
@@ -242,10 +239,3 @@ def _port_of(properties: Path) -> int | None:
         if line.startswith("advertised.listeners="):
             return int(line.rpartition(":")[2])
     return None
-
-
-def _is_open(bootstrap: str) -> bool:
-    host, _, port = bootstrap.rpartition(":")
-    with socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex((host, int(port))) == 0

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sandbox.broker import Broker, answers
+from sandbox.broker import Broker
 from sandbox.errors import SandboxError
 from sandbox.locks import locked
+from sandbox.probe import answers
 from sandbox.process import end
 from sandbox.state import forget_state, running_state
 
@@ -47,6 +48,7 @@ def up(folder: Path | None = None, port: int | None = None, deadline_s: float = 
         if running is None:
             broker = Broker(folder, port)
             broker.start(deadline_s)
+            broker.leave_running()
             return broker.bootstrap
         if port is not None and not running.bootstrap.endswith(f":{port}"):
             raise SandboxError(

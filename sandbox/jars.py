@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from sandbox.errors import JarsUnavailable
+from sandbox.errors import JarsUnavailable, SandboxError
 from sandbox.java import find_java
 from sandbox.locks import locked
 
@@ -120,3 +120,17 @@ def _ivy_jar() -> Path:
     if not found:
         raise JarsUnavailable("This PySpark ships no Ivy jar.", "Run `make setup` to install the tested version.")
     return found[-1]
+
+
+def main() -> int:
+    """Fetches the jars when they are not cached; exit code 1 with the next step on stderr when that fails."""
+    try:
+        kafka_jars()
+    except SandboxError as error:
+        print(f"recoveryd: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

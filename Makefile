@@ -1,0 +1,70 @@
+# Everything a checkout needs, without root, Maven or Docker: Python 3.11+ and Java 17+ are enough.
+# The virtual environment is .venv here; Kafka's jars are cached in ~/.cache/recoveryd (or RECOVERYD_CACHE_DIR).
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.recoveryd-setup
+CONSTRAINTS := $(wildcard constraints.txt)
+SLOW := broker or spark or e2e or faults or containers
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test test-fast lint format bench docs schemas clean clean-all java
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
+
+setup: java $(STAMP) ## Create .venv, install everything, fetch Kafka's jars (done once)
+	@$(PY) -m sandbox.jars
+
+demo: setup ## A whole recovery on a real Kafka, in under two minutes
+	@$(PY) -m sandbox.demo
+
+test: setup lint ## Everything: lint, unit, integration, end to end, faults
+	$(PY) -m pytest $(ARGS)
+
+test-fast: $(STAMP) ## What needs no Kafka and no Spark, in under a minute
+	$(PY) -m pytest -m "not ($(SLOW))" $(ARGS)
+
+lint: $(STAMP) ## Style, types and the direction of imports
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format: $(STAMP) ## Let ruff format and fix what it can
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: setup ## Measure, and compare with plain loops in the same run
+	$(PY) -m tests.bench $(ARGS)
+
+docs: schemas ## Regenerate everything in docs/ and config/ that is made from the code
+
+schemas: $(STAMP) ## Regenerate the JSON Schemas and the AsyncAPI document
+	$(PY) -m daemon.wire.schemas
+
+clean: ## Remove caches and build products
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+clean-all: clean ## The same and .venv (Kafka's jars stay in the cache)
+	rm -rf $(VENV)
+
+# The newest of the usual names that is 3.11 or later; `make PYTHON=/path/to/python3` overrides.
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+
+java:
+	@[ -n "$(PYTHON)" ] || { echo "recoveryd needs Python 3.11 or newer. Debian 12, Ubuntu 24.04: sudo apt-get install python3 python3-venv" >&2; exit 2; }
+	@$(PYTHON) -m sandbox.java >/dev/null
+
+$(STAMP): pyproject.toml $(CONSTRAINTS)
+	@[ -n "$(PYTHON)" ] || { echo "recoveryd needs Python 3.11 or newer. Debian 12, Ubuntu 24.04: sudo apt-get install python3 python3-venv" >&2; exit 2; }
+	@[ -x $(PY) ] || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) has no venv module. Debian, Ubuntu: sudo apt-get install python3-venv" >&2; exit 2; }
+	@[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
+	@echo "recoveryd: installing Python packages into $(VENV) (once, a few minutes)" >&2
+	@$(PY) -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e '.[dev]'
+	@touch $@
