@@ -4,7 +4,7 @@ No rule about recovery lives behind a port. Foreign errors are translated by the
 they may wait; every wait inside has a deadline.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -109,6 +109,21 @@ class Clock(Protocol):
     def monotonic_s(self) -> float: ...
 
 
-ControlHandler = Callable[
-    [int, int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]], Awaitable[None]
-]
+@dataclass(frozen=True, slots=True)
+class ControlRecord:
+    """A record of the control topic as it lies there; `broker_ms` is its LogAppendTime."""
+
+    partition: int
+    offset: int
+    broker_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class ControlLog(Protocol):
+    """Reads a part of the control topic without any group."""
+
+    def pages(self, start: int, stop: int | None) -> AsyncIterator[Sequence[ControlRecord]]:
+        """Records of [start, stop) in order, in pages of bounded size; `stop` None = the end as it is now. Offsets that hold nothing are passed over."""
+        ...

@@ -1,0 +1,72 @@
+"""What a round says to people: counters moved, and one log line for each decision that has a reason."""
+
+import structlog
+
+from daemon.adapters.prometheus import Metrics
+from daemon.core.commands import LagSignal, Refusal
+from daemon.core.decision import Decision
+from daemon.core.events import CommandReceived, ControlUnreadable, Event, OffsetsSampled, SignalReceived, SignalRefused
+from daemon.core.live_traffic import LiveTraffic
+from daemon.core.metric_defs import DECISION_SECONDS
+from daemon.core.observe import increments, lag_of_signal
+from daemon.runtime.rounds import Round, Step
+
+log = structlog.stdlib.get_logger("daemon.decisions")
+
+
+class Reporter:
+    """Keeps what counting needs between rounds; everything else is computed."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._live = LiveTraffic()
+
+    def report(self, taken: Round, now_ms: int) -> None:
+        """Never raises for what an event contains."""
+        for step in taken.steps:
+            self._metrics.observe(DECISION_SECONDS, step.seconds)
+            self._metrics.add(increments(step.before, step.decision))
+            self._observe_live(step, now_ms)
+            _log(step)
+
+    def _observe_live(self, step: Step, now_ms: int) -> None:
+        event, state = step.item.event, step.decision.state
+        if isinstance(event, OffsetsSampled):
+            self._live, grown = self._live.with_sample(event, state, now_ms)
+            self._metrics.add(grown)
+        elif isinstance(event, SignalReceived) and isinstance(event.signal, LagSignal):
+            signal = event.signal
+            history = state.samples.get((signal.cluster, signal.topic))
+            labels = ("live", signal.topic, signal.group)
+            self._metrics.set_live(labels, lag_of_signal(signal, history, now_ms))
+
+
+def _log(step: Step) -> None:
+    event, decision = step.item.event, step.decision
+    context = _context(event, decision)
+    if step.error is not None:
+        log.error("a rule broke on an event, which was put aside", exc_info=step.error, **context)
+    if decision.reason:
+        level = log.info if decision.needs_journal else log.debug
+        level(decision.reason, **context)
+
+
+def _context(event: Event, decision: Decision) -> dict[str, object]:
+    """What a line is bound to: event, recovery, attempt and command, as far as there are any."""
+    context: dict[str, object] = {"event_type": type(event).__name__}
+    recovery = getattr(event, "recovery", None)
+    if isinstance(event, CommandReceived):
+        about = event.command if isinstance(event.command, Refusal) else event.command.meta
+        context["command_id"] = about.id
+        recovery = about.subject or None
+    if isinstance(event, CommandReceived | ControlUnreadable | SignalReceived | SignalRefused):
+        context["control_offset"] = event.offset
+    if recovery is None and len(decision.changed) == 1:
+        recovery = decision.changed[0].id
+    if recovery is not None:
+        context["recovery_id"] = recovery
+        known = decision.state.recoveries.get(recovery)
+        attempt = getattr(event, "attempt", 0) or (known.attempt.number if known is not None else 0)
+        if attempt:
+            context["attempt"] = attempt
+    return context
