@@ -1,0 +1,228 @@
+"""Between the core's words and those of the jobs (`spark_jobs.contract`): directives and launches go out, heartbeats come in.
+
+The jobs never import the daemon, so the same thing has a type on either side; this is the one place that knows both.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from daemon.core.decision import Directive
+from daemon.core.effects import LaunchAttempt
+from daemon.core.events import DriverHeartbeat, LaneHeartbeat, LanePosition
+from daemon.core.model import Difference, PlannedPartition, Verification
+from spark_jobs import contract
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefaults:
+    """What every attempt of this daemon has in common. `clients`: librdkafka properties per named cluster, secrets included. Times in ms."""
+
+    scope: str
+    clients: Mapping[str, Mapping[str, str]]
+    directives_topic: str
+    progress_topic: str
+    receipts_topic: str
+    control_cluster: str = "main"
+    chunk: contract.ChunkLimits = field(default_factory=contract.ChunkLimits)
+    transaction_timeout_ms: int = 60_000
+    stop_wait_ms: int = 600_000
+    lease_ttl_ms: int = 30_000
+    floor_bytes_per_s: float = 65_536.0
+
+
+def directive_to_job(directive: Directive) -> contract.Directive:
+    return contract.Directive(
+        recovery=directive.recovery,
+        attempt=directive.attempt,
+        sequence=directive.sequence,
+        wanted=directive.wanted,
+        lease_ttl_ms=directive.lease_ttl_ms,
+        max_bytes_per_s=directive.max_bytes_per_s,
+        max_records_per_s=directive.max_records_per_s,
+        floor_bytes_per_s=directive.floor_bytes_per_s,
+        shares={str(lane): share for lane, share in directive.shares.items()},
+        why=directive.why,
+    )
+
+
+def directive_from_job(directive: contract.Directive) -> Directive:
+    return Directive(
+        recovery=directive.recovery,
+        attempt=directive.attempt,
+        sequence=directive.sequence,
+        wanted=directive.wanted,
+        max_bytes_per_s=directive.max_bytes_per_s,
+        max_records_per_s=directive.max_records_per_s,
+        floor_bytes_per_s=directive.floor_bytes_per_s,
+        lease_ttl_ms=directive.lease_ttl_ms,
+        shares={int(lane): share for lane, share in directive.shares.items()},
+        why=directive.why,
+    )
+
+
+def encode_directive(directive: Directive) -> tuple[bytes, bytes]:
+    """Key and value for the directives topic."""
+    return directive.recovery.encode(), contract.encode(directive_to_job(directive))
+
+
+def decode_directive(value: bytes) -> Directive:
+    """A value of the directives topic. Raises `spark_jobs.contract.ContractError`."""
+    try:
+        return directive_from_job(contract.decode(contract.Directive, value))
+    except ValueError as error:
+        raise contract.ContractError(f"Directive: {error}") from None
+
+
+def decode_progress(value: bytes) -> LaneHeartbeat | DriverHeartbeat:
+    """A value of the progress topic. Raises `spark_jobs.contract.ContractError`."""
+    record = contract.decode_progress(value)
+    return driver_from_job(record) if isinstance(record, contract.DriverReport) else lane_from_job(record)
+
+
+def lane_from_job(heartbeat: contract.Heartbeat) -> LaneHeartbeat:
+    return LaneHeartbeat(
+        recovery=heartbeat.recovery,
+        attempt=heartbeat.attempt,
+        lane=heartbeat.lane,
+        directive_sequence=heartbeat.directive_sequence,
+        state=heartbeat.state,
+        chunk_open=heartbeat.chunk_open,
+        records_per_s=heartbeat.records_per_s,
+        bytes_per_s=heartbeat.bytes_per_s,
+        positions=tuple(
+            LanePosition(
+                partition=p.partition,
+                position=p.position,
+                stop=p.stop,
+                state=p.state,
+                copied=p.copied,
+                filtered=p.filtered,
+                skipped=p.skipped,
+                lost=p.lost,
+                bytes=p.bytes,
+            )
+            for p in heartbeat.positions
+        ),
+        why=heartbeat.why,
+        capped=heartbeat.capped,
+    )
+
+
+def driver_from_job(report: contract.DriverReport) -> DriverHeartbeat:
+    found = report.verification
+    verification = None
+    if found is not None:
+        verification = Verification(
+            result=found.result,
+            source_records=found.source_records,
+            target_records=found.target_records,
+            digest=found.digest,
+            differences=tuple(Difference(d.partition, d.start, d.stop, d.kind, d.message) for d in found.differences),
+            why=found.why,
+        )
+    return DriverHeartbeat(
+        recovery=report.recovery,
+        attempt=report.attempt,
+        phase=report.phase,
+        directive_sequence=report.directive_sequence,
+        verification=verification,
+        error_code=report.error_code,
+        error_message=report.error_message,
+    )
+
+
+def make_job_spec(effect: LaunchAttempt, defaults: JobDefaults) -> contract.JobSpec:
+    """The whole file that an attempt starts from. Raises KeyError when the plan names a cluster that the config no longer has."""
+    plan, spec = effect.plan, effect.spec
+    return contract.JobSpec(
+        kind="replay",
+        scope=defaults.scope,
+        recovery=effect.recovery,
+        attempt=effect.attempt,
+        lanes=make_lanes(effect),
+        source=contract.SourceSpec(
+            cluster=plan.source.cluster,
+            topic=plan.source.topic,
+            topic_id=plan.source.topic_id,
+            client=dict(defaults.clients[plan.source.cluster]),
+            from_time_ms=plan.from_time_ms,
+            to_time_ms=plan.to_time_ms,
+        ),
+        target=contract.TargetSpec(
+            cluster=plan.target.cluster,
+            topic=plan.target.topic,
+            topic_id=plan.target.topic_id,
+            partitions=plan.target.partitions,
+            client=dict(defaults.clients[plan.target.cluster]),
+            mapping=spec.target.mapping,
+            headers_add=spec.target.headers_add,
+            headers_drop=spec.target.headers_drop,
+            exclusive=spec.target.on_existing == "refuse",
+        ),
+        control=contract.ControlSpec(
+            client=dict(defaults.clients[defaults.control_cluster]),
+            directives_topic=defaults.directives_topic,
+            progress_topic=defaults.progress_topic,
+        ),
+        receipts_topic=defaults.receipts_topic,
+        directive=_first_directive(effect, defaults),
+        verify=spec.verify,
+        on_data_loss=spec.on_data_loss,
+        chunk=defaults.chunk,
+        transaction_timeout_ms=defaults.transaction_timeout_ms,
+        stop_wait_ms=defaults.stop_wait_ms,
+    )
+
+
+def make_lanes(effect: LaunchAttempt) -> tuple[contract.LaneSpec, ...]:
+    """The plan's lanes, with the recovery's caps split over them: in proportion to what each has to copy, or equally when following."""
+    plan = effect.plan
+    by_number = {p.partition: p for p in plan.partitions}
+    lanes = [[by_number[partition] for partition in lane] for lane in plan.lanes]
+    weights = [sum(_offsets(p) for p in lane) for lane in lanes]
+    if plan.is_following:
+        weights = [1] * len(lanes)
+    records = share_out(effect.max_records, weights)
+    sizes = share_out(effect.max_bytes, weights)
+    return tuple(
+        contract.LaneSpec(
+            lane=number,
+            partitions=tuple(contract.PartitionRange(p.partition, p.start, p.stop) for p in lane),
+            max_records=records[number],
+            max_bytes=sizes[number],
+        )
+        for number, lane in enumerate(lanes)
+    )
+
+
+def share_out(total: int | None, weights: Sequence[int]) -> list[int | None]:
+    """Whole parts of `total` in proportion to the weights (equal when all are 0) that add up to it exactly; all None without a total."""
+    if total is None:
+        return [None] * len(weights)
+    used = list(weights) if any(weights) else [1] * len(weights)
+    whole = sum(used)
+    parts = [total * weight // whole for weight in used]
+    # What rounding left over goes to the largest remainders, the first lanes first among equals.
+    order = sorted(range(len(used)), key=lambda i: (-(total * used[i] % whole), i))
+    for i in order[: total - sum(parts)]:
+        parts[i] += 1
+    return list(parts)
+
+
+def _offsets(partition: PlannedPartition) -> int:
+    return 0 if partition.stop is None else partition.stop - partition.start
+
+
+def _first_directive(effect: LaunchAttempt, defaults: JobDefaults) -> contract.Directive:
+    """What to do until the directives topic is read. The command's own rates, so that a limited replay never starts unlimited."""
+    limits = effect.spec.limits
+    return contract.Directive(
+        recovery=effect.recovery,
+        attempt=effect.attempt,
+        sequence=effect.directive_sequence,
+        wanted=effect.wanted.value,
+        lease_ttl_ms=defaults.lease_ttl_ms,
+        max_bytes_per_s=limits.max_bytes_per_s,
+        max_records_per_s=limits.max_records_per_s,
+        floor_bytes_per_s=defaults.floor_bytes_per_s,
+    )

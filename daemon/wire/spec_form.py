@@ -1,0 +1,143 @@
+"""A replay's specification in the form of the command's data, with every default written out.
+
+The status record keeps it this way, so that what was asked for reads like what was sent. Unlike `daemon.wire.commands` this trusts its input: it was
+validated when the command came in. Times are absolute here.
+"""
+
+from typing import Any, Final
+
+from daemon.core.commands import (
+    AtOffset,
+    AtOffsets,
+    AtTime,
+    CaughtUp,
+    Earliest,
+    From,
+    Latest,
+    Limits,
+    Never,
+    ReplaySpec,
+    SourceRef,
+    TargetRef,
+    To,
+)
+from daemon.wire.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
+
+_EARLIEST: Final = Earliest()
+_TO_WORDS: Final[dict[str, To]] = {"latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
+
+
+def spec_to_data(spec: ReplaySpec) -> dict[str, Any]:
+    """The fields of a replay's data, apart from `reason`."""
+    source, target = spec.source, spec.target
+    return {
+        "dry_run": spec.dry_run,
+        "plan_hash": spec.plan_hash,
+        "source": {
+            "cluster": source.cluster,
+            "topic": source.topic,
+            "partitions": None if source.partitions is None else list(source.partitions),
+            "from": _bound_to_data(source.start),
+            "to": _bound_to_data(source.stop),
+        },
+        "target": {
+            "cluster": target.cluster,
+            "topic": target.topic,
+            "create": target.create,
+            "on_existing": target.on_existing,
+            "mapping": target.mapping,
+            "headers": {"add": dict(target.headers_add), "drop": list(target.headers_drop)},
+        },
+        "limits": limits_to_data(spec.limits),
+        "on_data_loss": spec.on_data_loss,
+        "verify": spec.verify,
+        "job": {"profile": spec.profile},
+    }
+
+
+def spec_from_data(data: dict[str, Any]) -> ReplaySpec:
+    """What `spec_to_data` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+    source, target = data["source"], data["target"]
+    partitions = source["partitions"]
+    return ReplaySpec(
+        source=SourceRef(
+            topic=source["topic"],
+            start=_from_from_data(source["from"]),
+            stop=_to_from_data(source["to"]),
+            cluster=source["cluster"],
+            partitions=None if partitions is None else tuple(partitions),
+        ),
+        target=TargetRef(
+            topic=target["topic"],
+            cluster=target["cluster"],
+            create=target["create"],
+            on_existing=target["on_existing"],
+            mapping=target["mapping"],
+            headers_add=tuple(target["headers"]["add"].items()),
+            headers_drop=tuple(target["headers"]["drop"]),
+        ),
+        limits=limits_from_data(data["limits"]),
+        dry_run=data["dry_run"],
+        plan_hash=data["plan_hash"],
+        on_data_loss=data["on_data_loss"],
+        verify=data["verify"],
+        profile=data["job"]["profile"],
+    )
+
+
+def limits_to_data(limits: Limits) -> dict[str, Any]:
+    """The limits that are set, by their names in the contract."""
+    data = {
+        "max_bytes_per_s": limits.max_bytes_per_s,
+        "max_records_per_s": limits.max_records_per_s,
+        "max_bytes": limits.max_bytes,
+        "max_records": limits.max_records,
+        "max_runtime": None if limits.max_runtime_ms is None else format_duration_ms(limits.max_runtime_ms),
+        "deadline": None if limits.deadline_ms is None else format_time_ms(limits.deadline_ms),
+    }
+    return {name: value for name, value in data.items() if value is not None}
+
+
+def limits_from_data(data: dict[str, Any]) -> Limits:
+    if not data:
+        return Limits()
+    runtime, deadline = data.get("max_runtime"), data.get("deadline")
+    return Limits(
+        max_bytes_per_s=data.get("max_bytes_per_s"),
+        max_records_per_s=data.get("max_records_per_s"),
+        max_bytes=data.get("max_bytes"),
+        max_records=data.get("max_records"),
+        max_runtime_ms=None if runtime is None else parse_duration_ms(runtime),
+        deadline_ms=None if deadline is None else parse_time_ms(deadline),
+    )
+
+
+def _bound_to_data(bound: From | To) -> Any:
+    match bound:
+        case AtOffset(offset):
+            return {"offset": offset}
+        case AtOffsets(offsets):
+            return {"offsets": {str(partition): offset for partition, offset in offsets.items()}}
+        case AtTime(time_ms):
+            return format_time_ms(time_ms)
+        case Earliest():
+            return "earliest"
+        case word:
+            return next(name for name, meaning in _TO_WORDS.items() if meaning == word)
+
+
+def _from_from_data(data: Any) -> From:
+    return _EARLIEST if data == "earliest" else _place_from_data(data)
+
+
+def _to_from_data(data: Any) -> To:
+    word = _TO_WORDS.get(data) if isinstance(data, str) else None
+    return _place_from_data(data) if word is None else word
+
+
+def _place_from_data(data: Any) -> AtOffset | AtOffsets | AtTime:
+    if isinstance(data, str):
+        return AtTime(parse_time_ms(data))
+    if "offset" in data:
+        return AtOffset(data["offset"])
+    return AtOffsets({int(partition): offset for partition, offset in data["offsets"].items()})

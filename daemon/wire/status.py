@@ -1,0 +1,247 @@
+"""Recoveries to the JSON of the status topic and the HTTP API.
+
+The document has the fields of the contract, for people and programs, and one more, `internal`, with what only the daemon needs to go on after a restart.
+`daemon.wire.status_fold` reads it back: `from_document(to_document(r)) == r` for every recovery. Plain dicts instead of models, because a start folds
+thousands of them.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from daemon.core.model import (
+    Attempt,
+    CompletenessRow,
+    DaemonRecord,
+    Plan,
+    Progress,
+    Recovery,
+    Stop,
+    Verification,
+)
+from daemon.wire.spec_form import limits_to_data, spec_to_data
+from daemon.wire.times import format_time_ms
+
+FORMAT: Final = 1
+DAEMON_KEY: Final = "_daemon"
+
+# What of a recovery has its own place in the document; every other field goes under `internal` by its own name.
+PUBLIC_FIELDS: Final = frozenset(
+    {
+        "id",
+        "kind",
+        "state",
+        "why",
+        "version",
+        "created_ms",
+        "updated_ms",
+        "command",
+        "spec",
+        "plan",
+        "attempt",
+        "progress",
+        "limits",
+        "rule",
+        "effective_bytes_per_s",
+        "stop",
+        "completeness",
+        "verification",
+        "error_code",
+    }
+)
+_INTERNAL_FIELDS: Final = tuple(f.name for f in dataclasses.fields(Recovery) if f.name not in PUBLIC_FIELDS)
+_ATTEMPT_FIELDS: Final = tuple(f.name for f in dataclasses.fields(Attempt))
+
+
+def to_document(recovery: Recovery) -> dict[str, Any]:
+    """The status record as JSON values, field for field as in the contract."""
+    r = recovery
+    return {
+        "recovery": r.id,
+        "kind": r.kind,
+        "state": r.state.value,
+        "why": r.why,
+        "version": r.version,
+        "created": format_time_ms(r.created_ms),
+        "updated": format_time_ms(r.updated_ms),
+        "command": {"id": r.command.id, "source": r.command.source, "reason": r.command.reason},
+        "attempt": r.attempt.number,
+        "error_code": r.error_code,
+        "plan": None if r.plan is None else _plan(r.plan),
+        "progress": _progress(r.progress),
+        "limits": {
+            "requested": limits_to_data(r.limits),
+            "effective_bytes_per_s": finite(r.effective_bytes_per_s),
+            "rule": r.rule,
+        },
+        "stop": None if r.stop is None else _stop(r.stop),
+        "completeness": [_completeness(row) for row in r.completeness],
+        "verification": None if r.verification is None else _verification(r.verification),
+        "internal": _internal(r),
+    }
+
+
+def daemon_to_document(record: DaemonRecord) -> dict[str, Any]:
+    return {
+        "daemon": True,
+        "applied_control_offset": record.applied_control_offset,
+        "epoch": record.epoch,
+        "updated": format_time_ms(record.updated_ms),
+        "internal": {"format": FORMAT, "control_topic_id": record.control_topic_id},
+    }
+
+
+def encode_status(recovery: Recovery) -> tuple[bytes, bytes]:
+    """Key and value for the status topic."""
+    return recovery.id.encode(), to_json(to_document(recovery))
+
+
+def encode_daemon(record: DaemonRecord) -> tuple[bytes, bytes]:
+    """Key and value of the `_daemon` record."""
+    return DAEMON_KEY.encode(), to_json(daemon_to_document(record))
+
+
+def to_json(value: object) -> bytes:
+    """Compact JSON. Dataclasses, mappings and sets inside become their plain forms; NaN and infinities become null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain).encode()
+    except ValueError:  # a NaN somewhere in evidence or event data: worth a copy, not worth losing the record
+        return json.dumps(_without_nan(value), separators=(",", ":"), default=_plain).encode()
+
+
+def finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    eta = plan.eta_seconds
+    return {
+        "hash": plan.hash,
+        "source": {
+            "cluster": plan.source.cluster,
+            "topic": plan.source.topic,
+            "topic_id": plan.source.topic_id,
+            "partitions": [
+                {"partition": p.partition, "start": p.start, "stop": p.stop, "at_end": p.at_end}
+                for p in plan.partitions
+            ],
+        },
+        "target": {
+            "cluster": plan.target.cluster,
+            "topic": plan.target.topic,
+            "topic_id": plan.target.topic_id,
+            "partitions": plan.target.partitions,
+        },
+        "records_at_most": plan.records_at_most,
+        "bytes_at_most": plan.bytes_at_most,
+        "eta_seconds": None if eta is None else {"lo": finite(eta.lo), "mid": finite(eta.mid), "hi": finite(eta.hi)},
+        "findings": [{"code": f.code, "severity": f.severity.value, "message": f.message} for f in plan.findings],
+    }
+
+
+def _progress(progress: Progress) -> dict[str, Any]:
+    return {
+        "records": progress.records,
+        "bytes": progress.bytes,
+        "lag_records": progress.lag_records,
+        "records_per_s": finite(progress.records_per_s) or 0.0,
+        "bytes_per_s": finite(progress.bytes_per_s) or 0.0,
+        "eta_seconds": finite(progress.eta_seconds),
+        "partitions": [
+            {
+                "partition": p.partition,
+                "position": p.position,
+                "stop": p.stop,
+                "state": p.state,
+                "copied": p.copied,
+                "filtered": p.filtered,
+                "skipped": p.skipped,
+                "lost": p.lost,
+                "bytes": p.bytes,
+            }
+            for p in progress.partitions
+        ],
+    }
+
+
+def _stop(stop: Stop) -> dict[str, Any]:
+    return {
+        "reason": stop.reason.value,
+        "mode": stop.mode,
+        "at": format_time_ms(stop.at_ms),
+        "evidence": dict(stop.evidence),
+    }
+
+
+def _completeness(row: CompletenessRow) -> dict[str, int]:
+    return {
+        "partition": row.partition,
+        "from": row.start,
+        "to": row.stop,
+        "offsets": row.offsets,
+        "copied": row.copied,
+        "filtered": row.filtered,
+        "skipped": row.skipped,
+        "lost": row.lost,
+        "unexplained": row.unexplained,
+    }
+
+
+def _verification(verification: Verification) -> dict[str, Any]:
+    return {
+        "result": verification.result,
+        "source_records": verification.source_records,
+        "target_records": verification.target_records,
+        "digest": verification.digest,
+        "differences": [
+            {"partition": d.partition, "start": d.start, "stop": d.stop, "kind": d.kind, "message": d.message}
+            for d in verification.differences
+        ],
+        "why": verification.why,
+    }
+
+
+def _internal(recovery: Recovery) -> dict[str, Any]:
+    plan = recovery.plan
+    internal: dict[str, Any] = {
+        "format": FORMAT,
+        "spec": spec_to_data(recovery.spec),
+        "attempt": {name: getattr(recovery.attempt, name) for name in _ATTEMPT_FIELDS},
+        "fields": {name: getattr(recovery, name) for name in _INTERNAL_FIELDS},
+    }
+    if plan is not None:
+        internal["plan"] = {
+            "source_partitions": plan.source.partitions,
+            "lanes": plan.lanes,
+            "from_time_ms": plan.from_time_ms,
+            "to_time_ms": plan.to_time_ms,
+            "create_target": plan.create_target,
+            "create_configs": dict(plan.create_configs),
+            "pinned_at_ms": plan.pinned_at_ms,
+            "high_watermarks": [p.high_watermark for p in plan.partitions],
+            "log_starts": [p.log_start for p in plan.partitions],
+            "bytes_at_most": [p.bytes_at_most for p in plan.partitions],
+        }
+    return internal
+
+
+def _plain(value: object) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return str(value)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, Mapping):
+        return {str(name): _without_nan(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(inner) for inner in value]
+    return value

@@ -1,0 +1,223 @@
+"""Status records back to recoveries: what a daemon does with the whole status topic when it starts.
+
+The exact inverse of `daemon.wire.status`. A record of another format, or one that is broken, is an error that names it: going on with half of the truth
+would be worse than not starting. Fields that this release does not know are ignored, fields that an older release did not write get their defaults.
+"""
+
+import dataclasses
+import enum
+import json
+import typing
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from daemon.core.model import (
+    Attempt,
+    CommandRef,
+    CompletenessRow,
+    DaemonRecord,
+    Difference,
+    EtaSeconds,
+    Finding,
+    PartitionProgress,
+    Plan,
+    PlannedPartition,
+    PlannedTopic,
+    Progress,
+    Recovery,
+    Severity,
+    State,
+    Stop,
+    StopReason,
+    Verification,
+)
+from daemon.wire.spec_form import limits_from_data, spec_from_data
+from daemon.wire.status import DAEMON_KEY, FORMAT, PUBLIC_FIELDS
+from daemon.wire.times import parse_time_ms
+
+
+class StatusUnreadable(ValueError):  # noqa: N818  (named for what happened)
+    """A record of the status topic is not what this release writes; the message names its key and what is wrong."""
+
+
+def from_document(document: dict[str, Any]) -> Recovery:
+    """What `to_document` wrote. Raises `StatusUnreadable`."""
+    try:
+        return _recovery(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StatusUnreadable(f"{document.get('recovery')!r}: {type(error).__name__}: {error}") from error
+
+
+def daemon_from_document(document: dict[str, Any]) -> DaemonRecord:
+    """What `daemon_to_document` wrote. Raises `StatusUnreadable`."""
+    try:
+        _check_format(document)
+        return DaemonRecord(
+            applied_control_offset=document["applied_control_offset"],
+            epoch=document["epoch"],
+            control_topic_id=document["internal"]["control_topic_id"],
+            updated_ms=parse_time_ms(document["updated"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StatusUnreadable(f"{DAEMON_KEY}: {type(error).__name__}: {error}") from error
+
+
+def fold(records: Iterable[tuple[bytes | None, bytes | None]]) -> tuple[dict[str, Recovery], DaemonRecord]:
+    """Keys and values of the status topic in order to the newest of each key; a tombstone removes. Only the newest are decoded.
+
+    Raises `StatusUnreadable`.
+    """
+    newest: dict[bytes, bytes] = {}
+    for key, value in records:
+        if key is None:
+            continue
+        newest.pop(key, None)
+        if value is not None:
+            newest[key] = value
+    daemon_raw = newest.pop(DAEMON_KEY.encode(), None)
+    daemon = DaemonRecord() if daemon_raw is None else daemon_from_document(_document(DAEMON_KEY.encode(), daemon_raw))
+    recoveries = (from_document(_document(key, value)) for key, value in newest.items())
+    return {recovery.id: recovery for recovery in recoveries}, daemon
+
+
+def _document(key: bytes, value: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise StatusUnreadable(f"{key!r}: not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise StatusUnreadable(f"{key!r}: not an object")
+    return document
+
+
+def _check_format(document: dict[str, Any]) -> None:
+    found = document["internal"]["format"]
+    if found != FORMAT:
+        raise ValueError(f"format {found!r} is not {FORMAT}")
+
+
+def _recovery(d: dict[str, Any]) -> Recovery:
+    _check_format(d)
+    internal, command, limits = d["internal"], d["command"], d["limits"]
+    fields = internal["fields"]
+    rest = {name: convert(fields[name]) for name, convert in _INTERNAL_READERS.items() if name in fields}
+    attempt = internal["attempt"]
+    return Recovery(
+        id=d["recovery"],
+        kind=d["kind"],
+        state=State(d["state"]),
+        why=d["why"],
+        version=d["version"],
+        created_ms=parse_time_ms(d["created"]),
+        updated_ms=parse_time_ms(d["updated"]),
+        command=CommandRef(command["id"], command["source"], command["reason"]),
+        spec=spec_from_data(internal["spec"]),
+        plan=None if d["plan"] is None else _plan(d["plan"], internal["plan"]),
+        attempt=Attempt(**{name: attempt[name] for name in _ATTEMPT_FIELDS if name in attempt}),
+        progress=_progress(d["progress"]),
+        limits=limits_from_data(limits["requested"]),
+        rule=limits["rule"],
+        effective_bytes_per_s=limits["effective_bytes_per_s"],
+        stop=None if d["stop"] is None else _stop(d["stop"]),
+        completeness=tuple(_completeness(row) for row in d["completeness"]),
+        verification=None if d["verification"] is None else _verification(d["verification"]),
+        error_code=d["error_code"],
+        **rest,
+    )
+
+
+def _plan(plan: dict[str, Any], internal: dict[str, Any]) -> Plan:
+    source, target, eta = plan["source"], plan["target"], plan["eta_seconds"]
+    columns = zip(
+        source["partitions"],
+        internal["high_watermarks"],
+        internal["log_starts"],
+        internal["bytes_at_most"],
+        strict=True,
+    )
+    return Plan(
+        hash=plan["hash"],
+        source=PlannedTopic(source["cluster"], source["topic"], source["topic_id"], internal["source_partitions"]),
+        target=PlannedTopic(target["cluster"], target["topic"], target["topic_id"], target["partitions"]),
+        partitions=tuple(
+            PlannedPartition(p["partition"], p["start"], p["stop"], p["at_end"], high_watermark, log_start, size)
+            for p, high_watermark, log_start, size in columns
+        ),
+        lanes=tuple(tuple(lane) for lane in internal["lanes"]),
+        from_time_ms=internal["from_time_ms"],
+        to_time_ms=internal["to_time_ms"],
+        records_at_most=plan["records_at_most"],
+        bytes_at_most=plan["bytes_at_most"],
+        eta_seconds=None if eta is None else EtaSeconds(eta["lo"], eta["mid"], eta["hi"]),
+        create_target=internal["create_target"],
+        create_configs=internal["create_configs"],
+        findings=tuple(Finding(f["code"], Severity(f["severity"]), f["message"]) for f in plan["findings"]),
+        pinned_at_ms=internal["pinned_at_ms"],
+    )
+
+
+def _progress(progress: dict[str, Any]) -> Progress:
+    return Progress(
+        partitions=tuple(
+            PartitionProgress(
+                p["partition"],
+                p["position"],
+                p["stop"],
+                p["state"],
+                p["copied"],
+                p["filtered"],
+                p["skipped"],
+                p["lost"],
+                p["bytes"],
+            )
+            for p in progress["partitions"]
+        ),
+        records_per_s=progress["records_per_s"],
+        bytes_per_s=progress["bytes_per_s"],
+        lag_records=progress["lag_records"],
+        eta_seconds=progress["eta_seconds"],
+    )
+
+
+def _stop(stop: dict[str, Any]) -> Stop:
+    return Stop(StopReason(stop["reason"]), stop["mode"], parse_time_ms(stop["at"]), stop["evidence"])
+
+
+def _completeness(row: dict[str, int]) -> CompletenessRow:
+    return CompletenessRow(
+        row["partition"], row["from"], row["to"], row["copied"], row["filtered"], row["skipped"], row["lost"]
+    )
+
+
+def _verification(verification: dict[str, Any]) -> Verification:
+    return Verification(
+        result=verification["result"],
+        source_records=verification["source_records"],
+        target_records=verification["target_records"],
+        digest=verification["digest"],
+        differences=tuple(
+            Difference(d["partition"], d["start"], d["stop"], d["kind"], d["message"])
+            for d in verification["differences"]
+        ),
+        why=verification["why"],
+    )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """How a plain field of the recovery is read back: enums by value, tuples from lists, everything else as it is."""
+    if typing.get_origin(hint) is tuple:
+        return tuple
+    for kind in (hint, *typing.get_args(hint)):
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            return lambda value: None if value is None else kind(value)
+    return _same
+
+
+_ATTEMPT_FIELDS: Final = tuple(f.name for f in dataclasses.fields(Attempt))
+_INTERNAL_READERS: Final = {
+    name: _reader(hint) for name, hint in typing.get_type_hints(Recovery).items() if name not in PUBLIC_FIELDS
+}
