@@ -1,0 +1,133 @@
+"""The history checker: reads source, target and receipts of a copy with its own code and judges I1 to I12 of the guarantees.
+
+It shares nothing with the product but the wire: not the verifier, not the digest, not the receipt decoder, not murmur2. `check_copy` is what tests call;
+`check` is the pure half for a history that was read before.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tests.e2e import invariants, ledger_invariants
+from tests.e2e.ledger import Receipt, read_receipts
+from tests.e2e.log_reader import Record, offsets, read_log, whole_log
+from tests.e2e.matching import match
+from tests.e2e.model import Asked, Claims, History, Observed, Violation
+
+INVARIANTS = {
+    "I1": invariants.no_loss,
+    "I2": invariants.no_duplicate,
+    "I3": invariants.no_phantom,
+    "I4": invariants.bytes_kept,
+    "I5": invariants.headers_kept,
+    "I6": invariants.time_kept,
+    "I7": invariants.order_kept,
+    "I8": invariants.map_honoured,
+    "I9": ledger_invariants.chunks_whole,
+    "I10": ledger_invariants.receipts_tile,
+    "I11": invariants.bound_kept,
+    "I12": ledger_invariants.all_explained,
+}
+_SHOWN_MAX = 20  # per invariant; a copy that went wrong everywhere needs no million lines
+
+
+def check(history: History) -> list[Violation]:
+    """All broken promises, at most 20 of each."""
+    matching = match(history)
+    found: list[Violation] = []
+    for judge in INVARIANTS.values():
+        found += _first(judge(history, matching))
+    return found
+
+
+def check_copy(
+    bootstrap: str,
+    source: str,
+    target: str,
+    receipts_topic: str,
+    recovery: str,
+    ranges: Mapping[int, tuple[int, int]],
+    *,
+    status: Mapping[str, Any] | None = None,
+    observed: Observed | None = None,
+    before: Mapping[int, Sequence[Record]] | None = None,
+    bounds: Mapping[int, int] | None = None,
+    target_from: Mapping[int, int] | None = None,
+    shared_with: Iterable[str] = (),
+    deadline_s: float = 60.0,
+    **asked: Any,
+) -> list[Violation]:
+    """Violations of one recovery's copy of `ranges` ([from, to) per source partition). Empty = all invariants hold.
+
+    `status`: the recovery's status record. `before`: the visible source records as read before some of them were deleted. `bounds`: pinned stops where a run
+    ended short of them. `target_from`: where the target stood before the run. `shared_with`: other recoveries that append to the same target. The rest of
+    the keywords are fields of `Asked` (mapping, headers_add, headers_drop, from_time_ms, to_time_ms, lost, log_append_time, shared).
+    """
+    ends = {p: end for p, (_, end) in whole_log(bootstrap, target).items()}
+    receipts_partitions = len(offsets(bootstrap, receipts_topic, end=False))
+    is_shared = bool(asked.pop("shared", False) or tuple(shared_with))
+    visible = _read_target(bootstrap, target, ends, target_from, committed=True, deadline_s=deadline_s)
+    stored = _read_target(bootstrap, target, ends, target_from, committed=False, deadline_s=deadline_s)
+    others = [
+        r for other in shared_with for r in read_receipts(bootstrap, receipts_topic, other, deadline_s=deadline_s)
+    ]
+    seen = {(p, r.offset) for p, records in visible.items() for r in records}
+    source_now = read_log(bootstrap, source, deadline_s=deadline_s)
+    return check(
+        History(
+            asked=Asked(recovery, dict(ranges), target_partitions=len(ends), shared=is_shared, **asked),
+            source=source_now,
+            aborted=_never_visible(bootstrap, source, source_now, deadline_s),
+            vanished=_vanished(before or {}, source_now),
+            target=_without(visible, others),
+            hidden=frozenset((p, r.offset) for p, rs in stored.items() for r in rs if (p, r.offset) not in seen),
+            receipts=read_receipts(bootstrap, receipts_topic, recovery, deadline_s=deadline_s),
+            receipts_partitions=receipts_partitions,
+            status=status,
+            observed=observed,
+            bounds=dict(bounds or {}),
+        )
+    )
+
+
+def _first(violations: Iterable[Violation]) -> list[Violation]:
+    found: list[Violation] = []
+    for violation in violations:
+        if len(found) == _SHOWN_MAX:
+            return [*found, Violation(violation.invariant, "and more")]
+        found.append(violation)
+    return found
+
+
+def _read_target(
+    bootstrap: str,
+    topic: str,
+    ends: Mapping[int, int],
+    starts: Mapping[int, int] | None,
+    *,
+    committed: bool,
+    deadline_s: float,
+) -> dict[int, list[Record]]:
+    begin = offsets(bootstrap, topic, end=False) | dict(starts or {})
+    ranges = {p: (begin[p], end) for p, end in ends.items()}
+    return read_log(bootstrap, topic, ranges, committed=committed, deadline_s=deadline_s)
+
+
+def _never_visible(
+    bootstrap: str, topic: str, visible: Mapping[int, Sequence[Record]], deadline_s: float
+) -> list[Record]:
+    stored = read_log(bootstrap, topic, committed=False, deadline_s=deadline_s)
+    seen = {(p, r.offset) for p, records in visible.items() for r in records}
+    return [r for records in stored.values() for r in records if (r.partition, r.offset) not in seen]
+
+
+def _vanished(before: Mapping[int, Sequence[Record]], now: Mapping[int, Sequence[Record]]) -> list[Record]:
+    left = {(p, r.offset) for p, records in now.items() for r in records}
+    return [r for records in before.values() for r in records if (r.partition, r.offset) not in left]
+
+
+def _without(target: Mapping[int, list[Record]], others: Sequence[Receipt]) -> dict[int, list[Record]]:
+    """The target without what other recoveries' receipts claim; what nobody claims stays, so that it is judged."""
+    if not others:
+        return dict(target)
+    claims = Claims(others)
+    return {p: [r for r in records if claims.of(p, r.offset) is None] for p, records in target.items()}

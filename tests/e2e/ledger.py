@@ -1,0 +1,92 @@
+"""Reads receipts with its own JSON decoding, for the history checker. Nothing of the product's contract module is used.
+
+A receipt that lacks a field or has one of a wrong type is an `AssertionError` that quotes it: such a ledger proves nothing.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.log_reader import read_log
+
+_COUNTS = ("copied", "filtered", "skipped", "lost")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`count` records from `first` on, in one target partition, written by one chunk for one source partition."""
+
+    partition: int
+    first: int
+    count: int
+
+    @property
+    def stop(self) -> int:
+        return self.first + self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What one ledger record says. `offset` is its own place in the receipts topic, `promised` the sum of its targets' `count`."""
+
+    offset: int
+    topic_partition: int
+    key: str
+    scope: str
+    recovery: str
+    lane: int
+    attempt: int
+    chunk: int
+    partition: int
+    start: int
+    stop: int
+    copied: int
+    filtered: int
+    skipped: int
+    lost: int
+    runs: tuple[Run, ...]
+    promised: int
+
+    @property
+    def name(self) -> str:
+        return f"receipt of lane {self.lane} chunk {self.chunk} attempt {self.attempt}, partition {self.partition} [{self.start}, {self.stop})"
+
+    @property
+    def accounted(self) -> int:
+        return self.copied + self.filtered + self.skipped + self.lost
+
+
+def read_receipts(bootstrap: str, topic: str, recovery: str, *, deadline_s: float = 60.0) -> list[Receipt]:
+    """All committed receipts of the recovery in the order of the log."""
+    found = []
+    for records in read_log(bootstrap, topic, deadline_s=deadline_s).values():
+        for record in records:
+            if record.value is None:
+                continue
+            value = json.loads(record.value)
+            if value["recovery"] == recovery:
+                found.append(parse(record.offset, record.partition, record.key, value))
+    return sorted(found, key=lambda r: (r.topic_partition, r.offset))
+
+
+def parse(offset: int, topic_partition: int, key: bytes | None, value: dict[str, Any]) -> Receipt:
+    numbers = {n: value.get(n) for n in ("lane", "attempt", "chunk", "partition", "start", "stop", *_COUNTS)}
+    if any(type(n) is not int or n < 0 for n in numbers.values()):
+        raise AssertionError(f"receipt at offset {offset} has a field that is no count: {value}")
+    return Receipt(
+        offset=offset,
+        topic_partition=topic_partition,
+        key=(key or b"").decode(),
+        scope=str(value["scope"]),
+        recovery=str(value["recovery"]),
+        runs=tuple(_runs(value)),
+        promised=sum(int(t["count"]) for t in value["targets"]),
+        **numbers,  # type: ignore[arg-type]
+    )
+
+
+def _runs(value: dict[str, Any]) -> Iterator[Run]:
+    for target in value["targets"]:
+        for first, count in target["runs"]:
+            yield Run(int(target["partition"]), int(first), int(count))

@@ -1,0 +1,149 @@
+"""Reads Kafka logs for the history checker, by position and never by record count.
+
+Nothing of the product is used here: this reader is half of what judges the product. A range is done when the reader's position reached its end, because
+its tail may be transaction markers, aborted or compacted away; under read_committed the reader waits, with a deadline, until the last stable offset is there.
+"""
+
+import functools
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+Header = tuple[str, bytes | None]
+Content = tuple[bytes | None, bytes | None, tuple[Header, ...], int]
+
+_POLL_S = 0.05
+_BATCH_RECORDS = 5_000
+_ADMIN_TIMEOUT_S = 20.0
+
+
+class ReadTimeoutError(AssertionError):
+    """A log could not be read to its end in time; the message says where each partition stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as a reader sees it. `time_ms` is -1 when the record has none."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+    time_ms: int
+    is_log_append_time: bool = False
+
+    @property
+    def content(self) -> Content:
+        """Everything that a copy must keep, comparable and hashable."""
+        return (self.key, self.value, self.headers, self.time_ms)
+
+
+def offsets(bootstrap: str, topic: str, *, end: bool, committed: bool = False) -> dict[int, int]:
+    """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions."""
+    admin = _admin(bootstrap)
+    known = admin.list_topics(topic, timeout=_ADMIN_TIMEOUT_S).topics[topic]
+    if known.error is not None:
+        raise AssertionError(f"topic {topic}: {known.error}")
+    spec = OffsetSpec.latest() if end else OffsetSpec.earliest()
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    asked = {TopicPartition(topic, p): spec for p in known.partitions}
+    futures = admin.list_offsets(asked, isolation_level=level, request_timeout=_ADMIN_TIMEOUT_S)
+    return {tp.partition: future.result(_ADMIN_TIMEOUT_S).offset for tp, future in futures.items()}
+
+
+@functools.lru_cache(maxsize=4)
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap})
+
+
+def whole_log(bootstrap: str, topic: str) -> dict[int, tuple[int, int]]:
+    """[log start, high watermark) of each partition."""
+    ends = offsets(bootstrap, topic, end=True)
+    return {p: (start, ends[p]) for p, start in offsets(bootstrap, topic, end=False).items()}
+
+
+def read_log(
+    bootstrap: str,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]] | None = None,
+    *,
+    committed: bool = True,
+    deadline_s: float = 60.0,
+) -> dict[int, list[Record]]:
+    """Records of [start, end) per partition in offset order; without `ranges` the whole log as it is now.
+
+    Offsets below the log start are skipped silently (the broker no longer has them). Raises `ReadTimeoutError`.
+    """
+    wanted = dict(whole_log(bootstrap, topic) if ranges is None else ranges)
+    found: dict[int, list[Record]] = {p: [] for p in wanted}
+    for record in _scan(bootstrap, topic, wanted, committed=committed, give_up_at_s=time.monotonic() + deadline_s):
+        found[record.partition].append(record)
+    return found
+
+
+def make_reader(bootstrap: str, *, committed: bool) -> Consumer:
+    """A consumer without a group that tells by an event when its position reached the end of what it may see."""
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "history-checker",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "auto.offset.reset": "earliest",
+            "allow.auto.create.topics": False,
+            "check.crcs": True,
+            "fetch.wait.max.ms": 50,
+        }
+    )
+
+
+def to_record(message: Any) -> Record:
+    kind, time_ms = message.timestamp()
+    headers = tuple((name, value) for name, value in (message.headers() or ()))
+    return Record(
+        message.partition(), message.offset(), message.key(), message.value(), headers, time_ms,
+        is_log_append_time=kind == TIMESTAMP_LOG_APPEND_TIME,
+    )  # fmt: skip
+
+
+def _scan(
+    bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]], *, committed: bool, give_up_at_s: float
+) -> Iterator[Record]:
+    open_at = {p: start for p, (start, end) in wanted.items() if start < end}
+    if not open_at:
+        return
+    reader = make_reader(bootstrap, committed=committed)
+    try:
+        reader.assign([TopicPartition(topic, p, start) for p, start in open_at.items()])
+        while open_at:
+            if time.monotonic() > give_up_at_s:
+                raise ReadTimeoutError(
+                    f"{topic}: still open at {open_at}, wanted {dict(wanted)}, committed={committed}"
+                )
+            for message in reader.consume(_BATCH_RECORDS, timeout=_POLL_S):
+                yield from _take(message, wanted, open_at)
+    finally:
+        reader.close()
+
+
+def _take(message: Any, wanted: Mapping[int, tuple[int, int]], open_at: dict[int, int]) -> Iterator[Record]:
+    """The record, if it lies in its range; moves the partition's position, and closes the partition once it is read."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        if error.retriable() or error.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}:
+            return
+        raise AssertionError(f"reading {message.topic()}: {error}")
+    partition, offset = message.partition(), message.offset()
+    if partition not in open_at:
+        return
+    if error is None and offset < wanted[partition][1]:
+        yield to_record(message)
+    open_at[partition] = offset + 1 if error is None else offset
+    if open_at[partition] >= wanted[partition][1]:
+        del open_at[partition]
