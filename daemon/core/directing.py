@@ -44,3 +44,10 @@ def _publish(draft: Draft, recovery: Recovery, why: str) -> None:
         )
     )
     draft.observe(recovery.id, directive_ms=draft.now_ms)
+
+
+def renew_lease(draft: Draft, recovery: Recovery) -> None:
+    """Repeat the directive before the lease of the lanes ends."""
+    seen = draft.observed(recovery.id)
+    if not recovery.attempt.released and draft.now_ms - seen.directive_ms >= draft.params.lease_renew_ms:
+        renew(draft, recovery)

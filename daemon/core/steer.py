@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from daemon.core.application import ensure_application, lose_attempt, release_application
 from daemon.core.catalogue import Code
-from daemon.core.directing import renew, want
+from daemon.core.directing import renew_lease, want
 from daemon.core.draft import Draft
+from daemon.core.drain import read_when_drained
 from daemon.core.effects import CreateTarget, GatherFacts, WakeAt
 from daemon.core.ending import FINAL_ERRORS, begin_end, completeness, fail, last_heard_completeness, settle
 from daemon.core.ledger import ask_ledger, use_ledger
@@ -227,39 +228,8 @@ def _verifying(draft: Draft, recovery: Recovery) -> None:
     renew_lease(draft, draft.recovery(recovery.id) or recovery)
 
 
-def _drain_is_over(draft: Draft, recovery: Recovery, lane_states: frozenset[str]) -> bool:
-    """All lanes obeyed the present imperative and hold no open chunk."""
-    seen, plan = draft.observed(recovery.id), recovery.plan
-    if seen.driver is not None and seen.driver.phase in {"drained", "verified"}:
-        return True
-    if plan is None or len(seen.lanes) < len(plan.lanes):
-        return False
-    beats = [h.heartbeat for h in seen.lanes.values()]
-    obeyed = all(b.directive_sequence >= recovery.wanted_sequence or b.state == "done" for b in beats)
-    return obeyed and all(b.state in lane_states and not b.chunk_open for b in beats)
-
-
-def _read_when_drained(draft: Draft, recovery: Recovery, lane_states: frozenset[str]) -> bool:
-    """Drive the drain: True once an exact ledger for it has been put into the recovery."""
-    if use_ledger(draft, recovery) is not None:
-        return True
-    seen = draft.observed(recovery.id)
-    if recovery.attempt.released:
-        ask_ledger(draft, recovery, fence=recovery.attempt.number > 0)
-    elif _drain_is_over(draft, recovery, lane_states):
-        ask_ledger(draft, recovery, fence=False)
-    elif (
-        seen.driver is not None and seen.driver.phase == "failed"
-    ) or draft.now_ms - seen.drain_since_ms > draft.params.drain_timeout_ms:
-        release_application(draft, recovery, "it did not drain in time")
-    else:
-        ensure_application(draft, recovery, launch=False)
-    renew_lease(draft, draft.recovery(recovery.id) or recovery)
-    return False
-
-
 def _pausing(draft: Draft, recovery: Recovery) -> None:
-    if not _read_when_drained(draft, recovery, frozenset({"paused", "done", "leaseless"})):
+    if not read_when_drained(draft, recovery, frozenset({"paused", "done", "leaseless"})):
         _give_up_on_ledger(draft, recovery)
         return
     recovery = draft.recovery(recovery.id) or recovery
@@ -299,7 +269,7 @@ def _deadline_passed(draft: Draft, recovery: Recovery) -> bool:
 
 def _stopping(draft: Draft, recovery: Recovery) -> None:
     end = recovery.stop_state or S.STOPPED
-    if not _read_when_drained(draft, recovery, frozenset({"done"})):
+    if not read_when_drained(draft, recovery, frozenset({"done"})):
         since = draft.observed(recovery.id).ledger_since_ms
         if since and draft.now_ms - since > draft.params.ledger_deadline_ms:
             heard = draft.put(
@@ -327,13 +297,6 @@ def _terminal(draft: Draft, recovery: Recovery) -> None:
     waited = draft.now_ms - max(recovery.updated_ms, seen.adopted_ms)
     if seen.exited is not None or waited > draft.params.drain_timeout_ms:
         release_application(draft, recovery, "the recovery has ended")
-
-
-def renew_lease(draft: Draft, recovery: Recovery) -> None:
-    """Repeat the directive before the lease of the lanes ends."""
-    seen = draft.observed(recovery.id)
-    if not recovery.attempt.released and draft.now_ms - seen.directive_ms >= draft.params.lease_renew_ms:
-        renew(draft, recovery)
 
 
 def _report_progress(draft: Draft, recovery: Recovery) -> None:

@@ -1,0 +1,118 @@
+"""Builders of core values: each gives a legal default that a test changes where it matters."""
+
+from daemon.core.commands import (
+    Approve,
+    CaughtUp,
+    Earliest,
+    From,
+    Latest,
+    Limits,
+    Meta,
+    Pause,
+    Reject,
+    Replay,
+    ReplaySpec,
+    Resume,
+    SourceRef,
+    StopRecovery,
+    TargetRef,
+    Throttle,
+    To,
+)
+from daemon.core.events import CommandReceived, Seen
+from daemon.core.plan_facts import PartitionFacts, PlanFacts, TopicFacts
+
+NOW_MS = 1_800_000_000_000
+SOURCE_ID = "source-topic-id"
+TARGET_ID = "target-topic-id"
+
+
+def make_meta(subject: str = "r1", command_id: str = "c1", *, content: str = "h", expiry_ms: int | None = None) -> Meta:
+    return Meta(
+        id=command_id,
+        source="//ops/alice",
+        subject=subject,
+        reason="because",
+        content_hash=content,
+        expiry_ms=expiry_ms,
+    )
+
+
+def make_spec(
+    start: From | None = None,
+    stop: To | None = None,
+    *,
+    limits: Limits | None = None,
+    target: TargetRef | None = None,
+    partitions: tuple[int, ...] | None = None,
+    **more: object,
+) -> ReplaySpec:
+    return ReplaySpec(
+        source=SourceRef("flights", start or Earliest(), stop or Latest(), partitions=partitions),
+        target=target or TargetRef("flights.v2"),
+        limits=limits or Limits(),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+FOLLOWING = make_spec(stop=CaughtUp())
+
+
+def make_facts(
+    ends: tuple[int, ...] = (100, 50),
+    *,
+    starts: tuple[int, ...] | None = None,
+    target: TopicFacts | None = None,
+    no_target: bool = False,
+    source_configs: dict[str, str] | None = None,
+    slots: int = 2,
+    **more: object,
+) -> PlanFacts:
+    starts = starts or tuple(0 for _ in ends)
+    partitions = tuple(PartitionFacts(i, starts[i], end, end, bytes_on_disk=end * 100) for i, end in enumerate(ends))
+    source = TopicFacts(
+        "flights", SOURCE_ID, len(ends), source_configs or {}, dict(enumerate(starts)), dict(enumerate(ends))
+    )
+    return PlanFacts(
+        source=source,
+        source_partitions=partitions,
+        target=None if no_target else target or make_target(len(ends)),
+        task_slots=slots,
+        gathered_at_ms=NOW_MS,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def make_target(partitions: int = 2, *, records: int = 0, **configs: str) -> TopicFacts:
+    settings = {"retention.ms": "-1"} | {k.replace("_", "."): v for k, v in configs.items()}
+    return TopicFacts(
+        "flights.v2",
+        TARGET_ID,
+        partitions,
+        settings,
+        dict.fromkeys(range(partitions), 0),
+        dict.fromkeys(range(partitions), records),
+    )
+
+
+def command(
+    verb: str,
+    subject: str = "r1",
+    command_id: str | None = None,
+    *,
+    offset: int = 0,
+    previous: Seen | None = None,
+    **more: object,
+) -> CommandReceived:
+    """A command as the codec hands it over."""
+    meta = make_meta(subject, command_id or f"{verb}-{subject}")
+    made = {
+        "replay": lambda: Replay(meta, more.get("spec") or make_spec()),  # type: ignore[arg-type]
+        "pause": lambda: Pause(meta),
+        "resume": lambda: Resume(meta),
+        "stop": lambda: StopRecovery(meta),
+        "throttle": lambda: Throttle(meta, more.get("max_bytes_per_s"), more.get("max_records_per_s")),  # type: ignore[arg-type]
+        "approve": lambda: Approve(meta, str(more.get("plan_hash"))),
+        "reject": lambda: Reject(meta, str(more.get("plan_hash"))),
+    }[verb]()
+    return CommandReceived(offset=offset, broker_ms=NOW_MS, command=made, previous=previous)

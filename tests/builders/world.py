@@ -1,0 +1,283 @@
+"""A small world around the pure core: virtual time, effects carried out in memory, lanes that copy.
+
+It knows what really happened (the receipts), so tests can compare what the core says with it. Every step is deterministic. Faults are switched on by the test:
+applications that die, effects that fail, daemons that restart.
+"""
+
+from dataclasses import dataclass, field
+
+from daemon.core.decide import Decider
+from daemon.core.decision import Answer, CoreState, Decision, Directive, Notice
+from daemon.core.effects import CreateTarget, Effect, GatherFacts, KillAttempt, LaunchAttempt, ReadLedger
+from daemon.core.events import (
+    AttemptExited,
+    BecameLeader,
+    DriverHeartbeat,
+    EffectFailed,
+    Event,
+    FactsGathered,
+    LaneHeartbeat,
+    LanePosition,
+    LedgerPartition,
+    LedgerRead,
+    OffsetsSampled,
+    TargetReady,
+    Tick,
+    TopicSample,
+)
+from daemon.core.lifecycle import MOVES
+from daemon.core.model import Recovery, State, Verification
+from daemon.core.params import Params
+from daemon.core.plan_facts import PlanFacts
+from tests.builders.core import NOW_MS, SOURCE_ID, TARGET_ID, make_facts
+
+PARAMS = Params(
+    adopt_wait_ms=3_000,
+    heartbeat_timeout_ms=5_000,
+    launch_timeout_ms=10_000,
+    drain_timeout_ms=10_000,
+    caught_up_span_ms=10_000,
+)
+
+
+@dataclass
+class Application:
+    """A running attempt. `speed` records are made durable per partition and second."""
+
+    recovery: str
+    attempt: int
+    lanes: tuple[tuple[int, ...], ...]
+    stops: dict[int, int | None]
+    directive: Directive | None = None
+    phase: str = "lanes"
+    verification: Verification | None = None
+    alive: bool = True
+    silent: bool = False
+    capped: set[int] = field(default_factory=set)
+
+
+class World:
+    """Drives a `Decider`; `history` keeps every decision, `states` each state a recovery was ever in."""
+
+    def __init__(self, facts: PlanFacts | None = None, params: Params = PARAMS, *, speed: int = 20) -> None:
+        self.params = params
+        self.decider = Decider(params)
+        self.state = CoreState()
+        self.now_ms = NOW_MS
+        self.facts = facts or make_facts()
+        self.speed = speed
+        self.ends = dict(self.facts.source.ends) if self.facts.source else {}
+        self.live_per_s = 0
+        self.receipts: dict[str, dict[int, int]] = {}  # durable positions, the truth
+        self.applications: dict[str, Application] = {}
+        self.answers: list[Answer] = []
+        self.notices: list[Notice] = []
+        self.directives: list[Directive] = []
+        self.launches: list[tuple[str, int]] = []
+        self.failing: set[str] = set()  # kinds of effects that fail
+        self.lost_effects = False  # effects are journaled but the daemon dies before running them
+        self.moves: list[tuple[str, State, State]] = []
+        self.epoch = 0
+        self.feed(BecameLeader(1, "control"))
+
+    def recovery(self, recovery_id: str = "r1") -> Recovery:
+        return self.state.recoveries[recovery_id]
+
+    def feed(self, event: Event) -> Decision:
+        """One event through the core; its effects run at once and their results follow."""
+        before = self.state
+        decision = self.decider.decide(before, event, self.now_ms)
+        self._note(before, decision)
+        self.state = decision.state
+        for directive in decision.directives:
+            app = self.applications.get(directive.recovery)
+            if app is not None and app.attempt <= directive.attempt:
+                app.directive = directive
+        results = [] if self.lost_effects else [r for e in decision.effects for r in self._run(e)]
+        for result in results:
+            self.feed(result)
+        return decision
+
+    def _note(self, before: CoreState, decision: Decision) -> None:
+        self.answers += decision.answers
+        self.notices += decision.notices
+        self.directives += decision.directives
+        for recovery in decision.changed:
+            old = before.recoveries.get(recovery.id)
+            same_life = old is not None and old.control_offset == recovery.control_offset
+            if same_life and old.state is not recovery.state:
+                self.moves.append((recovery.id, old.state, recovery.state))
+
+    def _run(self, effect: Effect) -> list[Event]:
+        kind = type(effect).__name__
+        if kind in self.failing and not isinstance(effect, KillAttempt):
+            return [_failed(effect)]
+        if isinstance(effect, GatherFacts):
+            return [FactsGathered(effect.recovery, self.facts)]
+        if isinstance(effect, CreateTarget):
+            return [TargetReady(effect.recovery, TARGET_ID, effect.partitions)]
+        if isinstance(effect, LaunchAttempt):
+            self._launch(effect)
+        elif isinstance(effect, KillAttempt):
+            self._kill(effect)
+        elif isinstance(effect, ReadLedger):
+            return [self._ledger(effect)]
+        return []
+
+    def _launch(self, effect: LaunchAttempt) -> None:
+        self.launches.append((effect.recovery, effect.attempt))
+        stops = {p.partition: p.stop for p in effect.plan.partitions}
+        directive = next((d for d in [self._directive(effect)] if d), None)
+        self.applications[effect.recovery] = Application(
+            effect.recovery, effect.attempt, effect.plan.lanes, stops, directive
+        )
+        self.receipts.setdefault(effect.recovery, {p.partition: p.start for p in effect.plan.partitions})
+
+    def _directive(self, effect: LaunchAttempt) -> Directive:
+        return Directive(
+            effect.recovery,
+            effect.attempt,
+            effect.directive_sequence,
+            effect.wanted.value,
+            None,
+            None,
+            1.0,
+            30_000,
+            {},
+            "",
+        )
+
+    def _kill(self, effect: KillAttempt) -> None:
+        app = self.applications.get(effect.recovery)
+        if app is not None and app.attempt == effect.attempt:
+            app.alive = False
+
+    def _ledger(self, effect: ReadLedger) -> LedgerRead:
+        if effect.fence:
+            self._kill(KillAttempt(effect.recovery, effect.attempt))
+        durable = self.receipts.get(effect.recovery, {})
+        rows = tuple(
+            LedgerPartition(p.partition, p.start, at, at - p.start, 0, 0, 0, (at - p.start) * 100)
+            for p in effect.plan.partitions
+            for at in [durable.get(p.partition, p.start)]
+        )
+        return LedgerRead(effect.recovery, effect.attempt, effect.fence, rows, (), effect.sequence)
+
+    def second(self, seconds: int = 1) -> None:
+        """Time passes: lanes copy and heartbeat, offsets are sampled, the daemon ticks."""
+        for _ in range(seconds):
+            self.now_ms += 1_000
+            for partition in self.ends:
+                self.ends[partition] += self.live_per_s
+            for app in list(self.applications.values()):
+                if app.alive:
+                    self._work(app)
+            if (self.now_ms // 1_000) % 5 == 0:
+                self.feed(self.sample())
+            self.feed(Tick())
+
+    def sample(self) -> OffsetsSampled:
+        ends = dict(self.ends)
+        return OffsetsSampled(
+            (TopicSample("main", "flights", SOURCE_ID, dict.fromkeys(ends, 0), ends, ends, self.now_ms),)
+        )
+
+    def _work(self, app: Application) -> None:
+        wanted = app.directive.wanted if app.directive else "run"
+        if wanted == "exit":
+            app.alive = False
+            self.feed(AttemptExited(app.recovery, app.attempt, 0, ""))
+            return
+        if app.phase == "lanes":
+            if wanted == "run":
+                self._copy(app)
+            states = {lane: self._lane_state(app, lane, wanted) for lane in range(len(app.lanes))}
+            if wanted in {"stop", "verify"} or all(s == "done" for s in states.values()):
+                app.phase, states = "drained", dict.fromkeys(states, "done")
+            if not app.silent:
+                for lane, state in states.items():
+                    self.feed(self._heartbeat(app, lane, state))
+        if app.phase == "drained" and wanted == "verify":
+            copied = sum(self.receipts[app.recovery].values())
+            app.phase, app.verification = "verified", Verification("match", copied, copied, "d")
+        if not app.silent:
+            self.feed(
+                DriverHeartbeat(
+                    app.recovery,
+                    app.attempt,
+                    app.phase,
+                    app.directive.sequence if app.directive else 0,
+                    app.verification,
+                )
+            )
+
+    def _copy(self, app: Application) -> None:
+        durable = self.receipts[app.recovery]
+        for partition, stop in app.stops.items():
+            end = self.ends[partition] if stop is None else stop
+            durable[partition] = max(durable[partition], min(end, durable[partition] + self.speed))
+
+    def _lane_state(self, app: Application, lane: int, wanted: str) -> str:
+        durable = self.receipts[app.recovery]
+        if all(app.stops[p] is not None and durable[p] >= app.stops[p] for p in app.lanes[lane]):
+            return "done"
+        return "paused" if wanted == "pause" else "copying"
+
+    def _heartbeat(self, app: Application, lane: int, state: str) -> LaneHeartbeat:
+        positions = tuple(self._position(app, p, state) for p in app.lanes[lane])
+        sequence = app.directive.sequence if app.directive else 0
+        rate = float(self.speed) if state == "copying" else 0.0
+        return LaneHeartbeat(
+            app.recovery, app.attempt, lane, sequence, state, False, rate, rate * 100, positions, "", lane in app.capped
+        )
+
+    def _position(self, app: Application, partition: int, state: str) -> LanePosition:
+        at = self.receipts[app.recovery][partition]
+        start = next(p.start for p in self.recovery(app.recovery).plan.partitions if p.partition == partition)
+        return LanePosition(partition, at, app.stops[partition], state, at - start, 0, 0, 0, (at - start) * 100)
+
+    def restart_daemon(self, *, applications_die: bool = False) -> None:
+        """The soft state is gone; what was journaled is not."""
+        if applications_die:
+            for app in self.applications.values():
+                app.alive = False
+        self.lost_effects = False
+        self.epoch += 1
+        self.state = CoreState(recoveries=self.state.recoveries, daemon=self.state.daemon)
+        self.feed(BecameLeader(self.epoch + 1, "control"))
+
+    def run_until(self, *states: State, recovery_id: str = "r1", seconds: int = 300) -> Recovery:
+        for _ in range(seconds):
+            if self.recovery(recovery_id).state in states:
+                return self.recovery(recovery_id)
+            self.second()
+        raise AssertionError(
+            f"{recovery_id} is {self.recovery(recovery_id).state} after {seconds} s: {self.recovery(recovery_id).why}"
+        )
+
+
+def _failed(effect: Effect) -> EffectFailed:
+    names = {
+        "GatherFacts": "gather_facts",
+        "CreateTarget": "create_target",
+        "LaunchAttempt": "launch",
+        "ReadLedger": "read_ledger",
+    }
+    return EffectFailed(
+        effect.recovery, names[type(effect).__name__], getattr(effect, "attempt", 0), "RCV-2011", "no answer", True
+    )  # type: ignore[union-attr]
+
+
+def illegal_moves(world: World) -> list[tuple[str, State, State]]:
+    """Journaled state changes that no path of the table explains (several steps may happen in one decision)."""
+    return [m for m in world.moves if m[2] not in _reachable(m[1])]
+
+
+def _reachable(state: State) -> set[State]:
+    found, open_states = set(), [state]
+    while open_states:
+        for following in MOVES[open_states.pop()]:
+            if following not in found:
+                found.add(following)
+                open_states.append(following)
+    return found

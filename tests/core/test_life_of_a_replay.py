@@ -1,0 +1,296 @@
+"""Whole lives of recoveries in a simulated world: the states they pass, what is said about them, and what the numbers add up to."""
+
+from dataclasses import replace
+
+from daemon.core.commands import CaughtUp, Limits, Never, TargetRef
+from daemon.core.events import DriverHeartbeat, Seen
+from daemon.core.model import State, StopReason, Verification
+from daemon.core.params import Params
+from tests.builders.core import command, make_facts, make_spec
+from tests.builders.world import PARAMS, World, illegal_moves
+
+
+def kinds(world: World) -> list[str]:
+    return [a.kind for a in world.answers]
+
+
+def test_a_bounded_replay_goes_from_command_to_verified_completion() -> None:
+    world = World()
+    world.feed(command("replay"))
+    done = world.run_until(State.COMPLETED)
+    assert kinds(world) == ["accepted"]
+    assert (done.stop.reason, done.stop.mode) == (StopReason.ZERO_LAG, "bounded")
+    assert [(r.partition, r.start, r.stop, r.copied, r.unexplained) for r in done.completeness] == [
+        (0, 0, 100, 100, 0),
+        (1, 0, 50, 50, 0),
+    ]
+    assert done.verification.result == "match"
+    assert [m[2] for m in world.moves if m[0] == "r1"] == [
+        State.STARTING,
+        State.RUNNING,
+        State.VERIFYING,
+        State.COMPLETED,
+    ]
+
+
+def test_the_application_of_an_ended_recovery_is_told_to_exit() -> None:
+    world = World()
+    world.feed(command("replay"))
+    world.run_until(State.COMPLETED)
+    world.second(3)
+    assert world.recovery().attempt.released
+    assert not world.applications["r1"].alive
+
+
+def test_a_range_without_offsets_completes_without_an_application() -> None:
+    world = World(make_facts((0, 0)))
+    world.feed(command("replay"))
+    done = world.recovery()
+    assert (done.state, done.attempt.number, world.launches) == (State.COMPLETED, 0, [])
+    assert [(r.offsets, r.copied, r.unexplained) for r in done.completeness] == [(0, 0, 0), (0, 0, 0)]
+
+
+def test_a_missing_target_is_created_before_the_first_attempt() -> None:
+    world = World(make_facts(no_target=True))
+    world.feed(command("replay", spec=make_spec(target=TargetRef("flights.v2", create=True))))
+    assert world.recovery().plan.target.topic_id == "target-topic-id"
+    assert world.run_until(State.COMPLETED).verification.result == "match"
+
+
+def test_a_dry_run_ends_planned_and_its_id_can_be_used_to_run_the_plan() -> None:
+    world = World()
+    world.feed(command("replay", spec=make_spec(dry_run=True)))
+    planned = world.recovery()
+    assert (planned.state, world.launches) == (State.PLANNED, [])
+    world.feed(command("replay", command_id="c2", offset=1, spec=make_spec(plan_hash=planned.plan.hash)))
+    assert world.run_until(State.COMPLETED).plan.hash == planned.plan.hash
+
+
+def test_a_plan_that_changed_since_is_rejected() -> None:
+    world = World()
+    world.feed(command("replay", spec=make_spec(plan_hash="sha256:other")))
+    assert (kinds(world), world.answers[0].code, world.recovery().state) == (["rejected"], "RCV-1012", State.REJECTED)
+
+
+def test_a_following_replay_stops_by_itself_at_zero_lag() -> None:
+    world = World(speed=50)
+    world.live_per_s = 3
+    world.feed(command("replay", spec=make_spec(stop=CaughtUp())))
+    done = world.run_until(State.COMPLETED)
+    assert (done.stop.reason, done.stop.mode) == (StopReason.ZERO_LAG, "caught_up")
+    assert done.stop.evidence["evaluations"] >= PARAMS.caught_up_evaluations
+    assert all(r.stop == world.receipts["r1"][r.partition] and r.unexplained == 0 for r in done.completeness)
+
+
+def test_a_following_replay_that_falls_behind_does_not_stop() -> None:
+    world = World(speed=10)
+    world.live_per_s = 12
+    world.feed(command("replay", spec=make_spec(stop=CaughtUp())))
+    world.second(120)
+    assert world.recovery().state is State.RUNNING
+
+
+def test_never_follows_until_told() -> None:
+    world = World(speed=50)
+    world.feed(command("replay", spec=make_spec(stop=Never())))
+    world.second(120)
+    assert world.recovery().state is State.RUNNING
+    world.feed(command("stop", offset=1))
+    stopped = world.run_until(State.STOPPED)
+    assert (stopped.stop.reason, [r.copied for r in stopped.completeness]) == (StopReason.OPERATOR, [100, 50])
+
+
+def test_pause_is_acknowledged_only_when_drained_and_resume_goes_on_in_the_same_application() -> None:
+    world = World(speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.feed(command("pause", offset=1))
+    assert world.recovery().state is State.PAUSING
+    paused = world.run_until(State.PAUSED)
+    told = [n for n in world.notices if n.type == "recovery_paused"][-1]
+    assert told.data["positions"] == [{"partition": p, "position": at} for p, at in world.receipts["r1"].items()]
+    world.second(20)
+    assert world.recovery().progress == replace(
+        paused.progress, **{f: getattr(world.recovery().progress, f) for f in ("records_per_s", "bytes_per_s")}
+    )
+    world.feed(command("resume", offset=2))
+    assert world.run_until(State.COMPLETED).attempt.number == 1
+
+
+def test_a_pause_survives_a_restart_of_daemon_and_application() -> None:
+    world = World(speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.feed(command("pause", offset=1))
+    world.run_until(State.PAUSED)
+    before = dict(world.receipts["r1"])
+    world.restart_daemon(applications_die=True)
+    world.second(30)
+    assert (world.recovery().state, world.receipts["r1"]) == (State.PAUSED, before)
+    world.feed(command("resume", offset=2))
+    assert world.run_until(State.COMPLETED).attempt.number == 2
+
+
+def test_pausing_with_a_dead_application_fences_the_lanes_and_ends_paused() -> None:
+    world = World(speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.applications["r1"].alive = False
+    world.feed(command("pause", offset=1))
+    assert world.run_until(State.PAUSED).attempt.released
+
+
+def test_a_lost_application_is_followed_by_the_next_attempt() -> None:
+    world = World(speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(2)
+    world.applications["r1"].alive = False
+    done = world.run_until(State.COMPLETED)
+    assert (done.attempt.number, [n.data["why"] for n in world.notices if n.type == "attempt_lost"]) == (
+        2,
+        ["nothing was heard of it for 6 s"],
+    )
+
+
+def test_applications_that_never_progress_end_the_recovery_as_failed() -> None:
+    world = World(speed=0)
+    world.feed(command("replay"))
+    for _ in range(200):
+        world.second()
+        for app in world.applications.values():
+            app.alive = False
+    failed = world.run_until(State.FAILED)
+    assert failed.attempt.number == PARAMS.max_failures
+    assert sum(r.unexplained for r in failed.completeness) == 0
+
+
+def test_a_final_error_of_the_driver_fails_the_recovery_with_its_reason() -> None:
+    world = World(speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.applications["r1"].alive = False
+    world.feed(DriverHeartbeat("r1", 1, "failed", 1, None, "data_lost", "offsets [10, 20) of partition 0 are gone"))
+    failed = world.run_until(State.FAILED)
+    assert (failed.stop.reason, failed.error_code) == (StopReason.DATA_LOST, "RCV-3001")
+    assert "offsets [10, 20) of partition 0 are gone" in failed.why
+
+
+def test_a_verification_mismatch_is_never_completed() -> None:
+    world = World()
+    world.feed(command("replay"))
+    world.run_until(State.VERIFYING)
+    found = Verification("mismatch", 150, 149, "d")
+    world.feed(DriverHeartbeat("r1", 1, "verified", 9, found))
+    assert (world.recovery().state, world.recovery().error_code) == (State.FAILED, "RCV-3007")
+
+
+def test_a_daemon_that_dies_before_its_effects_starts_the_next_attempt() -> None:
+    world = World()
+    world.lost_effects = True
+    world.feed(command("replay"))
+    world.restart_daemon()
+    assert world.run_until(State.COMPLETED).verification.result == "match"
+    assert kinds(world) == ["accepted"]
+
+
+def test_a_restarted_daemon_adopts_a_running_application() -> None:
+    world = World(speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.restart_daemon()
+    assert world.run_until(State.COMPLETED).attempt.number == 1
+    assert "attempt_adopted" in [n.type for n in world.notices]
+
+
+def test_limits_end_a_recovery_on_purpose() -> None:
+    for limits, reason in (
+        (Limits(max_runtime_ms=5_000), StopReason.MAX_RUNTIME),
+        (Limits(deadline_ms=1_800_000_006_000), StopReason.DEADLINE),
+    ):
+        world = World(speed=1)
+        world.feed(command("replay", spec=make_spec(limits=limits)))
+        stopped = world.run_until(State.STOPPED)
+        assert (stopped.stop.reason, stopped.verification.result) == (reason, "skipped")
+
+
+def test_throttle_changes_the_directive_of_the_running_application() -> None:
+    world = World(speed=1)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    decision = world.feed(command("throttle", offset=1, max_bytes_per_s=1e6))
+    assert [(d.max_bytes_per_s, d.wanted, d.attempt) for d in decision.directives] == [(1e6, "run", 1)]
+    assert world.recovery().effective_bytes_per_s == 1e6
+
+
+def test_the_lease_is_renewed_while_lanes_run() -> None:
+    world = World(speed=1)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(30)
+    sequences = [d.sequence for d in world.directives]
+    assert len(sequences) >= 3
+    assert sequences == sorted(set(sequences))
+
+
+def test_commands_get_exactly_one_answer_each() -> None:
+    world = World()
+    world.feed(command("replay", offset=0))
+    world.feed(command("replay", offset=1, previous=Seen(0, "h")))
+    world.feed(command("replay", offset=2, previous=Seen(0, "other")))
+    world.feed(command("replay", command_id="c9", offset=3))
+    world.feed(command("pause", subject="nobody", offset=4))
+    world.feed(command("approve", offset=5, plan_hash="x"))
+    assert [(a.kind, a.code) for a in world.answers] == [
+        ("accepted", ""),
+        ("duplicate", ""),
+        ("rejected", "RCV-1009"),
+        ("rejected", "RCV-1008"),
+        ("rejected", "RCV-1010"),
+        ("rejected", "RCV-1011"),
+    ]
+    assert world.state.daemon.applied_control_offset == 5
+
+
+def test_a_large_plan_waits_for_approval_and_expires_without_one() -> None:
+    params = replace(PARAMS, approval_above_records=10, approval_ttl_ms=20_000)
+    world = World(params=params)
+    world.feed(command("replay"))
+    assert world.recovery().state is State.AWAITING_APPROVAL
+    world.feed(command("approve", offset=1, plan_hash="wrong"))
+    world.feed(command("approve", command_id="a2", offset=2, plan_hash=world.recovery().plan.hash))
+    assert [a.code for a in world.answers] == ["", "RCV-1012", ""]
+    assert world.run_until(State.COMPLETED)
+    other = World(params=params)
+    other.feed(command("replay"))
+    assert other.run_until(State.EXPIRED).error_code == "RCV-1022"
+
+
+def test_two_replays_into_one_target_are_refused_unless_both_append() -> None:
+    world = World(speed=1)
+    world.feed(command("replay", "a", offset=0))
+    world.feed(command("replay", "b", offset=1))
+    append = make_spec(target=TargetRef("flights.v2", on_existing="append"))
+    world.feed(command("replay", "c", offset=2, spec=append))
+    assert [(a.subject, a.code) for a in world.answers] == [("a", ""), ("b", "RCV-2007"), ("c", "RCV-2007")]
+    other = World(speed=1)
+    other.feed(command("replay", "a", offset=0, spec=append))
+    other.feed(command("replay", "b", offset=1, spec=append))
+    assert [a.kind for a in other.answers] == ["accepted", "accepted"]
+
+
+def test_a_deleted_source_fails_a_running_recovery() -> None:
+    world = World(speed=1)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    gone = replace(world.sample(), topics=(), missing=(("main", "flights"),))
+    world.feed(gone)
+    world.feed(gone)
+    assert world.run_until(State.FAILED).stop.reason is StopReason.SOURCE_UNAVAILABLE
+
+
+def test_no_world_here_made_an_illegal_move() -> None:
+    world = World(params=Params())
+    world.feed(command("replay"))
+    world.run_until(State.COMPLETED)
+    assert illegal_moves(world) == []

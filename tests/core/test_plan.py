@@ -1,0 +1,177 @@
+"""Bounds become offsets once; what can not be exact is refused with its code."""
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.commands import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, Latest, Limits, TargetRef
+from daemon.core.model import Plan, Severity
+from daemon.core.params import Params
+from daemon.core.plan import Refused, make_plan
+from daemon.core.plan_facts import PartitionFacts
+from tests.builders.core import NOW_MS, SOURCE_ID, make_facts, make_spec, make_target
+
+PARAMS = Params()
+DAY_MS = 86_400_000
+
+
+def plan_of(spec=None, facts=None) -> Plan:
+    made = make_plan(spec or make_spec(), facts or make_facts(), PARAMS)
+    assert isinstance(made, Plan), made
+    return made
+
+
+def refusal_of(spec=None, facts=None) -> str:
+    made = make_plan(spec or make_spec(), facts or make_facts(), PARAMS)
+    assert isinstance(made, Refused), made
+    return made.code.value
+
+
+def ranges(plan: Plan) -> list[tuple[int, int, int | None, bool]]:
+    return [(p.partition, p.start, p.stop, p.at_end) for p in plan.partitions]
+
+
+def timed_facts(starts: tuple[int, int], stops: tuple[int, int]):
+    partitions = tuple(PartitionFacts(i, 5, 100, 100, start_at=starts[i], stop_at=stops[i]) for i in range(2))
+    return replace(make_facts((100, 100), starts=(5, 5)), source_partitions=partitions)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "expected"),
+    [
+        (Earliest(), Latest(), [(0, 5, 100, False), (1, 7, 50, False)]),
+        (Earliest(), CaughtUp(), [(0, 5, None, False), (1, 7, None, False)]),
+        (AtOffset(10), AtOffset(20), [(0, 10, 20, False), (1, 10, 20, False)]),
+        (AtOffsets({0: 5, 1: 50}), Latest(), [(0, 5, 100, False), (1, 50, 50, False)]),
+        (AtOffset(50), AtOffset(50), [(0, 50, 50, False), (1, 50, 50, False)]),
+    ],
+)
+def test_bounds_are_pinned_to_offsets(start, stop, expected) -> None:
+    assert ranges(plan_of(make_spec(start, stop), make_facts((100, 50), starts=(5, 7)))) == expected
+
+
+def test_a_time_that_no_record_reaches_resolves_to_the_end_and_says_so() -> None:
+    plan = plan_of(make_spec(AtTime(1), AtTime(2)), timed_facts((10, -1), (-1, -1)))
+    assert ranges(plan) == [(0, 10, 100, True), (1, 100, 100, True)]
+    assert "time_at_end" in [f.code for f in plan.findings]
+    assert (plan.from_time_ms, plan.to_time_ms) == (1, 2)
+
+
+def test_between_two_times_without_a_record_between_them_the_range_is_empty() -> None:
+    plan = plan_of(make_spec(AtTime(1), AtTime(2)), timed_facts((10, 20), (10, 20)))
+    assert (plan.records_at_most, plan.lanes) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "code"),
+    [
+        (AtOffset(4), Latest(), "RCV-2003"),
+        (AtOffset(51), Latest(), "RCV-2003"),
+        (Earliest(), AtOffset(101), "RCV-2003"),
+        (AtOffset(20), AtOffset(10), "RCV-2010"),
+        (AtOffsets({0: 10}), Latest(), "RCV-1005"),
+    ],
+)
+def test_offsets_outside_the_log_are_refused_never_clamped(start, stop, code) -> None:
+    assert refusal_of(make_spec(start, stop), make_facts((100, 50), starts=(5, 7))) == code
+
+
+@pytest.mark.parametrize(
+    ("spec", "facts", "code"),
+    [
+        (make_spec(), replace(make_facts(), source=None), "RCV-2001"),
+        (make_spec(partitions=(0, 9)), make_facts(), "RCV-2002"),
+        (make_spec(), make_facts(no_target=True), "RCV-2004"),
+        (make_spec(), make_facts(target=make_target(2, records=1)), "RCV-2005"),
+        (make_spec(), make_facts(target=make_target(1)), "RCV-2006"),
+        (make_spec(), make_facts(target=replace(make_target(2), topic_id=SOURCE_ID)), "RCV-1019"),
+        (make_spec(), make_facts(target=make_target(2, cleanup_policy="compact")), "RCV-2008"),
+        (
+            make_spec(),
+            make_facts(target=make_target(2, retention_ms="1000"), oldest_record_ms=NOW_MS - DAY_MS),
+            "RCV-2014",
+        ),
+        (make_spec(), make_facts(target=make_target(2, max_message_bytes="100"), largest_record_bytes=101), "RCV-2009"),
+        (
+            make_spec(),
+            make_facts(target=make_target(2, message_timestamp_before_max_ms="1000"), oldest_record_ms=NOW_MS - DAY_MS),
+            "RCV-2009",
+        ),
+    ],
+)
+def test_a_target_or_source_that_can_not_work_is_refused(spec, facts, code) -> None:
+    assert refusal_of(spec, facts) == code
+
+
+@pytest.mark.parametrize(
+    ("facts", "finding"),
+    [
+        (
+            make_facts(target=make_target(2, message_timestamp_type="LogAppendTime")),
+            ("target_log_append_time", Severity.WARN),
+        ),
+        (
+            make_facts(target=make_target(2, retention_ms="604800000"), oldest_record_ms=NOW_MS - 1000),
+            ("target_retention", Severity.WARN),
+        ),
+        (make_facts(target=make_target(3)), ("target_partitions", Severity.WARN)),
+        (
+            make_facts(target=make_target(2, max_message_bytes="100"), source_configs={"max.message.bytes": "200"}),
+            ("target_max_message_bytes", Severity.WARN),
+        ),
+        (make_facts(source_configs={"cleanup.policy": "compact"}), ("source_compacted", Severity.INFO)),
+    ],
+)
+def test_what_may_surprise_is_a_finding(facts, finding) -> None:
+    assert finding in [(f.code, f.severity) for f in plan_of(facts=facts).findings]
+
+
+def test_log_append_time_targets_keep_old_records_so_their_age_does_not_matter() -> None:
+    target = make_target(2, message_timestamp_type="LogAppendTime", retention_ms="1000")
+    assert (
+        plan_of(facts=make_facts(target=target, oldest_record_ms=NOW_MS - DAY_MS)).findings[0].code
+        == "target_log_append_time"
+    )
+
+
+def test_a_created_target_keeps_old_records_and_the_largest_ones() -> None:
+    facts = make_facts(no_target=True, source_configs={"max.message.bytes": "2000000"})
+    plan = plan_of(make_spec(target=TargetRef("flights.v2", create=True)), facts)
+    assert plan.create_configs["retention.ms"] == "-1"
+    assert plan.create_configs["max.message.bytes"] == "2000000"
+    assert (plan.target.topic_id, plan.target.partitions) == ("", 2)
+
+
+def test_append_accepts_a_target_that_has_records() -> None:
+    spec = make_spec(target=TargetRef("flights.v2", on_existing="append"))
+    assert plan_of(spec, make_facts(target=make_target(2, records=9))).records_at_most == 150
+
+
+def test_lanes_are_at_most_the_task_slots_and_hold_every_partition_with_data_once() -> None:
+    plan = plan_of(facts=make_facts((10, 100, 0, 60, 55), slots=2, target=make_target(5)))
+    assert sorted(p for lane in plan.lanes for p in lane) == [0, 1, 3, 4]
+    assert len(plan.lanes) == 2
+
+
+def test_following_lanes_hold_empty_partitions_too() -> None:
+    plan = plan_of(make_spec(stop=CaughtUp()), make_facts((10, 0), slots=4))
+    assert sorted(p for lane in plan.lanes for p in lane) == [0, 1]
+
+
+def test_the_hash_is_of_what_matters_only() -> None:
+    base = plan_of()
+    assert base.hash == plan_of(facts=make_facts(bytes_per_s=1.0, slots=1)).hash
+    changed = [
+        plan_of(make_spec(AtOffset(1))),
+        plan_of(make_spec(verify="none")),
+        plan_of(make_spec(limits=Limits(max_records=5))),
+        plan_of(make_spec(target=TargetRef("flights.v2", mapping="key_hash"))),
+        plan_of(facts=make_facts((100, 51))),
+    ]
+    assert len({base.hash, *(p.hash for p in changed)}) == 6
+
+
+def test_the_eta_uses_the_slower_of_rate_and_limit() -> None:
+    slow = plan_of(make_spec(limits=Limits(max_records_per_s=1.0)))
+    assert slow.eta_seconds.mid == 158.0
+    assert slow.eta_seconds.lo < slow.eta_seconds.mid < slow.eta_seconds.hi
