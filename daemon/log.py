@@ -1,0 +1,92 @@
+"""One pipe for all log lines: structlog's own, and those of Faust, aiokafka, py4j, aiohttp and librdkafka through the standard library. To stderr.
+
+A line for people on a terminal, JSON elsewhere, or as configured. What is bound (recovery_id, command_id, attempt) comes out as fields. Client properties
+are never logged by anybody; the filter here is the second net, for names that smell of secrets.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any, Final, TextIO, cast
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+HIDDEN: Final = "***"
+_SECRET: Final = re.compile(r"pass(word|phrase)?$|secret|token|api.?key|jaas|credential", re.IGNORECASE)
+# Their INFO is our DEBUG: partitions, heartbeats and tables of settings on each rebalance.
+_CHATTY: Final = ("faust", "mode", "aiokafka", "py4j", "aiohttp.access", "asyncio", "kafka")
+
+
+def configure(format_name: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:
+    """`format_name`: auto | console | json (auto = console on a terminal); `level`: a standard level name. Replaces earlier handlers of the root."""
+    out = stream or sys.stderr
+    is_console = format_name == "console" or (format_name == "auto" and out.isatty())
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        hide_secrets,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_last(is_console=is_console, out=out),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    logging.captureWarnings(capture=True)
+    _quieten(logging.getLevelName(level.upper()))
+
+
+def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Blank the values of keys that name secrets, also inside mappings."""
+    return cast("EventDict", _without_secrets(event))
+
+
+def _without_secrets(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: HIDDEN
+        if isinstance(key, str) and _SECRET.search(key)
+        else _without_secrets(value)
+        if isinstance(value, Mapping)
+        else value
+        for key, value in mapping.items()
+    }
+
+
+def _last(*, is_console: bool, out: TextIO) -> list[Processor]:
+    if is_console:
+        return [structlog.dev.ConsoleRenderer(colors=out.isatty())]
+    return [
+        structlog.processors.dict_tracebacks,
+        structlog.processors.EventRenamer("message"),
+        structlog.processors.JSONRenderer(default=str),
+    ]
+
+
+def _quieten(level: Any) -> None:
+    for name in _CHATTY:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
