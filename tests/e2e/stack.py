@@ -1,0 +1,143 @@
+"""Everything one test file needs around a broker: own topics under an own prefix, daemons, a control producer, a follower, and the checker.
+
+Times in the config are short, so that take-overs and expiries are seen within seconds; sizes are small, so that a copy has many chunks.
+"""
+
+import contextlib
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from sandbox.ports import free_ports
+from tests.e2e.control import Control
+from tests.e2e.daemon_process import MARK, DaemonProcess, end_marked, marked
+from tests.e2e.follower import Document, Follower
+from tests.e2e.history import check_copy
+from tests.e2e.log_reader import whole_log
+from tests.e2e.model import Violation
+from tests.e2e.processes import Process, group_of
+
+_APPLY_TIMEOUT_S = 60.0
+_ROOT = Path(__file__).resolve().parents[2]
+
+SHORT_TIMES: Mapping[str, Any] = {
+    "chunk": {"max_records": 1000, "max_interval": "500ms"},
+    "lease": {"ttl": "8s", "renew_every": "2s"},
+    "attempts": {
+        "backoff_first": "200ms", "backoff_max": "2s", "adopt_wait": "4s", "heartbeat_timeout": "6s", "transaction_timeout": "20s",
+        "stop_wait": "30s",
+    },
+    "monitor": {"interval": "1s"},
+    "faust": {"session_timeout": "6s", "heartbeat_interval": "1500ms"},
+    "profiles": {"default": {"master": "local[2,4]", "driver_memory": "384m", "warm": 0}},
+}  # fmt: skip
+
+
+class Stack:
+    """Use as a context manager: topics exist on entry; on exit all processes started under it are gone."""
+
+    def __init__(self, bootstrap: str, folder: Path, settings: Mapping[str, Any] | None = None) -> None:
+        self.bootstrap = bootstrap
+        self.folder = folder
+        self.mark = uuid.uuid4().hex
+        self.prefix = f"e{self.mark[:8]}."
+        self.receipts_topic = f"{self.prefix}receipts.v1"
+        self.control = Control(bootstrap, self.prefix)
+        self.follower = Follower(bootstrap, self.prefix)
+        self._settings = _merged(SHORT_TIMES, settings or {})
+        self._daemons: list[DaemonProcess] = []
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.apply_topics()
+        self.follower.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.follower.__exit__(kind, error, tb)
+        end_marked(self.mark)
+
+    def apply_topics(self) -> None:
+        """As a new user does it: `recoveryctl topics apply`."""
+        done = subprocess.run(
+            [sys.executable, "-m", "daemon.cli", "topics", "apply", "--config", str(self.write_config("apply", 0))],
+            capture_output=True, text=True, timeout=_APPLY_TIMEOUT_S, check=False, cwd=_ROOT,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def write_config(self, name: str, port: int, settings: Mapping[str, Any] | None = None) -> Path:
+        own = {
+            "clusters": {"main": {"bootstrap.servers": self.bootstrap}},
+            "scope": self.prefix.rstrip("."),
+            "topics": {"prefix": self.prefix},
+            "http": {"listen": f"127.0.0.1:{port}"},
+            "work_dir": str(self.folder / "work"),
+            "log": {"format": "json", "level": "info"},
+        }
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(_merged(_merged(own, self._settings), settings or {})), encoding="utf-8")
+        return path
+
+    def daemon(
+        self,
+        name: str = "a",
+        *,
+        environment: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        lead: bool = True,
+    ) -> DaemonProcess:
+        """Starts one. With `lead` it is the leader when this returns."""
+        port = free_ports(1)[0]
+        config = self.write_config(name, port, settings)
+        made = DaemonProcess(name, config, port, self.folder / f"{name}.log", {**(environment or {}), MARK: self.mark})
+        self._daemons.append(made)
+        made.start()
+        if lead:
+            made.await_leader()
+        return made
+
+    @contextlib.contextmanager
+    def running(self, **options: Any) -> Iterator[DaemonProcess]:
+        """A leading daemon that is told to leave, within its time, at the end."""
+        made = self.daemon(**options)
+        yield made
+        if made.is_running():
+            made.terminate()
+
+    def application(self, recovery: str, attempt: int = 1) -> list[Process]:
+        """All processes of an attempt: JVM, driver, workers."""
+        return group_of(self.follower.driver_pid(recovery, attempt))
+
+    def processes(self) -> list[Process]:
+        """Everything started under this stack that lives."""
+        return marked(self.mark)
+
+    def completed(self, recovery: str, deadline_s: float = 90.0) -> Document:
+        return self.follower.wait_state(recovery, "completed", deadline_s)
+
+    def violations(
+        self, recovery: str, source: str, target: str, ranges: Mapping[int, tuple[int, int]] | None = None, **more: Any
+    ) -> list[Violation]:
+        """What the checker finds, with the status record of now; `ranges` default to the whole source."""
+        covered = whole_log(self.bootstrap, source) if ranges is None else ranges
+        status = self.follower.status(recovery)
+        return check_copy(self.bootstrap, source, target, self.receipts_topic, recovery, covered, status=status, **more)
+
+
+def completed_ranges(status: Document) -> dict[int, tuple[int, int]]:
+    """[from, to) per partition as the status record says it was covered; for runs that ended before their range did."""
+    return {row["partition"]: (row["from"], row["to"]) for row in status["completeness"]}
+
+
+def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(base)
+    for name, value in more.items():
+        is_both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
+        found[name] = _merged(found[name], value) if is_both else value
+    return found
