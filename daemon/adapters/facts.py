@@ -1,0 +1,99 @@
+"""Gathering what planning must know about source and target, in one go and in an order that keeps the numbers consistent.
+
+Judging the facts is `daemon.core.plan`'s work. Blocking parts run in threads; the facade in `kafka_clusters` puts them together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from confluent_kafka.admin import AdminClient
+
+from daemon.adapters.kafka_offsets import EARLIEST, LATEST, at_time, read_offsets
+from daemon.adapters.topic_admin import TopicShape, describe, read_configs
+from daemon.core.commands import AtOffset, AtOffsets, AtTime, From, ReplaySpec, To
+from daemon.core.plan_facts import PartitionFacts, TopicFacts
+
+
+def read_topic(admin: AdminClient, topic: str, timeout_s: float) -> tuple[TopicFacts, TopicShape] | None:
+    """A topic with its configs, starts and ends; None when there is no such topic."""
+    shape = describe(admin, [topic], timeout_s)[topic]
+    if shape is None:
+        return None
+    facts = TopicFacts(
+        topic=topic,
+        topic_id=shape.topic_id,
+        partitions=shape.partitions,
+        configs=read_configs(admin, topic, timeout_s),
+        starts=read_offsets(admin, shape.keys, EARLIEST, timeout_s),
+        ends=read_offsets(admin, shape.keys, LATEST, timeout_s),
+        replication_factor=shape.replication_factor,
+    )
+    return facts, shape
+
+
+def read_partitions(
+    admin: AdminClient, shape: TopicShape, spec: ReplaySpec, timeout_s: float
+) -> tuple[PartitionFacts, ...]:
+    """Offsets of every source partition.
+
+    Times are looked up first and ends last, so that no answered start or stop lies past the end it is compared with.
+    """
+    keys = shape.keys
+    start_at, stop_at = (
+        read_offsets(admin, keys, at_time(bound.time_ms), timeout_s) if isinstance(bound, AtTime) else {}
+        for bound in (spec.source.start, spec.source.stop)
+    )
+    starts = read_offsets(admin, keys, EARLIEST, timeout_s)
+    stable = read_offsets(admin, keys, LATEST, timeout_s, committed=True)
+    ends = read_offsets(admin, keys, LATEST, timeout_s)
+    return tuple(
+        PartitionFacts(p, starts[p], ends[p], stable[p], start_at.get(p), stop_at.get(p)) for _topic, p in keys
+    )
+
+
+def probable_ranges(spec: ReplaySpec, partitions: tuple[PartitionFacts, ...]) -> dict[int, tuple[int, int]]:
+    """Where the wanted range lies, near enough to look at a few of its records; planning decides the exact one."""
+    chosen = spec.source.partitions
+    ranges = {}
+    for facts in partitions:
+        if chosen is not None and facts.partition not in chosen:
+            continue
+        start = _offset(spec.source.start, facts.partition, facts.start_at)
+        stop = _offset(spec.source.stop, facts.partition, facts.stop_at)
+        low = facts.log_start if start is None else max(start, facts.log_start)
+        if facts.start_at == -1:
+            continue  # no record is so new: the range is empty
+        high = facts.last_stable if stop is None else min(stop, facts.last_stable)
+        ranges[facts.partition] = (low, high)
+    return ranges
+
+
+def with_sizes(
+    partitions: tuple[PartitionFacts, ...], on_disk: Mapping[int, int] | None, mean_bytes: Mapping[int, float]
+) -> tuple[PartitionFacts, ...]:
+    """Fill in `bytes_on_disk`: the broker's number, else records times their sampled mean, else None."""
+    overall = sum(mean_bytes.values()) / len(mean_bytes) if mean_bytes else None
+    sized = []
+    for facts in partitions:
+        size = on_disk.get(facts.partition) if on_disk is not None else None
+        mean = mean_bytes.get(facts.partition, overall)
+        offsets_held = facts.high_watermark - facts.log_start
+        if size is None and offsets_held == 0:
+            size = 0
+        if size is None and mean is not None:
+            size = round(offsets_held * mean)
+        sized.append(replace(facts, bytes_on_disk=size))
+    return tuple(sized)
+
+
+def _offset(bound: From | To, partition: int, at_time: int | None) -> int | None:
+    """The offset a bound means; None when it is simply the start or end of the log."""
+    match bound:
+        case AtOffset(offset):
+            return offset
+        case AtOffsets(by_partition):
+            return by_partition.get(partition)
+        case AtTime():
+            return at_time if at_time is not None and at_time >= 0 else None
+        case _:
+            return None

@@ -1,0 +1,154 @@
+"""How the daemon's own Kafka clients are made, how they read a bounded range, and how their errors become ours.
+
+Everything here blocks and runs in worker threads with a deadline. Properties are librdkafka's, as given for a cluster; they may hold secrets and are
+never logged. Records of data topics are read here only as samples: copying is the lanes' work.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from daemon.core.catalogue import Code
+from daemon.errors import ClusterProblem
+from daemon.wire.topics import MAX_RECORD_BYTES
+
+Properties = Mapping[str, Any]  # librdkafka properties
+
+_log = logging.getLogger("recoveryd.kafka")
+
+_BATCH_RECORDS = 2_000
+_POLL_S = 0.05
+_NOT_AUTHORISED = frozenset({
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,  # noqa: SLF001  (librdkafka's local codes have this form)
+    KafkaError._SSL,  # noqa: SLF001
+})  # fmt: skip
+_NO_SUCH_TOPIC = frozenset({
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+})  # fmt: skip
+_ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this question yet
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+})  # fmt: skip
+
+
+def make_admin(properties: Properties) -> AdminClient:
+    config: dict[str, Any] = {**properties, "socket.connection.setup.timeout.ms": 5_000, "logger": _log}
+    return AdminClient(config)
+
+
+def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
+    """A consumer for `assign` only: it joins no group and commits nothing. read_committed unless overridden (dots are written as underscores)."""
+    config = {
+        **properties,
+        "group.id": "recoveryd-reader",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",  # only if retention passed the offset we start at
+        "isolation.level": "read_committed",
+        "fetch.wait.max.ms": 10,  # the end of a partition is told after this time
+        "fetch.message.max.bytes": MAX_RECORD_BYTES,
+        "queued.max.messages.kbytes": 16_384,
+        "logger": _log,
+    }
+    return Consumer(config | {name.replace("_", "."): value for name, value in overrides.items()})
+
+
+def make_transactional_producer(
+    properties: Properties, transactional_id: str, transaction_timeout_ms: int, **overrides: Any
+) -> Producer:
+    """`message.timeout.ms` lies below the transaction's, so that a record never outlives its transaction."""
+    config = {
+        **properties,
+        "transactional.id": transactional_id,
+        "client.id": transactional_id,
+        "transaction.timeout.ms": transaction_timeout_ms,
+        "message.timeout.ms": transaction_timeout_ms * 2 // 3,
+        "message.max.bytes": MAX_RECORD_BYTES,
+        "linger.ms": 0,
+        "retry.backoff.ms": 20,
+        "logger": _log,
+    }
+    return Producer(config | {name.replace("_", "."): value for name, value in overrides.items()})
+
+
+def problem(error: KafkaException | KafkaError, doing: str) -> ClusterProblem:
+    """`doing` completes "Could not ...". Refused credentials or ACLs are final; what a broker may recover from is retriable."""
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    text = f"Could not {doing}: {cause.str()}"
+    if cause.code() in _NOT_AUTHORISED:
+        return ClusterProblem(text, code=Code.NOT_AUTHORISED, retriable=False)
+    local = cause.code() < 0  # librdkafka's own: no connection, timed out, and the like
+    return ClusterProblem(text, retriable=bool(cause.retriable() or local or cause.code() in _ELSEWHERE_SOON))
+
+
+def is_no_such_topic(error: KafkaException) -> bool:
+    return error.args[0].code() in _NO_SUCH_TOPIC
+
+
+def read_to(
+    consumer: Consumer, topic: str, partition: int, start: int, stop: int, deadline_s: float
+) -> Iterator[Message]:
+    """Messages of one partition with offsets in [start, stop).
+
+    The end is recognised by the position the broker reports there, never by a count of messages: compaction, aborted records and transaction
+    markers leave gaps. Raises `ClusterProblem` when `stop` is not reached `deadline_s` seconds from now, for instance because a foreign
+    transaction is open before it.
+    """
+    give_up_s = time.monotonic() + deadline_s
+    # A number, not OFFSET_BEGINNING: a consumer that does not know the leader yet resolves the latter half a second later.
+    consumer.assign([TopicPartition(topic, partition, start)])
+    while True:
+        for message in _next_messages(consumer):
+            error, offset = message.error(), message.offset() or 0
+            if error is None:
+                if offset >= stop:
+                    return
+                yield message
+                if offset == stop - 1:
+                    return
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                if offset >= stop:
+                    return
+            elif error.fatal() or not _is_passing(error):
+                raise problem(error, f"read {topic}")
+        if time.monotonic() > give_up_s:
+            raise ClusterProblem(f"Could not read {topic} to offset {stop} within {deadline_s:.0f} s")
+
+
+def _next_messages(consumer: Consumer) -> list[Message]:
+    """What is there at once, or else the first one to come: waiting for a full batch would add its time-out to every small read."""
+    messages = consumer.consume(_BATCH_RECORDS, 0)
+    if not messages:
+        first = consumer.poll(_POLL_S)
+        return [] if first is None else [first]
+    return messages
+
+
+def _is_passing(error: KafkaError) -> bool:
+    """Lost connections are reported in the stream of messages, and librdkafka heals them by itself."""
+    return bool(error.retriable() or error.code() < 0) and error.code() not in _NOT_AUTHORISED

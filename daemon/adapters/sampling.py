@@ -1,0 +1,78 @@
+"""Sampling offsets of all topics in play on one cluster, every few seconds, for a handful of requests.
+
+Three questions go out together for all topics: log starts, high watermarks, last stable offsets. Topic ids and partition counts are remembered for
+a quarter of a minute, and asked for again at once when the broker does not know a partition any more.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from confluent_kafka.admin import AdminClient
+
+from daemon.adapters import kafka_offsets as offsets
+from daemon.adapters.topic_admin import TopicShape, describe
+from daemon.core.events import TopicSample
+from daemon.errors import ClusterProblem
+
+_SHAPE_TTL_S = 15.0
+
+
+class OffsetSampler:
+    """Of one cluster; used by one thread at a time."""
+
+    def __init__(self, cluster: str, admin: AdminClient, timeout_s: float, now_ms: Callable[[], int]) -> None:
+        self._cluster = cluster
+        self._admin = admin
+        self._timeout_s = timeout_s
+        self._now_ms = now_ms
+        self._shapes: dict[str, tuple[TopicShape, float]] = {}  # with the monotonic time until which it is believed
+
+    def sample(self, topics: Iterable[str]) -> tuple[tuple[TopicSample, ...], tuple[str, ...]]:
+        """(samples, names of topics that do not exist). Raises `ClusterProblem` when not one partition was answered for."""
+        names = list(dict.fromkeys(topics))
+        missing = self._learn_shapes(names)
+        samples, doubtful = self._ask([name for name in names if name not in missing])
+        if doubtful:
+            for name in doubtful:
+                self._shapes.pop(name, None)
+            missing |= self._learn_shapes(doubtful)
+            again, _still = self._ask([name for name in doubtful if name not in missing])
+            samples = [s for s in samples if s.topic not in doubtful] + again
+        return tuple(samples), tuple(sorted(missing))
+
+    def _learn_shapes(self, names: list[str]) -> set[str]:
+        now_s = time.monotonic()
+        self._shapes = {n: entry for n, entry in self._shapes.items() if entry[1] > now_s}
+        unknown = [name for name in names if name not in self._shapes]
+        found = describe(self._admin, unknown, self._timeout_s)
+        self._shapes |= {name: (shape, now_s + _SHAPE_TTL_S) for name, shape in found.items() if shape is not None}
+        return {name for name, shape in found.items() if shape is None}
+
+    def _ask(self, names: list[str]) -> tuple[list[TopicSample], list[str]]:
+        """Samples, and the topics of which some partition is not known to the broker."""
+        keys = [key for name in names for key in self._shapes[name][0].keys]
+        if not keys:
+            return [], []
+        sent_at_ms, deadline_s = self._now_ms(), time.monotonic() + self._timeout_s
+        asked = [
+            offsets.ask(self._admin, keys, offsets.EARLIEST, self._timeout_s),
+            offsets.ask(self._admin, keys, offsets.LATEST, self._timeout_s),
+            offsets.ask(self._admin, keys, offsets.LATEST, self._timeout_s, committed=True),
+        ]
+        starts, ends, stable = (offsets.collect(a, deadline_s) for a in asked)
+        doubtful = {topic for topic, _partition in starts.missing | ends.missing | stable.missing}
+        if not ends.found and ends.failed:
+            raise ClusterProblem(f"No offsets from {self._cluster}: {next(iter(ends.failed.values())).message}")
+        samples = [
+            TopicSample(
+                cluster=self._cluster,
+                topic=name,
+                topic_id=self._shapes[name][0].topic_id,
+                log_start=starts.of(name),
+                high_watermark=ends.of(name),
+                last_stable=stable.of(name),
+                sampled_at_ms=sent_at_ms,
+            )
+            for name in names
+        ]
+        return samples, sorted(doubtful)

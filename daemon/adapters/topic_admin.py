@@ -1,0 +1,111 @@
+"""Describing and creating topics on one cluster. Blocking, with deadlines; nothing here changes or deletes a topic.
+
+A topic that does not exist is a value (None), never an error.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+
+from daemon.adapters.kafka_client import is_no_such_topic, problem
+from daemon.core.catalogue import Code
+from daemon.errors import ClusterProblem
+
+_SETTLE_S = 10.0
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """`leaders` maps every partition to the broker id of its leader (-1 = none now)."""
+
+    topic: str
+    topic_id: str
+    leaders: Mapping[int, int]
+    replication_factor: int
+
+    @property
+    def partitions(self) -> int:
+        return len(self.leaders)
+
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        return [(self.topic, partition) for partition in sorted(self.leaders)]
+
+
+def describe(admin: AdminClient, topics: Iterable[str], timeout_s: float) -> dict[str, TopicShape | None]:
+    """Shapes by name, None = no such topic. Raises `ClusterProblem`."""
+    names = list(dict.fromkeys(topics))
+    if not names:
+        return {}
+    admin.poll(0)  # lets waiting log lines out
+    asked = admin.describe_topics(TopicCollection(names), request_timeout=timeout_s)
+    return {name: _shape(answer, name, timeout_s) for name, answer in asked.items()}
+
+
+def read_configs(admin: AdminClient, topic: str, timeout_s: float) -> dict[str, str]:
+    """The effective configs of an existing topic."""
+    asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=timeout_s)
+    try:
+        entries = _wait(next(iter(asked.values())), f"read the configs of {topic}", timeout_s)
+    except KafkaException as error:
+        raise problem(error, f"read the configs of {topic}") from error
+    return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+
+def create(
+    admin: AdminClient, topic: str, partitions: int, replication: int, configs: Mapping[str, str], timeout_s: float
+) -> bool:
+    """False when it exists already. Raises `ClusterProblem`: TARGET_CREATE_FAILED for what the broker refuses."""
+    wanted = NewTopic(topic, partitions, replication, config=dict(configs))
+    answer = admin.create_topics([wanted], operation_timeout=timeout_s, request_timeout=timeout_s + 1.0)[topic]
+    try:
+        _wait(answer, f"create {topic}", timeout_s + 2.0)
+    except KafkaException as error:
+        cause = error.args[0]
+        if cause.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        reason = problem(error, f"create {topic}")
+        if reason.retriable or reason.code is Code.NOT_AUTHORISED:
+            raise reason from error
+        raise ClusterProblem(reason.message, code=Code.TARGET_CREATE_FAILED, retriable=False) from error
+    return True
+
+
+def await_topic(admin: AdminClient, topic: str, timeout_s: float) -> TopicShape:
+    """The shape of a topic that was just made, once every partition has a leader. Raises `ClusterProblem` when that does not happen."""
+    give_up_s = time.monotonic() + _SETTLE_S
+    while True:
+        shape = describe(admin, [topic], timeout_s)[topic]
+        if shape is not None and min(shape.leaders.values()) >= 0:
+            return shape
+        if time.monotonic() >= give_up_s:
+            raise ClusterProblem(f"{topic} was created, but has no leaders after {_SETTLE_S:.0f} s")
+        time.sleep(_POLL_S)
+
+
+def _shape(answer: Any, name: str, timeout_s: float) -> TopicShape | None:
+    try:
+        found = _wait(answer, f"describe {name}", timeout_s)
+    except KafkaException as error:
+        if is_no_such_topic(error):
+            return None
+        raise problem(error, f"describe {name}") from error
+    return TopicShape(
+        topic=name,
+        topic_id=str(found.topic_id),
+        leaders={p.id: p.leader.id if p.leader is not None else -1 for p in found.partitions},
+        replication_factor=min((len(p.replicas) for p in found.partitions), default=1),
+    )
+
+
+def _wait(answer: Any, doing: str, timeout_s: float) -> Any:
+    try:
+        return answer.result(timeout_s + 1.0)
+    except FutureTimeoutError as error:
+        raise ClusterProblem(f"Could not {doing}: no answer within {timeout_s:.0f} s") from error
