@@ -1,0 +1,145 @@
+"""`make demo`: one whole recovery on a real Kafka, then a second one that is throttled, paused and resumed.
+
+The command is put on the control topic with a plain Kafka producer, as any program could; what is shown comes from the daemon's status. Nothing is faked
+and nothing is left behind.
+"""
+
+import json
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from sandbox.demo_screen import Screen
+from sandbox.demo_stack import DemoStack
+from sandbox.errors import SandboxError
+from sandbox.seed import seed
+
+LIVE_RECORDS_PER_S = 500.0
+THROTTLED_RECORDS_PER_S = 15_000
+STEP_DEADLINE_S = 90.0
+ENDED = {"completed", "stopped", "failed", "rejected", "expired"}
+Status = dict[str, Any]
+
+
+def main() -> int:
+    """0 when both recoveries were completed and verified, 1 when not, 130 after Ctrl-C."""
+    screen = Screen()
+    try:
+        with DemoStack() as stack:
+            ok = _tell(stack, screen)
+            screen.say("\nStopping everything the demo started ...")
+    except KeyboardInterrupt:
+        screen.say("\nInterrupted; everything the demo started is stopped.")
+        return 130
+    except SandboxError as error:
+        screen.fail(str(error))
+        return 1
+    screen.next_steps()
+    return 0 if ok else 1
+
+
+def _tell(stack: DemoStack, screen: Screen) -> bool:
+    screen.title("1  A real Kafka with real data")
+    stack.broker.start()
+    screen.say(f"Apache Kafka {screen.strong('is up')} at {stack.bootstrap} (its own process, KRaft, one node)")
+    report = seed(stack.bootstrap)
+    screen.say(
+        f"topic {screen.strong('flights')}: {report.records:,} flights out of New York in 2013, 4 partitions, in {report.seconds:.1f} s"
+    )
+    stack.start_live(LIVE_RECORDS_PER_S)
+    screen.say(f"topic {screen.strong('flights.live')}: a live producer at {LIVE_RECORDS_PER_S:.0f} records/s")
+    stack.start_daemon()
+    screen.say(f"recoveryd leads; health and metrics at http://{stack.http}/metrics")
+
+    screen.title("2  One record on the control topic starts a recovery")
+    first = _replay("flights-rerun", "flights.v42", "wrong delay unit in v41")
+    screen.record("recovery.control.v1", first)
+    _send(stack.bootstrap, first)
+    done = _follow(stack, screen, "flights-rerun", lambda s: s["state"] in ENDED)
+    screen.outcome(done)
+
+    screen.title("3  A throttled recovery, paused and resumed")
+    paced = _replay(
+        "flights-paced", "flights.v43", "same again, politely", limits={"max_records_per_s": THROTTLED_RECORDS_PER_S}
+    )
+    _send(stack.bootstrap, paced)
+    screen.say(f"limits.max_records_per_s = {THROTTLED_RECORDS_PER_S:,}")
+    _follow(stack, screen, "flights-paced", lambda s: s["progress"]["records"] > 60_000)
+    _send(stack.bootstrap, _command("pause", "flights-paced", {"reason": "let the nightly job pass"}))
+    paused = _follow(stack, screen, "flights-paced", lambda s: s["state"] in {"paused", *ENDED})
+    screen.paused(paused)
+    _send(stack.bootstrap, _command("resume", "flights-paced", {"reason": "the nightly job is through"}))
+    _send(
+        stack.bootstrap,
+        _command(
+            "throttle", "flights-paced", {"reason": "and now at full speed", "limits": {"max_records_per_s": None}}
+        ),
+    )
+    second = _follow(stack, screen, "flights-paced", lambda s: s["state"] in ENDED)
+    screen.outcome(second)
+    if stack.live is not None:
+        screen.live(stack.live.stats())
+    return all(s["state"] == "completed" and s["verification"]["result"] == "match" for s in (done, second))
+
+
+def _replay(recovery: str, target: str, reason: str, **more: object) -> Status:
+    data = {
+        "reason": reason,
+        "source": {"topic": "flights", "from": "earliest", "to": "latest"},
+        "target": {"topic": target, "create": True},
+        **more,
+    }
+    return _command("replay", recovery, data)
+
+
+def _command(verb: str, recovery: str, data: Status) -> Status:
+    return {
+        "specversion": "1.0",
+        "id": str(uuid.uuid4()),
+        "source": "//demo",
+        "type": f"io.recoveryd.command.{verb}.v1",
+        "subject": recovery,
+        "time": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "data": data,
+    }
+
+
+def _send(bootstrap: str, record: Status) -> None:
+    """A plain producer: no code of recoveryd is needed to command it."""
+    errors: list[KafkaError] = []
+
+    def note(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            errors.append(error)
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    producer.produce("recovery.control.v1", json.dumps(record).encode(), record["subject"].encode(), on_delivery=note)
+    if producer.flush(15) or errors:
+        raise SandboxError(
+            "the control record could not be written", str(errors[0]) if errors else "Kafka did not answer in 15 s"
+        )
+
+
+def _follow(stack: DemoStack, screen: Screen, recovery: str, until: Callable[[Status], bool]) -> Status:
+    """Show the recovery until the condition holds. Raises SandboxError past the deadline."""
+    deadline_s = time.monotonic() + STEP_DEADLINE_S
+    with screen.progress(recovery) as show:
+        while time.monotonic() < deadline_s:
+            status = stack.status(recovery)
+            if status is not None:
+                show(status)
+                if until(status) or status["state"] in ENDED:
+                    return status
+            time.sleep(0.2)
+    raise SandboxError(
+        f"{recovery} did not come as far as expected in {STEP_DEADLINE_S:.0f} s", f"its log is in {stack.folder}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
