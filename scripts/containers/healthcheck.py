@@ -1,0 +1,32 @@
+# ruff: noqa: INP001, T201  (a script that stands alone inside the image; its output is for people)
+"""Is the daemon in this container alive? Exit code 0 when `/livez` answers 200, else 1 with the reason.
+
+Standard library only, run with `-I -S`: it starts every few seconds and must not load the product. It asks for liveness
+and not for readiness, because a standby is healthy without being ready.
+"""
+
+import http.client
+import os
+import sys
+
+# Of the listen address only the port matters here.
+_DEFAULT_LISTEN = "0.0.0.0:8712"
+_TIMEOUT_S = 4.0
+
+
+def main() -> int:
+    port = os.environ.get("RECOVERYD_HTTP__LISTEN", _DEFAULT_LISTEN).rpartition(":")[2]
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=_TIMEOUT_S)
+        connection.request("GET", "/livez")
+        answer = connection.getresponse()
+        text = answer.read(500).decode(errors="replace").strip()
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        print(f"no answer on port {port}: {error}")
+        return 1
+    print(f"{answer.status} {text}")
+    return 0 if answer.status == http.client.OK else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
