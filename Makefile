@@ -6,6 +6,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.recoveryd-setup
 CONSTRAINTS := $(wildcard constraints.txt)
 SLOW := broker or spark or e2e or faults or containers
+HAS_PIP := $(PY) -m pip --version >/dev/null 2>&1
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -62,9 +63,9 @@ java:
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@[ -n "$(PYTHON)" ] || { echo "recoveryd needs Python 3.11 or newer. Debian 12, Ubuntu 24.04: sudo apt-get install python3 python3-venv" >&2; exit 2; }
-	@[ -x $(PY) ] || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	@$(HAS_PIP) || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) has no venv module. Debian, Ubuntu: sudo apt-get install python3-venv" >&2; exit 2; }
-	@[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
+	@$(HAS_PIP) || $(PYTHON) -m venv $(VENV)
 	@echo "recoveryd: installing Python packages into $(VENV) (once, a few minutes)" >&2
 	@$(PY) -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e '.[dev]'
 	@touch $@
