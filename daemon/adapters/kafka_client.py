@@ -29,6 +29,7 @@ _log = logging.getLogger("recoveryd.kafka")
 
 _BATCH_RECORDS = 2_000
 _POLL_S = 0.05
+_METADATA_S = 10.0
 _NOT_AUTHORISED = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -110,6 +111,19 @@ def is_no_such_topic(error: KafkaException) -> bool:
     return error.args[0].code() in _NO_SUCH_TOPIC
 
 
+def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s: float) -> None:
+    """Read these partitions from these offsets on. Raises `ClusterProblem` when the cluster does not answer.
+
+    Asking for the topic first looks idle, but an assignment made before the client is connected waits for a timer of a second; and an offset such
+    as "beginning" that must be resolved for half of one.
+    """
+    try:
+        consumer.list_topics(topic, timeout=timeout_s)
+    except KafkaException as error:
+        raise problem(error, f"read {topic}") from error
+    consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+
+
 def read_to(
     consumer: Consumer, topic: str, partition: int, start: int, stop: int, deadline_s: float
 ) -> Iterator[Message]:
@@ -120,8 +134,7 @@ def read_to(
     transaction is open before it.
     """
     give_up_s = time.monotonic() + deadline_s
-    # A number, not OFFSET_BEGINNING: a consumer that does not know the leader yet resolves the latter half a second later.
-    consumer.assign([TopicPartition(topic, partition, start)])
+    assign(consumer, topic, {partition: start}, min(deadline_s, _METADATA_S))
     while True:
         for message in _next_messages(consumer):
             error, offset = message.error(), message.offset() or 0

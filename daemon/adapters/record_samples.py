@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
 
-from daemon.adapters.kafka_client import Properties, make_consumer, problem
+from daemon.adapters.kafka_client import Properties, assign, make_consumer
 
 _RECORDS_EACH = 100
 _PARTITIONS_MAX = 64
@@ -49,8 +49,6 @@ def sample_records(
         tails = {p: (max(start, stop - _RECORDS_EACH), stop) for p, (start, stop) in chosen.items()}
         far = {p: r for p, r in tails.items() if r[0] >= chosen[p][0] + _RECORDS_EACH}
         ends = _look(consumer, topic, far, half_s)
-    except KafkaException as error:
-        raise problem(error, f"look at records of {topic}") from error
     finally:
         consumer.close()
     return _summary(starts, ends)
@@ -62,7 +60,7 @@ def _look(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]],
     waiting = set(ranges)
     give_up_s = time.monotonic() + deadline_s
     if waiting:
-        consumer.assign([TopicPartition(topic, p, start) for p, (start, _stop) in ranges.items()])
+        assign(consumer, topic, {p: start for p, (start, _stop) in ranges.items()}, deadline_s)
     while waiting and time.monotonic() < give_up_s:
         message = consumer.poll(_POLL_S)
         if message is None:
@@ -76,7 +74,9 @@ def _look(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]],
         _add(seen[partition], message)
         if seen[partition].count >= _RECORDS_EACH:
             waiting.discard(partition)
-            consumer.pause([TopicPartition(topic, partition)])
+            consumer.pause([TopicPartition(topic, partition)])  # leaves the line to the others
+    if ranges:
+        consumer.resume([TopicPartition(topic, partition) for partition in ranges])  # pausing outlives an assignment
     return seen
 
 
