@@ -9,7 +9,7 @@ import os
 import re
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -97,9 +97,7 @@ class ClientAccess:
 
 def read_access(properties: Mapping[str, str]) -> ClientAccess:
     """Check and understand Java client properties. Raises `PropertyProblem` naming the first that can not be honoured."""
-    for name in properties:
-        if name not in PROPERTIES:
-            raise _unknown(name)
+    check_names(properties)
     bootstrap = properties.get(BOOTSTRAP, "").strip()
     if not bootstrap:
         raise PropertyProblem(BOOTSTRAP, "is missing", "Name at least one broker as HOST:PORT.")
@@ -120,6 +118,15 @@ def read_access(properties: Mapping[str, str]) -> ClientAccess:
         tls=_read_tls(properties) if protocol.endswith("SSL") else None,
         tuning={name: properties[name] for name in _TUNING if name in properties},
     )
+
+
+def check_names(properties: Iterable[str]) -> None:
+    """Raises `PropertyProblem` for the first name that is none of ours, with the nearest."""
+    for name in properties:
+        if name not in PROPERTIES:
+            close = nearest(name, PROPERTIES)
+            hint = f"The nearest property is {close}." if close else f"Taken are {', '.join(PROPERTIES)}."
+            raise PropertyProblem(name, "is not a client property that recoveryd passes on", hint, unknown=True)
 
 
 def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
@@ -162,12 +169,6 @@ def make_ssl_context(tls: Tls) -> ssl.SSLContext:
         finally:
             Path(name).unlink()
     return context
-
-
-def _unknown(name: str) -> PropertyProblem:
-    close = nearest(name, PROPERTIES)
-    hint = f"The nearest property is {close}." if close else f"Taken are {', '.join(PROPERTIES)}."
-    return PropertyProblem(name, "is not a client property that recoveryd passes on", hint, unknown=True)
 
 
 def _refuse_unused(properties: Mapping[str, str], protocol: str) -> None:

@@ -1,0 +1,292 @@
+"""Every option there is, with its default, its bounds and one line of what it does.
+
+Where values come from (file, environment, command line) is `sources`; the reference in config/recoveryd.yaml is compared with this module by a test.
+Durations are held in ms, sizes in bytes; both are written as text (`5s`, `32MiB`) or as a number of seconds or bytes.
+"""
+
+import os
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+
+from daemon.settings.kinds import (
+    LOCAL_MASTER,
+    Count,
+    Duration,
+    Listen,
+    Master,
+    Size,
+    SparkText,
+    TopicName,
+    Word,
+    at_most,
+)
+from daemon.wire.kafka_properties import PROPERTIES
+
+# What may stand in the file; the model itself sees texts only, after secrets were read.
+_PROPERTY_SCHEMA: Final = {
+    "anyOf": [
+        {"type": ["string", "number", "boolean"]},
+        {
+            "type": "object",
+            "properties": {"file": {"type": "string"}},
+            "required": ["file"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {"env": {"type": "string"}},
+            "required": ["env"],
+            "additionalProperties": False,
+        },
+    ]
+}
+_CLUSTERS_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["main"],
+    "additionalProperties": {
+        "type": "object",
+        "properties": dict.fromkeys(PROPERTIES, _PROPERTY_SCHEMA),
+        "required": ["bootstrap.servers"],
+        "additionalProperties": False,
+    },
+}
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+
+class TopicsSection(Section):
+    prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")] = Field(
+        default="recovery.", description="Names of recoveryd's own topics start with this."
+    )
+    replication_factor: Annotated[int, Field(ge=-1, le=32767)] = Field(
+        default=-1, description="Of topics that `recoveryctl topics apply` creates; -1 is the broker's default."
+    )
+    receipts_partitions: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=8, description="Partitions of the receipts topic when it is created."
+    )
+
+
+class HttpSection(Section):
+    listen: Listen = Field(
+        default="127.0.0.1:8712", description="HOST:PORT of health, metrics and API; port 0 takes a free one."
+    )
+
+    @property
+    def host(self) -> str:
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        return int(self.listen.rpartition(":")[2])
+
+
+class LogSection(Section):
+    format: Literal["auto", "console", "json"] = Field(
+        default="auto", description="auto | console | json; auto is console on a terminal, else json."
+    )
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="debug | info | warning | error."
+    )
+
+
+class Profile(Section):
+    master: Master = Field(
+        default="local[2,4]", description="Spark master. local[N,M]: N lanes at once, M tries per task."
+    )
+    driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$")] = Field(
+        default="512m", description="Heap of the driver, as Spark writes it."
+    )
+    conf: dict[str, SparkText] = Field(default={}, description="More Spark properties, passed on as they are.")
+    warm: Annotated[int, Field(ge=0, le=8)] = Field(
+        default=0, description="Spare drivers kept ready, so that a recovery starts within 2 s."
+    )
+    task_slots: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="Lanes that can run at once; null takes N of local[N], other masters need it."
+    )
+
+    @property
+    def slots(self) -> int:
+        """How many lanes can run at once."""
+        if self.task_slots is not None:
+            return self.task_slots
+        match = LOCAL_MASTER.fullmatch(self.master)
+        count = match[1] if match else None
+        return (os.cpu_count() or 1) if count == "*" else int(count or 1)
+
+    @model_validator(mode="after")
+    def _check_spark(self) -> Self:
+        if self.task_slots is None and not LOCAL_MASTER.fullmatch(self.master):
+            raise ValueError(
+                "task_slots is required with this master, because only local[N] says how many tasks run at once"
+            )
+        if self.conf.get("spark.speculation", "false").lower() != "false":
+            raise ValueError("conf must not switch spark.speculation on: two copies of a lane would fence each other")
+        return self
+
+
+class ChunkSection(Section):
+    max_bytes: Annotated[Size, at_most(2**30, "1GiB")] = Field(
+        default=32 * 2**20, description="A chunk is committed at this size."
+    )
+    max_records: Annotated[Count, Field(le=10_000_000)] = Field(
+        default=250_000, description="A chunk is committed at this count."
+    )
+    max_interval: Annotated[Duration, at_most(30_000, "30s")] = Field(
+        default=5_000,
+        description="A chunk is committed after this time; at most 30s, it holds the target's last stable offset.",
+    )
+
+
+class LeaseSection(Section):
+    ttl: Duration = Field(
+        default=30_000, description="Without a new directive for this long, lanes slow down and then pause."
+    )
+    renew_every: Duration = Field(default=8_000, description="How often the daemon renews; well below ttl.")
+    floor_bytes_per_s: Size = Field(
+        default=64 * 2**10, description="The slowest rate a lane falls to before it pauses."
+    )
+
+    @model_validator(mode="after")
+    def _renews_in_time(self) -> Self:
+        if self.renew_every * 2 > self.ttl:
+            raise ValueError(
+                "renew_every must be at most half of ttl, so that one lost directive does not slow a recovery"
+            )
+        return self
+
+
+class AttemptsSection(Section):
+    max_failures: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=5, description="Failures in a row without progress until a recovery fails."
+    )
+    backoff_first: Duration = Field(default=1_000, description="Wait before the second attempt; doubles.")
+    backoff_max: Duration = Field(default=60_000, description="The longest wait between attempts.")
+    adopt_wait: Duration = Field(
+        default=10_000, description="How long a new daemon waits for a heartbeat before it launches."
+    )
+    launch_timeout: Duration = Field(default=90_000, description="From launch to the first heartbeat.")
+    heartbeat_timeout: Duration = Field(default=20_000, description="An attempt silent for this long is dead.")
+    transaction_timeout: Annotated[Duration, at_most(900_000, "15m")] = Field(
+        default=60_000, description="Of the lanes' transactions; the broker allows at most 15m by default."
+    )
+    stop_wait: Duration = Field(
+        default=600_000, description="How long to wait for a foreign transaction before the end of the range."
+    )
+    keep_paused: Duration = Field(
+        default=600_000, description="The application of a paused recovery is kept alive for this long."
+    )
+    stall_after: Duration = Field(default=600_000, description="No progress for this long ends a recovery as stalled.")
+
+
+class LimitsSection(Section):
+    max_active_recoveries: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=50, description="More are refused with RCV-1020."
+    )
+
+
+class ApprovalSection(Section):
+    above_bytes: Size | None = Field(
+        default=None, description="Plans larger than this wait for `approve`; null never waits."
+    )
+    above_records: Count | None = Field(
+        default=None, description="Plans of more records wait for `approve`; null never waits."
+    )
+    ttl: Duration = Field(default=86_400_000, description="How long a plan waits for approval before it expires.")
+
+
+class MonitoredTopic(Section):
+    topic: TopicName = Field(description="Its log ends are sampled as live traffic.")
+    cluster: Word = Field(default="main", description="A name under `clusters`.")
+    group: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+        default=None, description="Consumer group whose lag is sampled too."
+    )
+
+
+class MonitorSection(Section):
+    interval: Duration = Field(default=5_000, description="How often offsets are sampled.")
+    topics: Annotated[tuple[MonitoredTopic, ...], Field(max_length=1000)] = Field(
+        default=(), description="Live topics: names, or mappings of cluster, topic and group."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_topics(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("topics"), list | tuple):
+            return value | {"topics": [{"topic": t} if isinstance(t, str) else t for t in value["topics"]]}
+        return value
+
+
+class RatesSection(Section):
+    bytes_per_s: Size = Field(default=30_000_000, description="Assumed for the ETA before any rate was measured.")
+
+
+class FaustSection(Section):
+    session_timeout: Duration = Field(default=10_000, description="A silent daemon loses leadership after this.")
+    heartbeat_interval: Duration = Field(
+        default=3_000, description="To the group coordinator; at most a third of session_timeout."
+    )
+    commit_interval: Duration = Field(
+        default=1_000, description="How often offsets of handled control records are committed."
+    )
+    group: Word | None = Field(
+        default=None, description="Consumer group of the control topic; null is recoveryd.<scope>."
+    )
+    instance_id: Word | None = Field(
+        default=None, description="Static membership: unique per daemon, stable over restarts; null is dynamic."
+    )
+
+    @model_validator(mode="after")
+    def _beats_in_time(self) -> Self:
+        if self.heartbeat_interval * 3 > self.session_timeout:
+            raise ValueError("heartbeat_interval must be at most a third of session_timeout")
+        return self
+
+
+class SettingsModel(Section):
+    """The whole config. `clusters` holds Kafka's own client properties, already resolved to text."""
+
+    clusters: Annotated[dict[Word, dict[str, str]], WithJsonSchema(_CLUSTERS_SCHEMA)] = Field(
+        description="Named clusters with Kafka's own client properties; `main` carries recoveryd's topics.", repr=False
+    )
+    scope: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = Field(
+        default="default",
+        description="Name of this installation, part of transactional ids; two on one cluster need different scopes and prefixes.",
+    )
+    topics: TopicsSection = Field(default=TopicsSection(), description="recoveryd's own topics.")
+    http: HttpSection = Field(default=HttpSection(), description="Health, metrics and API.")
+    log: LogSection = Field(default=LogSection(), description="The daemon's own log, on stderr.")
+    profiles: dict[Word, Profile] = Field(
+        default={"default": Profile()}, description="Named Spark profiles that a replay chooses by `job.profile`."
+    )
+    chunk: ChunkSection = Field(default=ChunkSection(), description="When lanes commit.")
+    lease: LeaseSection = Field(default=LeaseSection(), description="How long lanes go on without the daemon.")
+    attempts: AttemptsSection = Field(
+        default=AttemptsSection(), description="Spark applications: patience and retries."
+    )
+    limits: LimitsSection = Field(default=LimitsSection(), description="Of the daemon.")
+    approval: ApprovalSection = Field(default=ApprovalSection(), description="Which plans wait for a person.")
+    monitor: MonitorSection = Field(default=MonitorSection(), description="Live traffic to watch.")
+    rates: RatesSection = Field(default=RatesSection(), description="Assumptions until measured.")
+    work_dir: str | None = Field(
+        default=None, description="Logs and spec files of attempts, never state; null is $XDG_STATE_HOME/recoveryd."
+    )
+    faust: FaustSection = Field(default=FaustSection(), description="The stream client of the control topic.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keeps_the_default_profile(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("profiles"), dict):
+            return value | {"profiles": {"default": {}} | value["profiles"]}
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        unknown = next((t.cluster for t in self.monitor.topics if t.cluster not in self.clusters), None)
+        if unknown is not None:
+            raise ValueError(f"monitor.topics names the cluster {unknown!r}, which is not under clusters")
+        if self.chunk.max_interval * 2 > self.attempts.transaction_timeout:
+            raise ValueError("attempts.transaction_timeout must be at least twice chunk.max_interval")
+        return self
