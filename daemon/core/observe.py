@@ -1,13 +1,13 @@
-"""What the metrics say, computed from the state: values of gauges at a moment, and how far one decision moves the counters.
+"""What the metrics say, computed from the state: values of gauges at a moment, and how far a step moves the counters.
 
 Pure like the rest of the core. Which metrics exist is told by `metric_defs`; how they are exposed by `daemon.adapters.prometheus`.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from daemon.core.commands import LagSignal
-from daemon.core.decision import CoreState, Decision
+from daemon.core.decision import Answer, CoreState
 from daemon.core.metric_defs import (
     AUTO_STOPS,
     BYTES,
@@ -42,13 +42,14 @@ def gauges(state: CoreState, now_ms: int) -> list[Sample]:
     return samples
 
 
-def increments(before: CoreState, decision: Decision) -> list[Sample]:
-    """How far `decision`, taken on `before`, moves the counters; zero steps are left out."""
-    samples = [Sample(COMMANDS, (answer.verb or "unknown", answer.kind), 1) for answer in decision.answers]
-    for after in decision.changed:
-        earlier = before.recoveries.get(after.id)
-        samples.extend(_copied(earlier, after))
-        samples.extend(_ended(earlier, after))
+def increments(before: CoreState, after: CoreState, answers: Iterable[Answer] = ()) -> list[Sample]:
+    """How far the way from `before` to `after`, with these answers, moves the counters; zero steps are left out."""
+    samples = [Sample(COMMANDS, (answer.verb or "unknown", answer.kind), 1) for answer in answers]
+    for recovery in after.recoveries.values():
+        earlier = before.recoveries.get(recovery.id)
+        if earlier is not recovery:
+            samples.extend(_copied(earlier, recovery))
+            samples.extend(_ended(earlier, recovery))
     return [sample for sample in samples if sample.value > 0]
 
 

@@ -103,19 +103,27 @@ class Runtime:
     def stop(self) -> None:
         """Let `run` return after the present round. What waits stays unanswered and comes again."""
         self._stop.set()
+        self._inbox.nudge()
 
     async def run(self) -> None:
         """Until `stop`. Raises `Fenced`, or another RecoverydError after which only a restart helps."""
         with contextlib.suppress(Stopping):
-            while not self._stop.is_set():
-                if not self._is_ours.is_set():
-                    await self._first_of(self._is_ours.wait(), None)
-                elif self.vitals.role != "leader":
-                    await self._take_over()
-                else:
-                    items = await self._inbox.take(ROUND_AT_MOST, IDLE_S)
-                    if items or self._must_cover():
-                        await self._take_round(items)
+            while await self._leads():
+                items = await self._inbox.take(ROUND_AT_MOST, IDLE_S)
+                # Asked again: the partition may have been taken away while the inbox was empty.
+                if (items or self._must_cover()) and await self._leads():
+                    await self._take_round(items)
+
+    async def _leads(self) -> bool:
+        """Wait until this daemon leads; False = asked to stop."""
+        while not self._stop.is_set():
+            if not self._is_ours.is_set():
+                await self._first_of(self._is_ours.wait(), None)
+            elif self.vitals.role != "leader":
+                await self._take_over()
+            else:
+                return True
+        return False
 
     async def _take_over(self) -> None:
         self.vitals.role = "taking_over"

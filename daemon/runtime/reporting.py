@@ -23,9 +23,11 @@ class Reporter:
 
     def report(self, taken: Round, now_ms: int) -> None:
         """Never raises for what an event contains."""
+        if taken.steps:
+            answers = [answer for step in taken.steps for answer in step.decision.answers]
+            self._metrics.add(increments(taken.steps[0].before, taken.state, answers))
         for step in taken.steps:
             self._metrics.observe(DECISION_SECONDS, step.seconds)
-            self._metrics.add(increments(step.before, step.decision))
             self._observe_live(step, now_ms)
             _log(step)
 

@@ -29,7 +29,7 @@ class SeenLedger:
             return event
         previous = self._seen.get((source, command_id))
         if previous is not None:
-            return replace(event, previous=previous)
+            return replace(event, previous=previous) if previous.offset < event.offset else event
         self._seen[source, command_id] = Seen(event.offset, content_hash)
         if len(self._seen) > self._capacity:
             self._seen.popitem(last=False)

@@ -1,0 +1,85 @@
+"""What is looked at, when, and that looking never hurts."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from daemon.collectors import CONTROL_TOPIC_EVERY_S, Collector, topics_in_play
+from daemon.core.catalogue import Code
+from daemon.core.decision import CoreState
+from daemon.core.events import Event, OffsetsSampled
+from daemon.core.model import DaemonRecord, State
+from daemon.errors import ClusterProblem, RecoverydError
+from tests.builders.core import command
+from tests.builders.world import World
+from tests.runtime.fakes import ManualClock, QuietClusters, until
+
+MONITORED = (("main", "flights.live"),)
+
+
+def state_with(*states: State) -> CoreState:
+    world = World()
+    world.feed(command("replay"))
+    recoveries = {s.value: replace(world.recovery(), id=s.value, state=s) for s in states}
+    return CoreState(recoveries, DaemonRecord(control_topic_id="control-1"))
+
+
+class Rig:
+    def __init__(self, state: CoreState | None) -> None:
+        self.state = state
+        self.clusters, self.clock, self.events = QuietClusters(), ManualClock(), list[Event]()
+        self.collector = Collector(
+            self.clusters, self.events.append, lambda: self.state, self.clock, period_s=0.001, monitored=MONITORED
+        )
+
+
+@pytest.mark.parametrize(
+    ("states", "topics"),
+    [
+        ((), [("main", "flights.live")]),
+        ((State.COMPLETED, State.REJECTED), [("main", "flights.live")]),
+        (
+            (State.RUNNING, State.PAUSED),
+            [("main", "flights.live"), ("main", "flights"), ("main", "flights.v2")],
+        ),
+    ],
+)
+def test_topics_in_play_are_those_of_active_recoveries_and_the_configs(
+    states: tuple[State, ...], topics: list[tuple[str, str]]
+) -> None:
+    assert topics_in_play(state_with(*states), MONITORED) == topics
+
+
+async def test_a_look_becomes_an_event() -> None:
+    rig = Rig(state_with(State.RUNNING))
+    await rig.collector.collect()
+    assert rig.events == [OffsetsSampled(())]
+
+
+async def test_a_standby_asks_nothing() -> None:
+    rig = Rig(None)
+    await rig.collector.collect()
+    assert (rig.clusters.sampled, rig.events) == ([], [])
+
+
+@pytest.mark.parametrize("error", [ClusterProblem("down"), ValueError("a bug")])
+async def test_a_look_that_fails_is_no_event_and_the_next_one_comes(error: Exception) -> None:
+    rig = Rig(state_with(State.RUNNING))
+    rig.clusters.sample_error = error
+    running = asyncio.create_task(rig.collector.run())
+    await until(lambda: len(rig.clusters.sampled) >= 2)
+    assert rig.events == []
+    rig.clusters.sample_error = None
+    await until(lambda: rig.events)
+    running.cancel()
+
+
+async def test_a_control_topic_made_anew_under_the_daemon_ends_it() -> None:
+    rig = Rig(state_with())
+    rig.clusters.topic_id = "control-2"
+    await rig.collector.collect()
+    rig.clock.ms += int(CONTROL_TOPIC_EVERY_S * 1_000)
+    with pytest.raises(RecoverydError) as raised:
+        await rig.collector.collect()
+    assert raised.value.code is Code.INVARIANT_BROKEN

@@ -1,0 +1,26 @@
+"""A stall of commits is told from silence."""
+
+from daemon.app import CommitWatch
+
+
+def watch(moments: list[tuple[float, int, float, int | None]]) -> list[bool]:
+    made = CommitWatch(60.0)
+    return [made.is_stalled(acked, acked_s, committed, now_s) for now_s, acked, acked_s, committed in moments]
+
+
+def test_acknowledged_records_that_are_never_committed_are_a_stall() -> None:
+    moments = [(float(s), 10 + s, float(s), 10) for s in range(62)]
+    assert watch(moments) == [False] * 60 + [True, True]
+
+
+def test_commits_that_follow_are_none() -> None:
+    assert not any(watch([(float(s), s, float(s), s - 5 if s > 5 else None) for s in range(300)]))
+
+
+def test_silence_after_a_commit_is_none() -> None:
+    assert not any(watch([(float(s), 10, 1.0, 11) for s in range(300)]))
+
+
+def test_a_broker_that_is_away_is_none() -> None:
+    """The last record was acknowledged just before it went: nothing moves, neither positions nor commits."""
+    assert not any(watch([(float(s), 10, 1.0, 9) for s in range(300)]))

@@ -1,0 +1,129 @@
+"""HTTP says what is, and nothing that could be changed through it."""
+
+from dataclasses import replace
+
+import aiohttp
+import pytest
+
+from daemon.core.model import Recovery, State
+from daemon.health import Health, HealthServer, Sources
+from tests.builders.core import command
+from tests.builders.world import World
+
+LEADS = Health("leader", is_loaded=True, loop_age_s=0.2, round_age_s=None, journal_failing_for_s=None)
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.health = LEADS
+        self.recoveries: dict[str, Recovery] = {}
+        sources = Sources(
+            health=lambda: self.health,
+            recoveries=lambda: self.recoveries,
+            metrics=lambda: b"recoveryd_leader 1.0\n",
+            document=lambda r: {"recovery": r.id, "state": r.state.value},
+            metrics_content_type="text/plain; version=0.0.4; charset=utf-8",
+        )
+        self.server = HealthServer(sources, "127.0.0.1", 0)
+
+    async def get(self, path: str, method: str = "GET") -> tuple[int, object]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, f"http://127.0.0.1:{self.server.port}{path}") as answer,
+        ):
+            is_json = answer.content_type == "application/json"
+            return answer.status, await answer.json() if is_json else await answer.text()
+
+
+@pytest.fixture
+async def rig():
+    made = Rig()
+    await made.server.start()
+    yield made
+    await made.server.close()
+
+
+@pytest.mark.parametrize(
+    ("health", "status"),
+    [
+        (LEADS, 200),
+        (replace(LEADS, role="standby", is_loaded=False), 200),
+        (replace(LEADS, loop_age_s=15.1), 503),
+        (replace(LEADS, round_age_s=121.0), 503),
+        (replace(LEADS, round_age_s=121.0, journal_failing_for_s=121.0), 200),
+    ],
+)
+async def test_live_means_that_the_loop_turns(rig: Rig, health: Health, status: int) -> None:
+    rig.health = health
+    found, body = await rig.get("/livez")
+    assert found == status
+    assert body == {"live": status == 200, "loop_age_seconds": health.loop_age_s, "role": health.role}
+
+
+@pytest.mark.parametrize(
+    ("health", "status", "role", "is_writable"),
+    [
+        (LEADS, 200, "leader", True),
+        (replace(LEADS, role="standby", is_loaded=False), 503, "standby", False),
+        (replace(LEADS, role="taking_over", is_loaded=False), 503, "taking_over", False),
+        (replace(LEADS, journal_failing_for_s=3.0), 503, "leader", False),
+    ],
+)
+async def test_ready_means_leading_with_a_journal(
+    rig: Rig, health: Health, status: int, role: str, *, is_writable: bool
+) -> None:
+    rig.health = health
+    assert await rig.get("/readyz") == (
+        status,
+        {"ready": status == 200, "role": role, "status_loaded": health.is_loaded, "journal_writable": is_writable},
+    )
+
+
+async def test_recoveries_are_listed_newest_first_in_pages(rig: Rig) -> None:
+    world = World()
+    for i in range(3):
+        world.now_ms += 1_000
+        world.feed(command("replay", f"r{i}", offset=i))
+    rig.recoveries = dict(world.state.recoveries)
+    status, body = await rig.get("/api/v1/recoveries?limit=2&offset=0")
+    assert (status, body) == (
+        200,
+        {
+            "recoveries": [{"recovery": f"r{i}", "state": rig.recoveries[f"r{i}"].state.value} for i in (2, 1)],
+            "total": 3,
+            "limit": 2,
+            "offset": 0,
+        },
+    )
+    _, rest = await rig.get("/api/v1/recoveries?limit=2&offset=2")
+    assert [r["recovery"] for r in rest["recoveries"]] == ["r0"]
+
+
+async def test_one_recovery_is_its_status_document(rig: Rig) -> None:
+    world = World()
+    world.feed(command("replay"))
+    rig.recoveries = {"r1": replace(world.recovery(), state=State.RUNNING)}
+    assert await rig.get("/api/v1/recoveries/r1") == (200, {"recovery": "r1", "state": "running"})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/api/v1/recoveries/none", 404, "RCV-1010"),
+        ("GET", "/api/v1/recoveries?limit=many", 400, "RCV-1005"),
+        ("GET", "/api/v1/recoveries?limit=0", 400, "RCV-1005"),
+        ("GET", "/api/v1/recoveries?offset=-1", 400, "RCV-1005"),
+        ("POST", "/api/v1/recoveries", 405, "RCV-4008"),
+        ("GET", "/elsewhere", 404, "RCV-4008"),
+    ],
+)
+async def test_refusals_are_json_with_a_code(rig: Rig, method: str, path: str, status: int, code: str) -> None:
+    found, body = await rig.get(path, method)
+    assert found == status
+    assert body["error"]["code"] == code
+    assert set(body["error"]) == {"code", "message", "hint"}
+    assert all(body["error"].values())
+
+
+async def test_metrics_are_served_as_text(rig: Rig) -> None:
+    assert await rig.get("/metrics") == (200, "recoveryd_leader 1.0\n")

@@ -1,0 +1,132 @@
+"""Control records reach the inbox once each, in order, whatever the group delivers."""
+
+import asyncio
+
+import pytest
+
+from daemon.core.catalogue import Code
+from daemon.core.events import ControlUnreadable, Event, SignalRefused
+from daemon.errors import ClusterProblem, RecoverydError
+from daemon.ports import ControlRecord
+from daemon.runtime import intake as intake_module
+from daemon.runtime.inbox import Inbox
+from daemon.runtime.intake import Intake
+from tests.runtime.fakes import ListLog, record, until, within
+
+
+def decode(taken: ControlRecord) -> Event:
+    return SignalRefused(taken.offset, "", "", "")
+
+
+def make(log: ListLog | None = None, inbox: Inbox | None = None) -> tuple[Intake, Inbox, ListLog]:
+    log = log or ListLog()
+    inbox = inbox if inbox is not None else Inbox()
+    return Intake(inbox, log, decode), inbox, log
+
+
+async def offsets(inbox: Inbox) -> list[int]:
+    return [i.record.offset for i in await inbox.take(1_000, 0.01) if i.record is not None]
+
+
+async def test_nothing_goes_in_before_this_daemon_leads() -> None:
+    intake, inbox, _ = make()
+    waiting = asyncio.create_task(intake.accept(record(0)))
+    await asyncio.sleep(0)
+    assert await offsets(inbox) == []
+    intake.open_at(0)
+    await within(waiting)
+    assert await offsets(inbox) == [0]
+
+
+async def test_taking_over_reads_from_the_journals_position_to_the_end() -> None:
+    intake, inbox, _ = make(ListLog([record(offset) for offset in (3, 4, 5, 6, 8)]))
+    intake.open_at(4)
+    await within(intake.catch_up())
+    assert await offsets(inbox) == [4, 5, 6, 8]
+    assert intake.next_offset == 9
+
+
+async def test_records_that_the_group_left_out_are_read_directly() -> None:
+    intake, inbox, log = make()
+    intake.open_at(0)
+    await within(intake.catch_up())
+    await within(intake.accept(record(0)))
+    log.records = [record(offset) for offset in range(6)]
+    await within(intake.accept(record(5)))
+    assert await offsets(inbox) == [0, 1, 2, 3, 4, 5]
+    assert log.reads == [(0, None), (1, 5)]
+
+
+async def test_a_gap_that_holds_nothing_is_passed_over_once() -> None:
+    intake, inbox, log = make()
+    intake.open_at(0)
+    await within(intake.catch_up())
+    await within(intake.accept(record(7)))
+    await within(intake.accept(record(8)))
+    assert await offsets(inbox) == [7, 8]
+    assert log.reads == [(0, None), (0, 7)]
+
+
+async def test_a_record_that_comes_again_while_it_waits_shares_the_first_ones_end() -> None:
+    intake, inbox, _ = make()
+    intake.open_at(0)
+    first = await within(intake.accept(record(0)))
+    again = await within(intake.accept(record(0)))
+    [item] = await inbox.take(10, 0.01)
+    assert not again.done()
+    assert item.done is not None
+    item.done.set_result(None)
+    await within(asyncio.gather(first, again))
+    handled = await within(intake.accept(record(0)))
+    assert handled.done()
+    assert await offsets(inbox) == []
+
+
+async def test_a_control_topic_that_can_not_be_read_is_tried_again_where_it_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(intake_module, "RETRY_S", 0.001)
+    log = ListLog([record(offset) for offset in range(5)])
+    log.failures = [ClusterProblem("gone"), ClusterProblem("still gone")]
+    intake, inbox, _ = make(log)
+    intake.open_at(0)
+    await within(intake.catch_up())
+    assert await offsets(inbox) == [0, 1, 2, 3, 4]
+    assert log.reads == [(0, None), (2, None), (4, None)]
+
+
+async def test_a_final_refusal_of_the_cluster_reaches_the_caller() -> None:
+    log = ListLog()
+    log.failures = [ClusterProblem("no", code=Code.NOT_AUTHORISED, retriable=False)]
+    intake, _, _ = make(log)
+    intake.open_at(0)
+    with pytest.raises(RecoverydError) as raised:
+        await within(intake.accept(record(0)))
+    assert raised.value.code is Code.NOT_AUTHORISED
+
+
+async def test_a_codec_that_breaks_makes_the_record_unreadable() -> None:
+    def broken(_: ControlRecord) -> Event:
+        raise RecursionError("deep")
+
+    inbox = Inbox()
+    intake = Intake(inbox, ListLog(), broken)
+    intake.open_at(0)
+    await within(intake.accept(record(0, b"[[[")))
+    [item] = await inbox.take(10, 0.01)
+    assert item.event == ControlUnreadable(
+        0, 0, Code.INVARIANT_BROKEN.value, "recoveryd could not read this record: RecursionError", None, b"[[[", ()
+    )
+
+
+async def test_a_full_inbox_holds_the_delivery_back() -> None:
+    intake, inbox, _ = make(inbox=Inbox(capacity=2))
+    intake.open_at(0)
+    accepting = [asyncio.create_task(intake.accept(record(offset))) for offset in range(5)]
+    await until(lambda: len(inbox) == 2)
+    await asyncio.sleep(0)
+    assert [task.done() for task in accepting] == [True, True, False, False, False]
+    taken = []
+    while len(taken) < 5:
+        taken += await offsets(inbox)
+    assert taken == [0, 1, 2, 3, 4]

@@ -1,0 +1,144 @@
+"""Effects run, and whatever comes of them comes back as an event."""
+
+import asyncio
+
+import pytest
+
+from daemon.core.catalogue import Code
+from daemon.core.decide import Decider
+from daemon.core.decision import CoreState
+from daemon.core.effects import CreateTarget, Effect, GatherFacts, KillAttempt, LaunchAttempt, ReadLedger, WakeAt
+from daemon.core.events import EffectFailed, Event, LedgerRead, TargetReady
+from daemon.core.model import Wanted
+from daemon.core.params import Params
+from daemon.errors import LaunchError
+from daemon.interpreter import AT_ONCE, Interpreter
+from tests.builders.core import NOW_MS, command, make_facts, make_spec
+from tests.builders.world import World
+from tests.runtime.fakes import QuietClusters, ScriptedJobs, ScriptedLedger, until, within
+
+PLANNED = World()
+PLANNED.feed(command("replay"))
+PLAN = PLANNED.recovery().plan
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.clusters, self.ledger, self.jobs = QuietClusters(), ScriptedLedger(), ScriptedJobs()
+        self.events: list[Event] = []
+        self.interpreter = Interpreter(self.clusters, self.ledger, self.jobs, self.events.append)
+
+    async def run(self, effect: Effect, events: int = 1) -> list[Event]:
+        self.interpreter.start(effect)
+        await until(lambda: len(self.events) >= events)
+        return self.events
+
+
+def launch(attempt: int = 1, recovery: str = "r1") -> LaunchAttempt:
+    assert PLAN is not None
+    return LaunchAttempt(recovery, attempt, make_spec(), PLAN, Wanted.RUN, 1, None, None)
+
+
+def read_ledger() -> ReadLedger:
+    assert PLAN is not None
+    return ReadLedger("r1", 1, PLAN, fence=False)
+
+
+async def test_results_come_back_as_events() -> None:
+    rig = Rig()
+    assert await rig.run(CreateTarget("r1", "main", "t", 4, 1, {})) == [TargetReady("r1", "target-1", 4)]
+    assert await rig.run(read_ledger(), 2) == [
+        TargetReady("r1", "target-1", 4),
+        LedgerRead("r1", 1, False, (), (), read_ledger().sequence),
+    ]
+
+
+async def test_a_cluster_that_does_not_answer_is_a_retriable_failure() -> None:
+    events = await Rig().run(GatherFacts("r1", make_spec()))
+    assert events == [
+        EffectFailed("r1", "gather_facts", 0, Code.CLUSTER_UNREACHABLE.value, "no answer about flights", True)
+    ]
+
+
+async def test_a_launch_that_fails_names_its_attempt() -> None:
+    rig = Rig()
+    rig.jobs.error = LaunchError("no java", retriable=False)
+    assert await rig.run(launch(3)) == [EffectFailed("r1", "launch", 3, "RCV-3012", "no java", False)]
+
+
+@pytest.mark.parametrize(
+    ("effect", "kind", "retriable"),
+    [(GatherFacts("r1", make_spec()), "gather_facts", False), (read_ledger(), "read_ledger", True)],
+)
+async def test_a_bug_in_an_adapter_becomes_an_event_as_well(
+    effect: Effect, kind: str, *, retriable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig()
+    rig.ledger.error = KeyError("x")
+
+    async def broken(_: GatherFacts) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(rig.clusters, "gather_facts", broken)
+    [event] = await rig.run(effect)
+    assert isinstance(event, EffectFailed)
+    assert (event.effect, event.code, event.retriable) == (kind, "RCV-5002", retriable)
+
+
+async def test_starting_and_ending_applications_of_a_recovery_keep_their_order() -> None:
+    rig = Rig()
+    rig.jobs.launching.clear()
+    for effect in (launch(1), KillAttempt("r1", 1), launch(2), KillAttempt("other", 9)):
+        rig.interpreter.start(effect)
+    await until(lambda: rig.jobs.log)
+    assert rig.jobs.log == [("kill", "other", 9)]
+    rig.jobs.launching.set()
+    await until(lambda: len(rig.jobs.log) == 4)
+    assert rig.jobs.log[1:] == [("launch", "r1", 1), ("kill", "r1", 1), ("launch", "r1", 2)]
+    await until(lambda: not rig.interpreter._tasks)
+    assert rig.interpreter._applications == {}
+
+
+async def test_only_so_many_effects_run_at_once() -> None:
+    rig = Rig()
+    rig.jobs.launching.clear()
+    for i in range(AT_ONCE + 10):
+        rig.interpreter.start(launch(1, f"r{i}"))
+    await until(lambda: rig.jobs.running == AT_ONCE)
+    await asyncio.sleep(0.01)
+    rig.jobs.launching.set()
+    await until(lambda: len(rig.jobs.log) == AT_ONCE + 10)
+    assert rig.jobs.most_running == AT_ONCE
+
+
+async def test_an_effect_without_end_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daemon.interpreter.DEADLINE_S", 0.01)
+    rig = Rig()
+    rig.jobs.launching.clear()
+    [event] = await rig.run(launch())
+    assert isinstance(event, EffectFailed)
+    assert (event.effect, event.code, event.retriable) == ("launch", "RCV-2011", True)
+
+
+async def test_closing_gives_up_what_runs_and_says_nothing() -> None:
+    rig = Rig()
+    rig.jobs.launching.clear()
+    rig.interpreter.start(launch())
+    rig.interpreter.start(WakeAt(5))
+    await until(lambda: rig.jobs.running)
+    await within(rig.interpreter.close())
+    assert (rig.events, rig.jobs.log) == ([], [])
+
+
+async def test_the_facts_an_effect_brings_make_the_plan() -> None:
+    rig = Rig()
+
+    async def facts(_: GatherFacts) -> object:
+        return make_facts()
+
+    rig.clusters.gather_facts = facts  # type: ignore[method-assign, assignment]
+    decider = Decider(Params())
+    asked = decider.decide(CoreState(), command("replay"), NOW_MS)
+    [event] = await rig.run(next(e for e in asked.effects if isinstance(e, GatherFacts)))
+    planned = decider.decide(asked.state, event, NOW_MS)
+    assert planned.state.recoveries["r1"].plan is not None

@@ -1,0 +1,102 @@
+"""All lines go one way, with what is bound to them and without secrets."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from daemon.log import configure
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_our_lines_are_json_with_what_is_bound() -> None:
+    stream = io.StringIO()
+    configure("json", "info", stream)
+    log = structlog.stdlib.get_logger("daemon.test").bind(recovery_id="r1", command_id="c1", attempt=2)
+    log.info("copies", records=5)
+    log.debug("too much")
+    [line] = lines(stream)
+    assert line.pop("timestamp")
+    assert line == {
+        "message": "copies",
+        "level": "info",
+        "logger": "daemon.test",
+        "recovery_id": "r1",
+        "command_id": "c1",
+        "attempt": 2,
+        "records": 5,
+    }
+
+
+def test_lines_of_libraries_take_the_same_way() -> None:
+    stream = io.StringIO()
+    configure("json", "info", stream)
+    logging.getLogger("aiokafka.conn").warning("lost %s", "127.0.0.1", extra={"node": 1})
+    logging.getLogger("faust.transport").info("partitions assigned")
+    [line] = lines(stream)
+    assert (line["message"], line["level"], line["logger"], line["node"]) == (
+        "lost 127.0.0.1",
+        "warning",
+        "aiokafka.conn",
+        1,
+    )
+
+
+def test_a_traceback_is_data_in_json() -> None:
+    stream = io.StringIO()
+    configure("json", "info", stream)
+    try:
+        int("x")
+    except ValueError:
+        structlog.stdlib.get_logger("t").exception("broke")
+    [line] = lines(stream)
+    assert "ValueError" in json.dumps(line["exception"])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"sasl.password": "hunter2"},
+        {"client": {"ssl.key.password": "hunter2"}},
+        {"sasl.jaas.config": "hunter2"},
+        {"api_key": "hunter2"},
+        {"ssl.truststore.credentials": "hunter2"},
+    ],
+)
+def test_secrets_do_not_come_out(fields: dict[str, object]) -> None:
+    stream = io.StringIO()
+    configure("json", "debug", stream)
+    structlog.stdlib.get_logger("t").warning("config", **fields)
+    assert "hunter2" not in stream.getvalue()
+    assert "***" in stream.getvalue()
+
+
+def test_a_console_line_is_for_people() -> None:
+    stream = io.StringIO()
+    configure("console", "info", stream)
+    structlog.stdlib.get_logger("t").info("copies", recovery_id="r1")
+    assert "copies" in stream.getvalue()
+    assert "recovery_id=r1" in stream.getvalue()
+
+
+def test_auto_is_json_where_nobody_looks() -> None:
+    stream = io.StringIO()
+    configure("auto", "info", stream)
+    structlog.stdlib.get_logger("t").info("copies")
+    assert lines(stream)[0]["message"] == "copies"

@@ -1,0 +1,230 @@
+"""The metrics are those of the contract, and say what the state says."""
+
+from dataclasses import replace
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from daemon.adapters import prometheus
+from daemon.adapters.prometheus import Metrics
+from daemon.core.commands import LagSample, LagSignal
+from daemon.core.decision import Answer, CoreState, Decision
+from daemon.core.events import OffsetsSampled, TopicSample
+from daemon.core.live_traffic import LiveTraffic
+from daemon.core.metric_defs import METRICS, Kind, Sample
+from daemon.core.model import PartitionProgress, Recovery, State
+from daemon.core.observe import gauges, increments, lag_of_signal, progress_ratio
+from daemon.core.observed import SampleHistory
+from tests.builders.core import FOLLOWING, NOW_MS, command
+from tests.builders.world import World
+
+CONTRACT = {
+    "recoveryd_records_total": ("traffic", "topic"),
+    "recoveryd_bytes_total": ("traffic", "topic"),
+    "recoveryd_lag_records": ("traffic", "topic", "group"),
+    "recoveryd_lag_seconds": ("traffic", "topic", "group"),
+    "recoveryd_recoveries": ("kind", "state"),
+    "recoveryd_recovery_progress_ratio": ("recovery",),
+    "recoveryd_recovery_eta_seconds": ("recovery",),
+    "recoveryd_rate_limit_bytes_per_second": ("recovery",),
+    "recoveryd_rate_achieved_bytes_per_second": ("recovery",),
+    "recoveryd_commands_total": ("verb", "answer"),
+    "recoveryd_decision_seconds": (),
+    "recoveryd_journal_commit_seconds": (),
+    "recoveryd_leader": (),
+    "recoveryd_loop_age_seconds": (),
+    "recoveryd_auto_stops_total": ("reason",),
+    "recoveryd_records_lost_total": ("topic",),
+    "recoveryd_verifications_total": ("result",),
+}
+
+
+def values(samples: list[Sample]) -> dict[tuple[str, ...], float]:
+    return {(s.metric.name.removeprefix("recoveryd_"), *s.labels): s.value for s in samples}
+
+
+def sample(at_ms: int, *ends: int, stable: tuple[int, ...] = ()) -> TopicSample:
+    high = dict(enumerate(ends))
+    last_stable = dict(enumerate(stable)) if stable else high
+    return TopicSample("main", "flights", "id", dict.fromkeys(high, 0), high, last_stable, at_ms)
+
+
+def running_world() -> World:
+    world = World()
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    return world
+
+
+def with_progress(recovery: Recovery, copied: int, *, lost: int = 0) -> Recovery:
+    row = PartitionProgress(0, copied + lost, 100, "copying", copied=copied, lost=lost, bytes=copied * 100)
+    return replace(recovery, progress=replace(recovery.progress, partitions=(row,)))
+
+
+def test_the_catalogue_is_the_contract() -> None:
+    assert {m.name: m.labels for m in METRICS} == CONTRACT
+    assert all(m.name.endswith("_total") == (m.kind is Kind.COUNTER) for m in METRICS)
+
+
+def test_every_metric_has_its_help_and_type_on_the_page() -> None:
+    families = {f.name: f for f in text_string_to_metric_families(Metrics().render().decode())}
+    for metric in METRICS:
+        family = families[metric.name.removesuffix("_total")]
+        assert (family.type, family.documentation) == (metric.kind.value, metric.help)
+
+
+def test_a_series_without_value_is_gone_at_the_next_scrape() -> None:
+    recovery = running_world().recovery()
+    now = [gauges(CoreState({"r1": recovery}), NOW_MS), gauges(CoreState(), NOW_MS)]
+    metrics = Metrics(lambda: now.pop(0))
+    assert 'recovery="r1"' in metrics.render().decode()
+    assert 'recovery="r1"' not in metrics.render().decode()
+
+
+def test_recoveries_are_counted_by_state_also_where_there_are_none() -> None:
+    found = values(gauges(CoreState({"r1": running_world().recovery()}), NOW_MS))
+    counts = {state: found["recoveries", "replay", state.value] for state in State}
+    assert counts == dict.fromkeys(State, 0) | {State.RUNNING: 1}
+
+
+def test_series_of_an_ended_recovery_go_an_hour_later() -> None:
+    world = running_world()
+    ended = world.run_until(State.COMPLETED)
+    state = CoreState({"r1": ended})
+    soon = values(gauges(state, ended.updated_ms + 3_600_000))
+    assert soon["recovery_progress_ratio", "r1"] == 1.0
+    assert soon["rate_achieved_bytes_per_second", "r1"] == 0.0
+    late = values(gauges(state, ended.updated_ms + 3_600_001))
+    assert [key for key in late if "r1" in key] == []
+    assert late["recoveries", "replay", "completed"] == 1
+
+
+def test_progress_of_a_bounded_recovery_is_the_durable_part_of_its_range() -> None:
+    recovery = running_world().recovery()
+    assert progress_ratio(with_progress(recovery, 75)) == 0.5  # 75 of 100 + 50
+    assert progress_ratio(replace(recovery, plan=None)) is None
+
+
+def test_progress_of_a_following_recovery_is_the_part_of_what_is_there() -> None:
+    world = World()
+    world.feed(command("replay", spec=FOLLOWING))
+    recovery = with_progress(world.run_until(State.RUNNING), 30)
+    assert progress_ratio(replace(recovery, progress=replace(recovery.progress, lag_records=90))) == 0.25
+    assert progress_ratio(replace(recovery, progress=replace(recovery.progress, lag_records=None))) == 0.0
+
+
+def test_counters_move_by_what_became_durable() -> None:
+    before = with_progress(running_world().recovery(), 10)
+    after = with_progress(before, 25, lost=5)
+    state = CoreState({"r1": after})
+    moved = values(increments(CoreState({"r1": before}), state))
+    assert moved == {
+        ("records_total", "replay", "flights.v2"): 15,
+        ("bytes_total", "replay", "flights.v2"): 1_500,
+        ("records_lost_total", "flights"): 5,
+    }
+    assert increments(state, state) == []
+
+
+def test_an_answer_an_auto_stop_and_a_verification_count_once() -> None:
+    world = World()
+    answer = Answer("rejected", "", "c", "r1", "RCV-1003", "m", "h", 3)
+    assert values(increments(CoreState(), CoreState(), [answer, answer])) == {
+        ("commands_total", "unknown", "rejected"): 1
+    }
+    counted: dict[tuple[str, ...], float] = {}
+    real = world._note
+
+    def note(before: CoreState, decision: Decision) -> None:
+        real(before, decision)
+        for found in increments(before, decision.state, decision.answers):
+            key = (found.metric.name, *found.labels)
+            counted[key] = counted.get(key, 0) + found.value
+
+    world._note = note  # type: ignore[method-assign]
+    world.feed(command("replay"))
+    ended = world.run_until(State.COMPLETED)
+    assert counted["recoveryd_auto_stops_total", "zero_lag"] == 1
+    assert counted["recoveryd_verifications_total", "match"] == 1
+    assert counted["recoveryd_commands_total", "replay", "accepted"] == 1
+    assert counted["recoveryd_records_total", "replay", "flights.v2"] == ended.progress.records == 150
+
+
+def test_an_operators_stop_is_no_auto_stop() -> None:
+    world = running_world()
+    before = world.state
+    world.feed(command("stop", offset=1))
+    ended = world.run_until(State.STOPPED)
+    assert ended.stop is not None
+    assert not [key for key in values(increments(before, world.state)) if key[0] == "auto_stops_total"]
+
+
+def lag(*partitions: tuple[int | None, int | None]) -> LagSignal:
+    rows = tuple(LagSample(i, committed, end, NOW_MS) for i, (committed, end) in enumerate(partitions))
+    return LagSignal("main", "billing", "flights", rows)
+
+
+def test_lag_of_a_live_group_is_summed_in_records_and_worst_in_seconds() -> None:
+    history = SampleHistory((sample(NOW_MS - 10_000, 0, 0), sample(NOW_MS, 100, 40)))
+    found = values(lag_of_signal(lag((50, 100), (40, 40)), history, NOW_MS))
+    assert found == {
+        ("lag_records", "live", "flights", "billing"): 50,
+        ("lag_seconds", "live", "flights", "billing"): 5.0,
+    }
+
+
+def test_lag_that_is_not_known_is_no_sample_never_zero() -> None:
+    assert lag_of_signal(lag((50, 100), (None, 40)), None, NOW_MS) == []
+    assert lag_of_signal(lag((-1, 100)), None, NOW_MS) == []
+    assert lag_of_signal(lag(), None, NOW_MS) == []
+    older_than_samples = SampleHistory((sample(NOW_MS, 100),))
+    assert values(lag_of_signal(lag((50, 100)), older_than_samples, NOW_MS)) == {
+        ("lag_records", "live", "flights", "billing"): 50
+    }
+
+
+def test_live_gauges_go_when_unknown_or_not_reported_for_long(monkeypatch) -> None:
+    metrics = Metrics()
+    labels = ("live", "flights", "billing")
+    metrics.set_live(labels, lag_of_signal(lag((5, 10)), None, NOW_MS))
+    assert 'recoveryd_lag_records{group="billing",topic="flights",traffic="live"} 5.0' in metrics.render().decode()
+    metrics.set_live(labels, [])
+    assert "billing" not in metrics.render().decode()
+    metrics.set_live(labels, lag_of_signal(lag((5, 10)), None, NOW_MS))
+    monkeypatch.setattr(prometheus, "LIVE_KEPT_S", -1.0)
+    assert "billing" not in metrics.render().decode()
+
+
+def feed(
+    live: LiveTraffic, state: CoreState, at_ms: int, stable: int, high: int | None = None
+) -> tuple[LiveTraffic, float]:
+    topic = TopicSample("main", "flights.v2", "t", {0: 0}, {0: high or stable}, {0: stable}, at_ms)
+    live, samples = live.with_sample(OffsetsSampled((topic,)), state, at_ms)
+    return live, sum(s.value for s in samples if s.metric.name == "recoveryd_records_total")
+
+
+def test_live_records_of_a_target_are_what_replays_did_not_write() -> None:
+    recovery = running_world().recovery()
+    states = [CoreState({"r1": with_progress(recovery, copied)}) for copied in (0, 0, 80, 80)]
+    live, counted = LiveTraffic(), []
+    # 80 records of the replay become stable before its lanes report them; 7 are others'.
+    for step, (state, stable) in enumerate(zip(states, (10, 97, 97, 97), strict=True)):
+        live, grown = feed(live, state, step * 5_000, stable)
+        counted.append(grown)
+    assert counted == [0, 0, 7, 0]
+
+
+def test_live_records_are_never_counted_from_an_open_transaction_nor_twice() -> None:
+    live, counted = LiveTraffic(), []
+    for step, (stable, high) in enumerate([(0, 0), (0, 500), (20, 500), (20, 500), (20, 500)]):
+        live, grown = feed(live, CoreState(), step * 5_000, stable, high)
+        counted.append(grown)
+    assert counted == [0, 0, 0, 20, 0]
+
+
+def test_a_topic_made_anew_starts_counting_anew() -> None:
+    live, _ = feed(LiveTraffic(), CoreState(), 0, 100)
+    renewed = TopicSample("main", "flights.v2", "other", {0: 0}, {0: 900}, {0: 900}, 5_000)
+    live, samples = live.with_sample(OffsetsSampled((renewed,)), CoreState(), 5_000)
+    assert samples == []
+    live, samples = live.with_sample(OffsetsSampled(()), CoreState(), 10_000)
+    assert live == LiveTraffic({})
