@@ -205,6 +205,7 @@ ERROR_CODES = (
     "data_lost",
     "topic_recreated",
     "record_too_large",
+    "record_refused",  # the target, or the client, can not take a record as it is (for instance its timestamp); the message names it
     "source_unavailable",
     "target_unavailable",
     "ledger_broken",

@@ -1,0 +1,107 @@
+"""Makes the Kafka clients of the jobs from the cluster properties of a spec. All settings that matter for exactness stand here, next to each other.
+
+Handles must not cross a fork or a pickle: everything here is called inside a task or in the driver, never at import. Client properties hold secrets
+and are never logged.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+FETCH_BYTES = 8 * 1024 * 1024
+QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024
+ASK_TIMEOUT_S = 10.0
+_BATCH_BYTES = 1_000_000
+_BATCH_OVERHEAD_BYTES = 4096
+_RECORD_BYTES_MAX = 1_000_000_000  # the target decides what is too large, not the client
+_QUEUE_RECORDS_MAX = 10_000_000
+
+
+def make_reader(
+    client: Mapping[str, str], client_id: str, queue_bytes: int, *, isolation: str = "read_committed"
+) -> Consumer:
+    """A consumer for `assign` only: no group, no commit, no reset of offsets, an event at each end of a partition."""
+    return Consumer({
+        **client,
+        "client.id": client_id,
+        "group.id": client_id,  # the library wants one; nothing ever joins or commits it
+        "isolation.level": isolation,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+        "check.crcs": True,
+        "queued.min.messages": 1_000_000,
+        "queued.max.messages.kbytes": max(queue_bytes // 1024, 1024),
+        "fetch.message.max.bytes": min(FETCH_BYTES, max(queue_bytes, 65_536)),
+        "fetch.wait.max.ms": 200,
+        "fetch.error.backoff.ms": 200,
+        "fetch.queue.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 2000,
+    })  # fmt: skip
+
+
+def make_writer(
+    client: Mapping[str, str],
+    client_id: str,
+    transactional_id: str,
+    transaction_timeout_ms: int,
+    queue_bytes: int,
+    batch_bytes_max: int,
+    compression: str,
+) -> Producer:
+    """A transactional producer. A record is given up, and with it the chunk, well before the broker would end the transaction."""
+    return Producer({
+        **client,
+        "client.id": client_id,
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": transaction_timeout_ms,
+        "message.timeout.ms": max(1000, int(transaction_timeout_ms * 0.8)),
+        "enable.idempotence": True,
+        "compression.type": compression,
+        "linger.ms": 20,
+        "batch.size": max(1, min(_BATCH_BYTES, batch_bytes_max - _BATCH_OVERHEAD_BYTES)),
+        "batch.num.messages": 100_000,
+        "message.max.bytes": _RECORD_BYTES_MAX,
+        "queue.buffering.max.messages": _QUEUE_RECORDS_MAX,
+        "queue.buffering.max.kbytes": max(queue_bytes // 1024, 1024),
+        "reconnect.backoff.max.ms": 2000,
+        "retry.backoff.max.ms": 500,
+    })  # fmt: skip
+
+
+def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
+    """A small plain producer for progress records, which are hints and may get lost."""
+    return Producer({
+        **client,
+        "client.id": client_id,
+        "linger.ms": 5,
+        "message.timeout.ms": 10_000,
+        "queue.buffering.max.messages": 1000,
+        "reconnect.backoff.max.ms": 2000,
+    })  # fmt: skip
+
+
+def make_admin(client: Mapping[str, str], client_id: str) -> AdminClient:
+    return AdminClient({**client, "client.id": client_id, "reconnect.backoff.max.ms": 2000})
+
+
+START, COMMITTED_END, UNCOMMITTED_END = "start", "committed end", "uncommitted end"
+_QUERIES: dict[str, tuple[Any, IsolationLevel]] = {
+    START: (OffsetSpec.earliest, IsolationLevel.READ_UNCOMMITTED),
+    COMMITTED_END: (OffsetSpec.latest, IsolationLevel.READ_COMMITTED),
+    UNCOMMITTED_END: (OffsetSpec.latest, IsolationLevel.READ_UNCOMMITTED),
+}
+
+
+def start_offset_query(
+    admin: AdminClient, partitions: Iterable[TopicPartition], which: str
+) -> dict[TopicPartition, "Future[Any]"]:
+    """Ask for log starts, last stable offsets or high watermarks; the answers come within ASK_TIMEOUT_S."""
+    spec, isolation = _QUERIES[which]
+    return admin.list_offsets(
+        {p: spec() for p in partitions}, isolation_level=isolation, request_timeout=ASK_TIMEOUT_S
+    )

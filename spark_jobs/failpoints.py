@@ -1,0 +1,56 @@
+"""Places where a test can make the process die at once, as if the machine had failed.
+
+`RECOVERYD_FAILPOINT="lane.before_commit:2"` ends the process by SIGKILL when it passes that point for the second time. Nothing is flushed, no
+handler runs: what survives is what Kafka holds. With `RECOVERYD_FAILPOINT_ONCE=FILE` the point fires only while FILE does not exist and creates it
+first, so a task or driver that is started again passes. Without the variable a point costs one comparison. Standard library only; the daemon has
+its own copy because jobs never import it.
+"""
+
+import os
+import signal
+import threading
+from collections import Counter
+from pathlib import Path
+
+POINTS = frozenset({
+    "lane.after_init",
+    "lane.after_receipts_read",
+    "lane.after_consume",
+    "lane.after_produce",
+    "lane.after_flush",
+    "lane.after_receipt_produced",
+    "lane.before_commit",
+    "lane.after_commit",
+    "lane.drained",
+    "driver.started",
+    "driver.session_up",
+    "driver.lanes_started",
+    "driver.drained",
+    "driver.before_verify",
+    "driver.verified",
+})  # fmt: skip
+
+_lock = threading.Lock()
+_passes: Counter[str] = Counter()
+
+
+def hit(point: str) -> None:
+    """Pass `point`; does not return when the environment names this pass of it."""
+    wanted, _, number = os.environ.get("RECOVERYD_FAILPOINT", "").partition(":")
+    if point != wanted:
+        return
+    with _lock:
+        _passes[point] += 1
+        if _passes[point] == int(number or "1") and _may_fire():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _may_fire() -> bool:
+    once = os.environ.get("RECOVERYD_FAILPOINT_ONCE")
+    if not once:
+        return True
+    try:
+        Path(once).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,264 @@
+"""Takes what the source gives and makes it part of the open chunk: cut at the planned stop, counted, copied, and every gap explained.
+
+Each offset between start and position ends up in exactly one of copied, filtered, skipped or lost. An offset at or past the stop is never produced. A
+partition is finished when its position reached the stop, whether records were there or not. When the stop can not be reached, the reason is found out
+here: a foreign transaction that holds the last stable offset, a log start that moved past us, a topic that is another one now.
+"""
+
+import time
+from bisect import bisect_left
+from itertools import accumulate
+
+from confluent_kafka import Message
+
+from spark_jobs import failpoints
+from spark_jobs.chunk import Chunk, SourcePart
+from spark_jobs.contract import JobSpec, LaneSpec, PartitionRange
+from spark_jobs.copier import Copier, size_of
+from spark_jobs.errors import JobError
+from spark_jobs.kafka_source import End, Item, OutOfRange, Run, Source
+from spark_jobs.receipts import Ledger
+from spark_jobs.topics import Bounds, NoAnswer, Topic
+
+SOURCE_PATIENCE_S = 120.0  # how long a source that does not answer is waited for
+_CUT_BACK_AFTER_S = 10.0  # how long a high watermark below the plan may last after a broker's restart
+_PAUSE_S = 0.5
+_BLOCKED_ASK_S = 2.0
+_PROBE_S = 20.0
+
+_offset_of = Message.offset
+
+
+class Intake:
+    """Reading side of one lane."""
+
+    def __init__(self, spec: JobSpec, lane: LaneSpec, source: Source, topic: Topic, copier: Copier) -> None:
+        self._spec = spec
+        self._lane = lane
+        self._source = source
+        self._topic = topic
+        self._copier = copier
+        self._chunk = Chunk({})
+        self._records_left: int | None = None
+        self._bytes_left: int | None = None
+        self._heard_s = time.monotonic()
+        self._asked_s = 0.0
+        self._ends: dict[int, float] = {}  # partitions with nothing more to read now, and since when
+        self.unfinished: dict[int, PartitionRange] = {}
+        self.blocked: dict[int, str] = {}  # partition: why it can not reach its stop
+
+    @property
+    def is_capped(self) -> bool:
+        return self._records_left == 0 or (self._bytes_left is not None and self._bytes_left <= 0)
+
+    @property
+    def is_idle(self) -> bool:
+        """Every partition stands at the end of what is visible."""
+        return len(self._ends) == len(self.unfinished)
+
+    @property
+    def records_left(self) -> int | None:
+        return self._records_left
+
+    def begin(self, chunk: Chunk, ledger: Ledger) -> None:
+        """Read on from the ledger into an empty `chunk`, forgetting whatever was fetched. Checks that the range is still there."""
+        self.adopt(chunk, ledger)
+        self._ends.clear()
+        self.blocked.clear()
+        self._check_range()
+        self._source.assign({p: chunk.parts[p].position for p in self.unfinished})
+        self._heard_s = time.monotonic()
+
+    def adopt(self, chunk: Chunk, ledger: Ledger) -> None:
+        """Go on reading into a new chunk after the last one was committed."""
+        self._chunk = chunk
+        standings = ledger.standings.values()
+        self._records_left = _left(self._lane.max_records, sum(s.copied for s in standings))
+        self._bytes_left = _left(self._lane.max_bytes, sum(s.bytes for s in standings))
+        self.unfinished = {
+            r.partition: r
+            for r in self._lane.partitions
+            if r.stop is None or ledger.standings[r.partition].position < r.stop
+        }
+
+    def take(self, count_max: int, wait_s: float) -> tuple[int, int]:
+        """(records, bytes) taken from the source now. Raises JobError, and what copying raises."""
+        items = self._source.take(count_max, wait_s)
+        now_s = time.monotonic()
+        if not items:
+            self._look_around(now_s)
+            return 0, 0
+        failpoints.hit("lane.after_consume")
+        self._heard_s = now_s
+        self._chunk.touch(now_s)
+        records = size = 0
+        for item in items:
+            if self.is_capped:
+                break
+            part, planned = self._chunk.parts.get(item.partition), self.unfinished.get(item.partition)
+            if part is None or planned is None:
+                continue
+            count, some = self._on_item(item, part, planned, now_s)
+            records, size = records + count, size + some
+        return records, size
+
+    def _on_item(self, item: Item, part: SourcePart, planned: PartitionRange, now_s: float) -> tuple[int, int]:
+        taken = 0, 0
+        if isinstance(item, Run):
+            self._ends.pop(item.partition, None)
+            self.blocked.pop(item.partition, None)
+            taken = self._on_run(item.messages, part, planned)
+        elif isinstance(item, End):
+            part.skip_to(item.offset if planned.stop is None else min(item.offset, planned.stop))
+            self._ends.setdefault(item.partition, now_s)
+        elif isinstance(item, OutOfRange):
+            self._on_out_of_range(part, planned)
+        if planned.stop is not None and part.position >= planned.stop:
+            self._finish(item.partition)
+        return taken
+
+    def _on_run(self, messages: list[Message], part: SourcePart, planned: PartitionRange) -> tuple[int, int]:
+        first, last = messages[0].offset(), messages[-1].offset()
+        assert first is not None
+        assert last is not None
+        if first < part.position:
+            raise JobError("internal", f"Source partition {planned.partition} gave offset {first} after {part.position}.")
+        reached_stop = planned.stop is not None and last >= planned.stop
+        if reached_stop:
+            messages = messages[: bisect_left(messages, planned.stop, key=_offset_of)]  # type: ignore[type-var]
+        cut = self._cut(messages)
+        if messages:
+            last = messages[cut - 1].offset()
+            assert last is not None
+            count, size = self._copy(messages[:cut] if cut < len(messages) else messages, part, planned.partition)
+            part.skipped += last + 1 - part.position - cut
+            part.position = last + 1
+        else:
+            count = size = 0
+        if reached_stop and cut == len(messages):
+            assert planned.stop is not None
+            part.skip_to(planned.stop)
+        return count, size
+
+    def _copy(self, messages: list[Message], part: SourcePart, partition: int) -> tuple[int, int]:
+        copied, size = self._copier.copy(partition, messages, part.delivered)
+        part.copied += copied
+        part.filtered += len(messages) - copied
+        part.bytes += size
+        self._chunk.records += copied
+        self._chunk.bytes += size
+        if self._records_left is not None:
+            self._records_left -= copied
+        if self._bytes_left is not None:
+            self._bytes_left -= size
+        return len(messages), size if copied == len(messages) else max(size, sum(map(len, messages)))
+
+    def _cut(self, messages: list[Message]) -> int:
+        """How many of these the allowance of bytes still lets through: up to and with the record that uses it up."""
+        if self._bytes_left is None:
+            return len(messages)
+        sizes = [size_of([m], [m.key()], [m.headers()]) for m in messages]
+        return min(len(messages), bisect_left(list(accumulate(sizes)), self._bytes_left) + 1)
+
+    def _finish(self, partition: int) -> None:
+        self.unfinished.pop(partition, None)
+        self._ends.pop(partition, None)
+        self.blocked.pop(partition, None)
+        self._source.drop(partition)
+
+    def _on_out_of_range(self, part: SourcePart, planned: PartitionRange) -> None:
+        """The broker has nothing at our position: find out why, account for it, and read on behind the hole if that is allowed."""
+        self._topic.check_id(time.monotonic() + SOURCE_PATIENCE_S)
+        self._account(part, planned, self._ask([planned.partition])[planned.partition])
+        if planned.stop is None or part.position < planned.stop:
+            self._source.move(planned.partition, part.position)
+
+    def _check_range(self) -> None:
+        """Before reading: what of the range is gone already?"""
+        bounds = self._ask(list(self.unfinished))
+        for partition, planned in list(self.unfinished.items()):
+            part = self._chunk.parts[partition]
+            self._account(part, planned, bounds[partition])
+            if part.position > part.start:
+                self._chunk.touch(time.monotonic())
+            if planned.stop is not None and part.position >= planned.stop:
+                self.unfinished.pop(partition)
+
+    def _account(self, part: SourcePart, planned: PartitionRange, bounds: Bounds) -> None:
+        """Raises JobError `data_lost` with the exact range, or records the loss when the recovery allows it."""
+        stop = planned.stop
+        if bounds.start > part.position:
+            gone = bounds.start if stop is None else min(bounds.start, stop)
+            self._lose(part, planned, gone, "were deleted from the log start")
+        if stop is not None and bounds.high < stop:
+            bounds = self._ask_until_high(planned, stop)
+            if bounds.high < stop:
+                part.skip_to(part.position)
+                self._lose(part, planned, stop, f"are beyond the end {bounds.high}: the log was cut back")
+        elif stop is None and bounds.high < part.position:
+            where = f"{self._spec.source.topic} partition {planned.partition}"
+            raise JobError("data_lost", f"{where} ends at {bounds.high}, before the position {part.position}: it was cut back.")
+
+    def _lose(self, part: SourcePart, planned: PartitionRange, stop: int, how: str) -> None:
+        where = f"{self._spec.source.topic} partition {planned.partition}"
+        if self._spec.on_data_loss != "continue":
+            raise JobError("data_lost", f"Offsets [{part.position}, {stop}) of {where} {how}.")
+        part.lose_to(stop)
+
+    def _ask_until_high(self, planned: PartitionRange, stop: int) -> Bounds:
+        """A broker that just started may not know its high watermark yet: ask for a while before believing that the log is shorter."""
+        deadline_s = time.monotonic() + _CUT_BACK_AFTER_S
+        while True:
+            self._topic.check_id(deadline_s)
+            bounds = self._ask([planned.partition])[planned.partition]
+            if bounds.high >= stop or time.monotonic() >= deadline_s:
+                return bounds
+            time.sleep(_PAUSE_S)
+
+    def _ask(self, partitions: list[int]) -> dict[int, Bounds]:
+        deadline_s = time.monotonic() + SOURCE_PATIENCE_S
+        while True:
+            try:
+                return self._topic.bounds(partitions)
+            except NoAnswer as silence:
+                if time.monotonic() >= deadline_s:
+                    raise JobError("source_unavailable", f"The source does not answer: {silence}.") from None
+                time.sleep(_PAUSE_S)
+
+    def _look_around(self, now_s: float) -> None:
+        """Nothing came. Is the stop blocked, is the source still there, is it still the same?"""
+        bounded_ends = [p for p in self._ends if self.unfinished[p].stop is not None]
+        if bounded_ends and now_s - self._asked_s >= _BLOCKED_ASK_S:
+            self._asked_s = now_s
+            self._find_blocked(bounded_ends, now_s)
+        elif now_s - self._heard_s >= _PROBE_S and now_s - self._asked_s >= _PROBE_S:
+            self._asked_s = now_s
+            self._topic_answers()
+
+    def _topic_answers(self) -> None:
+        try:
+            self._topic.check_id(time.monotonic() + SOURCE_PATIENCE_S)
+        except NoAnswer as silence:
+            raise JobError("source_unavailable", f"The source does not answer: {silence}.") from None
+
+    def _find_blocked(self, partitions: list[int], now_s: float) -> None:
+        self._topic_answers()
+        bounds = self._ask(partitions)
+        for partition in partitions:
+            planned, part, found = self.unfinished[partition], self._chunk.parts[partition], bounds[partition]
+            stop = planned.stop
+            assert stop is not None
+            self._account(part, planned, found)
+            if found.stable >= stop:
+                continue  # the end was reached between two answers; the consumer will say so
+            why = (
+                f"a foreign transaction holds {self._spec.source.topic} partition {partition}: "
+                f"last stable offset {found.stable}, high watermark {found.high}, stop {stop}"
+            )
+            self.blocked[partition] = why
+            if now_s - self._ends[partition] > self._spec.stop_wait_ms / 1000.0:
+                raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")
+
+
+def _left(allowance: int | None, used: int) -> int | None:
+    return None if allowance is None else max(0, allowance - used)

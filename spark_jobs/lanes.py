@@ -1,0 +1,187 @@
+"""The life of one lane: fence, read the ledger, then chunk after chunk until its partitions are done or a directive ends it.
+
+    open ──> copy <──────────┐
+      ^        │  └─ pause ──┤
+      │        ├─ Redo ──────┘  abort, again from the ledger in memory
+      └─ Doubt ┘                 drop the producer, a new one fences, read the receipts
+
+A lane is a plain function of a spec: it runs in a Spark task, in a thread of a test, anywhere. It decides nothing about the recovery; it does what the
+newest directive says, under a lease, and leaves when a newer attempt exists. Every wait has a deadline and trouble has a budget.
+"""
+
+import contextlib
+import gc
+import time
+import traceback
+from dataclasses import dataclass
+
+from spark_jobs import failpoints, receipts
+from spark_jobs.chunk import Committer
+from spark_jobs.clients import QUEUE_FULL_SPEED_BYTES
+from spark_jobs.contract import JobSpec, LaneSpec, lane_client_id
+from spark_jobs.copier import Copier
+from spark_jobs.directives import Directives
+from spark_jobs.errors import Doubt, JobError, Redo, Superseded
+from spark_jobs.intake import Intake
+from spark_jobs.kafka_source import Source
+from spark_jobs.lane_loop import LaneLoop
+from spark_jobs.lane_status import LaneStatus
+from spark_jobs.progress import ProgressSender
+from spark_jobs.receipts import Ledger
+from spark_jobs.target import Target
+from spark_jobs.topics import NoAnswer, Topic
+
+TROUBLE_BUDGET_S = 120.0
+_FENCES_MAX = 3
+_REFRESH_S = 10.0
+_PAUSE_S = 0.5
+_CLOSE_ABORT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a lane ended: done | stopped | capped | left | failed."""
+
+    lane: int
+    ended: str
+    error_code: str = ""
+    error_message: str = ""
+
+
+def run_lane(spec: JobSpec, lane: LaneSpec) -> Outcome:
+    """Work one lane to its end. Never raises: what went wrong is in the outcome."""
+    try:
+        return Outcome(lane.lane, Lane(spec, lane).run())
+    except Superseded:
+        return Outcome(lane.lane, "left")
+    except JobError as error:
+        return Outcome(lane.lane, "failed", error.code, error.message)
+    except Exception:  # noqa: BLE001  (the edge of the task: a bug must reach the daemon as an error code)
+        return Outcome(lane.lane, "failed", "internal", "".join(traceback.format_exc()[-2000:]))
+
+
+class Lane:
+    """Holds the clients of one lane while `run` lasts."""
+
+    def __init__(self, spec: JobSpec, lane: LaneSpec) -> None:
+        client_id = lane_client_id(spec.recovery, lane.lane)
+        self._spec, self._lane, self._client_id = spec, lane, client_id
+        self._status = LaneStatus(spec, lane)
+        self._progress = ProgressSender(spec.control, f"{client_id}.progress", lane.lane, self._status.heartbeat)
+        self._status.announce = self._progress.nudge
+        self._directives = Directives(spec, f"{client_id}.directives")
+        self._source_topic = Topic(spec.source, "source", f"{client_id}.admin")
+        self._target_topic = Topic(spec.target, "target", f"{client_id}.admin")
+        self._source: Source | None = None
+        self._target: Target | None = None
+        self._trouble_since_s: float | None = None
+        self._fences = 0
+
+    def run(self) -> str:
+        """How it ended: done | stopped | capped. Raises Superseded or JobError."""
+        self._progress.start()
+        gc_was_on = gc.isenabled()
+        gc.disable()  # the hot loop makes no cycles; the loop collects now and then at a chunk's end
+        try:
+            return self._run_through_doubt(*self._prepare())
+        except JobError as error:
+            self._status.feel("blocked", why=error.message)
+            raise
+        finally:
+            if gc_was_on:
+                gc.enable()
+            self._close()
+
+    def _prepare(self) -> tuple[Target, LaneLoop]:
+        """All that can be had before the older attempt is fenced. A late attempt must not fence a newer one, so it looks at directives first."""
+        self._directives.refresh(_REFRESH_S)
+        if self._directives.is_superseded():
+            raise Superseded
+        deadline_s = time.monotonic() + TROUBLE_BUDGET_S
+        for topic, code in ((self._source_topic, "source_unavailable"), (self._target_topic, "target_unavailable")):
+            try:
+                topic.check_id(deadline_s)
+            except NoAnswer as silence:
+                raise JobError(code, f"No answer from the cluster: {silence}.") from None
+        settings = self._target_topic.settings()
+        self._target = target = Target(self._spec, self._lane.lane, settings.max_message_bytes)
+        copier = Copier(self._spec, target, is_stamped=settings.is_stamped)
+        self._source = Source(self._spec.source, self._client_id, QUEUE_FULL_SPEED_BYTES)
+        intake = Intake(self._spec, self._lane, self._source, self._source_topic, copier)
+        return target, LaneLoop(self._spec, self._lane, self._status, self._directives, target, copier, intake)
+
+    def _run_through_doubt(self, target: Target, loop: LaneLoop) -> str:
+        while True:
+            try:
+                loop.begin(*self._open(target))
+                return self._run_through_redo(target, loop)
+            except Doubt as doubt:
+                target.drop()
+                self._note_trouble(loop, str(doubt))
+                self._check_fence(doubt)
+                time.sleep(_PAUSE_S)
+
+    def _open(self, target: Target) -> tuple[Ledger, Committer]:
+        """Rule 1: init_transactions, then the receipts up to the high watermark; the loop then seeks."""
+        self._starting("opens its transactional session")
+        target.open(time.monotonic() + TROUBLE_BUDGET_S, self._starting)
+        failpoints.hit("lane.after_init")
+        partition, found = receipts.read(self._spec, f"{self._client_id}.ledger", self._starting)
+        failpoints.hit("lane.after_receipts_read")
+        ids = self._spec.source.topic_id, self._spec.target.topic_id
+        ledger = receipts.fold(found, self._lane.partitions, self._lane.lane, *ids)
+        if ledger.newest_attempt > self._spec.attempt:
+            raise Superseded
+        topics = (self._source_topic, self._target_topic)
+        return ledger, Committer(self._spec, self._lane.lane, target, topics, partition)
+
+    def _run_through_redo(self, target: Target, loop: LaneLoop) -> str:
+        while True:
+            try:
+                return loop.work()
+            except Redo as redo:
+                target.abort()
+                if loop.take_advice(redo):
+                    continue
+                self._note_trouble(loop, str(redo))
+                time.sleep(_PAUSE_S)
+                loop.restart()
+
+    def _note_trouble(self, loop: LaneLoop, why: str) -> None:
+        """Trouble has a budget, counted from the last commit that worked."""
+        now_s = time.monotonic()
+        if self._trouble_since_s is None or loop.committed_s > self._trouble_since_s:
+            self._trouble_since_s, self._fences = now_s, 0
+        if now_s - self._trouble_since_s > TROUBLE_BUDGET_S:
+            raise JobError("target_unavailable", f"No chunk could be committed for {TROUBLE_BUDGET_S:.0f} s: {why}.")
+        self._status.feel("starting", why=f"starts over from the ledger: {why}")
+
+    def _check_fence(self, doubt: Doubt) -> None:
+        """Fenced: by a newer attempt, or by the broker because the transaction took too long? Only the directives topic can tell."""
+        if self._directives.is_superseded():
+            raise Superseded
+        if not doubt.fenced:
+            return
+        self._fences += 1
+        is_known = self._directives.refresh(_REFRESH_S)
+        if self._directives.is_superseded():
+            raise Superseded
+        if not is_known or self._fences > _FENCES_MAX:
+            raise JobError("fenced", f"Another producer took over the transactional id of lane {self._lane.lane}: {doubt}.")
+
+    def _starting(self, why: str) -> None:
+        received = self._directives.current()
+        if self._directives.is_superseded() or received.directive.wanted == "exit":
+            raise Superseded
+        self._status.feel("starting", received.directive.sequence, why=why)
+
+    def _close(self) -> None:
+        """Free the target's last stable offset at once if that is easy; what is left open, the next attempt or the broker ends."""
+        if self._target is not None:
+            with contextlib.suppress(Doubt):
+                self._target.abort(_CLOSE_ABORT_S)
+            self._target.drop()
+        if self._source is not None:
+            self._source.close()
+        self._progress.close()
+        self._directives.close()

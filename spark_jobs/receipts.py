@@ -1,0 +1,172 @@
+"""The ledger of a recovery: reading its receipts, and folding them into where each partition stands.
+
+Receipts were committed together with the records they speak of, so they alone say what is done; group offsets and heartbeats do not count. A lane
+reads them only after `init_transactions`, up to the high watermark of that moment: the last stable offset would hide newer receipts behind a dead
+writer's open transaction. Whatever does not fit together is an error, never repaired. The verifier has its own reader on purpose.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from spark_jobs import errors
+from spark_jobs.clients import ASK_TIMEOUT_S, UNCOMMITTED_END, make_admin, make_reader, start_offset_query
+from spark_jobs.contract import ContractError, JobSpec, PartitionRange, Receipt, decode, receipts_partition
+from spark_jobs.errors import Doubt, JobError
+
+_STEP_S = 0.2
+_BATCH = 1000
+_QUEUE_BYTES = 4 * 1024 * 1024
+_END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the receipts of one source partition add up to. `position` = end of the last one, or the planned start."""
+
+    position: int
+    copied: int = 0
+    filtered: int = 0
+    skipped: int = 0
+    lost: int = 0
+    bytes: int = 0
+
+    def plus(self, receipt: Receipt) -> "Standing":
+        return Standing(
+            receipt.stop,
+            self.copied + receipt.copied,
+            self.filtered + receipt.filtered,
+            self.skipped + receipt.skipped,
+            self.lost + receipt.lost,
+            self.bytes + receipt.bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All receipts of one lane, folded. `next_chunk` counts over attempts; `newest_attempt` is 0 without receipts."""
+
+    standings: Mapping[int, Standing] = field(default_factory=dict)
+    next_chunk: int = 0
+    newest_attempt: int = 0
+
+    def with_receipts(self, receipts: Iterable[Receipt]) -> "Ledger":
+        """After a chunk of our own was committed."""
+        standings = dict(self.standings)
+        for receipt in receipts:
+            standings[receipt.partition] = standings[receipt.partition].plus(receipt)
+        return replace(self, standings=standings, next_chunk=self.next_chunk + 1)
+
+
+def fold(
+    receipts: Iterable[Receipt], ranges: Iterable[PartitionRange], lane: int, source_id: str, target_id: str
+) -> Ledger:
+    """Raises JobError: `ledger_broken` when receipts do not follow each other from the planned start, `topic_recreated` for other topic ids."""
+    planned = {r.partition: r for r in ranges}
+    standings = {p: Standing(r.start) for p, r in planned.items()}
+    next_chunk = newest = 0
+    for receipt in sorted(receipts, key=lambda r: (r.partition, r.start)):
+        newest = max(newest, receipt.attempt)
+        if receipt.lane == lane:
+            next_chunk = max(next_chunk, receipt.chunk + 1)
+        if receipt.partition not in planned:
+            continue
+        _check(receipt, standings[receipt.partition].position, planned[receipt.partition])
+        if (receipt.source_topic_id, receipt.target_topic_id) != (source_id, target_id):
+            raise JobError("topic_recreated", f"Receipt {receipt.key} speaks of other topics than the plan.")
+        standings[receipt.partition] = standings[receipt.partition].plus(receipt)
+    return Ledger(standings, next_chunk, newest)
+
+
+def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
+    if receipt.start != position:
+        raise JobError("ledger_broken", f"Receipt {receipt.key} begins at {receipt.start}, the one before ended at {position}.")
+    if receipt.stop <= receipt.start or (planned.stop is not None and receipt.stop > planned.stop):
+        raise JobError("ledger_broken", f"Receipt {receipt.key} ends at {receipt.stop}, outside of the planned range.")
+    parts = receipt.copied + receipt.filtered + receipt.skipped + receipt.lost
+    if parts != receipt.stop - receipt.start:
+        raise JobError("ledger_broken", f"Receipt {receipt.key} explains {parts} of {receipt.stop - receipt.start} offsets.")
+
+
+def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None]) -> tuple[int, list[Receipt]]:
+    """The ledger's partition for this recovery, and all its receipts up to the high watermark of now, in the order of the topic.
+
+    `waiting` hears why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing topic or unreadable records,
+    `stop_blocked` when a foreign transaction hides the end for longer than `stop_wait_ms`. Raises Doubt when the cluster does not answer.
+    """
+    consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES)
+    try:
+        partition = _partition(consumer, spec)
+        high = _high_watermark(spec, client_id, partition)
+        consumer.assign([TopicPartition(spec.receipts_topic, partition, OFFSET_BEGINNING)])
+        raw = _collect(consumer, spec, partition, high, waiting)
+    finally:
+        consumer.close()
+    try:
+        return partition, [decode(Receipt, value) for value in raw.values()]
+    except ContractError as error:
+        raise JobError("ledger_broken", f"A receipt of {spec.recovery} can not be read: {error}.") from None
+
+
+def _partition(consumer: Consumer, spec: JobSpec) -> int:
+    try:
+        topic = consumer.list_topics(spec.receipts_topic, timeout=ASK_TIMEOUT_S).topics[spec.receipts_topic]
+    except KafkaException as error:
+        _raise_final(error.args[0], spec)
+        raise Doubt(f"no metadata from the target cluster: {error.args[0].str()}") from None
+    if topic.error is not None or not topic.partitions:
+        raise JobError("ledger_broken", f"The receipts topic {spec.receipts_topic} is missing: {topic.error}.")
+    return receipts_partition(spec.recovery, len(topic.partitions))
+
+
+def _high_watermark(spec: JobSpec, client_id: str, partition: int) -> int:
+    wanted = TopicPartition(spec.receipts_topic, partition)
+    admin = make_admin(spec.target.client, client_id)  # held until the answer is there
+    answer = start_offset_query(admin, [wanted], UNCOMMITTED_END)[wanted]
+    try:
+        return int(answer.result(ASK_TIMEOUT_S + 1.0).offset)
+    except KafkaException as error:
+        _raise_final(error.args[0], spec)
+        raise Doubt(f"the end of {spec.receipts_topic} is unknown: {error.args[0].str()}") from None
+    except TimeoutError:
+        raise Doubt(f"the end of {spec.receipts_topic} is unknown: no answer") from None
+
+
+def _collect(
+    consumer: Consumer, spec: JobSpec, partition: int, high: int, waiting: Callable[[str], None]
+) -> dict[bytes, bytes]:
+    """Newest value of each key of this recovery, from the log start to `high`."""
+    prefix = f"{spec.scope}/{spec.recovery}/".encode()
+    found: dict[bytes, bytes] = {}
+    position, moved_s = 0, time.monotonic()
+    while position < high:
+        for message in consumer.consume(_BATCH, 0) or consumer.consume(1, _STEP_S):
+            error, offset = message.error(), message.offset()
+            if error is not None and error.code() != _END:
+                _raise_final(error, spec)
+                continue
+            assert offset is not None
+            position, moved_s = max(position, offset + (error is None)), time.monotonic()
+            key = message.key()
+            if error is None and isinstance(key, bytes) and key.startswith(prefix):
+                found.pop(key, None)
+                value = message.value()
+                if isinstance(value, bytes):
+                    found[key] = value
+        if position < high:
+            why = f"reads receipts: partition {partition} at {position} of {high}"
+            waiting(why)
+            if time.monotonic() - moved_s > spec.stop_wait_ms / 1000.0:
+                raise JobError(
+                    "stop_blocked",
+                    f"A foreign transaction holds {spec.receipts_topic} partition {partition} at {position}, its end is {high}.",
+                )
+    return found
+
+
+def _raise_final(error: KafkaError, spec: JobSpec) -> None:
+    code = errors.final_code(error)
+    if code is not None:
+        raise JobError(code, f"{spec.receipts_topic} can not be read: {error.str()}.")

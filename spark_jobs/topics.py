@@ -1,0 +1,129 @@
+"""Questions about the topics of a recovery: are they still the planned ones, where do they begin and end, what do they take.
+
+A topic that is deleted and made again keeps its name and gets a new id. The lane asks for the ids after it read and wrote a chunk and before it
+commits it, so that whatever the answer covers came from, and went to, the planned topics. All answers have deadlines.
+"""
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from spark_jobs import errors
+from spark_jobs.clients import ASK_TIMEOUT_S, COMMITTED_END, START, UNCOMMITTED_END, make_admin, start_offset_query
+from spark_jobs.contract import SourceSpec, TargetSpec
+from spark_jobs.errors import JobError
+
+_GONE_AFTER_S = 6.0  # a broker that just started may not know its topics for a moment
+_PAUSE_S = 0.5
+_MAX_MESSAGE_BYTES = 1_048_588
+
+
+class NoAnswer(Exception):  # noqa: N818  (says what happened; the caller decides what it means)
+    """The cluster did not answer in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Log start, last stable offset and high watermark of a partition."""
+
+    start: int
+    stable: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`is_stamped`: the broker replaces the time of each record (LogAppendTime), so times can not be compared."""
+
+    max_message_bytes: int = _MAX_MESSAGE_BYTES
+    is_stamped: bool = False
+
+
+class Topic:
+    """One planned topic, asked through its own admin client."""
+
+    def __init__(self, spec: SourceSpec | TargetSpec, side: str, client_id: str) -> None:
+        self.name = spec.topic
+        self._id = spec.topic_id
+        self._side = side
+        self._admin: AdminClient = make_admin(spec.client, client_id)
+        self._missing_since_s: float | None = None
+
+    def ask_id(self) -> "Future[Any]":
+        """Start asking who the topic is now; `settle_id` takes the answer. Costs the caller nothing meanwhile."""
+        topics = TopicCollection([self.name])
+        return self._admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
+
+    def settle_id(self, answer: "Future[Any]") -> None:
+        """Raises JobError `topic_recreated` for another topic or none, NoAnswer when the cluster did not say."""
+        try:
+            found = str(answer.result(ASK_TIMEOUT_S + 1.0).topic_id)
+        except KafkaException as error:
+            self._judge(error.args[0])
+            raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None
+        except TimeoutError:
+            raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
+        self._missing_since_s = None
+        if found != self._id:
+            raise JobError(
+                "topic_recreated",
+                f"The {self._side} topic {self.name} was deleted and made again: its id is {found}, planned was {self._id}.",
+            )
+
+    def check_id(self, deadline_s: float) -> None:
+        """Ask until there is an answer. Raises JobError; NoAnswer after `deadline_s` (monotonic)."""
+        while True:
+            try:
+                return self.settle_id(self.ask_id())
+            except NoAnswer:
+                if time.monotonic() >= deadline_s:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def bounds(self, partitions: Iterable[int]) -> dict[int, Bounds]:
+        """Raises NoAnswer when the cluster does not answer, JobError when the topic is gone or may not be read."""
+        wanted = [TopicPartition(self.name, p) for p in partitions]
+        starts, stable, high = (self._offsets(wanted, which) for which in (START, COMMITTED_END, UNCOMMITTED_END))
+        return {p.partition: Bounds(starts[p.partition], stable[p.partition], high[p.partition]) for p in wanted}
+
+    def settings(self) -> "Settings":
+        """What the topic takes and does to records; Kafka's defaults where the broker does not say."""
+        resource = ConfigResource(ResourceType.TOPIC, self.name)
+        try:
+            configs = self._admin.describe_configs([resource], request_timeout=ASK_TIMEOUT_S)[resource].result(
+                ASK_TIMEOUT_S + 1.0
+            )
+            return Settings(
+                int(configs["max.message.bytes"].value), configs["message.timestamp.type"].value == "LogAppendTime"
+            )
+        except (KafkaException, TimeoutError, KeyError, ValueError):
+            return Settings()
+
+    def _offsets(self, wanted: list[TopicPartition], which: str) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for partition, answer in start_offset_query(self._admin, wanted, which).items():
+            try:
+                found[partition.partition] = int(answer.result(ASK_TIMEOUT_S + 1.0).offset)
+            except KafkaException as error:
+                self._judge(error.args[0])
+                raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None
+            except TimeoutError:
+                raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
+        return found
+
+    def _judge(self, error: KafkaError) -> None:
+        """Raises when the error is final: no right to ask, or the topic has been missing for a while."""
+        if errors.final_code(error) == "not_authorised":
+            raise JobError("not_authorised", f"The {self._side} topic {self.name} may not be described: {error.str()}.")
+        if not errors.is_no_topic(error):
+            return
+        now_s = time.monotonic()
+        if self._missing_since_s is None:
+            self._missing_since_s = now_s
+        elif now_s - self._missing_since_s >= _GONE_AFTER_S:
+            raise JobError("topic_recreated", f"The {self._side} topic {self.name} ({self._id}) does not exist any more.")

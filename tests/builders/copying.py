@@ -1,0 +1,226 @@
+"""Topics, records and job specs for tests of the copying itself: real topics on the run's broker, read back whole."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from spark_jobs.contract import (
+    ChunkLimits,
+    ControlSpec,
+    Directive,
+    Heartbeat,
+    JobSpec,
+    LaneSpec,
+    PartitionRange,
+    Receipt,
+    SourceSpec,
+    TargetSpec,
+    decode,
+    decode_progress,
+    encode,
+)
+
+DEADLINE_S = 30.0
+KEEP = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record as a reader sees it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    time_ms: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        return self.key, self.value, self.time_ms, self.headers
+
+
+class Cluster:
+    """The run's broker, with topics that only one test uses: `<unique><name>`."""
+
+    def __init__(self, bootstrap: str, unique: str) -> None:
+        self.client = {"bootstrap.servers": bootstrap}
+        self.unique = unique
+        self.admin = AdminClient(self.client)
+        self._ids: dict[str, str] = {}
+
+    def topic(self, name: str, partitions: int = 1, **configs: str) -> str:
+        topic = f"{self.unique}{name}"
+        config = {**KEEP, **{k.replace("_", "."): v for k, v in configs.items()}}
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(DEADLINE_S)
+        self.topic_id(topic)
+        return topic
+
+    def delete(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result(DEADLINE_S)
+
+    def topic_id(self, topic: str) -> str:
+        deadline_s = time.monotonic() + DEADLINE_S
+        while True:
+            try:
+                return str(self.admin.describe_topics(TopicCollection([topic]))[topic].result(DEADLINE_S).topic_id)
+            except KafkaException:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.05)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        at = TopicPartition(topic, partition, before)
+        self.admin.delete_records([at])[at].result(DEADLINE_S)
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        """High watermark."""
+        at = TopicPartition(topic, partition)
+        answer = self.admin.list_offsets({at: OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        return int(answer[at].result(DEADLINE_S).offset)
+
+    def producer(self, transactional_id: str | None = None, **more: Any) -> Producer:
+        config = {**self.client, "linger.ms": 0, **more}
+        if transactional_id is not None:
+            config["transactional.id"] = f"{self.unique}{transactional_id}"
+        producer = Producer(config)
+        if transactional_id is not None:
+            producer.init_transactions(DEADLINE_S)
+        return producer
+
+    def fill(self, topic: str, rows: Iterable[Row]) -> None:
+        """Write rows as they are; their offsets are ignored."""
+        producer = self.producer()
+        for row in rows:
+            put(producer, topic, row)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def read(self, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[Row]:
+        """Everything visible up to the end of now, by partition and offset."""
+        consumer = Consumer({
+            **self.client, "group.id": "reader", "isolation.level": isolation, "enable.auto.commit": False,
+            "enable.partition.eof": True, "auto.offset.reset": "error",
+        })  # fmt: skip
+        consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
+        rows: list[Row] = []
+        ended: set[int] = set()
+        deadline_s = time.monotonic() + DEADLINE_S
+        while len(ended) < partitions:
+            assert time.monotonic() < deadline_s, f"{topic} was not read to its end"
+            for message in consumer.consume(1000, 0.1):
+                if message.error() is not None:
+                    ended.add(message.partition())
+                    continue
+                ended.discard(message.partition())
+                rows.append(
+                    Row(
+                        message.partition(), message.offset(), message.key(), message.value(), message.timestamp()[1],
+                        tuple(message.headers() or ()),
+                    )
+                )  # fmt: skip
+        consumer.close()
+        return sorted(rows, key=lambda r: (r.partition, r.offset))
+
+
+def put(producer: Producer, topic: str, row: Row) -> None:
+    headers = list(row.headers) or None
+    while True:
+        try:
+            producer.produce(topic, row.value, row.key, row.partition, timestamp=row.time_ms, headers=headers)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return
+
+
+def rows(count: int, partition: int = 0, size: int = 20, first_ms: int = 1_357_000_000_000) -> list[Row]:
+    """Distinct plain records, 1 s apart."""
+    return [
+        Row(partition, i, f"k{i}".encode(), f"{partition}-{i}-".encode().ljust(size, b"x"), first_ms + i * 1000)
+        for i in range(count)
+    ]
+
+
+class Recovery:
+    """A recovery as the daemon would set it up: source, target and own topics, one spec, and hands on the directives."""
+
+    def __init__(self, cluster: Cluster, source: str, target: str, **spec: Any) -> None:
+        self.cluster = cluster
+        self.source, self.target = source, target
+        self.receipts = cluster.topic("receipts", 2, cleanup_policy="compact", max_message_bytes="8388608")
+        self.directives = cluster.topic("directives", 1, cleanup_policy="compact")
+        self.progress = cluster.topic("progress", 1)
+        self.id = f"{cluster.unique}rec"
+        self._producer = cluster.producer()
+        self._sequence = 1
+        self.spec = self._spec(**spec)
+
+    def _spec(
+        self, ranges: Sequence[Sequence[PartitionRange]], partitions: int = 1, source: dict[str, Any] | None = None,
+        target: dict[str, Any] | None = None, caps: tuple[int | None, int | None] = (None, None), **more: Any,
+    ) -> JobSpec:  # fmt: skip
+        client = self.cluster.client
+        spec = JobSpec(
+            kind="replay",
+            scope="test",
+            recovery=self.id,
+            attempt=1,
+            lanes=tuple(LaneSpec(i, tuple(r), *caps) for i, r in enumerate(ranges)),
+            source=SourceSpec("main", self.source, self.cluster.topic_id(self.source), client, **(source or {})),
+            target=TargetSpec(
+                "main", self.target, self.cluster.topic_id(self.target), partitions, client, **(target or {})
+            ),
+            control=ControlSpec(client, self.directives, self.progress),
+            receipts_topic=self.receipts,
+            directive=Directive(self.id, 1, 1, "run", 60_000),
+            chunk=ChunkLimits(max_ms=2_000),
+            stop_wait_ms=20_000,
+        )
+        return replace(spec, **more)
+
+    def attempt(self, number: int, **more: Any) -> JobSpec:
+        """The spec of a later attempt, with its directive on the topic, as the daemon does before it launches."""
+        self.direct("run", attempt=number)
+        directive = Directive(self.id, number, self._sequence, "run", 60_000)
+        return replace(self.spec, attempt=number, directive=directive, **more)
+
+    def direct(self, wanted: str, attempt: int = 1, **more: Any) -> int:
+        """Publish a directive; its sequence."""
+        self._sequence += 1
+        directive = Directive(
+            **{"recovery": self.id, "attempt": attempt, "sequence": self._sequence, "wanted": wanted, "lease_ttl_ms": 60_000, **more}
+        )
+        self._producer.produce(self.directives, encode(directive), self.id.encode())
+        assert self._producer.flush(DEADLINE_S) == 0
+        return self._sequence
+
+    def ledger(self) -> list[Receipt]:
+        found = [decode(Receipt, r.value) for r in self.cluster.read(self.receipts, 2) if r.value is not None]
+        return sorted(found, key=lambda r: (r.partition, r.start))
+
+    def heartbeats(self, lane: int = 0) -> list[Heartbeat]:
+        found = [decode_progress(r.value) for r in self.cluster.read(self.progress) if r.value is not None]
+        return [h for h in found if isinstance(h, Heartbeat) and h.lane == lane]
+
+    def await_heartbeat(self, fits: Any, lane: int = 0, deadline_s: float = DEADLINE_S) -> Heartbeat:
+        """The first heartbeat of the lane, from the beginning, that fits."""
+        give_up_s = time.monotonic() + deadline_s
+        while True:
+            beats = self.heartbeats(lane)
+            for beat in beats:
+                if fits(beat):
+                    return beat
+            assert time.monotonic() < give_up_s, f"no such heartbeat; the last is {beats[-1:]}"
+            time.sleep(0.1)
