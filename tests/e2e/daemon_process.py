@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.e2e.processes import Process, await_gone, is_alive, snapshot, wait_for
 
-MARK = "RECOVERYD_TEST_MARK"
+MARK = "E2E_TEST_MARK"
 _HTTP_TIMEOUT_S = 3.0
 _READY_DEADLINE_S = 60.0
 _TERM_DEADLINE_S = 15.0

@@ -58,12 +58,13 @@ def check_copy(
 ) -> list[Violation]:
     """Violations of one recovery's copy of `ranges` ([from, to) per source partition). Empty = all invariants hold.
 
-    `status`: the recovery's status record. `before`: the visible source records as read before some of them were deleted. `bounds`: pinned stops where a run
+    `mapped_partitions`: how many partitions the target had when planned, if it has more now. `status`: the recovery's status record. `before`: the visible source records as read before some of them were deleted. `bounds`: pinned stops where a run
     ended short of them. `target_from`: where the target stood before the run. `shared_with`: other recoveries that append to the same target. The rest of
     the keywords are fields of `Asked` (mapping, headers_add, headers_drop, from_time_ms, to_time_ms, lost, log_append_time, shared).
     """
     ends = {p: end for p, (_, end) in whole_log(bootstrap, target).items()}
     receipts_partitions = len(offsets(bootstrap, receipts_topic, end=False))
+    mapped = asked.pop("mapped_partitions", None) or len(ends)
     is_shared = bool(asked.pop("shared", False) or tuple(shared_with))
     visible = _read_target(bootstrap, target, ends, target_from, committed=True, deadline_s=deadline_s)
     stored = _read_target(bootstrap, target, ends, target_from, committed=False, deadline_s=deadline_s)
@@ -74,7 +75,7 @@ def check_copy(
     source_now = read_log(bootstrap, source, deadline_s=deadline_s)
     return check(
         History(
-            asked=Asked(recovery, dict(ranges), target_partitions=len(ends), shared=is_shared, **asked),
+            asked=Asked(recovery, dict(ranges), target_partitions=mapped, shared=is_shared, **asked),
             source=source_now,
             aborted=_never_visible(bootstrap, source, source_now, deadline_s),
             vanished=_vanished(before or {}, source_now),

@@ -1,0 +1,81 @@
+"""Small questions that end-to-end tests ask of a running stack: what a target holds, how fast lanes go, where they stand."""
+
+import time
+
+from confluent_kafka import Producer
+
+from tests.e2e.data import write_plain
+from tests.e2e.follower import Document
+from tests.e2e.ledger import read_receipts
+from tests.e2e.log_reader import offsets, read_log
+from tests.e2e.stack import Stack
+
+
+def accepted(stack: Stack, command_id: str) -> bool:
+    return bool(stack.follower.wait_answer(command_id)["type"] == "io.recoveryd.event.command_accepted.v1")
+
+
+def copied(stack: Stack, target: str) -> int:
+    """Visible records of the target; 0 while it does not exist."""
+    try:
+        return sum(len(records) for records in read_log(stack.bootstrap, target, _stable(stack, target)).values())
+    except AssertionError:
+        return 0
+
+
+def _stable(stack: Stack, target: str) -> dict[int, tuple[int, int]]:
+    return {p: (0, end) for p, end in offsets(stack.bootstrap, target, end=True, committed=True).items()}
+
+
+def positions(status: Document) -> dict[int, int]:
+    return {p["partition"]: p["position"] for p in status["progress"]["partitions"]}
+
+
+def receipts_end(stack: Stack, recovery: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for receipt in read_receipts(stack.bootstrap, stack.receipts_topic, recovery):
+        found[receipt.partition] = max(receipt.stop, found.get(receipt.partition, 0))
+    return found
+
+
+def lane_progress(stack: Stack, recovery: str) -> list[tuple[float, int]]:
+    """(when, records of all lanes so far) after each heartbeat."""
+    newest: dict[int, int] = {}
+    found = []
+    for at_s, beat in stack.follower.heartbeats(recovery, driver=False):
+        newest[beat["lane"]] = sum(p["copied"] for p in beat["positions"])
+        found.append((at_s, sum(newest.values())))
+    return found
+
+
+def rate(stack: Stack, recovery: str, span_s: float) -> float:
+    """Records per second over the last `span_s` of heartbeats."""
+    beats = lane_progress(stack, recovery)
+    recent = [b for b in beats if b[0] >= beats[-1][0] - span_s] if beats else []
+    if len(recent) < 2 or recent[-1][0] == recent[0][0]:
+        return 0.0
+    return (recent[-1][1] - recent[0][1]) / (recent[-1][0] - recent[0][0])
+
+
+def await_progress(stack: Stack, recovery: str, records: int, deadline_s: float = 60.0) -> None:
+    stack.follower.wait(
+        lambda: (lane_progress(stack, recovery) or [(0, 0)])[-1][1] >= records,
+        deadline_s,
+        f"{records} records of {recovery}",
+    )
+
+
+def newest_lane_states(stack: Stack, recovery: str) -> set[str]:
+    newest: dict[int, str] = {}
+    for _, beat in stack.follower.heartbeats(recovery, driver=False):
+        newest[beat["lane"]] = beat["state"]
+    return set(newest.values())
+
+
+def fill_one_partition(stack: Stack, topic: str, partition: int, records: int) -> None:
+    write_plain(Producer({"bootstrap.servers": stack.bootstrap}), topic, [partition], range(records))
+
+
+def iso(time_ms: int) -> str:
+    seconds, ms = divmod(time_ms, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{ms:03d}Z"

@@ -1,0 +1,86 @@
+"""One replay under test: started slowly enough to be disturbed, then let go and judged. Shared by the fault tests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.e2e.asking import await_progress
+from tests.e2e.follower import Document
+from tests.e2e.log_reader import whole_log
+from tests.e2e.observer import TargetObserver
+from tests.e2e.processes import Process, kill, lane_workers, wait_for
+from tests.e2e.stack import Stack, completed_ranges
+
+SLOW_RECORDS_PER_S = 1_500
+
+
+@dataclass
+class Case:
+    """`ranges` are pinned when it starts, from the source as the test sees it then."""
+
+    stack: Stack
+    recovery: str
+    source: str
+    target: str
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    observer: TargetObserver | None = None
+
+    def start(self, *, records_per_s: float | None = SLOW_RECORDS_PER_S, **fields: Any) -> str:
+        """Sends the command; the target is created unless `target_create` says otherwise. Returns the command's id."""
+        self.ranges = self.ranges or whole_log(self.stack.bootstrap, self.source)
+        fields.setdefault("target_create", True)
+        if records_per_s is not None:
+            fields["limits"] = {**fields.get("limits", {}), "max_records_per_s": records_per_s}
+        return self.stack.control.replay(self.recovery, self.source, self.target, **fields)
+
+    def copying(self, records: int = 500, deadline_s: float = 90.0) -> None:
+        """Waits until lanes have reported so many records as durably copied."""
+        await_progress(self.stack, self.recovery, records, deadline_s)
+
+    def unthrottle(self) -> None:
+        self.stack.control.command("throttle", self.recovery, {"limits": {"max_records_per_s": None}})
+
+    def finish(self, deadline_s: float = 120.0, **more: Any) -> Document:
+        """Lets it run free, waits for `completed`, and lets the checker judge everything."""
+        self.unthrottle()
+        return self.judge(deadline_s, **more)
+
+    def judge(self, deadline_s: float = 120.0, **more: Any) -> Document:
+        done = self.stack.completed(self.recovery, deadline_s)
+        assert done["verification"]["result"] == "match", done["verification"]
+        self.assert_sound(self.ranges, **more)
+        return done
+
+    def judge_what_was_covered(self, **more: Any) -> None:
+        """For a run that ended before its range did: what its completeness says it covered must hold, and nothing lies past it."""
+        status = self.stack.follower.status(self.recovery)
+        assert status is not None
+        covered = completed_ranges(status)
+        assert all(self.ranges[p][0] == start and stop <= self.ranges[p][1] for p, (start, stop) in covered.items())
+        self.assert_sound(covered, **more)
+
+    def assert_sound(self, ranges: Mapping[int, tuple[int, int]], **more: Any) -> None:
+        if self.observer is not None:
+            more["observed"] = self.observer.observed()
+        found = self.stack.violations(self.recovery, self.source, self.target, ranges, **self.asked, **more)
+        assert found == []
+
+    def failed(self, deadline_s: float = 90.0) -> Document:
+        return self.stack.follower.wait_state(self.recovery, "failed", deadline_s)
+
+    def attempt(self) -> int:
+        status = self.stack.follower.status(self.recovery)
+        return int(status["attempt"]) if status else 0
+
+    def kill_driver(self, attempt: int | None = None) -> None:
+        """SIGKILL to the driver's Python process."""
+        number = attempt or self.attempt()
+        pid = self.stack.follower.driver_pid(self.recovery, number)
+        [driver] = [p for p in self.stack.application(self.recovery, number) if p.pid == pid]
+        kill(driver)
+
+    def workers(self, attempt: int | None = None) -> list[Process]:
+        """The lanes' Python workers of the attempt; waits until there are some."""
+        pid = self.stack.follower.driver_pid(self.recovery, attempt or self.attempt())
+        return wait_for(lambda: lane_workers(pid), 20, lambda: f"no lane workers below {pid}")
