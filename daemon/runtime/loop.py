@@ -19,7 +19,7 @@ from daemon.core.events import BecameLeader
 from daemon.core.metric_defs import JOURNAL_COMMIT_SECONDS
 from daemon.errors import Fenced, RecoverydError
 from daemon.failpoints import hit
-from daemon.ports import Clock, Clusters, Folded, Journal, JournalBatch
+from daemon.ports import Clock, Clusters, Folded, Journal, JournalBatch, ProgressFeed
 from daemon.runtime.inbox import Inbox, Item
 from daemon.runtime.intake import Intake
 from daemon.runtime.reporting import Reporter
@@ -67,6 +67,7 @@ class Runtime:
         decide: Decide,
         journal: Journal,
         clusters: Clusters,
+        progress: ProgressFeed,
         effects: EffectRunner,
         inbox: Inbox,
         intake: Intake,
@@ -78,6 +79,7 @@ class Runtime:
         self.ticker = Ticker(clock, inbox.emit, self._is_active)
         self._journal = journal
         self._clusters = clusters
+        self._progress = progress
         self._effects = effects
         self._inbox = inbox
         self._intake = intake
@@ -90,6 +92,11 @@ class Runtime:
         self._journaled_s = clock.monotonic_s()
         self._is_ours = asyncio.Event()
         self._stop = asyncio.Event()
+
+    @property
+    def measured_bytes_per_s(self) -> float | None:
+        """What unlimited recoveries of this daemon reached lately; None = nothing measured yet."""
+        return self._reporter.measured_bytes_per_s
 
     def assigned(self) -> None:
         """The group gives us the control partition."""
@@ -146,6 +153,8 @@ class Runtime:
         await self._take_round([Item(BecameLeader(folded.daemon.epoch + 1, topic_id))])
         self._covered = self.state.daemon.applied_control_offset
         self.vitals.is_loaded = True
+        # Not earlier: what a standby hears grows old in its inbox, and old heartbeats would look like life.
+        await self._retrying("listen to the lanes", lambda: self._progress.start(self._inbox.emit))
         self._intake.open_at(self._covered + 1)
 
     async def _take_round(self, items: Sequence[Item]) -> None:

@@ -5,19 +5,32 @@ import structlog
 from daemon.adapters.prometheus import Metrics
 from daemon.core.commands import LagSignal, Refusal
 from daemon.core.decision import Decision
-from daemon.core.events import CommandReceived, ControlUnreadable, Event, OffsetsSampled, SignalReceived, SignalRefused
+from daemon.core.events import (
+    CommandReceived,
+    ControlUnreadable,
+    Event,
+    LaneHeartbeat,
+    OffsetsSampled,
+    SignalReceived,
+    SignalRefused,
+)
 from daemon.core.live_traffic import LiveTraffic
 from daemon.core.metric_defs import DECISION_SECONDS
+from daemon.core.model import State
 from daemon.core.observe import increments, lag_of_signal
 from daemon.runtime.rounds import Round, Step
 
 log = structlog.stdlib.get_logger("daemon.decisions")
 
 
+RATE_WEIGHT = 0.1
+
+
 class Reporter:
     """Keeps what counting needs between rounds; everything else is computed."""
 
     def __init__(self, metrics: Metrics) -> None:
+        self.measured_bytes_per_s: float | None = None
         self._metrics = metrics
         self._live = LiveTraffic()
 
@@ -29,6 +42,7 @@ class Reporter:
         for step in taken.steps:
             self._metrics.observe(DECISION_SECONDS, step.seconds)
             self._observe_live(step, now_ms)
+            self._measure(step)
             _log(step)
 
     def _observe_live(self, step: Step, now_ms: int) -> None:
@@ -41,6 +55,17 @@ class Reporter:
             history = state.samples.get((signal.cluster, signal.topic))
             labels = ("live", signal.topic, signal.group)
             self._metrics.set_live(labels, lag_of_signal(signal, history, now_ms))
+
+    def _measure(self, step: Step) -> None:
+        """The moving average of what lanes reach while nothing holds them back, for the ETA of later plans."""
+        event = step.item.event
+        recovery = step.decision.state.recoveries.get(event.recovery) if isinstance(event, LaneHeartbeat) else None
+        if recovery is None or recovery.state is not State.RUNNING or recovery.effective_bytes_per_s is not None:
+            return
+        rate = recovery.progress.bytes_per_s
+        if rate > 0:
+            before = self.measured_bytes_per_s
+            self.measured_bytes_per_s = rate if before is None else before + RATE_WEIGHT * (rate - before)
 
 
 def _log(step: Step) -> None:

@@ -8,7 +8,7 @@ from daemon.core.effects import CreateTarget, Effect, GatherFacts, LaunchAttempt
 from daemon.core.events import LedgerRead, OffsetsSampled, TargetReady
 from daemon.core.plan_facts import PlanFacts
 from daemon.errors import ClusterProblem
-from daemon.ports import ControlRecord, Folded, JournalBatch
+from daemon.ports import ControlRecord, Emit, Folded, JournalBatch
 
 DEADLINE_S = 5.0
 T = TypeVar("T")
@@ -85,6 +85,19 @@ class QuietClusters:
 
     async def check_own_topics(self) -> None:
         return
+
+    async def close(self) -> None:
+        return
+
+
+class SilentLanes:
+    """A progress topic that nobody writes to."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    async def start(self, emit: Emit) -> None:
+        self.started += 1
 
     async def close(self) -> None:
         return

@@ -1,6 +1,6 @@
 """A stall of commits is told from silence."""
 
-from daemon.app import CommitWatch
+from daemon.app.feed import CommitWatch
 
 
 def watch(moments: list[tuple[float, int, float, int | None]]) -> list[bool]:

@@ -26,6 +26,7 @@ from tests.runtime.fakes import (
     QuietClusters,
     RecordingEffects,
     ScriptedJournal,
+    SilentLanes,
     record,
     until,
     within,
@@ -48,6 +49,7 @@ class Rig:
         self.clock = ManualClock()
         self.journal = ScriptedJournal(self.folded, self.log)
         self.clusters = QuietClusters()
+        self.lanes = SilentLanes()
         self.effects = RecordingEffects(self.log)
         self.inbox = Inbox(self.capacity)
         self.intake = Intake(self.inbox, self.control_log, self._decode)
@@ -56,6 +58,7 @@ class Rig:
             decide=Decider(Params()).decide,
             journal=self.journal,
             clusters=self.clusters,
+            progress=self.lanes,
             effects=self.effects,
             inbox=self.inbox,
             intake=self.intake,
@@ -274,7 +277,7 @@ async def test_a_partition_that_comes_back_costs_one_write_and_no_reload() -> No
         assert rig.runtime.vitals.role == "standby"
         rig.runtime.assigned()
         await all_done([waiting])
-        assert rig.journal.opened == 1
+        assert (rig.journal.opened, rig.lanes.started) == (1, 1)
         assert rig.journal.batches[2] == JournalBatch(daemon=rig.journal.batches[1].daemon)
 
 
@@ -304,6 +307,7 @@ async def test_a_standby_does_nothing() -> None:
     rig.inbox.emit(command("replay", offset=0))
     await asyncio.sleep(0.02)
     assert (rig.journal.opened, rig.runtime.vitals.role, len(rig.inbox)) == (0, "standby", 1)
+    assert rig.lanes.started == 0, "what a standby heard would look like life later"
     rig.runtime.stop()
     await within(running)
 
