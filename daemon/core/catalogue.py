@@ -132,7 +132,7 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.TOO_LARGE: Entry(
         "The control record is larger or nested deeper than allowed.",
-        "Keep commands under 1 MiB and 32 levels; name partitions in ranges of one topic only.",
+        "Keep commands under 1 MiB, 32 levels and the counts named in the message.",
     ),
     Code.ZONE_MISSING: Entry(
         "A time has no time zone.", "Write the time with Z or an offset, for instance 2026-11-21T06:00:00Z."
@@ -147,7 +147,7 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.INTERNAL_TOPIC: Entry(
         "Internal topics and recoveryd's own topics can not be a source or target.",
-        "Choose a topic whose name does not start with an underscore or with recoveryd's prefix.",
+        "Choose a topic whose name does not start with an underscore and that is none of recoveryd's own.",
     ),
     Code.SAME_TOPIC: Entry(
         "Source and target are the same topic.", "Choose another target topic; a copy into itself would never end."

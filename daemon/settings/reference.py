@@ -1,8 +1,9 @@
-"""The config reference, config/recoveryd.yaml: every option with its default and one line, made from the model.
+"""The config reference, config/recoveryd.yaml (every option with its default and one line), and its JSON Schema, made from the model.
 
 `python -m daemon.settings.reference --write` makes it, `--check` says whether it is up to date.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,11 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from daemon.settings import schema
 from daemon.settings.model import SettingsModel
 
 FILE: Final = Path("config/recoveryd.yaml")
+SCHEMA_FILE: Final = Path("config/schemas/config.json")
 _HEAD: Final = """\
 # The config of recoveryd: every option with its default. Only clusters.main.bootstrap.servers is required, here, as
 # --bootstrap HOST:PORT or as RECOVERYD_BOOTSTRAP_SERVERS; keep of the rest what you change.
@@ -75,15 +78,22 @@ def _text(value: Any) -> str:
     return yaml.safe_dump(value, default_flow_style=True, width=200).removesuffix("...\n").strip()
 
 
+def make_files() -> dict[Path, str]:
+    """Every generated file with its text."""
+    return {FILE: render(), SCHEMA_FILE: json.dumps(schema(), indent=2) + "\n"}
+
+
 def main(arguments: list[str]) -> int:
-    """Exit code 0, or 1 when the file is not what the model says."""
+    """Exit code 0, or 1 with the names of the files that are not what the model says."""
+    files = make_files()
     if arguments == ["--write"]:
-        FILE.write_text(render(), encoding="utf-8")
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
         return 0
-    is_current = FILE.read_text(encoding="utf-8") == render()
-    if not is_current:
-        sys.stderr.write(f"{FILE} is out of date: run python -m daemon.settings.reference --write\n")
-    return 0 if is_current else 1
+    stale = [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        sys.stderr.write(f"{path} is out of date: run python -m daemon.settings.reference --write\n")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the daemon writes to the events topic and the dead-letter topic: answers, notices and unreadable records as CloudEvents.
+"""What the daemon writes to the events topic and the dead-letter topic: answers and notices as CloudEvents, unreadable records as they came.
 
 Every event is one structured CloudEvent, key = recovery id, so that a consumer needs nothing but JSON. Event ids are UUIDv7: ordered by time, new for each
 record; the journal's transaction is what keeps them from being written twice.
@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import uuid_utils
 
-from daemon.core.catalogue import CATALOGUE, Code
 from daemon.core.decision import Answer, Notice
 from daemon.core.events import ControlUnreadable
 from daemon.wire.cloudevents import STRUCTURED_CONTENT_TYPE
@@ -19,8 +18,6 @@ from daemon.wire.times import format_time_ms
 from daemon.wire.topics import MAX_CONTROL_RECORD_BYTES
 
 EVENT_TYPE: Final = "io.recoveryd.event.{}.v1"
-ANSWER_KINDS: Final = ("accepted", "rejected", "duplicate", "expired")
-CONTROL_UNREADABLE: Final = "control_unreadable"
 
 _HEADERS: Final = (("content-type", STRUCTURED_CONTENT_TYPE.encode()),)
 _MAX_KEPT_HEADERS: Final = 100
@@ -60,18 +57,6 @@ def encode_answer(answer: Answer, scope: str, now_ms: int) -> WireRecord:
 def encode_notice(notice: Notice, scope: str, now_ms: int) -> WireRecord:
     """A fact: a transition, a policy's decision with its inputs."""
     return _event(notice.type, scope, notice.subject, notice.data, now_ms, notice.causation_id)
-
-
-def encode_control_unreadable(record: ControlUnreadable, scope: str, now_ms: int) -> WireRecord:
-    """Tells that a control record went to the dead-letter topic."""
-    data = {
-        "code": record.code,
-        "message": record.message,
-        "hint": CATALOGUE[Code(record.code)].next_step,
-        "partition": record.partition,
-        "offset": record.offset,
-    }
-    return _event(CONTROL_UNREADABLE, scope, "", data, now_ms, "")
 
 
 def encode_dead_letter(record: ControlUnreadable, now_ms: int) -> WireRecord:

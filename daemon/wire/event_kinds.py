@@ -1,0 +1,73 @@
+"""Every kind of event the daemon writes: its short name, what it says, and what its data holds. The core makes them; a test compares.
+
+The full CloudEvents type is `io.recoveryd.event.<kind>.v1`. Fields may be added to data, never removed or changed in meaning.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from daemon.core.model import State
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """`fields` of data that are always there."""
+
+    meaning: str
+    fields: tuple[str, ...]
+
+
+_ANSWER: Final = ("code", "message", "hint", "verb", "control_offset")
+_TRANSITION: Final = ("from", "to", "why", "attempt")
+
+ANSWERS: Final[dict[str, EventKind]] = {
+    "command_accepted": EventKind("The command is taken; the status record holds what follows.", _ANSWER),
+    "command_rejected": EventKind("The command is refused; nothing of it was done.", _ANSWER),
+    "command_duplicate": EventKind("The same id and source came before; nothing else happens.", _ANSWER),
+    "command_expired": EventKind("The command came, or was handled, after its expirytime.", _ANSWER),
+}
+
+_STATE_MEANINGS: Final = {
+    State.PLANNED: "A dry run has its plan.",
+    State.AWAITING_APPROVAL: "The plan waits for `approve`.",
+    State.STARTING: "An application starts, or the next attempt waits for its time.",
+    State.RUNNING: "The lanes copy.",
+    State.PAUSING: "The lanes drain.",
+    State.PAUSED: "No chunk is open; data has the exact positions.",
+    State.STOPPING: "The lanes drain, to end.",
+    State.VERIFYING: "An independent reader compares the target.",
+    State.COMPLETED: "The range is done and verified.",
+    State.STOPPED: "Ended early on purpose, with exact final positions.",
+    State.FAILED: "Ended with an error; `stop.reason` of the status record says which.",
+    State.REJECTED: "Planning refused it, or an operator did.",
+    State.EXPIRED: "Its approval came too late.",
+    State.PLANNING: "The clusters are asked what the plan needs.",
+}
+TRANSITIONS: Final[dict[str, EventKind]] = {
+    f"recovery_{state.value}": EventKind(meaning, _TRANSITION) for state, meaning in _STATE_MEANINGS.items()
+}
+
+OTHERS: Final[dict[str, EventKind]] = {
+    "control_unreadable": EventKind(
+        "A control record went to the dead-letter topic.", ("partition", "offset", "code", "error")
+    ),
+    "signal_refused": EventKind("A signal is not valid and was not used.", ("offset", "code", "message", "hint")),
+    "recovery_requested": EventKind("A replay was asked for; planning begins.", ("why", "dry_run")),
+    "target_ready": EventKind("The target topic exists.", ("topic", "topic_id", "partitions")),
+    "attempt_started": EventKind("A Spark application is launched.", ("attempt", "lanes")),
+    "attempt_adopted": EventKind("A new daemon took over a running application.", ("attempt", "why")),
+    "attempt_lost": EventKind(
+        "An application ended without being told to.", ("attempt", "why", "code", "failures", "retry_in_ms")
+    ),
+    "auto_stop": EventKind(
+        "A policy ends a recovery by itself; `evidence` has the numbers it saw.",
+        ("reason", "mode", "evidence", "ends", "why"),
+    ),
+    "throttle_changed": EventKind("The rate was set.", ("max_bytes_per_s", "max_records_per_s", "why")),
+    "effect_failed": EventKind(
+        "Something the daemon wanted did not work.", ("effect", "attempt", "code", "message", "retriable")
+    ),
+    "leader_changed": EventKind("This daemon became the leader.", ("epoch", "recoveries", "control_topic_known")),
+}
+
+EVENT_KINDS: Final[dict[str, EventKind]] = ANSWERS | TRANSITIONS | OTHERS

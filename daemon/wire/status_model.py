@@ -1,0 +1,181 @@
+"""The status record as a model: for its JSON Schema, the docs and the tests, not for reading or writing records (see `daemon.wire.status`)."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from daemon.core.model import Severity, State, StopReason
+
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+if TYPE_CHECKING:
+    StateName: TypeAlias = str
+    StopReasonName: TypeAlias = str
+    SeverityName: TypeAlias = str
+else:
+    StateName = Literal[tuple(state.value for state in State)]
+    StopReasonName = Literal[tuple(reason.value for reason in StopReason)]
+    SeverityName = Literal[tuple(severity.value for severity in Severity)]
+Natural = Annotated[int, Field(ge=0)]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class CommandPart(Part):
+    id: str
+    source: str
+    reason: str
+
+
+class PlannedPartitionPart(Part):
+    partition: Natural
+    start: Natural = Field(description="first offset")
+    stop: Natural | None = Field(description="first offset not copied; null while following the live head")
+    at_end: bool = Field(description="the wanted time lies after the last record")
+
+
+class PlanSourcePart(Part):
+    cluster: str
+    topic: str
+    topic_id: str
+    partitions: list[PlannedPartitionPart]
+
+
+class PlanTargetPart(Part):
+    cluster: str
+    topic: str
+    topic_id: str = Field(description="empty while the target is still to be created")
+    partitions: Natural
+
+
+class EtaPart(Part):
+    lo: float | None
+    mid: float | None
+    hi: float | None
+
+
+class FindingPart(Part):
+    code: str
+    severity: SeverityName
+    message: str
+
+
+class PlanPart(Part):
+    hash: str
+    source: PlanSourcePart
+    target: PlanTargetPart
+    records_at_most: Natural
+    bytes_at_most: Natural
+    eta_seconds: EtaPart | None
+    findings: list[FindingPart]
+
+
+class PartitionProgressPart(Part):
+    partition: Natural
+    position: int = Field(description="everything before it is in the ledger")
+    stop: int | None
+    state: Literal["waiting", "copying", "paused", "blocked", "done"]
+    copied: Natural
+    filtered: Natural
+    skipped: Natural
+    lost: Natural
+    bytes: Natural
+
+
+class ProgressPart(Part):
+    records: Natural
+    bytes: Natural
+    lag_records: int | None
+    records_per_s: float
+    bytes_per_s: float
+    eta_seconds: float | None
+    partitions: list[PartitionProgressPart]
+
+
+class RequestedPart(Part):
+    max_bytes_per_s: float | None = None
+    max_records_per_s: float | None = None
+    max_bytes: int | None = None
+    max_records: int | None = None
+    max_runtime: str | None = Field(default=None, description="duration, such as 90s")
+    deadline: Time | None = None
+
+
+class LimitsPart(Part):
+    requested: RequestedPart = Field(description="the limits that are set now")
+    effective_bytes_per_s: float | None
+    rule: str = Field(description="why the rate is what it is")
+
+
+class StopPart(Part):
+    reason: StopReasonName
+    mode: Literal["bounded", "caught_up"] | None = Field(description="of zero_lag")
+    at: Time
+    evidence: dict[str, Any] = Field(description="the numbers the rule saw")
+
+
+class CompletenessPart(Part):
+    partition: Natural
+    start: Natural = Field(alias="from")
+    stop: Natural = Field(alias="to")
+    offsets: int = Field(description="copied + filtered + skipped + lost + unexplained")
+    copied: Natural
+    filtered: Natural = Field(description="outside the wanted times")
+    skipped: Natural = Field(description="offsets that hold no visible record")
+    lost: Natural = Field(description="deleted before they were copied")
+    unexplained: int
+
+
+class DifferencePart(Part):
+    partition: Natural
+    start: int
+    stop: int
+    kind: str = Field(description="count, digest, missing or extra")
+    message: str
+
+
+class VerificationPart(Part):
+    result: Literal["match", "mismatch", "skipped"]
+    source_records: Natural
+    target_records: Natural
+    digest: str
+    differences: list[DifferencePart]
+    why: str
+
+
+class StatusRecord(Part):
+    """Value on the status topic (key = recovery id), and `GET /api/v1/recoveries/{id}`."""
+
+    recovery: str
+    kind: str
+    state: StateName
+    why: str = Field(description="one sentence, always current")
+    version: Natural
+    created: Time
+    updated: Time
+    command: CommandPart
+    attempt: Natural = Field(description="number of the Spark application, 0 before the first")
+    error_code: str | None = Field(description="of the catalogue, when it failed or was refused")
+    plan: PlanPart | None
+    progress: ProgressPart
+    limits: LimitsPart
+    stop: StopPart | None
+    completeness: list[CompletenessPart]
+    verification: VerificationPart | None
+    internal: dict[str, Any] = Field(description="for the daemon only; may change at any time")
+
+
+class DaemonInternalPart(Part):
+    format: int
+    control_topic_id: str
+
+
+class DaemonStatusRecord(Part):
+    """Value on the status topic with the key `_daemon`."""
+
+    daemon: Literal[True]
+    applied_control_offset: int = Field(description="offset of the last control record whose outcome is journaled")
+    epoch: Natural
+    updated: Time
+    internal: DaemonInternalPart
