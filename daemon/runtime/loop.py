@@ -19,7 +19,7 @@ from daemon.core.events import BecameLeader
 from daemon.core.metric_defs import JOURNAL_COMMIT_SECONDS
 from daemon.errors import Fenced, RecoverydError
 from daemon.failpoints import hit
-from daemon.ports import Clock, Clusters, Folded, Journal, JournalBatch, ProgressFeed
+from daemon.ports import Clock, Clusters, Folded, Journal, JournalBatch
 from daemon.runtime.inbox import Inbox, Item
 from daemon.runtime.intake import Intake
 from daemon.runtime.reporting import Reporter
@@ -59,7 +59,10 @@ class Vitals:
 
 
 class Runtime:
-    """`assigned` and `revoked` tell what the group says, `run` is the loop, `stop` lets the present round finish."""
+    """`assigned` and `revoked` tell what the group says, `run` is the loop, `stop` lets the present round finish.
+
+    `when_leading` is called once, when this daemon first leads: it starts what only a leader needs.
+    """
 
     def __init__(
         self,
@@ -67,7 +70,7 @@ class Runtime:
         decide: Decide,
         journal: Journal,
         clusters: Clusters,
-        progress: ProgressFeed,
+        when_leading: Callable[[], Awaitable[None]],
         effects: EffectRunner,
         inbox: Inbox,
         intake: Intake,
@@ -79,7 +82,7 @@ class Runtime:
         self.ticker = Ticker(clock, inbox.emit, self._is_active)
         self._journal = journal
         self._clusters = clusters
-        self._progress = progress
+        self._when_leading = when_leading
         self._effects = effects
         self._inbox = inbox
         self._intake = intake
@@ -154,7 +157,7 @@ class Runtime:
         self._covered = self.state.daemon.applied_control_offset
         self.vitals.is_loaded = True
         # Not earlier: what a standby hears grows old in its inbox, and old heartbeats would look like life.
-        await self._retrying("listen to the lanes", lambda: self._progress.start(self._inbox.emit))
+        await self._retrying("listen to the lanes", self._when_leading)
         self._intake.open_at(self._covered + 1)
 
     async def _take_round(self, items: Sequence[Item]) -> None:

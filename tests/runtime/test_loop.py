@@ -58,7 +58,7 @@ class Rig:
             decide=Decider(Params()).decide,
             journal=self.journal,
             clusters=self.clusters,
-            progress=self.lanes,
+            when_leading=lambda: self.lanes.start(self.inbox.emit),
             effects=self.effects,
             inbox=self.inbox,
             intake=self.intake,

@@ -1,0 +1,148 @@
+"""Puts the daemon together from its settings: which adapter stands behind which port, and who is told what. Nothing runs yet after `build`.
+
+Only here and on the command line are settings known; everything else is handed what it needs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from daemon.adapters.clock import SystemClock
+from daemon.adapters.control_log import KafkaControlLog
+from daemon.adapters.kafka_clusters import MAIN, Expectations, KafkaClusters
+from daemon.adapters.kafka_journal import KafkaJournal
+from daemon.adapters.kafka_ledger import KafkaLedger
+from daemon.adapters.kafka_progress import KafkaProgress
+from daemon.adapters.prometheus import CONTENT_TYPE, Metrics
+from daemon.adapters.spark_command import SparkProfile
+from daemon.adapters.spark_jobs_runner import SparkJobs
+from daemon.collectors import Collector
+from daemon.core.decide import Decider
+from daemon.core.events import Event
+from daemon.core.metric_defs import LEADER, LOOP_AGE, Sample
+from daemon.core.observe import gauges
+from daemon.health import Health, HealthServer, Sources
+from daemon.interpreter import Interpreter
+from daemon.ports import Clock, Clusters, ControlRecord, Jobs, Journal, ProgressFeed
+from daemon.runtime import Inbox, Intake, Runtime
+from daemon.settings import Settings
+from daemon.wire.codec import decode_event
+from daemon.wire.status import to_document
+
+
+class Pulse:
+    """When the event loop last turned. `beat` is called by a task of its own, about twice a second."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._beat_s = clock.monotonic_s()
+
+    def beat(self) -> None:
+        self._beat_s = self._clock.monotonic_s()
+
+    @property
+    def age_s(self) -> float:
+        return self._clock.monotonic_s() - self._beat_s
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """The parts that have a life of their own; `daemon.app` starts, watches and ends them."""
+
+    runtime: Runtime
+    intake: Intake
+    interpreter: Interpreter
+    collector: Collector
+    server: HealthServer
+    journal: Journal
+    clusters: Clusters
+    jobs: Jobs
+    progress: ProgressFeed
+    pulse: Pulse
+
+
+def build(settings: Settings) -> Daemon:
+    """Make all parts. Call inside the event loop."""
+    clock, inbox, metrics = SystemClock(), Inbox(), Metrics()
+    pulse = Pulse(clock)
+    names, values = settings.topic_names, settings.values
+    clients = settings.librdkafka_all()
+    slots = {name: profile.task_slots for name, profile in _profiles(settings).items()}
+    clusters = KafkaClusters(
+        clients,
+        names,
+        Expectations(slots, lambda: (runtime.measured_bytes_per_s, "measured")),
+        clock.now_ms,
+        values.topics.receipts_partitions,
+    )
+    ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
+    journal = KafkaJournal(clients[MAIN], names, values.scope, clock.now_ms)
+    jobs = SparkJobs(_profiles(settings), settings.job_defaults(), settings.work_dir, inbox.emit)
+    progress = KafkaProgress(clients[MAIN], names.progress, clock.now_ms)
+
+    async def when_leading() -> None:
+        await progress.start(inbox.emit)
+        await jobs.start()
+
+    interpreter = Interpreter(clusters, ledger, jobs, inbox.emit)
+    intake = Intake(inbox, KafkaControlLog(clients[MAIN], names.control), _decode)
+    runtime = Runtime(
+        decide=Decider(settings.params()).decide,
+        journal=journal,
+        clusters=clusters,
+        when_leading=when_leading,
+        effects=interpreter,
+        inbox=inbox,
+        intake=intake,
+        clock=clock,
+        metrics=metrics,
+    )
+    metrics.source = lambda: _samples(runtime, pulse, clock)
+    collector = Collector(
+        clusters,
+        inbox.emit,
+        lambda: runtime.state if runtime.vitals.role == "leader" else None,
+        clock,
+        period_s=values.monitor.interval / 1000,
+        monitored=[(topic.cluster, topic.topic) for topic in values.monitor.topics],
+    )
+    server = HealthServer(_sources(runtime, pulse, clock, metrics), values.http.host, values.http.port)
+    return Daemon(runtime, intake, interpreter, collector, server, journal, clusters, jobs, progress, pulse)
+
+
+def _profiles(settings: Settings) -> dict[str, SparkProfile]:
+    return {
+        name: SparkProfile(p.master, p.driver_memory, p.conf, p.warm, p.slots)
+        for name, p in settings.values.profiles.items()
+    }
+
+
+def _decode(record: ControlRecord) -> Event:
+    return decode_event(record.partition, record.offset, record.broker_ms, record.key, record.value, record.headers)
+
+
+def _sources(runtime: Runtime, pulse: Pulse, clock: Clock, metrics: Metrics) -> Sources:
+    return Sources(
+        health=lambda: _health(runtime, pulse, clock.monotonic_s()),
+        recoveries=lambda: runtime.state.recoveries,
+        metrics=metrics.render,
+        document=to_document,
+        metrics_content_type=CONTENT_TYPE,
+    )
+
+
+def _health(runtime: Runtime, pulse: Pulse, now_s: float) -> Health:
+    vitals = runtime.vitals
+    return Health(
+        role=vitals.role,
+        is_loaded=vitals.is_loaded,
+        loop_age_s=pulse.age_s,
+        round_age_s=None if vitals.round_began_s is None else now_s - vitals.round_began_s,
+        journal_failing_for_s=None if vitals.journal_failing_s is None else now_s - vitals.journal_failing_s,
+    )
+
+
+def _samples(runtime: Runtime, pulse: Pulse, clock: Clock) -> Iterator[Sample]:
+    yield Sample(LEADER, (), 1.0 if runtime.vitals.role == "leader" else 0.0)
+    yield Sample(LOOP_AGE, (), pulse.age_s)
+    if runtime.vitals.is_loaded:
+        yield from gauges(runtime.state, clock.now_ms())
