@@ -1,0 +1,126 @@
+"""What `recoveryctl doctor` asks brokers: are they there, do our topics fit, may we write, does the daemon answer, do the clocks agree.
+
+Each check returns what it found and none raises; a cluster that does not answer costs its own lines only. The write probe is a transaction that is
+aborted, so no reader ever sees it.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from daemon.adapters.cluster_probe import identify
+from daemon.adapters.own_topics import TopicReport
+from daemon.cli.checks import Check, Verdict, failed, good
+from daemon.cli.command import make_record
+from daemon.cli.connect import Connection
+from daemon.core.catalogue import CATALOGUE, Code
+from daemon.errors import RecoverydError
+
+_TIMEOUT_S = 10.0
+_ANSWER_S = 20.0
+_CLOCK_TOLERANCE_MS = 2_000
+_NOBODY = "doctor-probe"
+
+
+def check_clusters(connection: Connection, *, deep: bool) -> Iterator[Check]:
+    """For each cluster of the config: brokers, topics, permission to write; with `deep` also the whole way of a command."""
+    is_main_good = False
+    for cluster in connection.settings.values.clusters:
+        checks = _check_cluster(connection, cluster)
+        yield from checks
+        is_main_good = is_main_good or (cluster == "main" and all(c.verdict is not Verdict.FAIL for c in checks))
+    if not deep:
+        return
+    if is_main_good:
+        yield from _check_way(connection)
+    else:
+        yield Check("command", Verdict.SKIPPED, "main is not good", "See above.")
+
+
+def _check_cluster(connection: Connection, cluster: str) -> list[Check]:
+    name = f"brokers of {cluster}"
+    try:
+        found = identify(connection.settings.librdkafka(cluster), _TIMEOUT_S)
+    except RecoverydError as error:
+        step = "Check the address and that the broker runs; `recoveryctl sandbox up` starts one to try things on."
+        return [failed(name, error, step if error.code is Code.CLUSTER_UNREACHABLE else "")]
+    counted = f"{found.brokers} broker" + ("s" if found.brokers != 1 else "")
+    reached = good(name, f"{counted}, cluster id {found.cluster_id}, answered in {found.answered_ms:.0f} ms")
+    return [reached, *asyncio.run(_check_topics(connection, cluster))]
+
+
+async def _check_topics(connection: Connection, cluster: str) -> list[Check]:
+    name = f"topics on {cluster}"
+    async with connection.clusters() as kafka:
+        try:
+            reports = await kafka.inspect_own_topics(cluster)
+        except RecoverydError as error:
+            return [failed(name, error)]
+        topics = _judge_topics(name, reports)
+        if any(not report.exists for report in reports):
+            return [topics, Check(f"write to {cluster}", Verdict.SKIPPED, "needs the topics", topics.next_step)]
+        try:
+            denied = await kafka.write_probe(connection.settings.values.scope, cluster)
+        except RecoverydError as error:
+            return [topics, failed(f"write to {cluster}", error)]
+        return [topics, _judge_writes(f"write to {cluster}", denied)]
+
+
+def _judge_topics(name: str, reports: tuple[TopicReport, ...]) -> Check:
+    missing = [report.topic for report in reports if not report.exists]
+    if missing:
+        return Check(name, Verdict.FAIL, f"Missing: {', '.join(missing)}.", CATALOGUE[Code.OWN_TOPIC_MISSING].next_step)
+    differing = [(d, f"{d.topic}: {d.setting} is {d.found}, wanted {d.wanted}") for r in reports for d in r.differences]
+    fatal = [text for difference, text in differing if difference.fatal]
+    if fatal:
+        return Check(name, Verdict.FAIL, "; ".join(fatal), CATALOGUE[Code.OWN_TOPIC_WRONG].next_step)
+    if differing:
+        return Check(name, Verdict.WARN, "; ".join(text for _, text in differing), "Correct it when convenient.")
+    return good(name, f"{len(reports)} topics as wanted")
+
+
+def _judge_writes(name: str, denied: dict[str, str | None]) -> Check:
+    problems = [why for why in denied.values() if why is not None]
+    if problems:
+        step = "Grant Write on these topics, and Write on TransactionalId with the prefix `recoveryd.`."
+        return Check(name, Verdict.FAIL, "; ".join(problems), step)
+    return good(name, f"{len(denied)} topics can be written in a transaction")
+
+
+def _check_way(connection: Connection) -> Iterator[Check]:
+    """A command for a recovery that does not exist: sent, read, refused and answered."""
+    name, started_ms = "command", _now_ms()
+    try:
+        record = make_record("pause", _NOBODY, {"reason": "recoveryctl doctor"}, connection.names)
+        sent = connection.backend.send(record)
+        yield _judge_clock(sent.broker_ms, started_ms, _now_ms())
+        answer = connection.backend.await_answer(record.id, _ANSWER_S)
+    except RecoverydError as error:
+        yield failed(name, error)
+        return
+    if answer is None:
+        step = "Look for the daemon and its log; it will refuse the command when it runs."
+        yield Check(name, Verdict.FAIL, f"No daemon answered in {_ANSWER_S:.0f} s.", step)
+        return
+    code = (answer.get("data") or {}).get("code")
+    if code != Code.NO_SUCH_RECOVERY.value:
+        yield Check(name, Verdict.WARN, f"Answered with {code or 'yes'}, not as expected.", f"Look at `{_NOBODY}`.")
+        return
+    yield good(name, f"a command was read, refused as it should be, and answered after {_now_ms() - started_ms} ms")
+
+
+def _judge_clock(broker_ms: int | None, before_ms: int, after_ms: int) -> Check:
+    """Our clock against the broker's, which stamps control records; the sending itself is the tolerance."""
+    name = "clock"
+    if broker_ms is None:
+        return Check(name, Verdict.SKIPPED, "the broker did not stamp the record", "Check message.timestamp.type.")
+    ahead_ms = max(before_ms - broker_ms, broker_ms - after_ms, 0)
+    direction = "ahead of" if before_ms > broker_ms else "behind"
+    if ahead_ms > _CLOCK_TOLERANCE_MS:
+        step = "Set the clock by NTP: expirytime and durations back from now are judged by the broker's."
+        return Check(name, Verdict.WARN, f"{ahead_ms / 1000:.1f} s {direction} the broker's", step)
+    return good(name, "agrees with the broker's")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,31 @@
+"""`recoveryctl completion bash|zsh|fish`: the script that makes the shell complete verbs, options and recovery ids.
+
+Only the script is printed; nothing is written to anybody's home. Ids are read from the status topic with a short deadline, and a broker that does
+not answer completes to nothing rather than to an error.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Shell(StrEnum):
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Set-up")(completion)
+
+
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="The shell to make the script for.", show_default=False)],
+) -> None:
+    """Print a shell's completion script, for instance for `source <(recoveryctl completion bash)`."""
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    from daemon.cli.app import COMPLETE_VARIABLE, PROGRAM  # noqa: PLC0415  (app imports this module)
+
+    print(get_completion_script(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE, shell=shell.value))

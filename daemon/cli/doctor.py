@@ -1,0 +1,56 @@
+"""`recoveryctl doctor`: everything a recovery needs, looked at in the order in which it fails, each bad line with its next step.
+
+Exit code 1 as soon as one thing fails; a warning does not. Nothing that others can see is written, except with `--deep`, which sends one command for
+a recovery that does not exist and expects its refusal: the only honest proof that the whole way works.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from daemon.cli.checks import Check
+
+from daemon.cli.connect import Connection
+from daemon.cli.failure import ExitCode
+from daemon.cli.options import Output, connected
+from daemon.cli.output import Format, note, show
+
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Set-up")(doctor)
+
+
+@connected
+def doctor(
+    connection: Connection,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also start spark-submit, and send a command that must be refused.")
+    ] = False,
+    output: Output = Format.TABLE,
+) -> int:
+    """Check Java, Spark, brokers, topics, permissions, the work folder and the daemon."""
+    from daemon.cli.checks import Verdict, run_checks  # noqa: PLC0415  (help must not pay for it)
+
+    checks = list(run_checks(connection, deep=deep))
+    rows = [{"check": c.name, "verdict": c.verdict.value, "found": c.found, "next_step": c.next_step} for c in checks]
+    show(rows, output, lambda: [_table(checks)], [c.name for c in checks if c.verdict is Verdict.FAIL])
+    bad = [c for c in checks if c.verdict is Verdict.FAIL]
+    note(f"{len(bad)} of {len(checks)} checks failed." if bad else "All is well.")
+    return ExitCode.FAILED if bad else ExitCode.DONE
+
+
+def _table(checks: "list[Check]") -> "RenderableType":
+    from rich.text import Text  # noqa: PLC0415
+
+    from daemon.cli.tables import columns  # noqa: PLC0415
+
+    table = columns("CHECK", "", "FOUND")
+    for check in checks:
+        found = f"{check.found}\nnext: {check.next_step}" if check.next_step else check.found
+        table.add_row(check.name, Text(check.verdict.value, style=_STYLES[check.verdict.value]), Text(found))
+    return table

@@ -1,0 +1,34 @@
+"""Showing a recovery as it changes: drawn again and again on a terminal, one line per change anywhere else."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+from daemon.cli.connect import Document
+from daemon.cli.waiting import OnChange
+
+
+@contextmanager
+def following(console: "Console") -> Iterator[OnChange]:
+    """Gives the function that shows a status on `console`; the last one stays on the screen."""
+    from daemon.cli.render import live_view, progress_line  # noqa: PLC0415
+
+    if not console.is_terminal:
+        last = ""
+
+        def print_change(document: Document) -> None:
+            nonlocal last
+            line = progress_line(document)
+            if line != last:
+                print(line, file=console.file, flush=True)
+            last = line
+
+        yield print_change
+        return
+    from rich.live import Live  # noqa: PLC0415
+
+    with Live(console=console, auto_refresh=False) as live:
+        yield lambda document: live.update(live_view(document), refresh=True)

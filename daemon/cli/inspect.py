@@ -1,0 +1,106 @@
+"""The verbs that only look: list, get, describe, watch, wait. None of them writes anything."""
+
+from typing import Annotated
+
+import typer
+
+from daemon.cli.connect import Connection, Document
+from daemon.cli.failure import ExitCode, Failure
+from daemon.cli.following import following
+from daemon.cli.options import Id, Output, Timeout, connected
+from daemon.cli.output import Format, note, stderr_console, stdout_console
+from daemon.cli.showing import show_all, show_recoveries, show_recovery
+from daemon.cli.values import parse_duration_s
+from daemon.cli.waiting import exit_code_of_state, has_ended, is_settled, wait_for
+from daemon.core.catalogue import Code
+from daemon.core.model import State
+
+
+def add_to(app: typer.Typer) -> None:
+    panel = "Recoveries"
+    app.command("list", rich_help_panel=panel)(list_recoveries)
+    for verb in (get, describe, watch, wait):
+        app.command(rich_help_panel=panel)(verb)
+
+
+@connected
+def list_recoveries(
+    connection: Connection,
+    state: Annotated[
+        list[State] | None, typer.Option("--state", help="Only in this state; may be repeated.", show_default=False)
+    ] = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """All recoveries, newest first."""
+    wanted = {s.value for s in state or State}
+    found = [document for document in connection.backend.statuses().values() if document["state"] in wanted]
+    found.sort(key=lambda document: (document.get("created") or "", document["recovery"]), reverse=True)
+    show_recoveries(found, output)
+    if not found and output is Format.TABLE:
+        note(
+            "No recovery is in this state."
+            if state
+            else "There is no recovery yet; start one with `recoveryctl replay`."
+        )
+    return ExitCode.DONE
+
+
+@connected
+def get(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> int:
+    """One recovery as it is now."""
+    show_recovery(_find(connection, recovery), output)
+    return ExitCode.DONE
+
+
+@connected
+def describe(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> int:
+    """Everything about one recovery: plan, positions, completeness, verification and its events."""
+    document = _find(connection, recovery)
+    events = connection.backend.events(recovery, since=document.get("created"))
+    show_all(document, events, output)
+    return ExitCode.DONE
+
+
+@connected
+def watch(connection: Connection, recovery: Id) -> int:
+    """Follow a recovery until it ends: redrawn on a terminal, else a line per change. Ctrl-C leaves it running."""
+    _find(connection, recovery)
+    with following(stdout_console()) as on_change:
+        document = wait_for(connection.backend, recovery, has_ended, timeout_s=None, on_change=on_change)
+    return exit_code_of_state(document)
+
+
+@connected
+def wait(
+    connection: Connection,
+    recovery: Id,
+    wanted: Annotated[
+        State | None,
+        typer.Option("--for", help="Until it is in this state; until it ended when left out.", show_default=False),
+    ] = None,
+    timeout: Timeout = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Wait until a recovery ended; the exit code says how. Ends early when only a person can go on (exit code 7)."""
+    _find(connection, recovery)
+    timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
+
+    def is_reached(document: Document) -> bool:
+        return has_ended(document) or (is_settled(document) if wanted is None else document["state"] == wanted.value)
+
+    with following(stderr_console()) as on_change:
+        document = wait_for(connection.backend, recovery, is_reached, timeout_s=timeout_s, on_change=on_change)
+    show_recovery(document, output, with_result=True)
+    if wanted is None:
+        return exit_code_of_state(document)
+    if document["state"] == wanted.value:
+        return ExitCode.DONE
+    note(f"{recovery} ended as {document['state']} and can not become {wanted.value}.")
+    return exit_code_of_state(document) or ExitCode.FAILED
+
+
+def _find(connection: Connection, recovery: str) -> Document:
+    document = connection.backend.status(recovery)
+    if document is None:
+        raise Failure(Code.NO_SUCH_RECOVERY, f"There is no recovery `{recovery}`.")
+    return document

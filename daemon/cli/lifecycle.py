@@ -1,0 +1,223 @@
+"""The verbs that steer a recovery which exists: pause, resume, stop, throttle, approve, reject.
+
+Each sends one command and hears its answer; with `--wait` it stays until the recovery is where the command wants it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from daemon.cli.command import make_record, print_record
+from daemon.cli.connect import Connection, Document
+from daemon.cli.failure import ExitCode, Failure, usage
+from daemon.cli.following import following
+from daemon.cli.options import CommandId, Expires, Id, Output, PrintRecord, Reason, Timeout, Wait, Yes, connected
+from daemon.cli.output import Format, confirm, note, show, stderr_console
+from daemon.cli.sending import send
+from daemon.cli.showing import show_recovery
+from daemon.cli.values import parse_count, parse_duration_s, parse_size
+from daemon.cli.waiting import exit_code_of_state, has_ended, wait_for
+from daemon.core.catalogue import Code
+
+PlanHash = Annotated[
+    str | None,
+    typer.Option("--plan-hash", metavar="HASH", help="The plan meant; read from the status when left out.", show_default=False),
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How a command is sent and how long we stay, as far as all these verbs share it."""
+
+    print_only: bool = False
+    wait: bool = False
+    timeout: str | None = None
+    expires: str | None = None
+    command_id: str | None = None
+    output: Format = Format.TABLE
+
+
+def add_to(app: typer.Typer) -> None:
+    for verb in (pause, resume, stop, throttle, approve, reject):
+        app.command(rich_help_panel="Steering")(verb)
+
+
+@connected
+def pause(
+    connection: Connection,
+    recovery: Id,
+    reason: Reason = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    print_only: PrintRecord = False,
+    expires: Expires = None,
+    command_id: CommandId = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Hold a recovery at a chunk boundary; it stays paused over restarts until resumed."""
+    sending = Sending(print_only, wait, timeout, expires, command_id, output)
+    return _steer(connection, "pause", recovery, {"reason": reason}, sending, _is_in("paused"))
+
+
+@connected
+def resume(
+    connection: Connection,
+    recovery: Id,
+    reason: Reason = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    print_only: PrintRecord = False,
+    expires: Expires = None,
+    command_id: CommandId = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Go on with a paused recovery at the exact position; --wait stays until it ended."""
+    sending = Sending(print_only, wait, timeout, expires, command_id, output)
+    return _steer(connection, "resume", recovery, {"reason": reason}, sending, has_ended)
+
+
+@connected
+def stop(
+    connection: Connection,
+    recovery: Id,
+    reason: Reason = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    print_only: PrintRecord = False,
+    expires: Expires = None,
+    command_id: CommandId = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """End a recovery for good at a chunk boundary, with exact final positions."""
+    sending = Sending(print_only, wait, timeout, expires, command_id, output)
+    return _steer(connection, "stop", recovery, {"reason": reason}, sending, has_ended)
+
+
+@connected
+def throttle(
+    connection: Connection,
+    recovery: Id,
+    max_bytes_per_s: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Rate of all lanes together, like 10MB.", show_default=False)
+    ] = None,
+    max_records_per_s: Annotated[
+        str | None, typer.Option(metavar="N", help="Rate of all lanes together.", show_default=False)
+    ] = None,
+    lift: Annotated[bool, typer.Option("--lift", help="No limit any more.")] = False,
+    reason: Reason = None,
+    print_only: PrintRecord = False,
+    expires: Expires = None,
+    command_id: CommandId = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Set or lift the rate of a recovery, within 5 seconds. Both rates are replaced together: the one not given is lifted."""
+    if lift == bool(max_bytes_per_s or max_records_per_s):
+        raise usage("Say which rate.", "Give --max-bytes-per-s or --max-records-per-s, or --lift alone.")
+    limits = {
+        "max_bytes_per_s": None if max_bytes_per_s is None else parse_size(max_bytes_per_s, "--max-bytes-per-s"),
+        "max_records_per_s": None
+        if max_records_per_s is None
+        else parse_count(max_records_per_s, "--max-records-per-s"),
+    }
+    sending = Sending(print_only=print_only, expires=expires, command_id=command_id, output=output)
+    return _steer(connection, "throttle", recovery, {"reason": reason, "limits": limits}, sending, has_ended)
+
+
+@connected
+def approve(
+    connection: Connection,
+    recovery: Id,
+    plan_hash: PlanHash = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    print_only: PrintRecord = False,
+    expires: Expires = None,
+    command_id: CommandId = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Let a recovery run that waits for approval; --wait stays until it ended."""
+    data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, "approve", yes), "reason": reason}
+    sending = Sending(print_only, wait, timeout, expires, command_id, output)
+    return _steer(connection, "approve", recovery, data, sending, has_ended)
+
+
+@connected
+def reject(
+    connection: Connection,
+    recovery: Id,
+    plan_hash: PlanHash = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    print_only: PrintRecord = False,
+    expires: Expires = None,
+    command_id: CommandId = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Refuse a recovery that waits for approval; it ends as rejected."""
+    data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, "reject", yes), "reason": reason}
+    sending = Sending(print_only=print_only, expires=expires, command_id=command_id, output=output)
+    return _steer(connection, "reject", recovery, data, sending, has_ended)
+
+
+def _is_in(state: str) -> Callable[[Document], bool]:
+    return lambda document: document["state"] == state
+
+
+def _steer(
+    connection: Connection,
+    verb: str,
+    recovery: str,
+    data: Mapping[str, object],
+    sending: Sending,
+    is_reached: Callable[[Document], bool],
+) -> int:
+    """Send, hear, and stay until `is_reached` (or the end) when wanted."""
+    timeout_s = None if sending.timeout is None else parse_duration_s(sending.timeout, "--timeout")
+    expires_s = None if sending.expires is None else parse_duration_s(sending.expires, "--expires")
+    record = make_record(verb, recovery, data, connection.names, command_id=sending.command_id, expires_s=expires_s)
+    if sending.print_only:
+        print_record(record, sending.output)
+        return ExitCode.DONE
+    answer = send(connection, record, timeout_s)
+    if not sending.wait:
+        show(answer, sending.output, list, [recovery])
+        return ExitCode.DONE
+    with following(stderr_console()) as on_change:
+        document = wait_for(
+            connection.backend,
+            recovery,
+            lambda seen: is_reached(seen) or has_ended(seen),
+            timeout_s=timeout_s,
+            on_change=on_change,
+        )
+    show_recovery(document, sending.output)
+    if is_reached(document):
+        return exit_code_of_state(document)
+    note(f"{recovery} ended as {document['state']} before {verb} could take effect.")
+    return exit_code_of_state(document) or ExitCode.FAILED
+
+
+def _hash_to_judge(connection: Connection, recovery: str, verb: str, yes: bool) -> str:
+    """The hash of the plan that waits now, after a person saw it (or said --yes)."""
+    document = connection.backend.status(recovery)
+    if document is None:
+        raise Failure(Code.NO_SUCH_RECOVERY, f"There is no recovery `{recovery}`.")
+    plan = document.get("plan")
+    if document["state"] != "awaiting_approval" or not plan:
+        message = f"{recovery} is {document['state']} and does not wait for approval."
+        raise Failure(Code.NOT_IN_THIS_STATE, message, otherwise=ExitCode.REJECTED)
+    if not yes:
+        if not connection.tools.is_interactive():
+            raise usage("There is no terminal to ask on.", f"Give --plan-hash {plan['hash']} or --yes.")
+        from daemon.cli.render import plan_parts  # noqa: PLC0415
+
+        console = stderr_console()
+        for part in plan_parts(plan):
+            console.print(part)
+        if not confirm(f"{verb.capitalize()} this plan?"):
+            raise typer.Abort
+    return str(plan["hash"])

@@ -1,0 +1,87 @@
+"""How a recovery ended: why it stopped, the completeness equation, the verification.
+
+The sums are made here from the rows and not taken from the record, so that a record that contradicts itself is seen.
+"""
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from daemon.cli import figures
+from daemon.cli.connect import Document
+from daemon.cli.tables import columns
+
+_TERMS = ("offsets", "copied", "filtered", "skipped", "lost", "unexplained")
+
+
+def result_parts(document: Document) -> list[RenderableType]:
+    """How it ended: stop with its evidence, completeness, verification. Empty while nothing of it is known."""
+    parts: list[RenderableType] = []
+    if document.get("stop"):
+        parts += ["", _stop_text(document["stop"])]
+    if document.get("completeness"):
+        rows = document["completeness"]
+        parts += ["", Text("Completeness", style="bold"), completeness_table(rows), equation(rows)]
+    if document.get("verification"):
+        parts += ["", *_verification_parts(document["verification"])]
+    return parts
+
+
+def completeness_table(rows: Sequence[Document]) -> Table:
+    """Per partition and in total: each offset of the range is copied, filtered, skipped or lost."""
+    table = columns(
+        "PARTITION", ">FROM", ">TO", ">OFFSETS", ">COPIED", ">FILTERED", ">SKIPPED", ">LOST", ">UNEXPLAINED"
+    )
+    for row in rows:
+        cells = [figures.count(row[name]) for name in ("from", "to", *_TERMS)]
+        table.add_row(str(row["partition"]), *cells)
+    table.add_section()
+    table.add_row("total", "", "", *(figures.count(_total(rows, name)) for name in _TERMS), style="bold")
+    return table
+
+
+def equation(rows: Sequence[Document]) -> Text:
+    """The completeness sentence, with a verdict computed here and not taken from the record."""
+    offsets, *parts = (_total(rows, name) for name in _TERMS)
+    terms = " + ".join(f"{figures.count(part)} {name}" for part, name in zip(parts, _TERMS[1:], strict=True))
+    # Row by row: a surplus in one partition must not hide what another lacks.
+    adds_up = all(row["offsets"] == sum(row[name] for name in _TERMS[1:]) == row["to"] - row["from"] for row in rows)
+    verdict = "It adds up" if adds_up else "IT DOES NOT ADD UP"
+    unexplained = parts[-1]
+    ending = f", but {figures.count(unexplained)} offsets are unexplained." if unexplained else "."
+    is_good = adds_up and not unexplained
+    return Text(f"{figures.count(offsets)} offsets = {terms}. {verdict}{ending}", style="green" if is_good else "red")
+
+
+def _stop_text(stop: Document) -> Text:
+    evidence = ", ".join(f"{name} {value}" for name, value in (stop.get("evidence") or {}).items())
+    mode = f" ({stop['mode']})" if stop.get("mode") else ""
+    text = f"Stopped at {figures.clock_time(stop.get('at'))}: {stop.get('reason')}{mode}"
+    return Text(f"{text}; {evidence}." if evidence else f"{text}.", style="bold")
+
+
+def _verification_parts(verification: Document) -> list[RenderableType]:
+    result = verification.get("result")
+    style = {"match": "green", "mismatch": "bold red"}.get(str(result), "")
+    counts = (
+        f"{figures.count(verification.get('source_records'))} source records, "
+        f"{figures.count(verification.get('target_records'))} found in the target"
+    )
+    parts: list[RenderableType] = [Text(f"Verification: {result}. {counts}.", style=style)]
+    if verification.get("why"):
+        parts.append(Text(verification["why"]))
+    if verification.get("digest"):
+        parts.append(Text(f"digest {verification['digest']}"))
+    if verification.get("differences"):
+        table = columns(">PARTITION", ">FROM", ">TO", "KIND", "WHAT")
+        for row in verification["differences"]:
+            cells = [str(row.get(name, figures.NONE)) for name in ("partition", "start", "stop", "kind", "message")]
+            table.add_row(*map(Text, cells))
+        parts.append(table)
+    return parts
+
+
+def _total(rows: Sequence[Document], name: str) -> int:
+    return sum(int(row[name]) for row in rows)

@@ -1,0 +1,196 @@
+"""Tables of recoveries: what `list`, `get`, `describe`, `watch` and a finished `replay --wait` print for people.
+
+Takes status records and events as the contract spells them and gives Rich renderables; prints nothing, asks nobody. Fields that are absent (an older or
+newer daemon) show as `-`.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from daemon.cli import figures
+from daemon.cli.connect import Document
+from daemon.cli.proof import result_parts
+from daemon.cli.tables import columns, facts
+
+_STATE_STYLES = {
+    "completed": "green",
+    "running": "cyan",
+    "verifying": "cyan",
+    "paused": "yellow",
+    "pausing": "yellow",
+    "awaiting_approval": "yellow",
+    "stopping": "yellow",
+    "failed": "bold red",
+    "rejected": "red",
+    "expired": "red",
+}
+_SEVERITY_STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
+_EVENT_PREFIX = "io.recoveryd.event."
+
+
+def recoveries_table(documents: Sequence[Document]) -> Table:
+    """One row per recovery, in the order given."""
+    now = datetime.now(UTC)
+    table = columns("RECOVERY", "STATE", ">DONE", ">RECORDS", ">RATE", ">LAG", ">ETA", ">AGE", "WHY")
+    for document in documents:
+        progress = document.get("progress") or {}
+        table.add_row(
+            document["recovery"],
+            state_text(document["state"]),
+            figures.percent(figures.progress_ratio(document)),
+            figures.count(progress.get("records")),
+            figures.rate(progress.get("bytes_per_s")),
+            figures.count(progress.get("lag_records")),
+            figures.duration(progress.get("eta_seconds")),
+            figures.age(document.get("created"), now),
+            Text(document.get("why") or ""),
+        )
+    return table
+
+
+def describe(document: Document, events: Sequence[Document]) -> list[RenderableType]:
+    """Everything about one recovery, in the order in which it happened."""
+    parts: list[RenderableType] = [_heading(document)]
+    if document.get("plan"):
+        parts += ["", *plan_parts(document["plan"])]
+    if (document.get("progress") or {}).get("partitions"):
+        parts += ["", Text("Progress", style="bold"), progress_table(document)]
+    parts += result_parts(document)
+    if events:
+        parts += ["", Text("Events (UTC)", style="bold"), timeline_table(events)]
+    return parts
+
+
+def plan_parts(plan: Document) -> list[RenderableType]:
+    """Where from, where to, how much, how long, what was noticed; then the pinned offsets."""
+    source, target = plan["source"], plan["target"]
+    summary = facts(
+        ("plan", plan.get("hash")),
+        ("source", f"{_topic(source)}, {len(source['partitions'])} partitions"),
+        ("target", f"{_topic(target)}, {target.get('partitions', figures.NONE)} partitions"),
+        ("at most", f"{figures.count(plan.get('records_at_most'))} records, {figures.size(plan.get('bytes_at_most'))}"),
+        ("takes", _eta_text(plan.get("eta_seconds"))),
+    )
+    table = columns(">PARTITION", ">START", ">STOP", ">OFFSETS", "")
+    for row in source["partitions"]:
+        stop = row["stop"]
+        offsets = None if stop is None else stop - row["start"]
+        table.add_row(
+            str(row["partition"]),
+            figures.count(row["start"]),
+            "follows" if stop is None else figures.count(stop),
+            figures.count(offsets),
+            "no record is so new: the end" if row.get("at_end") else "",
+        )
+    parts: list[RenderableType] = [Text("Plan", style="bold"), summary, table]
+    findings = plan.get("findings") or []
+    return [*parts, _findings_table(findings)] if findings else parts
+
+
+def progress_table(document: Document) -> Table:
+    """Durable position per partition."""
+    table = columns(">PARTITION", ">POSITION", ">STOP", ">LEFT", "STATE")
+    for row in document["progress"]["partitions"]:
+        stop = row.get("stop")
+        left = None if stop is None else max(0, stop - row["position"])
+        cells = (str(row["partition"]), figures.count(row["position"]), figures.count(stop), figures.count(left))
+        table.add_row(*cells, row.get("state", figures.NONE))
+    return table
+
+
+def timeline_table(events: Iterable[Document]) -> Table:
+    """One line per event: when, what, why."""
+    table = columns("TIME", "EVENT", "WHAT")
+    for event in events:
+        name = str(event.get("type", "")).removeprefix(_EVENT_PREFIX).removesuffix(".v1")
+        table.add_row(figures.clock_time(event.get("time")), name, Text(_event_text(event)))
+    return table
+
+
+def progress_line(document: Document) -> str:
+    """One line for logs and pipes: `06:00:05 running 61% 205,000 records, 41.0 MB/s, lag 131,000, 12 s left: why`."""
+    progress = document.get("progress") or {}
+    moment = figures.parse_time(document.get("updated"))
+    parts = [f"{moment:%H:%M:%S}" if moment else "", document["state"]]
+    ratio = figures.progress_ratio(document)
+    if ratio is not None and document["state"] in {
+        "running",
+        "pausing",
+        "paused",
+        "stopping",
+        "verifying",
+        "completed",
+    }:
+        parts.append(figures.percent(ratio))
+    told = [f"{figures.count(progress['records'])} records"] if progress.get("records") else []
+    if document["state"] in {"running", "pausing", "stopping"} and progress.get("bytes_per_s"):
+        told.append(figures.rate(progress["bytes_per_s"]))
+        if progress.get("lag_records") is not None:
+            told.append(f"lag {figures.count(progress['lag_records'])}")
+        if progress.get("eta_seconds") is not None:
+            told.append(f"{figures.duration(progress['eta_seconds'])} left")
+    line = " ".join(part for part in [*parts, ", ".join(told)] if part)
+    return f"{line}: {document['why']}" if document.get("why") else line
+
+
+def live_view(document: Document) -> RenderableType:
+    """What `watch` redraws on a terminal."""
+    parts: list[RenderableType] = [Text(progress_line(document), style=_STATE_STYLES.get(document["state"], ""))]
+    if (document.get("progress") or {}).get("partitions"):
+        parts.append(progress_table(document))
+    return Group(*parts)
+
+
+def state_text(state: str) -> Text:
+    return Text(state, style=_STATE_STYLES.get(state, ""))
+
+
+def _heading(document: Document) -> Table:
+    command, limits = document.get("command") or {}, document.get("limits") or {}
+    asked = ", ".join(f"{name} {value}" for name, value in (limits.get("requested") or {}).items() if value is not None)
+    held = limits.get("effective_bytes_per_s")
+    return facts(
+        ("recovery", document["recovery"]),
+        ("kind", document.get("kind")),
+        ("state", document["state"]),
+        ("why", document.get("why")),
+        ("reason", command.get("reason")),
+        ("command", f"{command.get('id', figures.NONE)} from {command.get('source', figures.NONE)}"),
+        ("created", figures.clock_time(document.get("created"))),
+        ("updated", f"{figures.clock_time(document.get('updated'))}, version {document.get('version', figures.NONE)}"),
+        ("attempt", document.get("attempt")),
+        ("limits", f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}"),
+        ("rule", limits.get("rule")),
+    )
+
+
+def _findings_table(findings: Sequence[Document]) -> Table:
+    table = columns("FINDING", "SEVERITY", "WHAT")
+    for finding in findings:
+        severity = Text(finding["severity"], style=_SEVERITY_STYLES.get(finding["severity"], ""))
+        table.add_row(finding["code"], severity, Text(finding["message"]))
+    return table
+
+
+def _event_text(event: Document) -> str:
+    data = event.get("data") or {}
+    text = data.get("message") or data.get("why") or ""
+    if not text:
+        text = ", ".join(f"{name} {value}" for name, value in data.items())
+    if data.get("from") and data.get("to"):
+        text = f"{data['from']} -> {data['to']}: {text}"
+    return f"{data['code']} {text}" if data.get("code") else str(text)
+
+
+def _eta_text(eta: Document | None) -> str:
+    if not eta:
+        return "not known"
+    return f"about {figures.duration(eta['mid'])} ({figures.duration(eta['lo'])} to {figures.duration(eta['hi'])})"
+
+
+def _topic(topic: Document) -> str:
+    return f"{topic.get('topic')} on {topic.get('cluster')}"

@@ -1,0 +1,166 @@
+"""`recoveryctl replay`: ask for a new recovery, look at its plan first, or only print the record.
+
+The flags are rows of `daemon.cli.flags`; this module holds the order of things: build, check, ask, send, hear the answer, stay if wanted.
+"""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from daemon.cli.command import make_id, make_record, print_record
+from daemon.cli.connect import Connection, ControlRecord, Document
+from daemon.cli.failure import ExitCode, Failure, usage
+from daemon.cli.flags import Values, command_line, overlay, with_flags
+from daemon.cli.following import following
+from daemon.cli.options import CommandId, Expires, Output, PrintRecord, Timeout, Wait, Yes, connected
+from daemon.cli.output import Format, confirm, note, stderr_console
+from daemon.cli.sending import ANSWER_TIMEOUT_S, send
+from daemon.cli.showing import show_recovery
+from daemon.cli.values import parse_duration_s
+from daemon.cli.waiting import exit_code_of_state, has_ended, is_settled, wait_for
+from daemon.core.catalogue import Code
+
+File = Annotated[
+    Path | None,
+    typer.Option(
+        "-f", "--file", metavar="FILE", help="YAML or JSON of the record's data; flags win over it. `-` reads stdin.",
+        rich_help_panel="What to copy",
+        show_default=False,
+    ),
+]  # fmt: skip
+NewId = Annotated[
+    str | None,
+    typer.Option("--id", metavar="ID", help="Recovery id; made from the source topic when left out.",
+        rich_help_panel="What to copy", show_default=False),
+]  # fmt: skip
+PlanOnly = Annotated[
+    bool, typer.Option("--plan-only", help="Make and show the plan; run nothing.", rich_help_panel="Sending")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Recoveries")(replay)
+
+
+@connected
+@with_flags
+def replay(
+    connection: Connection,
+    flags: Values,
+    file: File = None,
+    new_id: NewId = None,
+    plan_only: PlanOnly = False,
+    print_only: PrintRecord = False,
+    yes: Yes = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    expires: Expires = None,
+    command_id: CommandId = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Copy a range of a topic to another topic, exactly once and with proof."""
+    data = overlay(_read(file), flags)
+    plan_only = plan_only or data.get("dry_run") is True
+    if plan_only:
+        data["dry_run"] = True
+    recovery = new_id or make_id(_text(data, "source", "topic"))
+    timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
+    expires_s = None if expires is None else parse_duration_s(expires, "--expires")
+    record = make_record("replay", recovery, data, connection.names, command_id=command_id, expires_s=expires_s)
+    if print_only:
+        print_record(record, output)
+        return ExitCode.DONE
+    if plan_only:
+        return _plan(connection, record, output, timeout_s, _next_command(file, recovery, flags))
+    if not yes:
+        _ask(connection, recovery, data)
+    send(connection, record, timeout_s)
+    return _stay(connection, record, output, timeout_s) if wait else _leave(connection, record, output)
+
+
+def _plan(
+    connection: Connection, record: ControlRecord, output: Format, timeout_s: float | None, next_command: str
+) -> int:
+    """Send the dry run, show what it found."""
+    send(connection, record, timeout_s)
+    limit_s = ANSWER_TIMEOUT_S if timeout_s is None else timeout_s
+    document = wait_for(
+        connection.backend, record.key, has_ended, timeout_s=limit_s, on_change=lambda _: None, command_id=record.id
+    )
+
+    show_recovery(document, output, with_plan=True)
+    if document.get("plan"):
+        note(
+            f"Nothing was copied. Run exactly this plan with:\n  {next_command} --plan-hash {document['plan']['hash']}"
+        )
+    return exit_code_of_state(document)
+
+
+def _stay(connection: Connection, record: ControlRecord, output: Format, timeout_s: float | None) -> int:
+    """Show progress on stderr until it ended or waits for a person; the result goes to stdout."""
+    with following(stderr_console()) as on_change:
+        document = wait_for(
+            connection.backend, record.key, is_settled, timeout_s=timeout_s, on_change=on_change, command_id=record.id
+        )
+
+    show_recovery(document, output, with_result=True)
+    _say_how_to_approve(document)
+    return exit_code_of_state(document)
+
+
+def _leave(connection: Connection, record: ControlRecord, output: Format) -> int:
+    """Accepted: show it as it is now, and say how to see more."""
+    document = connection.backend.status(record.key)
+    if document is None:
+        raise Failure(Code.NO_SUCH_RECOVERY, f"{record.key} was accepted, but its status can not be found.")
+
+    show_recovery(document, output)
+    note(f"Watch it with `recoveryctl watch {record.key}`.")
+    _say_how_to_approve(document)
+    return ExitCode.AWAITING_APPROVAL if document["state"] == "awaiting_approval" else ExitCode.DONE
+
+
+def _say_how_to_approve(document: Document) -> None:
+    if document["state"] == "awaiting_approval":
+        recovery, plan_hash = document["recovery"], document["plan"]["hash"]
+        note(f'It waits for approval: recoveryctl approve {recovery} --plan-hash {plan_hash} --reason "..."')
+
+
+def _ask(connection: Connection, recovery: str, data: Document) -> None:
+    """Show on stderr what will be sent, go on only after a yes."""
+    if not connection.tools.is_interactive():
+        raise usage("There is no terminal to ask on.", "Give --yes to send it, or look first with --plan-only.")
+    from daemon.cli.output import as_yaml  # noqa: PLC0415
+
+    note(f"recovery: {recovery}\n{as_yaml(data).rstrip()}")
+    if not confirm("Send this replay?"):
+        raise typer.Abort
+
+
+def _read(file: Path | None) -> Document:
+    """The document of `-f`. Times stay text: YAML would make them objects without their zone."""
+    if file is None:
+        return {}
+    from daemon.cli.documents import read_mapping  # noqa: PLC0415
+
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise usage(f"{file} can not be read: {error}.", "Give the path of a YAML or JSON file.") from None
+    return read_mapping(text, str(file))
+
+
+def _text(data: Document, *path: str) -> str:
+    value: object = data
+    for part in path:
+        value = value.get(part, "") if isinstance(value, dict) else ""
+    return str(value)
+
+
+def _next_command(file: Path | None, recovery: str, flags: Values) -> str:
+    words = ["recoveryctl replay", f"--id {recovery}"]
+    words += [f"-f {shlex.quote(str(file))}"] if file is not None else []
+    return " ".join([*words, command_line({name: v for name, v in flags.items() if name != "plan-hash"})]).strip()

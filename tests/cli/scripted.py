@@ -1,0 +1,115 @@
+"""A backend whose answers the test writes, and the runner that calls the CLI with it.
+
+It stands in for Kafka only: what it hands over are documents made by the real wire, and what it is sent are records of the real codec.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from daemon.cli.app import app
+from daemon.cli.connect import ControlRecord, Sent, Tools
+from daemon.core.catalogue import Code
+from daemon.errors import RecoverydError
+from tests.cli.recoveries import make_answer
+
+Document = dict[str, Any]
+
+
+@dataclass
+class ScriptedBackend:
+    """`answer` makes the answer to a command (None = silence); `becomes` are the statuses that follow it, one after the other, with the command's id put in."""
+
+    documents: dict[str, Document] = field(default_factory=dict)
+    answer: Callable[[Document], Document | None] = make_answer
+    becomes: list[Document | BaseException] = field(default_factory=list)
+    timeline: list[Document] = field(default_factory=list)
+    sent: list[Document] = field(default_factory=list)
+    records: list[ControlRecord] = field(default_factory=list)
+    broker_ms: int | None = None
+    closed: bool = False
+
+    def send(self, record: ControlRecord) -> Sent:
+        command: Document = json.loads(record.value)
+        self.records.append(record)
+        self.sent.append(command)
+        if command["type"] == "io.recoveryd.command.replay.v1":
+            for document in self.becomes:
+                if isinstance(document, dict):
+                    document["recovery"] = command["subject"]
+                    document["command"] = {"id": command["id"], "source": command["source"], "reason": "r"}
+            self._advance()
+        return Sent(41 + len(self.sent), self.broker_ms)
+
+    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
+        assert timeout_s > 0
+        command = next(command for command in self.sent if command["id"] == command_id)
+        return self.answer(command)
+
+    def statuses(self) -> dict[str, Document]:
+        return self.documents
+
+    def status(self, recovery: str) -> Document | None:
+        return self.documents.get(recovery)
+
+    def follow(self, recovery: str) -> Iterator[Document | None]:
+        yield self.documents.get(recovery)
+        while True:
+            while self.becomes:
+                self._advance()
+                yield self.documents[recovery]
+            time.sleep(0.002)
+            yield None
+
+    def events(self, recovery: str, since: str | None = None) -> list[Document]:
+        return [event for event in self.timeline if event["subject"] == recovery]
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _advance(self) -> None:
+        if self.becomes:
+            following = self.becomes.pop(0)
+            if isinstance(following, BaseException):
+                raise following
+            self.documents[following["recovery"]] = following
+
+
+def run(
+    backend: ScriptedBackend | None,
+    *args: str,
+    interactive: bool = False,
+    typed: str | None = None,
+    env: dict[str, str | None] | None = None,
+) -> Result:
+    """One command line; without a backend any try to connect fails the way it does without a broker address."""
+
+    def open_backend(_connection: object) -> ScriptedBackend:
+        if backend is None:
+            raise RecoverydError(Code.BOOTSTRAP_MISSING)
+        return backend
+
+    tools = Tools(open_backend=open_backend, is_interactive=lambda: interactive)
+    clean: dict[str, str | None] = {
+        "RECOVERYD_BOOTSTRAP_SERVERS": None,
+        "RECOVERYD_CONFIG": None,
+        "COLUMNS": None,
+        "NO_COLOR": None,
+    }
+    return CliRunner(env=clean | (env or {})).invoke(app, args, obj=tools, input=typed)
+
+
+def refuse_with(code: Code, message: str = "No.") -> Callable[[Document], Document]:
+    return lambda command: make_answer(command, "rejected", code, message)
+
+
+def replay_args(*more: str) -> Sequence[str]:
+    """The shortest complete replay."""
+    return (
+        "replay", "--source", "flights", "--from", "earliest", "--to", "latest", "--target", "flights.v42", "--create",
+        "--reason", "wrong delay unit", "--id", "flights-rerun", *more,
+    )  # fmt: skip

@@ -1,0 +1,188 @@
+"""The program as a whole: help, version, completion, errors, what it costs to start."""
+
+import os
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+
+import pytest
+
+from daemon.core.catalogue import CATALOGUE, Code
+from daemon.errors import RecoverydError
+from sandbox.errors import BrokerFailed
+from tests.cli.scripted import ScriptedBackend, run
+
+VERBS = {
+    "replay", "list", "get", "describe", "watch", "wait", "pause", "resume", "stop", "throttle", "approve", "reject",
+    "topics", "config", "explain", "doctor", "sandbox", "completion",
+}  # fmt: skip
+HELP_LIMIT_S = 0.5
+PROGRAM = [sys.executable, "-c", "from daemon.cli import main; main()"]
+
+
+def start(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *args], capture_output=True, text=True, timeout=30, check=False, env={**os.environ, **env}
+    )
+
+
+def test_help_names_every_verb_and_every_exit_code() -> None:
+    result = run(None, "--help")
+
+    words = set(result.stdout.replace("│", " ").split())
+    assert result.exit_code == 0
+    assert words >= VERBS
+    assert all(str(code) in words for code in range(10))
+
+
+@pytest.mark.parametrize("args", [("--help",), ("replay", "--help"), ("sandbox", "up", "--help")])
+def test_help_is_quick(args: tuple[str, ...]) -> None:
+    times = []
+    for _ in range(8):  # the best of a few: a busy machine must not make this fail, a heavy import must
+        started_s = time.perf_counter()
+        result = start(*args)
+        times.append(time.perf_counter() - started_s)
+        assert result.returncode == 0, result.stderr
+        if times[-1] < HELP_LIMIT_S:
+            break
+
+    assert min(times) < HELP_LIMIT_S, times
+
+
+def test_help_loads_no_client_library() -> None:
+    code = (
+        "import sys\nfrom daemon.cli import main\n"
+        "try: main(['replay', '--help'])\nexcept SystemExit: pass\n"
+        "print([m for m in ('confluent_kafka', 'pandas', 'faust', 'aiohttp', 'pyspark', 'asyncio', 'daemon.wire.codec') if m in sys.modules], file=sys.stderr)"
+    )
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+
+    assert result.stderr.strip() == "[]"
+
+
+def test_version_is_that_of_the_package() -> None:
+    result = run(None, "--version")
+
+    assert (result.exit_code, result.stdout) == (0, f"recoveryctl {version('recoveryd')}\n")
+
+
+def test_without_a_verb_it_shows_help_and_is_a_usage_error() -> None:
+    result = run(None)
+
+    assert result.exit_code == 2
+    assert "RCV-" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("fly",), "No such command 'fly'"),
+        (("get",), "Missing argument 'ID'"),
+        (("get", "a", "b"), "Got unexpected extra argument"),
+        (("list", "-o", "xml"), "-o"),
+        (("topics",), ""),
+    ],
+)
+def test_a_usage_error_has_code_sentence_and_next_step(args: tuple[str, ...], said: str) -> None:
+    result = run(None, *args)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    if said:
+        first, second = result.stderr.splitlines()
+        assert first.startswith("RCV-4008 ")
+        assert second.startswith("  next: See `recoveryctl")
+
+
+def test_without_an_address_it_says_how_to_give_one() -> None:
+    result = run(None, "list")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("RCV-4004 No broker address is known.\n  next: Give `--bootstrap HOST:PORT`")
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "said"),
+    [
+        (RecoverydError(Code.CLUSTER_UNREACHABLE, "No broker answers."), 1, "RCV-2011 No broker answers."),
+        (RecoverydError(Code.NOT_AUTHORISED, "Not allowed to read."), 5, "RCV-2012 Not allowed to read."),
+        (BrokerFailed("It ended.", "Look."), 1, "RCV-4012 It ended.\n  next: Look."),
+        (ZeroDivisionError("by zero"), 1, "RCV-4011 ZeroDivisionError: by zero"),
+    ],
+)
+@pytest.mark.parametrize("debug", [False, True])
+def test_any_error_is_a_code_and_a_sentence_and_a_traceback_only_with_debug(
+    error: Exception, exit_code: int, said: str, debug: bool
+) -> None:
+    class Broken(ScriptedBackend):
+        def statuses(self) -> dict[str, dict[str, object]]:
+            raise error
+
+    result = run(Broken(), "list", *(["--debug"] if debug else []))
+
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert said in result.stderr
+    assert ("Traceback" in result.stderr) is debug
+
+
+def test_explain_works_offline_for_every_code() -> None:
+    for code, entry in CATALOGUE.items():
+        result = run(None, "explain", code.value)
+        assert (result.exit_code, result.stdout) == (0, f"{code.value} {entry.sentence}\n  next: {entry.next_step}\n")
+
+
+@pytest.mark.parametrize("written", ["rcv-1012", "1012", "stale_plan"])
+def test_explain_takes_a_code_as_people_write_it(written: str) -> None:
+    assert run(None, "explain", written).stdout.startswith("RCV-1012 ")
+
+
+def test_explain_names_the_nearest_code() -> None:
+    result = run(None, "explain", "RCV-1112")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "RCV-4008 There is no code `RCV-1112`.\n  next: The nearest is RCV-1012.\n"
+
+
+def test_explain_without_a_code_lists_all() -> None:
+    result = run(None, "explain", "-o", "name")
+
+    assert result.stdout.split() == [code.value for code in CATALOGUE]
+
+
+@pytest.mark.parametrize(
+    ("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef recoveryctl"), ("fish", "complete --command")]
+)
+def test_completion_prints_the_script_of_a_shell(shell: str, mark: str) -> None:
+    result = run(None, "completion", shell)
+
+    assert result.exit_code == 0
+    assert mark in result.stdout
+    assert "_RECOVERYCTL_COMPLETE" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("recoveryctl re", {"replay", "resume", "reject"}),
+        ("recoveryctl replay --verify c", {"count"}),
+        ("recoveryctl sandbox l", {"live"}),
+    ],
+)
+def test_the_completion_script_gets_its_words_from_the_program(typed: str, offered: set[str]) -> None:
+    words = len(typed.split(" ")) - 1
+
+    result = start(_RECOVERYCTL_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(words))
+
+    assert set(result.stdout.split()) == offered
+
+
+def test_output_into_a_closed_pipe_ends_without_a_traceback() -> None:
+    process = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -c 'from daemon.cli import main; main()' explain | head -1; exit ${{PIPESTATUS[1]}}"],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+
+    assert "Traceback" not in process.stderr
+    assert "Error" not in process.stderr
