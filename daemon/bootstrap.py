@@ -11,7 +11,7 @@ from daemon.adapters.control_log import KafkaControlLog
 from daemon.adapters.kafka_clusters import MAIN, Expectations, KafkaClusters
 from daemon.adapters.kafka_journal import KafkaJournal
 from daemon.adapters.kafka_ledger import KafkaLedger
-from daemon.adapters.kafka_progress import KafkaProgress
+from daemon.adapters.kafka_progress import KafkaProgressFeed
 from daemon.adapters.prometheus import CONTENT_TYPE, Metrics
 from daemon.adapters.spark_command import SparkProfile
 from daemon.adapters.spark_jobs_runner import SparkJobs
@@ -77,7 +77,7 @@ def build(settings: Settings) -> Daemon:
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
     journal = KafkaJournal(clients[MAIN], names, values.scope, clock.now_ms)
     jobs = SparkJobs(_profiles(settings), settings.job_defaults(), settings.work_dir, inbox.emit)
-    progress = KafkaProgress(clients[MAIN], names.progress, clock.now_ms)
+    progress = KafkaProgressFeed(clients[MAIN], names.progress, clock.now_ms)
 
     async def when_leading() -> None:
         await progress.start(inbox.emit)
