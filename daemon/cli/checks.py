@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from daemon.cli.connect import Connection
+from daemon.cli.http_reader import check_url
 from daemon.core.catalogue import CATALOGUE, Code
 from daemon.errors import RecoverydError
 from sandbox.errors import SandboxError
@@ -60,7 +61,7 @@ def run_checks(connection: Connection, *, deep: bool) -> Iterator[Check]:
     from daemon.cli.cluster_checks import check_clusters  # noqa: PLC0415
 
     yield from check_clusters(connection, deep=deep)
-    yield check_daemon(connection.http or f"http://{settings.values.http.listen}")
+    yield check_daemon(check_url(connection.http or settings.values.http.listen))
 
 
 def good(name: str, found: str) -> Check:

@@ -93,7 +93,7 @@ def _check_way(connection: Connection) -> Iterator[Check]:
     try:
         record = make_record("pause", _NOBODY, {"reason": "recoveryctl doctor"}, connection.names)
         sent = connection.backend.send(record)
-        yield _judge_clock(sent.broker_ms, started_ms, _now_ms())
+        yield judge_clock(sent.broker_ms, started_ms, _now_ms())
         answer = connection.backend.await_answer(record.id, _ANSWER_S)
     except RecoverydError as error:
         yield failed(name, error)
@@ -109,7 +109,7 @@ def _check_way(connection: Connection) -> Iterator[Check]:
     yield good(name, f"a command was read, refused as it should be, and answered after {_now_ms() - started_ms} ms")
 
 
-def _judge_clock(broker_ms: int | None, before_ms: int, after_ms: int) -> Check:
+def judge_clock(broker_ms: int | None, before_ms: int, after_ms: int) -> Check:
     """Our clock against the broker's, which stamps control records; the sending itself is the tolerance."""
     name = "clock"
     if broker_ms is None:

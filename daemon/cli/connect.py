@@ -75,10 +75,12 @@ class Backend(Protocol):
 def open_backend(connection: "Connection") -> Backend:
     """Kafka, with status from the HTTP API instead when `--http` says so."""
     from daemon.cli.http_reader import HttpReader  # noqa: PLC0415
-    from daemon.cli.kafka_backend import KafkaBackend  # noqa: PLC0415  (loads the Kafka client)
 
     def make_kafka() -> Backend:
-        return KafkaBackend(connection.settings)
+        settings = connection.settings  # first: without an address no client need be loaded
+        from daemon.cli.kafka_backend import KafkaBackend  # noqa: PLC0415
+
+        return KafkaBackend(settings)
 
     return make_kafka() if connection.http is None else HttpReader(connection.http, make_kafka)
 

@@ -46,10 +46,14 @@ class HttpReader:
             found.update({document["recovery"]: document for document in body.get("recoveries", [])})
             if (page + 1) * _PAGE >= int(body.get("total", 0)):
                 break
+        if not found:
+            self._require_leader()
         return found
 
     def status(self, recovery: str) -> Document | None:
         document: Document | None = self._get(f"/api/v1/recoveries/{urllib.parse.quote(recovery, safe='')}")
+        if document is None:
+            self._require_leader()
         return document
 
     def follow(self, recovery: str) -> Iterator[Document | None]:
@@ -76,15 +80,24 @@ class HttpReader:
             self._kafka_backend = self._make_kafka()
         return self._kafka_backend
 
-    def _get(self, path: str) -> Any:
-        """Parsed JSON, None for 404."""
+    def _require_leader(self) -> None:
+        """A standby knows no recovery, which must not be taken for there being none."""
+        ready = self._get("/readyz", or_503=True) or {}
+        if not ready.get("ready"):
+            raise _unreachable(f"The daemon at {self._url} is not ready (role {ready.get('role', 'unknown')}).")
+
+    def _get(self, path: str, *, or_503: bool = False) -> Any:
+        """Parsed JSON; None when the daemon says that there is no such recovery."""
         try:
             with urllib.request.urlopen(self._url + path, timeout=_TIMEOUT_S) as answer:  # noqa: S310  (scheme checked)
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            if error.code == 404:
+            body = _json_or_nothing(error.read())
+            if or_503 and error.code == 503:
+                return body
+            if (body.get("error") or {}).get("code") == Code.NO_SUCH_RECOVERY.value:
                 return None
-            raise _unreachable(f"The daemon at {self._url} answered {error.code}.") from error
+            raise _unreachable(f"{self._url}{path} answered {error.code}, which no recoveryd does.") from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise _unreachable(f"No daemon answers at {self._url}: {reason}.") from error
@@ -96,6 +109,14 @@ def check_url(url: str) -> str:
     if urllib.parse.urlsplit(full).scheme not in {"http", "https"}:
         raise usage(f"--http `{url}` is no address.", "Write it like http://127.0.0.1:8712.")
     return full.rstrip("/")
+
+
+def _json_or_nothing(body: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _unreachable(message: str) -> RecoverydError:

@@ -14,6 +14,7 @@ from daemon.cli.values import parse_duration_s
 from daemon.cli.waiting import exit_code_of_state, has_ended, is_settled, wait_for
 from daemon.core.catalogue import Code
 from daemon.core.model import State
+from daemon.errors import RecoverydError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,7 +28,8 @@ def add_to(app: typer.Typer) -> None:
 def list_recoveries(
     connection: Connection,
     state: Annotated[
-        list[State] | None, typer.Option("--state", help="Only in this state; may be repeated.", show_default=False)
+        list[State] | None,
+        typer.Option("--state", metavar="STATE", help="Only in this state; may be repeated.", show_default=False),
     ] = None,
     output: Output = Format.TABLE,
 ) -> int:
@@ -56,8 +58,7 @@ def get(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> 
 def describe(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> int:
     """Everything about one recovery: plan, positions, completeness, verification and its events."""
     document = _find(connection, recovery)
-    events = connection.backend.events(recovery, since=document.get("created"))
-    show_all(document, events, output)
+    show_all(document, _events(connection, document), output)
     return ExitCode.DONE
 
 
@@ -76,7 +77,12 @@ def wait(
     recovery: Id,
     wanted: Annotated[
         State | None,
-        typer.Option("--for", help="Until it is in this state; until it ended when left out.", show_default=False),
+        typer.Option(
+            "--for",
+            metavar="STATE",
+            help="Until it is in this state; until it ended when left out.",
+            show_default=False,
+        ),
     ] = None,
     timeout: Timeout = None,
     output: Output = Format.TABLE,
@@ -97,6 +103,17 @@ def wait(
         return ExitCode.DONE
     note(f"{recovery} ended as {document['state']} and can not become {wanted.value}.")
     return exit_code_of_state(document) or ExitCode.FAILED
+
+
+def _events(connection: Connection, document: Document) -> list[Document]:
+    """None when only `--http` was given: the API has no events."""
+    try:
+        return connection.backend.events(document["recovery"], since=document.get("created"))
+    except RecoverydError as error:
+        if connection.http is None or error.code is not Code.BOOTSTRAP_MISSING:
+            raise
+        note("Without events, which stand on a topic: give --bootstrap too to see them.")
+        return []
 
 
 def _find(connection: Connection, recovery: str) -> Document:

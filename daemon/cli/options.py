@@ -13,6 +13,7 @@ from typing import Annotated, Concatenate, ParamSpec
 
 import typer
 
+from daemon.cli.completion import complete_ids
 from daemon.cli.connect import Connection, Tools
 from daemon.cli.output import Format
 
@@ -44,7 +45,7 @@ Http = Annotated[
 ]  # fmt: skip
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_PANEL)]
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Recovery id.", show_default=False)]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Recovery id.", show_default=False, autocompletion=complete_ids)]
 Reason = Annotated[
     str | None,
     typer.Option(

@@ -54,8 +54,10 @@ def down(folder: Folder = None) -> int:
 @connected
 def seed(
     connection: Connection,
-    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC")] = "flights",
-    partitions: Annotated[int, typer.Option("--partitions", metavar="N", min=1)] = 4,
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Made when it is missing.")] = "flights",
+    partitions: Annotated[
+        int, typer.Option("--partitions", metavar="N", min=1, help="Of the topic when it is made.")
+    ] = 4,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=1, help="Only so many flights.", show_default=False)
     ] = None,
@@ -74,7 +76,7 @@ def seed(
 @connected
 def live(
     connection: Connection,
-    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC")] = "flights.live",
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Made when it is missing.")] = "flights.live",
     rate: Annotated[float, typer.Option("--rate", metavar="N", min=0.1, help="Records per second.")] = 200.0,
     seconds: Annotated[
         str | None, typer.Option("--for", metavar="DURATION", help="Until Ctrl-C when left out.", show_default=False)

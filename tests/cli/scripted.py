@@ -94,12 +94,14 @@ def run(
         return backend
 
     tools = Tools(open_backend=open_backend, is_interactive=lambda: interactive)
-    clean: dict[str, str | None] = {
-        "RECOVERYD_BOOTSTRAP_SERVERS": None,
-        "RECOVERYD_CONFIG": None,
-        "COLUMNS": None,
-        "NO_COLOR": None,
-    }
+    return run_with(tools, *args, typed=typed, env=env)
+
+
+def run_with(tools: Tools, *args: str, typed: str | None = None, env: dict[str, str | None] | None = None) -> Result:
+    """One command line in an environment that says nothing about recoveryd."""
+    clean: dict[str, str | None] = dict.fromkeys(
+        ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG", "COLUMNS", "NO_COLOR")
+    )
     return CliRunner(env=clean | (env or {})).invoke(app, args, obj=tools, input=typed)
 
 

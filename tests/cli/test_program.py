@@ -5,12 +5,16 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+from daemon.cli import reference
 from daemon.core.catalogue import CATALOGUE, Code
+from daemon.core.model import State
 from daemon.errors import RecoverydError
 from sandbox.errors import BrokerFailed
+from tests.cli.recoveries import in_state
 from tests.cli.scripted import ScriptedBackend, run
 
 VERBS = {
@@ -176,6 +180,20 @@ def test_the_completion_script_gets_its_words_from_the_program(typed: str, offer
     result = start(_RECOVERYCTL_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(words))
 
     assert set(result.stdout.split()) == offered
+
+
+def test_completion_offers_ids_with_what_was_typed_so_far() -> None:
+    backend = ScriptedBackend({name: in_state(State.RUNNING) for name in ("flights-1", "flights-2", "trains")})
+    env = {"_RECOVERYCTL_COMPLETE": "complete_bash", "COMP_WORDS": "recoveryctl get fl", "COMP_CWORD": "2"}
+
+    assert run(backend, env=env).stdout.split() == ["flights-1", "flights-2"]
+    assert run(None, env=env).stdout.split() == []
+
+
+def test_the_page_of_the_docs_is_what_the_program_says() -> None:
+    page = Path(__file__).parents[2] / reference.FILE
+
+    assert page.read_text(encoding="utf-8") == reference.render()
 
 
 def test_output_into_a_closed_pipe_ends_without_a_traceback() -> None:

@@ -1,0 +1,122 @@
+"""`--http`: status from the daemon's own HTTP server, commands and events from Kafka as always."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from daemon.cli.connect import Tools, open_backend
+from daemon.core.model import Recovery, State
+from daemon.health import Health, HealthServer, Sources
+from daemon.wire.status import to_document
+from tests.cli.recoveries import COMPLETED, RUNNING
+from tests.cli.scripted import run_with
+
+LEADER = Health("leader", is_loaded=True, loop_age_s=0.0, round_age_s=None, journal_failing_for_s=None)
+
+
+@dataclass
+class Daemon:
+    """The real HTTP side of a daemon; the test says what it knows."""
+
+    recoveries: dict[str, Recovery] = field(default_factory=dict)
+    health: Health = LEADER
+    url: str = ""
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    made, loop = Daemon(), asyncio.new_event_loop()
+    sources = Sources(lambda: made.health, lambda: made.recoveries, lambda: b"", to_document, "text/plain")
+    server = HealthServer(sources, "127.0.0.1", 0)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+    made.url = f"http://127.0.0.1:{server.port}"
+    yield made
+    asyncio.run_coroutine_threadsafe(server.close(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+    loop.close()
+
+
+def run(*args: str) -> tuple[int, str, str]:
+    result = run_with(Tools(open_backend=open_backend, is_interactive=lambda: False), *args)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_get_and_list_read_what_the_api_says(daemon: Daemon) -> None:
+    daemon.recoveries = {r.id: r for r in (RUNNING, replace(COMPLETED, id="other", created_ms=0))}
+
+    got = run("get", "flights-rerun", "--http", daemon.url, "-o", "json")
+    listed = run("list", "--http", daemon.url.removeprefix("http://"), "-o", "name")
+
+    expected = {name: value for name, value in to_document(RUNNING).items() if name != "internal"}
+    assert (got[0], json.loads(got[1])) == (0, expected)
+    assert listed == (0, "flights-rerun\nother\n", "")
+
+
+def test_list_reads_all_pages(daemon: Daemon) -> None:
+    names = [f"r-{number:04}" for number in range(1_201)]
+    daemon.recoveries = {name: replace(RUNNING, id=name) for name in names}
+
+    code, printed, _ = run("list", "--http", daemon.url, "-o", "name")
+
+    assert (code, sorted(printed.split())) == (0, names)
+
+
+def test_an_unknown_id_is_exit_code_3(daemon: Daemon) -> None:
+    assert run("get", "nobody", "--http", daemon.url)[0] == 3
+
+
+@pytest.mark.parametrize("args", [("get", "nobody"), ("list",)])
+def test_a_standby_is_not_taken_for_an_empty_daemon(daemon: Daemon, args: tuple[str, ...]) -> None:
+    daemon.health = replace(LEADER, role="standby", is_loaded=False)
+
+    code, printed, said = run(*args, "--http", daemon.url)
+
+    assert (code, printed) == (1, "")
+    assert "is not ready (role standby)" in said
+
+
+def test_wait_follows_the_api_until_the_end(daemon: Daemon) -> None:
+    daemon.recoveries = {RUNNING.id: RUNNING}
+    ending = threading.Timer(0.3, lambda: daemon.recoveries.update({RUNNING.id: COMPLETED}))
+    ending.start()
+
+    code, printed, said = run("wait", RUNNING.id, "--http", daemon.url, "-o", "name", "--timeout", "20s")
+
+    assert (code, printed) == (0, "flights-rerun\n")
+    assert [line.split()[1] for line in said.splitlines()] == ["running", "completed"]
+
+
+def test_describe_does_without_events_and_says_so(daemon: Daemon) -> None:
+    daemon.recoveries = {RUNNING.id: replace(RUNNING, state=State.PAUSED)}
+
+    code, printed, said = run("describe", RUNNING.id, "--http", daemon.url)
+
+    assert code == 0
+    assert "paused" in printed
+    assert said == "Without events, which stand on a topic: give --bootstrap too to see them.\n"
+
+
+def test_a_command_still_needs_kafka(daemon: Daemon) -> None:
+    code, _, said = run("pause", RUNNING.id, "--reason", "r", "--http", daemon.url)
+
+    assert code == 2
+    assert said.startswith("RCV-4004 ")
+
+
+@pytest.mark.parametrize(("url", "code"), [("ftp://x", 2), ("http://127.0.0.1:1", 1)])
+def test_an_address_that_does_not_answer_is_told(url: str, code: int) -> None:
+    assert run("list", "--http", url)[0] == code
+
+
+def test_something_else_at_the_address_is_told(daemon: Daemon) -> None:
+    code, _, said = run("list", "--http", f"{daemon.url}/elsewhere")
+
+    assert code == 1
+    assert "answered 404, which no recoveryd does" in said

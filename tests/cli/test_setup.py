@@ -1,0 +1,132 @@
+"""config and doctor without a broker: what this machine and the config alone can tell."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import checks, cluster_checks
+from tests.cli.scripted import run
+
+GOOD = "clusters:\n  main:\n    bootstrap.servers: 127.0.0.1:9092\nlog: {level: debug}\n"
+SECRET = (
+    "clusters:\n  main:\n    bootstrap.servers: 127.0.0.1:9092\n    security.protocol: SASL_PLAINTEXT\n"
+    "    sasl.mechanism: PLAIN\n    sasl.jaas.config: org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="u" password="hunter2";\n'
+)
+
+
+def write(folder: Path, text: str) -> str:
+    file = folder / "recoveryd.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_a_good_config_is_said_to_be_good(tmp_path: Path) -> None:
+    result = run(None, "config", "validate", "--config", write(tmp_path, GOOD))
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "The config is good. Clusters: main. Profiles: default.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (GOOD + "chunks: {}\n", "RCV-4002", ("recoveryd.yaml:5", "chunk")),
+        (GOOD + "chunk: {max_interval: 1h}\n", "RCV-4003", ("recoveryd.yaml:5", "max_interval")),
+        ("clusters: [\n", "RCV-4001", ("recoveryd.yaml:",)),
+        ("log: {level: info}\n", "RCV-4004", ("--bootstrap",)),
+    ],
+)
+def test_a_wrong_config_is_exit_code_2_with_line_and_nearest_key(
+    tmp_path: Path, text: str, code: str, said: tuple[str, ...]
+) -> None:
+    result = run(None, "config", "validate", "--config", write(tmp_path, text))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(code)
+    assert all(part in result.stderr for part in said)
+
+
+def test_a_missing_config_file_is_exit_code_2(tmp_path: Path) -> None:
+    assert run(None, "list", "--config", str(tmp_path / "none.yaml")).exit_code == 2
+
+
+def test_config_show_says_where_each_value_comes_from_and_no_secret(tmp_path: Path) -> None:
+    file = write(tmp_path, SECRET)
+
+    result = run(None, "config", "show", "--config", file, "-o", "json", env={"RECOVERYD_LOG__LEVEL": "error"})
+
+    shown = json.loads(result.stdout)
+    assert shown["log.level"] == {"value": "error", "origin": "RECOVERYD_LOG__LEVEL"}
+    assert shown["clusters.main.bootstrap.servers"] == {"value": "127.0.0.1:9092", "origin": f"{file}:3"}
+    assert shown["http.listen"]["origin"] == "default"
+    assert "hunter2" not in result.output
+    assert "hunter2" not in run(None, "config", "show", "--config", file).output
+
+
+def test_config_schema_is_a_json_schema() -> None:
+    schema = json.loads(run(None, "config", "schema").stdout)
+
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert "clusters" in schema["required"]
+
+
+def test_the_record_is_printed_for_the_topic_of_the_config(tmp_path: Path) -> None:
+    file = write(tmp_path, "topics: {prefix: team.}\n")
+
+    result = run(None, "pause", "r-1", "--reason", "r", "--print-record", "--config", file)
+
+    assert result.stdout.startswith("topic: team.control.v1\n")
+
+
+def verdicts(printed: str) -> dict[str, str]:
+    return {row["check"]: row["verdict"] for row in json.loads(printed)}
+
+
+def test_doctor_without_an_address_fails_and_skips_what_needs_one() -> None:
+    result = run(None, "doctor", "-o", "json")
+
+    assert result.exit_code == 1
+    assert verdicts(result.stdout) == {
+        "java": "ok", "spark": "ok", "config": "fail", "brokers": "skipped", "topics": "skipped", "write": "skipped",
+        "daemon": "skipped",
+    }  # fmt: skip
+    assert "--bootstrap HOST:PORT" in run(None, "doctor").stdout
+
+
+def test_doctor_tells_the_package_when_java_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+    found = checks.check_java()
+
+    assert found.verdict is checks.Verdict.FAIL
+    assert "openjdk-17-jre-headless" in found.next_step
+
+
+def test_doctor_fails_for_a_broker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_checks, "_TIMEOUT_S", 0.3)
+
+    result = run(None, "doctor", "--bootstrap", "127.0.0.1:1", "--http", "127.0.0.1:1", "-o", "json")
+
+    rows = {row["check"]: row for row in json.loads(result.stdout)}
+    assert result.exit_code == 1
+    assert (rows["brokers of main"]["verdict"], rows["daemon"]["verdict"]) == ("fail", "warn")
+    assert all(row["next_step"] for row in rows.values() if row["verdict"] in {"fail", "warn"})
+
+
+def test_doctor_finds_a_work_dir_that_can_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    assert checks.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is checks.Verdict.OK
+    assert checks.check_work_dir(tmp_path / "file").verdict is checks.Verdict.FAIL
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+@pytest.mark.parametrize(
+    ("broker_ms", "verdict"),
+    [(None, "skipped"), (900, "ok"), (1_500, "ok"), (1_000 - 2_001, "warn"), (2_000 + 2_001, "warn")],
+)
+def test_clocks_may_differ_by_no_more_than_two_seconds(broker_ms: int | None, verdict: str) -> None:
+    assert cluster_checks.judge_clock(broker_ms, before_ms=1_000, after_ms=2_000).verdict.value == verdict
