@@ -95,6 +95,7 @@ def build(settings: Settings) -> Daemon:
         intake=intake,
         clock=clock,
         metrics=metrics,
+        freeze_s=values.faust.session_timeout / 2000,
     )
     metrics.source = lambda: _samples(runtime, pulse, clock)
     collector = Collector(

@@ -63,6 +63,11 @@ def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
     return cast("EventDict", _without_secrets(event))
 
 
+def _what_matters_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    first = {key: event[key] for key in ("timestamp", "level", "message") if key in event}
+    return {**first, **event}
+
+
 def _without_secrets(mapping: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: HIDDEN
@@ -80,6 +85,7 @@ def _last(*, is_console: bool, out: TextIO) -> list[Processor]:
     return [
         structlog.processors.dict_tracebacks,
         structlog.processors.EventRenamer("message"),
+        _what_matters_first,
         structlog.processors.JSONRenderer(default=str),
     ]
 

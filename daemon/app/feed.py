@@ -7,6 +7,7 @@ none. A position that goes wrong all the same loses nothing, because the intake 
 
 import asyncio
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,9 +76,9 @@ class Feed:
         """Commit what is acknowledged and leave the group; gives up after `timeout_s`, for instance when no broker answers."""
         if self._acking is not None:
             self._acking.cancel()
-        self._app.conf.stream_wait_empty = (
-            False  # what is not acknowledged yet comes again: waiting for it could take for ever
-        )
+        with warnings.catch_warnings(action="ignore"):
+            # What is not acknowledged yet comes again: waiting for it could take for ever.
+            self._app.conf.stream_wait_empty = False
         try:
             await asyncio.wait_for(self._app.stop(), timeout_s)
         except TimeoutError:

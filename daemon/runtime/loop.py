@@ -61,7 +61,7 @@ class Vitals:
 class Runtime:
     """`assigned` and `revoked` tell what the group says, `run` is the loop, `stop` lets the present round finish.
 
-    `when_leading` is called once, when this daemon first leads: it starts what only a leader needs.
+    A gap of `freeze_s` between two turns of the loop means that the process was stopped and may have been replaced. `when_leading` is called once, when this daemon first leads: it starts what only a leader needs.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class Runtime:
         intake: Intake,
         clock: Clock,
         metrics: Metrics,
+        freeze_s: float = 5.0,
     ) -> None:
         self.state = CoreState()
         self.vitals = Vitals()
@@ -92,7 +93,8 @@ class Runtime:
         self._rounds = Rounds(decide, clock.monotonic_s)
         self._seen = SeenLedger()
         self._covered = -1
-        self._journaled_s = clock.monotonic_s()
+        self._journaled_s = self._turned_s = clock.monotonic_s()
+        self._freeze_s = freeze_s
         self._is_ours = asyncio.Event()
         self._stop = asyncio.Event()
 
@@ -126,6 +128,7 @@ class Runtime:
 
     async def _leads(self) -> bool:
         """Wait until this daemon leads; False = asked to stop."""
+        self._check_freeze()
         while not self._stop.is_set():
             if not self._is_ours.is_set():
                 await self._first_of(self._is_ours.wait(), None)
@@ -135,17 +138,28 @@ class Runtime:
                 return True
         return False
 
+    def _check_freeze(self) -> None:
+        now_s = self._clock.monotonic_s()
+        gap_s, self._turned_s = now_s - self._turned_s, now_s
+        if gap_s > self._freeze_s and self.vitals.role == "leader":
+            log.warning("was frozen or starved, asks the journal whether it still leads", for_s=round(gap_s, 1))
+            self.vitals.role = "taking_over"
+
     async def _take_over(self) -> None:
         self.vitals.role = "taking_over"
         if self.vitals.is_loaded:
             # Same daemon, same epoch: the state is good if nobody fenced us meanwhile, and only a write can tell.
             await self._commit(JournalBatch(daemon=self.state.daemon))
+            said = "leads on, the epoch still holds"
         else:
             await self._load()
-        self.vitals.role = "leader" if self._is_ours.is_set() else "standby"
-        log.info(
-            "leads" if self._is_ours.is_set() else "lost the partition while taking over", epoch=self.state.daemon.epoch
-        )
+            said = "leads"
+        if self._is_ours.is_set():
+            self.vitals.role = "leader"
+            log.info(said, epoch=self.state.daemon.epoch, recoveries=len(self.state.recoveries))
+        else:
+            self.vitals.role = "standby"
+            log.info("lost the partition while taking over", epoch=self.state.daemon.epoch)
 
     async def _load(self) -> None:
         folded = await self._retrying("open the journal", self._journal.open)
@@ -175,6 +189,7 @@ class Runtime:
             self._start(effect)
         self._reporter.report(taken, now_ms)
         self.vitals.round_began_s = None
+        self._turned_s = self._clock.monotonic_s()
 
     def _start(self, effect: Effect) -> None:
         if isinstance(effect, WakeAt):

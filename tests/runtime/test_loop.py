@@ -208,7 +208,10 @@ async def test_signals_cost_no_transaction_and_are_done_at_once() -> None:
     async with rig.leading():
         await all_done(await rig.deliver(*(SignalReceived(i, NOW_MS, SIGNAL) for i in range(50))))
         assert rig.batches_after_leadership() == []
-        rig.clock.ms += 61_000
+        for _ in range(16):
+            rig.clock.ms += 4_000
+            rig.inbox.nudge()
+            await asyncio.sleep(0.005)
         await until(rig.batches_after_leadership)
         [cover] = rig.batches_after_leadership()
         assert cover == JournalBatch(daemon=replace(rig.runtime.state.daemon, applied_control_offset=49))
@@ -290,6 +293,20 @@ async def test_a_partition_that_comes_back_after_another_led_ends_this_daemon() 
         with pytest.raises(Fenced):
             await within(running)
     assert len(rig.journal.batches) == 1
+
+
+async def test_a_daemon_that_was_frozen_asks_the_journal_before_it_goes_on() -> None:
+    rig = Rig()
+    async with rig.leading() as running:
+        await all_done(await rig.deliver(command("replay", offset=0)))
+        started = list(rig.effects.started)
+        rig.journal.failures = [Fenced()]
+        rig.clock.ms += 8_000
+        rig.inbox.nudge()
+        with pytest.raises(Fenced):
+            await within(running)
+        assert rig.journal.tried[-1] == JournalBatch(daemon=rig.runtime.state.daemon)
+    assert rig.effects.started == started
 
 
 async def test_a_journal_that_does_not_open_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,161 @@
+"""The real process against the real broker: how it starts, what it refuses, and how it ends. No Spark."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from daemon.core.metric_defs import METRICS
+from sandbox.ports import free_ports
+from tests.e2e.control import make_command
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.processes import wait_for
+from tests.e2e.stack import Stack
+
+pytestmark = pytest.mark.broker
+
+MEMORY_AT_MOST_KIB = 150 * 1024
+
+
+@pytest.fixture(scope="module")
+def stack(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with Stack(bootstrap, tmp_path_factory.mktemp("start")) as made:
+        yield made
+
+
+def run_once(stack: Stack, name: str, *, prefix: str | None = None, **settings: object) -> tuple[int, str]:
+    """Exit code and log of a daemon that is expected to leave by itself."""
+    topics = {"topics": {"prefix": prefix}} if prefix else {}
+    config = stack.write_config(name, free_ports(1)[0], {**topics, **settings})
+    done = subprocess.run(
+        [sys.executable, "-m", "daemon", "run", "--config", str(config)],
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    return done.returncode, done.stderr
+
+
+def test_a_started_daemon_is_live_ready_and_small(stack: Stack) -> None:
+    with stack.running(name="ready") as daemon:
+        assert json.loads(daemon.get("/livez")[1])["live"] is True
+        assert json.loads(daemon.get("/readyz")[1]) == {
+            "ready": True,
+            "role": "leader",
+            "status_loaded": True,
+            "journal_writable": True,
+        }
+        page = daemon.get("/metrics")[1]
+        assert all(f"# HELP {m.name} " in page for m in METRICS)
+        assert "recoveryd_leader 1.0" in page
+        memory = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{daemon.pid}/status").read_text(encoding="utf-8"))
+        assert memory is not None
+        assert int(memory[1]) < MEMORY_AT_MOST_KIB
+
+
+def test_every_line_of_its_log_is_json_with_level_and_logger(stack: Stack) -> None:
+    with stack.running(name="log") as daemon:
+        answered = stack.control.command("pause", "nothing")
+        stack.follower.wait_answer(answered)
+    lines = [json.loads(line) for line in daemon.log.read_text(encoding="utf-8").splitlines()]
+    assert all({"timestamp", "level", "logger", "message"} <= set(line) for line in lines)
+    [about] = [line for line in lines if line.get("command_id") == answered]
+    assert (about["recovery_id"], about["level"]) == ("nothing", "info")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_within_ten_seconds_also_under_load(stack: Stack, number: signal.Signals) -> None:
+    daemon = stack.daemon(f"signal-{number}")
+    commands = [make_command("pause", f"nothing-{i}") for i in range(300)]
+    stack.control.many([(json.dumps(c).encode(), None, ()) for c in commands])
+    stack.follower.wait_answer(commands[0]["id"])
+    began_s = time.monotonic()
+    import os
+
+    os.kill(daemon.pid, number)
+    assert daemon.await_exit(10) == 0
+    assert time.monotonic() - began_s < 10
+    with stack.running(name=f"after-{number}"):
+        for command in commands:
+            stack.follower.wait_answer(command["id"])
+    assert [len(stack.follower.answers(c["id"])) for c in commands] == [1] * 300
+
+
+def test_missing_own_topics_are_named_with_the_way_out(stack: Stack) -> None:
+    code, log = run_once(stack, "missing", prefix="nowhere.")
+    assert code == 78
+    assert "nowhere.status.v1" in log
+    assert "RCV-4005" in log
+    assert "recoveryctl topics apply" in log
+
+
+def test_an_own_topic_with_the_wrong_cleanup_policy_is_refused(bootstrap: str, tmp_path: Path) -> None:
+    with Stack(bootstrap, tmp_path) as own:
+        wrong = ConfigResource(
+            ResourceType.TOPIC,
+            f"{own.prefix}status.v1",
+            incremental_configs=[ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)],
+        )
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        for future in admin.incremental_alter_configs([wrong]).values():
+            future.result(timeout=20)
+        code, log = run_once(own, "wrong")
+    assert code == 78
+    assert f"{own.prefix}status.v1" in log
+    assert "RCV-4006" in log
+
+
+def test_an_address_in_use_and_an_unknown_key_are_config_errors(stack: Stack) -> None:
+    with stack.running(name="holder") as holder:
+        code, log = run_once(stack, "taken", http={"listen": f"127.0.0.1:{holder.port}"})
+        assert (code, "http.listen" in log) == (78, True)
+    code, log = run_once(stack, "unknown", leese={"ttl": "30s"})
+    assert code == 78
+    assert "lease" in log
+
+
+def test_its_http_answers_while_no_broker_does(stack: Stack) -> None:
+    port = free_ports(1)[0]
+    config = stack.write_config("lonely", port, {"clusters": {"main": {"bootstrap.servers": "127.0.0.1:1"}}})
+    lonely = DaemonProcess("lonely", config, port, stack.folder / "lonely.log", {})
+    lonely.start()
+    try:
+        lonely.await_alive()
+        status, body = lonely.get("/readyz")
+        assert (status, json.loads(body)["role"]) == (503, "standby")
+        assert lonely.terminate(10) == 0
+    finally:
+        lonely.kill()
+
+
+def test_a_list_of_recoveries_and_one_of_them_are_served(stack: Stack) -> None:
+    with stack.running(name="list") as daemon:
+        command = stack.control.replay("refused", "no-such-topic", "no-such-target", command_id="list-1")
+        assert stack.follower.wait_answer(command)["data"]["code"] == "RCV-2001"
+        wait_for(lambda: daemon.get("/api/v1/recoveries/refused")[0] == 200, 10)
+        document = daemon.recovery("refused")
+        assert document == stack.follower.status("refused")
+        listed = json.loads(daemon.get("/api/v1/recoveries")[1])
+        assert listed["recoveries"][0] == document
+        assert daemon.get("/api/v1/recoveries/none")[0] == 404
+
+
+def test_help_and_version_load_no_client_library() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "daemon", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert done.stdout.startswith("recoveryd ")
+    assert not re.search(r"\b(faust|confluent_kafka|pydantic|aiohttp)\b", done.stderr)

@@ -1,0 +1,157 @@
+"""How the process starts, and what ends it with which exit code. The parts are fakes; the real ones are started in tests/integration."""
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from daemon.app import serve as serving
+from daemon.app.serve import EXIT_BROKEN, EXIT_CLEAN, EXIT_CONFIG
+from daemon.core.catalogue import Code
+from daemon.errors import ClusterProblem, ConfigProblem, Fenced, OwnTopicProblem, RecoverydError
+from daemon.settings import load
+from tests.runtime.fakes import within
+
+SETTINGS = load(None, "127.0.0.1:1", env={})
+
+
+class Closable:
+    def __init__(self) -> None:
+        self.closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@dataclass
+class Script:
+    """What the parts do: `topics` are raised one after the other by the check of the own topics, `ends` by the loop."""
+
+    topics: list[Exception] = field(default_factory=list)
+    ends: Exception | None = None
+    listen: OSError | None = None
+    ignores_stop: bool = False
+
+
+class FakeDaemon:
+    """Every part in one; names as in `daemon.bootstrap.Daemon`."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.stopping = asyncio.Event()
+        self.interpreter, self.progress, self.jobs, self.journal = Closable(), Closable(), Closable(), Closable()
+        self.runtime = self.intake = self.collector = self.server = self.clusters = self.pulse = self.ticker = self
+        self.port, self.closed, self.log = 1, 0, list[str]()
+
+    async def start(self) -> None:
+        if self.script.listen:
+            raise self.script.listen
+
+    async def check_own_topics(self) -> None:
+        if self.script.topics:
+            raise self.script.topics.pop(0)
+
+    async def run(self) -> None:
+        """The loop, the ticker and the collector."""
+        if self.script.ends is not None:
+            raise self.script.ends
+        await self.stopping.wait()
+        if self.script.ignores_stop:
+            await asyncio.sleep(60)
+
+    async def catch_up(self) -> None:
+        return
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    def stop(self) -> None:
+        self.log.append("stop")
+        self.stopping.set()
+
+    def beat(self) -> None:
+        return
+
+    def assigned(self) -> None:
+        return
+
+    def revoked(self) -> None:
+        return
+
+
+class FakeFeed:
+    def __init__(self, *_: Any) -> None:
+        self.stopped_after_s: float | None = None
+
+    async def start(self) -> None:
+        return
+
+    async def watch(self) -> None:
+        await asyncio.sleep(60)
+
+    async def stop(self, timeout_s: float) -> None:
+        return
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch):
+    def made(script: Script) -> FakeDaemon:
+        fake = FakeDaemon(script)
+        monkeypatch.setattr(serving, "build", lambda _: fake)
+        monkeypatch.setattr(serving, "Feed", FakeFeed)
+        monkeypatch.setattr(serving, "RETRY_S", 0.001)
+        monkeypatch.setattr(serving, "ROUND_LIMIT_S", 0.05)
+        return fake
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        (Script(listen=OSError(98, "Address already in use")), EXIT_CONFIG),
+        (Script(topics=[OwnTopicProblem(["recovery.status.v1 is missing."])]), EXIT_CONFIG),
+        (Script(topics=[ClusterProblem("no", code=Code.NOT_AUTHORISED, retriable=False)]), EXIT_BROKEN),
+        (Script(ends=Fenced()), EXIT_BROKEN),
+        (Script(ends=RecoverydError(Code.COMMITS_STALLED)), EXIT_BROKEN),
+        (Script(ends=ZeroDivisionError("a bug")), EXIT_BROKEN),
+        (Script(ends=ConfigProblem("a certificate is not usable")), EXIT_CONFIG),
+    ],
+    ids=lambda value: str(value) if isinstance(value, int) else "",
+)
+async def test_what_ends_the_daemon_gives_the_exit_code_and_everything_is_closed(
+    make, script: Script, code: int
+) -> None:
+    fake = make(script)
+    assert await within(serving.serve(SETTINGS)) == code
+    parts = (fake.interpreter, fake.progress, fake.jobs, fake.journal)
+    assert [part.closed for part in parts] == [1, 1, 1, 1]
+    assert fake.closed == 2, "clusters and server"
+
+
+async def test_a_broker_that_comes_late_is_waited_for(make) -> None:
+    fake = make(Script(topics=[ClusterProblem("no broker"), ClusterProblem("no broker")], ends=Fenced()))
+    assert await within(serving.serve(SETTINGS)) == EXIT_BROKEN
+    assert fake.script.topics == []
+    assert fake.log == ["stop"], "it had got as far as running"
+
+
+async def test_a_broker_that_never_comes_is_given_up_after_a_minute(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "BROKER_PATIENCE_S", 0.0)
+    fake = make(Script(topics=[ClusterProblem("no broker")] * 3))
+    assert await within(serving.serve(SETTINGS)) == EXIT_BROKEN
+    assert len(fake.script.topics) == 2
+
+
+@pytest.mark.parametrize("ignores_stop", [False, True])
+async def test_a_wish_to_stop_ends_it_cleanly_even_when_a_round_hangs(make, *, ignores_stop: bool) -> None:
+    fake = make(Script(ignores_stop=ignores_stop))
+    running = asyncio.create_task(serving.serve(SETTINGS))
+    await asyncio.sleep(0.05)
+    assert not running.done()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await within(running) == EXIT_CLEAN
+    assert fake.log == ["stop"]
