@@ -28,6 +28,15 @@ def rate(bytes_per_s: float | None) -> str:
     return NONE if bytes_per_s is None else f"{size(bytes_per_s)}/s"
 
 
+def limit(name: str, value: object) -> str:
+    """A limit of a recovery, read by the unit in its name."""
+    if not isinstance(value, int | float):
+        return str(value)
+    if name.endswith("bytes_per_s"):
+        return rate(value)
+    return size(value) if name.endswith("bytes") else count(value)
+
+
 def duration(seconds: float | None) -> str:
     """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`."""
     if seconds is None:

@@ -43,7 +43,7 @@ def recoveries_table(documents: Sequence[Document]) -> Table:
             state_text(document["state"]),
             figures.percent(figures.progress_ratio(document)),
             figures.count(progress.get("records")),
-            figures.rate(progress.get("bytes_per_s")),
+            figures.rate(progress.get("bytes_per_s") or None),
             figures.count(progress.get("lag_records")),
             figures.duration(progress.get("eta_seconds")),
             figures.age(document.get("created"), now),
@@ -88,7 +88,7 @@ def plan_parts(plan: Document) -> list[RenderableType]:
         )
     parts: list[RenderableType] = [Text("Plan", style="bold"), summary, table]
     findings = plan.get("findings") or []
-    return [*parts, _findings_table(findings)] if findings else parts
+    return [*parts, "", _findings_table(findings)] if findings else parts
 
 
 def progress_table(document: Document) -> Table:
@@ -151,7 +151,8 @@ def state_text(state: str) -> Text:
 
 def _heading(document: Document) -> Table:
     command, limits = document.get("command") or {}, document.get("limits") or {}
-    asked = ", ".join(f"{name} {value}" for name, value in (limits.get("requested") or {}).items() if value is not None)
+    wanted = {name: value for name, value in (limits.get("requested") or {}).items() if value is not None}
+    asked = ", ".join(f"{name} {figures.limit(name, value)}" for name, value in wanted.items())
     held = limits.get("effective_bytes_per_s")
     return facts(
         ("recovery", document["recovery"]),
