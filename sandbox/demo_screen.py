@@ -22,6 +22,8 @@ class Screen:
 
     def __init__(self) -> None:
         self.console = Console(highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:
+            self.console.width = 110
         self._began_s = time.monotonic()
 
     def title(self, text: str) -> None:

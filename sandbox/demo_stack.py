@@ -28,6 +28,7 @@ STOP_DEADLINE_S = 12.0
 CONFIG = """\
 clusters: {{main: {{bootstrap.servers: "{bootstrap}"}}}}
 work_dir: {work_dir}
+chunk: {{max_interval: 2s}}
 profiles: {{default: {{master: "local[2,4]", warm: 1}}}}
 """
 
@@ -61,7 +62,7 @@ class DemoStack:
         config = self.folder / "recoveryd.yaml"
         config.write_text(CONFIG.format(bootstrap=self.bootstrap, work_dir=self.folder / "work"))
         log = self.folder / "daemon.log"
-        _run([sys.executable, "-m", "daemon.cli", "topics", "apply", "--bootstrap", self.bootstrap])
+        _run([str(Path(sys.executable).with_name("recoveryctl")), "topics", "apply", "--bootstrap", self.bootstrap])
         with log.open("wb") as out:
             self.daemon = subprocess.Popen(
                 [sys.executable, "-m", "daemon", "run", "--config", str(config), "--http", self.http],

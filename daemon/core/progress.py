@@ -69,7 +69,8 @@ def with_ledger(recovery: Recovery, ledger: Iterable[LedgerPartition]) -> Recove
         )
     following = recovery.plan is not None and recovery.plan.is_following
     lag = recovery.progress.lag_records if following else sum(max(0, (r.stop or 0) - r.position) for r in rows)
-    return replace(recovery, progress=replace(recovery.progress, partitions=tuple(rows), lag_records=lag))
+    idle = replace(recovery.progress, partitions=tuple(rows), lag_records=lag, records_per_s=0.0, bytes_per_s=0.0)
+    return replace(recovery, progress=idle)
 
 
 def describe_rate(recovery: Recovery, lanes: int) -> str:
