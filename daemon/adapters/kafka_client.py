@@ -136,7 +136,7 @@ def read_to(
     give_up_s = time.monotonic() + deadline_s
     assign(consumer, topic, {partition: start}, min(deadline_s, _METADATA_S))
     while True:
-        for message in _next_messages(consumer):
+        for message in next_messages(consumer, _POLL_S):
             error, offset = message.error(), message.offset() or 0
             if error is None:
                 if offset >= stop:
@@ -147,21 +147,21 @@ def read_to(
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 if offset >= stop:
                     return
-            elif error.fatal() or not _is_passing(error):
+            elif error.fatal() or not is_passing(error):
                 raise problem(error, f"read {topic}")
         if time.monotonic() > give_up_s:
             raise ClusterProblem(f"Could not read {topic} to offset {stop} within {deadline_s:.0f} s")
 
 
-def _next_messages(consumer: Consumer) -> list[Message]:
+def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
     """What is there at once, or else the first one to come: waiting for a full batch would add its time-out to every small read."""
     messages = consumer.consume(_BATCH_RECORDS, 0)
     if not messages:
-        first = consumer.poll(_POLL_S)
+        first = consumer.poll(wait_s)
         return [] if first is None else [first]
     return messages
 
 
-def _is_passing(error: KafkaError) -> bool:
+def is_passing(error: KafkaError) -> bool:
     """Lost connections are reported in the stream of messages, and librdkafka heals them by itself."""
     return bool(error.retriable() or error.code() < 0) and error.code() not in _NOT_AUTHORISED

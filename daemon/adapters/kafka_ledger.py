@@ -30,7 +30,7 @@ from spark_jobs.contract import receipts_partition, transactional_id
 
 _ASK_S = 10.0
 _FENCE_S = 30.0
-_READ_S = 30.0
+_READ_S = 45.0  # chunks of other recoveries in the same partition hold the end for as long as they are open
 _FENCERS = 8
 
 

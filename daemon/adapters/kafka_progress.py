@@ -1,0 +1,120 @@
+"""Hearing the lanes and drivers: the progress topic, from a few seconds ago on, as core events.
+
+Heartbeats are hints, so nothing here is exact: a record that cannot be read is counted and passed over, a lost connection is waited out, and after a
+restart the next heartbeats, a second later, say everything again. One thread, no group.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+
+from daemon.adapters.kafka_client import (
+    Properties,
+    assign,
+    is_passing,
+    make_admin,
+    make_consumer,
+    next_messages,
+    problem,
+)
+from daemon.adapters.kafka_offsets import LATEST, at_time, read_offsets
+from daemon.adapters.topic_admin import describe
+from daemon.errors import ClusterProblem, RecoverydError
+from daemon.ports import Emit
+from daemon.wire.jobs import decode_progress
+from spark_jobs.contract import ContractError
+
+LOOK_BACK_MS = 10_000
+
+_ASK_S = 10.0
+_WAIT_S = 0.2
+_AGAIN_S = 1.0
+_CLOSE_S = 5.0
+
+_log = logging.getLogger("recoveryd.progress")
+
+
+def _system_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class KafkaProgressFeed:
+    """`unreadable` counts records that were no heartbeat of this release."""
+
+    def __init__(self, properties: Properties, topic: str, now_ms: Callable[[], int] = _system_ms) -> None:
+        self._properties = properties
+        self._topic = topic
+        self._now_ms = now_ms
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._positions: dict[int, int] = {}
+        self.unreadable = 0
+
+    async def start(self, emit: Emit) -> None:
+        """Returns at once; a cluster that does not answer is asked again each second. Once per instance."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, args=(emit,), name="progress", daemon=True)
+            self._thread.start()
+
+    async def close(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, _CLOSE_S)
+
+    def _run(self, emit: Emit) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._follow(emit)
+            except (RecoverydError, KafkaException) as error:
+                _log.warning("Progress is not heard at the moment: %s", error)
+                self._stopping.wait(_AGAIN_S)
+            except Exception:  # noqa: BLE001  (a daemon that hears nothing any more would end healthy attempts)
+                _log.exception("Progress reading failed and begins anew")
+                self._stopping.wait(_AGAIN_S)
+
+    def _follow(self, emit: Emit) -> None:
+        starts = self._starts()
+        # Where retention or a new topic took the position away, only what comes now is news.
+        consumer = make_consumer(self._properties, auto_offset_reset="latest", fetch_wait_max_ms=100)
+        try:
+            assign(consumer, self._topic, starts, _ASK_S)
+            self._positions = starts
+            while not self._stopping.is_set():
+                self._hear(consumer, emit)
+        finally:
+            consumer.close()
+
+    def _starts(self) -> dict[int, int]:
+        """Where we left off, or a few seconds back, for each partition."""
+        admin = make_admin(self._properties)
+        shape = describe(admin, [self._topic], _ASK_S)[self._topic]
+        if shape is None:
+            raise ClusterProblem(f"{self._topic} does not exist.")
+        recent = read_offsets(admin, shape.keys, at_time(self._now_ms() - LOOK_BACK_MS), _ASK_S)
+        ends = read_offsets(admin, shape.keys, LATEST, _ASK_S)
+        back = {p: recent[p] if recent[p] >= 0 else ends[p] for p in ends}
+        return {p: max(back[p], min(self._positions.get(p, 0), ends[p])) for p in ends}
+
+    def _hear(self, consumer: Consumer, emit: Emit) -> None:
+        for message in next_messages(consumer, _WAIT_S):
+            error = message.error()
+            if error is None:
+                self._pass_on(message, emit)
+            elif error.code() != KafkaError._PARTITION_EOF and not is_passing(error):  # noqa: SLF001
+                raise problem(error, f"read {self._topic}")
+
+    def _pass_on(self, message: Message, emit: Emit) -> None:
+        self._positions[message.partition() or 0] = (message.offset() or 0) + 1
+        value = message.value()
+        try:
+            event = decode_progress(value.encode() if isinstance(value, str) else value or b"")
+        except ContractError as error:
+            self.unreadable += 1
+            if self.unreadable == 1:
+                _log.warning("A progress record can not be read (further ones are only counted): %s", error)
+            return
+        emit(event)

@@ -1,0 +1,96 @@
+"""The command line and environment of a Spark application. Nothing is started here.
+
+Neither holds a secret: client properties travel in the spec file alone. The daemon does not import pyspark; it only needs to know where it lies.
+"""
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from daemon.core.catalogue import Code
+from daemon.errors import LaunchError
+from spark_jobs import contract
+
+JOBS_DIR = Path(contract.__file__).resolve().parent
+
+# A driver lives for seconds to hours and mostly waits: quick to start and small beats fast in the long run.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.net.preferIPv4Stack=true"
+_KEPT_VARIABLES = ("RECOVERYD_FAILPOINT", "RECOVERYD_FAILPOINT_ONCE")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkProfile:
+    """A named way to run applications. `warm` spare drivers are kept ready; `task_slots` tasks run at once."""
+
+    master: str = "local[2,4]"
+    driver_memory: str = "512m"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    warm: int = 0
+    task_slots: int = 2
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+
+def spark_home() -> Path:
+    """Where pyspark is installed. Raises `LaunchError`."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        raise LaunchError("pyspark is not installed beside the daemon.", retriable=False)
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+def submit_command(
+    profile: SparkProfile, name: str, folder: Path, job: Sequence[str], py_files: Path | None
+) -> list[str]:
+    """`spark-submit ... main.py JOB...`. The profile's conf wins over ours; `folder` takes Spark's scratch files.
+
+    Raises `LaunchError` when Java or pyspark is missing.
+    """
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise LaunchError(
+            "No java was found on PATH, and JAVA_HOME is not set.", code=Code.JAVA_MISSING, retriable=False
+        )
+    conf = {
+        "spark.app.name": name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.speculation": "false",
+        "spark.log.level": "ERROR",
+        "spark.local.dir": str(folder / "spark"),
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+    }
+    if profile.is_local:
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    conf |= profile.conf
+    command = [
+        str(spark_home() / "bin" / "spark-submit"),
+        "--master",
+        profile.master,
+        "--driver-memory",
+        profile.driver_memory,
+    ]
+    for key, value in conf.items():
+        command += ["--conf", f"{key}={value}"]
+    if py_files is not None:
+        command += ["--py-files", str(py_files)]
+    return [*command, str(JOBS_DIR / "main.py"), *job]
+
+
+def submit_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Our own environment without our settings (they may hold secrets), made to use this Python and this code on every side."""
+    kept = {k: v for k, v in environ.items() if not k.startswith("RECOVERYD_") or k in _KEPT_VARIABLES}
+    paths = [str(JOBS_DIR.parent), *filter(None, [environ.get("PYTHONPATH")])]
+    return kept | {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+    }
