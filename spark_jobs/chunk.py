@@ -92,7 +92,10 @@ class Chunk:
                     raise_failed(error)
                 where = f"source partition {partition} at offset {delivered.sources[number]}"
                 assert code is not None
-                raise JobError(code, f"{spec.target.topic} partition {to} refuses the batch that begins with {where}: {error.str()}.")
+                raise JobError(
+                    code,
+                    f"{spec.target.topic} partition {to} refuses the batch that begins with {where}: {error.str()}.",
+                )
 
 
 def _target_run(delivered: Delivered) -> TargetRun:
@@ -103,7 +106,9 @@ def _target_run(delivered: Delivered) -> TargetRun:
 class Committer:
     """Commits chunks of one lane."""
 
-    def __init__(self, spec: JobSpec, lane: int, target: Target, topics: tuple[Topic, ...], ledger_partition: int) -> None:
+    def __init__(
+        self, spec: JobSpec, lane: int, target: Target, topics: tuple[Topic, ...], ledger_partition: int
+    ) -> None:
         self._spec = spec
         self._lane = lane
         self._target = target

@@ -102,6 +102,4 @@ def start_offset_query(
 ) -> dict[TopicPartition, "Future[Any]"]:
     """Ask for log starts, last stable offsets or high watermarks; the answers come within ASK_TIMEOUT_S."""
     spec, isolation = _QUERIES[which]
-    return admin.list_offsets(
-        {p: spec() for p in partitions}, isolation_level=isolation, request_timeout=ASK_TIMEOUT_S
-    )
+    return admin.list_offsets({p: spec() for p in partitions}, isolation_level=isolation, request_timeout=ASK_TIMEOUT_S)

@@ -89,7 +89,11 @@ class Copier:
         self._digest_key = spec.recovery if spec.verify == "digest" else None
         self._is_stamped = is_stamped
         low, high = spec.source.from_time_ms, spec.source.to_time_ms
-        self._window = None if low is None and high is None else (low if low is not None else -(2**63), high if high is not None else 2**63)
+        self._window = (
+            None
+            if low is None and high is None
+            else (low if low is not None else -(2**63), high if high is not None else 2**63)
+        )
         self._partitioner = KeyPartitioner(spec.target.partitions) if spec.target.mapping == "key_hash" else None
         self._drop = frozenset(spec.target.headers_drop)
         self._add = [(name, text.encode()) for name, text in spec.target.headers_add]
@@ -149,12 +153,13 @@ class Copier:
     ) -> None:  # fmt: skip
         assert self._partitioner is not None
         of_key, of_null = self._partitioner.of_key, self._partitioner.of_null
-        to = [of_key(k) if k is not None else of_null(partition, m.offset()) for k, m in zip(keys, messages, strict=True)]  # type: ignore[arg-type]
+        offsets: list[Any] = list(map(_offset_of, messages))
+        to = [of_key(k) if k is not None else of_null(partition, at) for k, at in zip(keys, offsets, strict=True)]
         for number in sorted(set(to)):
             part = delivered.get(number) or self._new(number, delivered)
             chosen = [t == number for t in to]
             part.count += sum(chosen)
-            part.sources += compress(map(_offset_of, messages), chosen)  # type: ignore[arg-type]
+            part.sources += compress(offsets, chosen)
             if part.digest is not None:
                 columns: Iterable[Any] = (keys, values, times, headers or [None] * len(keys))
                 self._digest(part.digest, *(list(compress(c, chosen)) for c in columns))
@@ -193,7 +198,12 @@ class Copier:
         errors.raise_failed(error)
 
     def _digest(
-        self, digest: SequenceDigest, keys: list[Any], values: list[Any], times: list[int], headers: list[Headers] | None
+        self,
+        digest: SequenceDigest,
+        keys: list[Any],
+        values: list[Any],
+        times: list[int],
+        headers: list[Headers] | None,
     ) -> None:
         digest.extend(keys, values, [0] * len(keys) if self._is_stamped else times, headers or [None] * len(keys))
 

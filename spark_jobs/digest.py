@@ -94,6 +94,8 @@ def _encode_headers(column: list[Headers]) -> bytes:
         for name, value in headers:
             raw = name.encode("utf-8", "surrogateescape")
             size = -1 if value is None else len(value)
-            parts.append(len(raw).to_bytes(4, "little") + size.to_bytes(4, "little", signed=True) + raw + (value or b""))
+            parts.append(
+                len(raw).to_bytes(4, "little") + size.to_bytes(4, "little", signed=True) + raw + (value or b"")
+            )
     body = b"".join(parts)
     return len(body).to_bytes(8, "little") + body

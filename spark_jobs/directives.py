@@ -63,7 +63,10 @@ class Directives:
         """Wait until everything written before this call was read; False when that can not be had in time."""
         with self._changed:
             self._asked_s = asked_s = time.monotonic()
-            return self._changed.wait_for(lambda: self._fresh_s >= asked_s or self._closing, timeout_s) and not self._closing
+            return (
+                self._changed.wait_for(lambda: self._fresh_s >= asked_s or self._closing, timeout_s)
+                and not self._closing
+            )
 
     def close(self) -> None:
         with self._changed:

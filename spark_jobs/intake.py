@@ -122,7 +122,9 @@ class Intake:
         assert first is not None
         assert last is not None
         if first < part.position:
-            raise JobError("internal", f"Source partition {planned.partition} gave offset {first} after {part.position}.")
+            raise JobError(
+                "internal", f"Source partition {planned.partition} gave offset {first} after {part.position}."
+            )
         reached_stop = planned.stop is not None and last >= planned.stop
         if reached_stop:
             messages = messages[: bisect_left(messages, planned.stop, key=_offset_of)]  # type: ignore[type-var]
@@ -197,7 +199,9 @@ class Intake:
                 self._lose(part, planned, stop, f"are beyond the end {bounds.high}: the log was cut back")
         elif stop is None and bounds.high < part.position:
             where = f"{self._spec.source.topic} partition {planned.partition}"
-            raise JobError("data_lost", f"{where} ends at {bounds.high}, before the position {part.position}: it was cut back.")
+            raise JobError(
+                "data_lost", f"{where} ends at {bounds.high}, before the position {part.position}: it was cut back."
+            )
 
     def _lose(self, part: SourcePart, planned: PartitionRange, stop: int, how: str) -> None:
         where = f"{self._spec.source.topic} partition {planned.partition}"

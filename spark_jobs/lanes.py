@@ -167,7 +167,9 @@ class Lane:
         if self._directives.is_superseded():
             raise Superseded
         if not is_known or self._fences > _FENCES_MAX:
-            raise JobError("fenced", f"Another producer took over the transactional id of lane {self._lane.lane}: {doubt}.")
+            raise JobError(
+                "fenced", f"Another producer took over the transactional id of lane {self._lane.lane}: {doubt}."
+            )
 
     def _starting(self, why: str) -> None:
         received = self._directives.current()

@@ -82,12 +82,16 @@ def fold(
 
 def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
     if receipt.start != position:
-        raise JobError("ledger_broken", f"Receipt {receipt.key} begins at {receipt.start}, the one before ended at {position}.")
+        raise JobError(
+            "ledger_broken", f"Receipt {receipt.key} begins at {receipt.start}, the one before ended at {position}."
+        )
     if receipt.stop <= receipt.start or (planned.stop is not None and receipt.stop > planned.stop):
         raise JobError("ledger_broken", f"Receipt {receipt.key} ends at {receipt.stop}, outside of the planned range.")
     parts = receipt.copied + receipt.filtered + receipt.skipped + receipt.lost
     if parts != receipt.stop - receipt.start:
-        raise JobError("ledger_broken", f"Receipt {receipt.key} explains {parts} of {receipt.stop - receipt.start} offsets.")
+        raise JobError(
+            "ledger_broken", f"Receipt {receipt.key} explains {parts} of {receipt.stop - receipt.start} offsets."
+        )
 
 
 def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None]) -> tuple[int, list[Receipt]]:

@@ -126,4 +126,6 @@ class Topic:
         if self._missing_since_s is None:
             self._missing_since_s = now_s
         elif now_s - self._missing_since_s >= _GONE_AFTER_S:
-            raise JobError("topic_recreated", f"The {self._side} topic {self.name} ({self._id}) does not exist any more.")
+            raise JobError(
+                "topic_recreated", f"The {self._side} topic {self.name} ({self._id}) does not exist any more."
+            )

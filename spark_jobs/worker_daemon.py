@@ -1,0 +1,13 @@
+"""The process that Spark forks its Python workers from, with the lane's modules imported already.
+
+Spark starts it as `python -m spark_jobs.worker_daemon` (`spark.python.daemon.module`). It saves each lane the import of the Kafka client. Nothing may
+be created at import time here: handles of the client must not cross the fork.
+"""
+
+from pyspark.daemon import manager
+
+import spark_jobs.lanes
+import spark_jobs.verify  # noqa: F401
+
+if __name__ == "__main__":
+    manager()
