@@ -79,6 +79,21 @@ def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
     return Consumer(config | {name.replace("_", "."): value for name, value in overrides.items()})
 
 
+def make_producer(properties: Properties, timeout_ms: int) -> Producer:
+    """For single records that must not be lost: idempotent, acknowledged by all in-sync replicas."""
+    config: dict[str, Any] = {
+        **properties,
+        "client.id": "recoveryd-writer",
+        "enable.idempotence": True,
+        "acks": "all",
+        "linger.ms": 0,
+        "message.timeout.ms": timeout_ms,
+        "message.max.bytes": MAX_RECORD_BYTES,
+        "logger": _log,
+    }
+    return Producer(config)
+
+
 def make_transactional_producer(
     properties: Properties, transactional_id: str, transaction_timeout_ms: int, **overrides: Any
 ) -> Producer:
