@@ -99,7 +99,9 @@ class Profile(Section):
     driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$")] = Field(
         default="512m", description="Heap of the driver, as Spark writes it."
     )
-    conf: dict[str, SparkText] = Field(default={}, description="More Spark properties, passed on as they are.")
+    conf: dict[str, SparkText] = Field(
+        default={}, description="More Spark properties, passed on as they are.", repr=False
+    )
     warm: Annotated[int, Field(ge=0, le=8)] = Field(
         default=0, description="Spare drivers kept ready, so that a recovery starts within 2 s."
     )

@@ -139,6 +139,10 @@ def _make_command(envelope: Envelope, verb: str, key: bytes | None, broker_ms: i
     if problem is not None:
         return problem
     spec = VERB_SPECS[verb]
+    misplaced = next((name for name in envelope.attributes if name in spec.model.model_fields), None)
+    if misplaced is not None:
+        message = f"{misplaced} is a field of {verb}, not an attribute of the record."
+        return make_problem(Code.UNKNOWN_FIELD, message, f"Move it to data.{misplaced}.")
     data = _validate(spec.model, envelope.data, broker_ms, verb)
     if isinstance(data, Problem):
         return data

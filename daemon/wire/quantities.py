@@ -15,7 +15,7 @@ _UNITS: Final = {
     "GIB": 2**30,
     "TIB": 2**40,
 }
-_SIZE: Final = re.compile(r"(\d{1,18})(?:\.(\d{1,6}))?\s*([a-z]*)", flags=re.ASCII | re.IGNORECASE)
+_SIZE: Final = re.compile(r"(\d{1,20})(?:\.(\d{1,6}))?\s*([a-z]*)", flags=re.ASCII | re.IGNORECASE)
 _SHOWN_UNITS: Final = (
     ("TiB", 2**40),
     ("GiB", 2**30),

@@ -15,9 +15,9 @@ _TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,12}))?([Zz]|[+-]\d\d:\d\d)?", flags=re.ASCII
 )
 _LOOKS_LIKE_A_TIME = re.compile(r"\d{4}-\d{1,2}-\d{1,2}", flags=re.ASCII)
-_SHORT = re.compile(r"(?:\d{1,12}(?:\.\d{1,6})?(?:ms|w|d|h|m|s))+", flags=re.ASCII)
+_SHORT = re.compile(r"(?:\d{1,18}(?:\.\d{1,6})?(?:ms|w|d|h|m|s))+", flags=re.ASCII)
 _SHORT_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|w|d|h|m|s)", flags=re.ASCII)
-_NUMBER = r"(\d{1,12}(?:\.\d{1,6})?)"
+_NUMBER = r"(\d{1,18}(?:\.\d{1,6})?)"
 _ISO = re.compile(
     rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", flags=re.ASCII
 )

@@ -1,0 +1,330 @@
+"""Loading the config: one strict file, environment, flags; each error names key, file and line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.core.catalogue import Code
+from daemon.core.params import Params
+from daemon.errors import ConfigProblem
+from daemon.settings import Settings, load
+from daemon.wire.jobs import JobDefaults
+from daemon.wire.topics import TopicNames
+from spark_jobs.contract import ChunkLimits
+
+MINIMAL = "clusters: {main: {bootstrap.servers: 'a:1'}}\n"
+
+
+def loaded(text: str, env: dict[str, str] | None = None, **more: Any) -> Settings:
+    """Settings of a config text, in a folder of its own."""
+    path = Path("c.yaml")
+    path.write_text(text)
+    return load(path, env=env or {}, **more)
+
+
+def problem(text: str, env: dict[str, str] | None = None, **more: Any) -> ConfigProblem:
+    with pytest.raises(ConfigProblem) as caught:
+        loaded(text, env, **more)
+    return caught.value
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_three_ways_to_say_where_the_brokers_are() -> None:
+    from_file = loaded(MINIMAL)
+    from_flag = load(bootstrap="a:1", env={})
+    from_variable = load(env={"RECOVERYD_BOOTSTRAP_SERVERS": "a:1"})
+    assert from_file.values == from_flag.values == from_variable.values
+    assert from_file.librdkafka() == {"bootstrap.servers": "a:1", "security.protocol": "plaintext"}
+
+
+def test_a_flag_beats_a_variable_and_a_variable_beats_the_file() -> None:
+    env = {"RECOVERYD_BOOTSTRAP_SERVERS": "variable:1", "RECOVERYD_SCOPE": "variable", "RECOVERYD_LOG__LEVEL": "debug"}
+    settings = loaded("scope: file\nlog: {format: json}\n" + MINIMAL, env, bootstrap="flag:1")
+    assert settings.librdkafka()["bootstrap.servers"] == "flag:1"
+    assert (settings.values.scope, settings.values.log.level, settings.values.log.format) == (
+        "variable",
+        "debug",
+        "json",
+    )
+
+
+def test_the_file_may_be_named_by_a_variable() -> None:
+    Path("x.yaml").write_text(MINIMAL)
+    assert load(env={"RECOVERYD_CONFIG": "x.yaml"}).values.clusters == {"main": {"bootstrap.servers": "a:1"}}
+
+
+def test_without_any_address_the_error_says_how_to_give_one() -> None:
+    with pytest.raises(ConfigProblem) as caught:
+        load(env={})
+    assert caught.value.code is Code.BOOTSTRAP_MISSING
+    assert "--bootstrap" in caught.value.hint
+
+
+def test_the_core_gets_its_documented_defaults() -> None:
+    assert loaded(MINIMAL).params() == Params(own_topics=frozenset(TopicNames().all))
+
+
+def test_the_core_gets_what_the_config_says() -> None:
+    params = loaded(
+        MINIMAL
+        + "topics: {prefix: 'x.'}\nprofiles: {big: {master: 'local[8,4]'}}\nlimits: {max_active_recoveries: 3}\n"
+        + "approval: {above_bytes: 1GB, above_records: 5, ttl: 1h}\nlease: {ttl: 20s, renew_every: 5, floor_bytes_per_s: 1KiB}\n"
+        + "chunk: {max_interval: 2.5}\nattempts: {max_failures: 2, stall_after: PT1M}\nmonitor: {interval: 500ms}\n"
+        + "rates: {bytes_per_s: 1MB}\n"
+    ).params()
+    assert params == Params(
+        own_topics=frozenset(TopicNames("x.").all),
+        profiles=frozenset({"default", "big"}),
+        max_active_recoveries=3,
+        approval_above_bytes=10**9,
+        approval_above_records=5,
+        approval_ttl_ms=3_600_000,
+        lease_ttl_ms=20_000,
+        lease_renew_ms=5_000,
+        floor_bytes_per_s=1024.0,
+        chunk_max_ms=2_500,
+        max_failures=2,
+        stall_after_ms=60_000,
+        sample_period_ms=500,
+        eta_bytes_per_s=1e6,
+    )
+
+
+def test_every_job_gets_its_clients_topics_and_limits() -> None:
+    defaults = loaded(
+        "clusters: {main: {bootstrap.servers: 'a:1'}, dr: {bootstrap.servers: 'b:1'}}\n"
+        "chunk: {max_bytes: 1MiB, max_records: 5}\nattempts: {transaction_timeout: 30s, stop_wait: 1m}\n"
+    ).job_defaults()
+    assert defaults == JobDefaults(
+        scope="default",
+        clients={
+            "main": {"bootstrap.servers": "a:1", "security.protocol": "plaintext"},
+            "dr": {"bootstrap.servers": "b:1", "security.protocol": "plaintext"},
+        },
+        directives_topic="recovery.directives.v1",
+        progress_topic="recovery.progress.v1",
+        receipts_topic="recovery.receipts.v1",
+        chunk=ChunkLimits(2**20, 5, 5_000),
+        transaction_timeout_ms=30_000,
+        stop_wait_ms=60_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "slots"),
+    [
+        ("{}", 2),
+        ("{master: local}", 1),
+        ("{master: 'local[7]'}", 7),
+        ("{master: 'local[3,4]', task_slots: 9}", 9),
+        ("{master: 'spark://h:7077', task_slots: 12}", 12),
+    ],
+)
+def test_task_slots_come_from_the_master_unless_given(profile: str, slots: int) -> None:
+    assert loaded(f"{MINIMAL}profiles: {{p: {profile}}}").values.profiles["p"].slots == slots
+
+
+def test_a_section_with_everything_commented_out_is_its_defaults() -> None:
+    assert loaded(MINIMAL + "http:\n  # listen: x\nprofiles:\n").values == loaded(MINIMAL).values
+
+
+def test_live_topics_are_names_or_mappings() -> None:
+    topics = loaded(MINIMAL + "monitor: {topics: [a, {topic: b, group: g}]}").values.monitor.topics
+    assert [(t.cluster, t.topic, t.group) for t in topics] == [("main", "a", None), ("main", "b", "g")]
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, Path("~/.local/state/recoveryd").expanduser()),
+        ({"XDG_STATE_HOME": "/state"}, Path("/state/recoveryd")),
+        ({"RECOVERYD_WORK_DIR": "/w"}, Path("/w")),
+    ],
+)
+def test_the_work_dir(env: dict[str, str], expected: Path) -> None:
+    assert loaded(MINIMAL, env).work_dir == expected
+
+
+def test_the_group_has_the_scope_unless_it_is_named() -> None:
+    assert loaded(MINIMAL + "scope: eu\n").group == "recoveryd.eu"
+    assert loaded(MINIMAL + "faust: {group: g}\n").group == "g"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "message", "hint"),
+    [
+        ("chunk:\n  max_byte: 5\n", Code.CONFIG_UNKNOWN_KEY, 3, "There is no key chunk.max_byte.", "The nearest key is chunk.max_bytes."),
+        ("chunks: {}\n", Code.CONFIG_UNKNOWN_KEY, 2, "There is no key chunks.", "The nearest key is chunk."),
+        ("zzz: 1\n", Code.CONFIG_UNKNOWN_KEY, 2, "There is no key zzz.", "Keys here are clusters, scope, topics"),
+        ("profiles:\n  default:\n    mastr: x\n", Code.CONFIG_UNKNOWN_KEY, 4, "profiles.default.mastr", "profiles.default.master."),
+        ("monitor:\n  topics:\n    - a\n    - {topik: x, topic: y}\n", Code.CONFIG_UNKNOWN_KEY, 5, "monitor.topics.1.topik", "monitor.topics.1.topic."),
+        ("scope: a\nscope: b\n", Code.CONFIG_INVALID, 3, "scope is given twice, first in line 2.", ""),
+        ("scope: 5\n", Code.CONFIG_INVALID, 2, "scope: should be a valid string.", ""),
+        ("chunk: {max_interval: 31s}\n", Code.CONFIG_INVALID, 2, "chunk.max_interval: must be at most 30s.", ""),
+        ("chunk: {max_interval: soon}\n", Code.CONFIG_INVALID, 2, "'soon' is not a duration", ""),
+        ("chunk: {max_interval: 0}\n", Code.CONFIG_INVALID, 2, "chunk.max_interval", ""),
+        ("chunk: {max_interval: yes}\n", Code.CONFIG_INVALID, 2, "must be a duration such as 5s", ""),
+        ("chunk: {max_bytes: 5 apples}\n", Code.CONFIG_INVALID, 2, "'5 apples' is not a size", ""),
+        ("chunk: {max_bytes: 1.5}\n", Code.CONFIG_INVALID, 2, "must be a size such as 32MiB", ""),
+        ("lease: {ttl: 10s}\n", Code.CONFIG_INVALID, 2, "lease: renew_every must be at most half of ttl", ""),
+        ("faust: {session_timeout: 6s}\n", Code.CONFIG_INVALID, 2, "heartbeat_interval must be at most a third", ""),
+        ("attempts: {transaction_timeout: 9s}\n", Code.CONFIG_INVALID, 0, "transaction_timeout must be at least twice", ""),
+        ("log: {level: trace}\n", Code.CONFIG_INVALID, 2, "log.level: should be 'debug', 'info'", ""),
+        ("http: {listen: '8712'}\n", Code.CONFIG_INVALID, 2, "'8712' is not HOST:PORT", ""),
+        ("http: 5\n", Code.CONFIG_INVALID, 2, "http must be a mapping.", ""),
+        ("profiles: {p: {master: 'spark://h:1'}}\n", Code.CONFIG_INVALID, 2, "task_slots is required with this master", ""),
+        ("profiles: {p: {master: 'cluster'}}\n", Code.CONFIG_INVALID, 2, "is no Spark master", ""),
+        ("profiles: {p: {conf: {spark.speculation: true}}}\n", Code.CONFIG_INVALID, 2, "must not switch spark.speculation on", ""),
+        ("monitor: {topics: [{topic: a, cluster: dr}]}\n", Code.CONFIG_INVALID, 0, "names the cluster 'dr'", ""),
+        ("a: b: c\n", Code.CONFIG_UNREADABLE, 2, "It is not YAML: mapping values are not allowed here.", ""),
+        ("? [a]\n: 1\n", Code.CONFIG_INVALID, 2, "A key must be a plain word.", ""),
+        ("limits: {max_active_recoveries: .nan}\n", Code.CONFIG_INVALID, 2, "limits.max_active_recoveries", ""),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_line(text: str, code: Code, line: int, message: str, hint: str) -> None:
+    found = problem(MINIMAL + text)
+    assert (found.code, found.line) == (code, line)
+    assert message in found.message
+    assert hint in found.hint
+    if line:
+        assert f"c.yaml:{line}: " in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "key", "message"),
+    [
+        ("clusters: {main: {bootstrap.server: 'a:1'}}", Code.CONFIG_UNKNOWN_KEY, "clusters.main.bootstrap.server", "is not a client property"),
+        ("clusters: {main: {bootstrap.servers: a}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "'a' is not HOST:PORT"),
+        ("clusters: {main: {bootstrap.servers: {file: nowhere}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "the file nowhere can not be read"),
+        ("clusters: {main: {bootstrap.servers: {env: X}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "the environment variable X is not set"),
+        ("clusters: {main: {bootstrap.servers: {vault: X}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "must be a text, {file: PATH} or {env: NAME}"),
+        ("clusters: {main: {bootstrap.servers: [a]}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "must be a text"),
+        ("clusters: {main: {bootstrap.servers: 'a:1'}, dr: 5}", Code.CONFIG_INVALID, "clusters.dr", "must be a mapping"),
+        ("clusters: {dr: {bootstrap.servers: 'a:1'}}", Code.BOOTSTRAP_MISSING, "", "clusters.main.bootstrap.servers is not set."),
+        ("clusters: {main: {security.protocol: SSL}}", Code.BOOTSTRAP_MISSING, "", "clusters.main.bootstrap.servers is not set."),
+        ("clusters: 5", Code.BOOTSTRAP_MISSING, "", "clusters.main.bootstrap.servers is not set."),
+        ("- a", Code.CONFIG_UNREADABLE, "", "The config must be one mapping."),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_clusters_is_named(text: str, code: Code, key: str, message: str) -> None:
+    found = problem(text)
+    assert (found.code, found.key) == (code, key)
+    assert message in found.message
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xff", b"x" * 2_000_000])
+def test_a_file_that_can_not_be_read(content: bytes | None) -> None:
+    if content is not None:
+        Path("bad.yaml").write_bytes(content)
+    with pytest.raises(ConfigProblem) as caught:
+        load("bad.yaml", env={})
+    assert caught.value.code is Code.CONFIG_UNREADABLE
+    assert caught.value.message.startswith("bad.yaml: ")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message", "hint"),
+    [
+        ("RECOVERYD_LOG__LEVL", "debug", "There is no key log.levl.", "The nearest key is log.level."),
+        ("RECOVERYD_LOGS__LEVEL", "debug", "There is no section logs.", "The nearest section is log."),
+        ("RECOVERYD_LOG_LEVEL", "debug", "There is no key log_level.", "Write RECOVERYD_LOG__LEVEL, with two underscores."),
+        ("RECOVERYD_LOG__LEVEL", "loud", "log.level: should be", ""),
+        ("RECOVERYD_SCOPE__X", "loud", "scope is no section", ""),
+        ("RECOVERYD_MONITOR__TOPICS", "[a", "Its list or mapping is not YAML.", ""),
+        ("RECOVERYD_CLUSTERS__MAIN__SASL_MECHANISM", "PLAIN", "has no effect with security.protocol PLAINTEXT", "SASL_SSL"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_variable_names_it(variable: str, value: str, message: str, hint: str) -> None:
+    found = problem(MINIMAL + "scope: x\n", {variable: value})
+    assert found.message.startswith(f"{variable}: ")
+    assert message in found.message
+    assert hint in found.hint
+
+
+def test_variables_of_others_with_our_prefix_are_left_alone() -> None:
+    env = {
+        "RECOVERYD_PORT": "tcp://10.0.0.1:1",
+        "RECOVERYD_HTTP_PORT": "tcp://x",
+        "RECOVERYD_FAILPOINT": "x",
+        "PATH": "y",
+    }
+    assert loaded(MINIMAL, env).values == loaded(MINIMAL).values
+
+
+def test_variables_reach_clusters_lists_and_nulls() -> None:
+    env = {
+        "RECOVERYD_CLUSTERS__DR__BOOTSTRAP_SERVERS": "d:1",
+        "RECOVERYD_MONITOR__TOPICS": "[a, {topic: b, cluster: dr}]",
+        "RECOVERYD_APPROVAL__ABOVE_BYTES": "null",
+        "RECOVERYD_CHUNK__MAX_RECORDS": "77",
+        "RECOVERYD_LEASE__TTL": "45",
+    }
+    values = loaded(MINIMAL + "approval: {above_bytes: 5}\n", env).values
+    assert values.clusters["dr"] == {"bootstrap.servers": "d:1"}
+    assert [t.topic for t in values.monitor.topics] == ["a", "b"]
+    assert (values.approval.above_bytes, values.chunk.max_records, values.lease.ttl) == (None, 77, 45_000)
+
+
+SECRET = """
+clusters:
+  main:
+    bootstrap.servers: a:1
+    security.protocol: SASL_SSL
+    sasl.mechanism: PLAIN
+    sasl.jaas.config: %s
+    ssl.key.password: {env: KEY_PASSWORD}
+profiles:
+  default:
+    conf: {spark.ssl.keyPassword: geheim}
+"""
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="%s";'
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("'" + JAAS % "geheim" + "'", "***"),
+        ("'" + JAAS % "${env:P}" + "'", "*** (env P)"),
+        ("'" + JAAS % "${file:p.txt}" + "'", "*** (file p.txt)"),
+        ("{file: jaas.txt}", "*** (file jaas.txt)"),
+    ],
+)
+def test_secrets_are_read_from_elsewhere_and_never_shown(written: str, shown: str) -> None:
+    Path("p.txt").write_text("geheim\n")
+    Path("jaas.txt").write_text(JAAS % "geheim" + "\n")
+    settings = loaded(SECRET % written, {"P": "geheim", "KEY_PASSWORD": "geheim"})
+    assert settings.librdkafka()["sasl.password"] == "geheim"
+    listing = {value.key: value.value for value in settings.show()}
+    assert listing["clusters.main.sasl.jaas.config"] == shown
+    assert listing["clusters.main.ssl.key.password"] == "*** (env KEY_PASSWORD)"
+    assert listing["profiles.default.conf.spark.ssl.keyPassword"] == "***"
+    assert "geheim" not in json.dumps(listing) + repr(settings) + repr(settings.access())
+
+
+def test_the_listing_has_each_option_with_its_origin() -> None:
+    settings = loaded(
+        MINIMAL + "lease:\n  ttl: 60s\n",
+        {"RECOVERYD_LOG__LEVEL": "debug"},
+        flags={"http.listen": ("--http", "127.0.0.1:0")},
+    )
+    listing = {value.key: (value.value, value.origin) for value in settings.show()}
+    assert {key: listing[key] for key in listing if listing[key][1] != "default"} == {
+        "clusters.main.bootstrap.servers": ("a:1", "c.yaml:1"),
+        "lease.ttl": ("1m", "c.yaml:3"),
+        "log.level": ("debug", "RECOVERYD_LOG__LEVEL"),
+        "http.listen": ("127.0.0.1:0", "--http"),
+    }
+    assert listing["lease.renew_every"] == ("8s", "default")
+    assert listing["chunk.max_bytes"] == ("32MiB", "default")
+
+
+@pytest.mark.parametrize(("listen", "host", "port"), [("127.0.0.1:0", "127.0.0.1", 0), ("[::1]:8712", "::1", 8712)])
+def test_where_http_listens(listen: str, host: str, port: int) -> None:
+    http = load(bootstrap="a:1", env={}, flags={"http.listen": ("--http", listen)}).values.http
+    assert (http.host, http.port) == (host, port)

@@ -1,0 +1,48 @@
+"""Builders of control records for the codec tests: a good replay, and ways to bend it."""
+
+import copy
+import json
+from typing import Any
+
+from daemon.core.commands import Command, Refusal, Signal
+from daemon.core.events import SignalRefused
+from daemon.wire import examples
+from daemon.wire.codec import Unreadable, decode_control
+
+NOW_MS = 1_795_240_800_000  # 2026-11-21T06:00:00Z
+GOOD_DATA: dict[str, Any] = examples.COMMANDS["replay"]["data"]
+
+Outcome = Command | Refusal | Signal | SignalRefused | Unreadable
+
+
+def bent(value: dict[str, Any], path: str, new: object = ...) -> dict[str, Any]:
+    """A deep copy with the value at a dotted path replaced, or removed without a new one."""
+    result = copy.deepcopy(value)
+    *sections, last = path.split(".")
+    inner = result
+    for section in sections:
+        inner = inner.setdefault(section, {})
+    if new is ...:
+        del inner[last]
+    else:
+        inner[last] = new
+    return result
+
+
+def replay_event(data: object = GOOD_DATA, **attributes: object) -> dict[str, Any]:
+    """The example replay with other data or attributes; an attribute of None is left out."""
+    event = examples.COMMANDS["replay"] | {"data": data} | attributes
+    return {name: value for name, value in event.items() if value is not None}
+
+
+def command_event(verb: str, data: object) -> dict[str, Any]:
+    return replay_event(data, type=f"io.recoveryd.command.{verb}.v1")
+
+
+def decode(event: object, key: bytes | None = None, headers: tuple[tuple[str, bytes | None], ...] = ()) -> Outcome:
+    """What the codec says about a JSON value sent at NOW_MS as offset 7."""
+    return decode_control(key, json.dumps(event).encode(), headers, NOW_MS, 7)
+
+
+def decode_bytes(value: bytes | None, headers: tuple[tuple[str, bytes | None], ...] = ()) -> Outcome:
+    return decode_control(None, value, headers, NOW_MS, 7)

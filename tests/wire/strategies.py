@@ -1,0 +1,255 @@
+"""Hypothesis strategies: everything a recovery can hold, control records good and bent, and bytes of any kind."""
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from daemon.core.commands import (
+    AtOffset,
+    AtOffsets,
+    AtTime,
+    CaughtUp,
+    Earliest,
+    Latest,
+    Limits,
+    Never,
+    ReplaySpec,
+    SourceRef,
+    TargetRef,
+)
+from daemon.core.model import (
+    Attempt,
+    CommandRef,
+    CompletenessRow,
+    Difference,
+    EtaSeconds,
+    Finding,
+    PartitionProgress,
+    Plan,
+    PlannedPartition,
+    PlannedTopic,
+    Progress,
+    Recovery,
+    Severity,
+    State,
+    Stop,
+    StopReason,
+    Verification,
+    Wanted,
+)
+from daemon.wire.examples import COMMANDS, MORE_REPLAYS, SIGNALS
+from daemon.wire.times import MAX_TIME_MS
+
+text = st.text(st.characters(codec="utf-8"), max_size=20)
+counts = st.integers(0, 2**63 - 1)
+times_ms = st.integers(0, MAX_TIME_MS)
+partitions = st.integers(0, 2**31 - 1)
+numbers = st.floats(0, 1e15)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
+    max_leaves=12,
+)
+
+_bounds = (
+    st.builds(AtOffset, counts)
+    | st.builds(AtOffsets, st.dictionaries(partitions, counts, min_size=1, max_size=4))
+    | st.builds(AtTime, times_ms)
+)
+limits = st.builds(
+    Limits,
+    max_bytes_per_s=st.none() | numbers,
+    max_records_per_s=st.none() | numbers,
+    max_bytes=st.none() | counts,
+    max_records=st.none() | counts,
+    max_runtime_ms=st.none() | st.integers(1, 10**12),
+    deadline_ms=st.none() | times_ms,
+)
+specs = st.builds(
+    ReplaySpec,
+    source=st.builds(
+        SourceRef,
+        topic=text,
+        start=_bounds | st.just(Earliest()),
+        stop=_bounds | st.sampled_from([Latest(), CaughtUp(), Never()]),
+        cluster=text,
+        partitions=st.none() | st.lists(partitions, max_size=4).map(tuple),
+    ),
+    target=st.builds(
+        TargetRef,
+        topic=text,
+        cluster=text,
+        create=st.booleans(),
+        on_existing=st.sampled_from(["refuse", "append"]),
+        mapping=st.sampled_from(["same", "key_hash"]),
+        headers_add=st.dictionaries(text, text, max_size=3).map(lambda d: tuple(d.items())),
+        headers_drop=st.lists(text, max_size=3).map(tuple),
+    ),
+    limits=limits,
+    dry_run=st.booleans(),
+    plan_hash=st.none() | text,
+    on_data_loss=st.sampled_from(["fail", "continue"]),
+    verify=st.sampled_from(["digest", "count", "none"]),
+    profile=text,
+)
+_planned_topics = st.builds(PlannedTopic, text, text, text, st.integers(0, 1000))
+plans = st.builds(
+    Plan,
+    hash=text,
+    source=_planned_topics,
+    target=_planned_topics,
+    partitions=st.lists(
+        st.builds(PlannedPartition, partitions, counts, st.none() | counts, st.booleans(), counts, counts, counts),
+        max_size=4,
+    ).map(tuple),
+    lanes=st.lists(st.lists(partitions, max_size=3).map(tuple), max_size=3).map(tuple),
+    from_time_ms=st.none() | times_ms,
+    to_time_ms=st.none() | times_ms,
+    records_at_most=counts,
+    bytes_at_most=counts,
+    eta_seconds=st.none() | st.builds(EtaSeconds, numbers, numbers, numbers),
+    create_target=st.booleans(),
+    create_configs=st.dictionaries(text, text, max_size=3),
+    findings=st.lists(st.builds(Finding, text, st.sampled_from(Severity), text), max_size=3).map(tuple),
+    pinned_at_ms=times_ms,
+)
+_progress = st.builds(
+    Progress,
+    partitions=st.lists(
+        st.builds(
+            PartitionProgress,
+            partitions,
+            counts,
+            st.none() | counts,
+            st.sampled_from(["waiting", "copying", "paused", "blocked", "done"]),
+            *[counts] * 5,
+        ),
+        max_size=4,
+    ).map(tuple),
+    records_per_s=numbers,
+    bytes_per_s=numbers,
+    lag_records=st.none() | counts,
+    eta_seconds=st.none() | numbers,
+)
+_verifications = st.builds(
+    Verification,
+    result=st.sampled_from(["match", "mismatch", "skipped"]),
+    source_records=counts,
+    target_records=counts,
+    digest=text,
+    differences=st.lists(st.builds(Difference, partitions, counts, counts, text, text), max_size=3).map(tuple),
+    why=text,
+)
+_stops = st.builds(
+    Stop,
+    st.sampled_from(StopReason),
+    st.none() | st.sampled_from(["bounded", "caught_up"]),
+    times_ms,
+    st.dictionaries(text, json_values, max_size=3),
+)
+_states = st.sampled_from(State)
+# Fields of Attempt and Recovery that are plain numbers, texts and truth values are found by type, so that new ones are covered at once.
+recoveries = st.builds(
+    Recovery,
+    id=text,
+    kind=text,
+    state=_states,
+    why=text,
+    version=counts,
+    created_ms=times_ms,
+    updated_ms=times_ms,
+    command=st.builds(CommandRef, text, text, text),
+    spec=specs,
+    control_offset=st.integers(-1, 2**63 - 1),
+    answered=st.booleans(),
+    plan=st.none() | plans,
+    attempt=st.builds(
+        Attempt,
+        **{
+            name: {"int": counts, "bool": st.booleans(), "str": text}[str(getattr(info.type, "__name__", info.type))]
+            for name, info in Attempt.__dataclass_fields__.items()
+        },
+    ),
+    wanted=st.sampled_from(Wanted),
+    directive_sequence=counts,
+    wanted_sequence=counts,
+    progress=_progress,
+    limits=limits,
+    rule=text,
+    effective_bytes_per_s=st.none() | numbers,
+    stop=st.none() | _stops,
+    stop_state=st.none() | _states,
+    completeness=st.lists(st.builds(CompletenessRow, partitions, *[counts] * 6), max_size=4).map(tuple),
+    verification=st.none() | _verifications,
+    started_ms=st.none() | times_ms,
+    deadline_ms=st.none() | times_ms,
+    resume_state=st.none() | _states,
+    error_code=st.none() | text,
+)
+
+good_events: st.SearchStrategy[dict[str, Any]] = st.sampled_from([*COMMANDS.values(), *MORE_REPLAYS, *SIGNALS.values()])
+# Copied, because what is put into an event may be bent again.
+_odd_values = json_values | st.sampled_from(
+    ["", "-2h", "earliest", "2026-11-21", "\x00", "\x1b[0m", -1, 2**63, 1e308, [], {}, {"offset": 1}, "a" * 300]
+).map(copy.deepcopy)
+
+
+@st.composite
+def bent_events(draw: st.DrawFn) -> Any:
+    """A good event with a few things in it replaced, removed, renamed or added, anywhere."""
+    event = json.loads(json.dumps(draw(good_events)))
+    for _ in range(draw(st.integers(1, 3))):
+        place = event
+        while True:
+            names = list(place) if isinstance(place, dict) else list(range(len(place)))
+            if not names:
+                break
+            name = draw(st.sampled_from(names))
+            inner = place[name]
+            if isinstance(inner, dict | list) and inner and draw(st.booleans()):
+                place = inner
+                continue
+            _bend(draw, place, name)
+            break
+    return event
+
+
+def _bend(draw: st.DrawFn, place: Any, name: Any) -> None:
+    how = draw(st.sampled_from(["replace", "remove", "rename", "add"]))
+    if how == "replace" or isinstance(place, list):
+        place[name] = draw(_odd_values)
+    elif how == "add":
+        place[draw(text)] = draw(_odd_values)
+    else:
+        value = place.pop(name)
+        if how == "rename":
+            place[draw(st.sampled_from([name + "s", name.upper(), name[1:], name.replace("_", ""), draw(text)]))] = (
+                value
+            )
+
+
+@st.composite
+def damaged_bytes(draw: st.DrawFn) -> bytes:
+    """The bytes of a good event with a piece cut out, doubled, or replaced by other bytes."""
+    raw = json.dumps(draw(good_events)).encode()
+    start = draw(st.integers(0, len(raw)))
+    stop = draw(st.integers(start, len(raw)))
+    return raw[:start] + draw(st.just(b"") | st.just(raw[start:stop] * 2) | st.binary(max_size=20)) + raw[stop:]
+
+
+headers = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["content-type", "Content-Type", "ce_id", "ce_source", "ce_type", "ce_subject", "ce_specversion"]
+        )
+        | text,
+        st.none()
+        | st.binary(max_size=30)
+        | st.sampled_from(
+            [b"application/cloudevents+json", b"application/json", b"1.0", b"io.recoveryd.command.pause.v1"]
+        ),
+    ),
+    max_size=8,
+).map(tuple)

@@ -1,0 +1,105 @@
+"""Whatever the bytes: one of five outcomes, no exception, the same outcome each time, nothing half accepted."""
+
+import json
+from typing import Any, get_args
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daemon.core.catalogue import Code
+from daemon.core.commands import Command, Refusal, Replay, Signal
+from daemon.core.events import SignalRefused
+from daemon.wire.codec import Unreadable, decode_control, encode_command
+from daemon.wire.spec_form import spec_to_data
+from tests.wire.records import NOW_MS, Outcome
+from tests.wire.strategies import bent_events, damaged_bytes, good_events, headers, json_values, text
+
+CODES = {code.value for code in Code}
+KINDS = (*get_args(Command), *get_args(Signal), Refusal, SignalRefused, Unreadable)
+
+
+def judge(outcome: Outcome) -> None:
+    """What must hold of every outcome: its kind, and for a refusal a known code, a message and a hint that fit on a line."""
+    assert isinstance(outcome, KINDS)
+    if isinstance(outcome, Refusal | SignalRefused | Unreadable):
+        assert outcome.code in CODES
+        assert outcome.message
+        assert outcome.hint
+        shown = outcome.message + outcome.hint
+        assert shown.isprintable()
+        assert len(shown) < 4000
+        shown.encode()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.none() | st.binary(max_size=30), st.none() | st.binary(max_size=200), headers)
+def test_any_bytes_at_all(key: bytes | None, value: bytes | None, given_headers: Any) -> None:
+    judge(decode_control(key, value, given_headers, NOW_MS, 1))
+
+
+@settings(max_examples=300, deadline=None)
+@given(json_values)
+def test_any_json_value(value: Any) -> None:
+    judge(decode_control(None, json.dumps(value).encode(), (), NOW_MS, 1))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(["specversion", "id", "source", "type", "subject", "time", "data"]), json_values),
+    good_events,
+)
+def test_good_attributes_replaced_by_anything(attributes: dict[str, Any], event: dict[str, Any]) -> None:
+    judge(decode_control(None, json.dumps(event | attributes).encode(), (), NOW_MS, 1))
+
+
+@settings(max_examples=500, deadline=None)
+@given(bent_events())
+def test_a_good_record_bent_anywhere(event: Any) -> None:
+    raw = json.dumps(event).encode()
+    outcome = decode_control(None, raw, (), NOW_MS, 1)
+    judge(outcome)
+    assert outcome == decode_control(None, raw, (), NOW_MS, 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(damaged_bytes(), headers)
+def test_a_good_record_with_damaged_bytes(value: bytes, given_headers: Any) -> None:
+    judge(decode_control(None, value, given_headers, NOW_MS, 1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(bent_events())
+def test_what_is_accepted_says_everything_that_was_sent(event: Any) -> None:
+    """No field is dropped on the way in: an accepted replay, written out again, has each value that was sent (durations and times aside)."""
+    outcome = decode_control(None, json.dumps(event).encode(), (), NOW_MS, 1)
+    if not isinstance(outcome, Replay):
+        return
+    written = spec_to_data(outcome.spec)
+    for path, value in leaves({name: part for name, part in event["data"].items() if name != "reason"}):
+        found = dict(leaves(written)).get(path, ...)
+        # Times come back in UTC, durations as times or in another unit, null limits not at all.
+        assert found == value or isinstance(value, str) or value is None, path
+
+
+def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [leaf for name, inner in value.items() for leaf in leaves(inner, f"{path}.{name}")]
+    return [(path, sorted(value) if isinstance(value, list) and path.endswith("partitions") else value)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["replay", "pause", "throttle", "nonsense"]),
+    text,
+    st.dictionaries(text, json_values, max_size=4),
+    text,
+    text,
+)
+def test_encoding_refuses_what_decoding_would(
+    verb: str, subject: str, data: dict[str, Any], id_: str, source: str
+) -> None:
+    encoded = encode_command(verb, subject, data, id=id_, source=source, time_ms=NOW_MS)
+    if isinstance(encoded, Refusal):
+        assert encoded.code in CODES
+    else:
+        judge(decode_control(encoded.key, encoded.value, encoded.headers, NOW_MS, 1))

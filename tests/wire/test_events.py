@@ -1,0 +1,122 @@
+"""What goes to the events and dead-letter topics."""
+
+import ast
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+import daemon.core
+from daemon.core.decision import Answer, Notice
+from daemon.core.events import ControlUnreadable
+from daemon.core.model import State
+from daemon.wire.event_kinds import EVENT_KINDS, OTHERS, TRANSITIONS
+from daemon.wire.events import WireRecord, encode_answer, encode_dead_letter, encode_notice
+from daemon.wire.topics import MAX_CONTROL_RECORD_BYTES
+from tests.wire.records import NOW_MS
+
+HEADERS = (("content-type", b"application/cloudevents+json; charset=utf-8"),)
+
+
+def opened(record: WireRecord) -> dict[str, object]:
+    """The event without its id, which is new for each."""
+    assert record.value is not None
+    event = json.loads(record.value)
+    assert uuid.UUID(event.pop("id")).version == 7
+    assert record.headers == HEADERS
+    return dict(event)
+
+
+def test_an_answer_is_a_cloudevent_that_names_its_cause() -> None:
+    answer = Answer("rejected", "replay", "c1", "flights-rerun", "RCV-1004", "data.x is not known.", "Use y.", 17)
+    record = encode_answer(answer, "default", NOW_MS)
+    assert record.key == b"flights-rerun"
+    assert opened(record) == {
+        "specversion": "1.0",
+        "source": "//recoveryd/default",
+        "type": "io.recoveryd.event.command_rejected.v1",
+        "subject": "flights-rerun",
+        "time": "2026-11-21T06:00:00.000Z",
+        "datacontenttype": "application/json",
+        "causationid": "c1",
+        "data": {
+            "code": "RCV-1004",
+            "message": "data.x is not known.",
+            "hint": "Use y.",
+            "verb": "replay",
+            "control_offset": 17,
+        },
+    }
+
+
+def test_a_notice_without_subject_and_cause_has_neither_and_no_key() -> None:
+    record = encode_notice(Notice("leader_changed", "", {"epoch": 2}), "default", NOW_MS)
+    assert record.key is None
+    assert opened(record) == {
+        "specversion": "1.0",
+        "source": "//recoveryd/default",
+        "type": "io.recoveryd.event.leader_changed.v1",
+        "time": "2026-11-21T06:00:00.000Z",
+        "datacontenttype": "application/json",
+        "data": {"epoch": 2},
+    }
+
+
+def test_data_of_any_plain_kind_can_be_told() -> None:
+    data = {"state": State.PAUSED, "lanes": ((0, 1), (2,)), "odd": {3, 1}, "rate": float("nan"), 5: "five"}
+    event = opened(encode_notice(Notice("x", "r", data), "default", NOW_MS))  # type: ignore[arg-type]
+    assert event["data"] == {"state": "paused", "lanes": [[0, 1], [2]], "odd": [1, 3], "rate": None, "5": "five"}
+
+
+def test_two_events_of_one_moment_have_different_ids_in_order() -> None:
+    records = [encode_notice(Notice("x", "r", {}), "default", NOW_MS) for _ in range(50)]
+    ids = [json.loads(record.value or b"")["id"] for record in records]
+    assert len(set(ids)) == 50
+    assert ids == sorted(ids)
+
+
+LETTER = ControlUnreadable(0, 17, "RCV-1001", "The record is a list, not one JSON object.", b"k", b"[]", (("h", b"1"),))
+
+
+def test_a_dead_letter_is_the_record_itself_with_the_error_in_headers() -> None:
+    assert encode_dead_letter(LETTER, NOW_MS) == WireRecord(
+        b"k",
+        b"[]",
+        (
+            ("h", b"1"),
+            ("recoveryd-error-code", b"RCV-1001"),
+            ("recoveryd-error-message", b"The record is a list, not one JSON object."),
+            ("recoveryd-original-partition", b"0"),
+            ("recoveryd-original-offset", b"17"),
+            ("recoveryd-time", b"2026-11-21T06:00:00.000Z"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("value", [None, b""])
+def test_a_tombstone_stays_one_and_an_empty_value_too(value: bytes | None) -> None:
+    letter = ControlUnreadable(0, 17, "RCV-1001", "m", None, value, ())
+    record = encode_dead_letter(letter, NOW_MS)
+    assert (record.key, record.value) == (None, value)
+
+
+def test_a_dead_letter_always_fits_its_topic() -> None:
+    huge = ControlUnreadable(0, 17, "RCV-1014", "m", None, b"x" * 10_000_000, (("h", b"x" * 5_000_000),) * 200)
+    record = encode_dead_letter(huge, NOW_MS)
+    assert record.value == b"x" * MAX_CONTROL_RECORD_BYTES
+    assert dict(record.headers)["recoveryd-original-bytes"] == b"10000000"
+    assert sum(len(value or b"") for _, value in record.headers) < 1000
+
+
+def test_the_documented_kinds_are_those_the_core_tells() -> None:
+    """Read from the core's source: each `notice("kind", ...)` is in the list, and nothing is in it that is told nowhere."""
+    told = set()
+    for path in Path(daemon.core.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "notice" and node.args:
+                first = node.args[0]
+                told |= {first.value} if isinstance(first, ast.Constant) else set()
+    assert told == set(OTHERS)
+    assert set(TRANSITIONS) == {f"recovery_{state.value}" for state in State if state is not State.REQUESTED}
+    assert len(EVENT_KINDS) == 4 + len(TRANSITIONS) + len(OTHERS)

@@ -1,0 +1,203 @@
+"""Between the core's words and the jobs': directives, heartbeats and the file an attempt starts from."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.commands import CaughtUp, Earliest, Latest, Limits, ReplaySpec, SourceRef, TargetRef
+from daemon.core.decision import Directive
+from daemon.core.effects import LaunchAttempt
+from daemon.core.events import DriverHeartbeat, LaneHeartbeat, LanePosition
+from daemon.core.model import Difference, Plan, PlannedPartition, PlannedTopic, Verification, Wanted
+from daemon.wire.jobs import (
+    JobDefaults,
+    decode_directive,
+    decode_progress,
+    encode_directive,
+    make_job_spec,
+    make_lanes,
+    share_out,
+)
+from spark_jobs import contract
+
+PLAN = Plan(
+    hash="h",
+    source=PlannedTopic("main", "flights", "S", 4),
+    target=PlannedTopic("dr", "flights.v42", "T", 4),
+    partitions=tuple(PlannedPartition(p, 10, stop) for p, stop in ((0, 110), (1, 10), (2, 310), (3, 210))),
+    lanes=((2,), (0, 3)),
+    from_time_ms=5,
+    to_time_ms=None,
+    records_at_most=600,
+    bytes_at_most=1,
+    eta_seconds=None,
+    create_target=False,
+    create_configs={},
+    findings=(),
+    pinned_at_ms=0,
+)
+SPEC = ReplaySpec(
+    SourceRef("flights", Earliest(), Latest()),
+    TargetRef("flights.v42", "dr", mapping="key_hash", headers_add=(("a", "b"),), headers_drop=("c",)),
+    Limits(max_bytes_per_s=5e6),
+    verify="count",
+    on_data_loss="continue",
+)
+LAUNCH = LaunchAttempt("r1", 2, SPEC, PLAN, Wanted.RUN, 9, max_records=None, max_bytes=None)
+DEFAULTS = JobDefaults(
+    scope="default",
+    clients={"main": {"bootstrap.servers": "a:1"}, "dr": {"bootstrap.servers": "b:1"}},
+    directives_topic="recovery.directives.v1",
+    progress_topic="recovery.progress.v1",
+    receipts_topic="recovery.receipts.v1",
+)
+
+
+def test_the_file_an_attempt_starts_from() -> None:
+    assert make_job_spec(LAUNCH, DEFAULTS) == contract.JobSpec(
+        kind="replay",
+        scope="default",
+        recovery="r1",
+        attempt=2,
+        lanes=(
+            contract.LaneSpec(0, (contract.PartitionRange(2, 10, 310),)),
+            contract.LaneSpec(1, (contract.PartitionRange(0, 10, 110), contract.PartitionRange(3, 10, 210))),
+        ),
+        source=contract.SourceSpec("main", "flights", "S", {"bootstrap.servers": "a:1"}, 5, None),
+        target=contract.TargetSpec(
+            cluster="dr",
+            topic="flights.v42",
+            topic_id="T",
+            partitions=4,
+            client={"bootstrap.servers": "b:1"},
+            mapping="key_hash",
+            headers_add=(("a", "b"),),
+            headers_drop=("c",),
+            exclusive=True,
+        ),
+        control=contract.ControlSpec({"bootstrap.servers": "a:1"}, "recovery.directives.v1", "recovery.progress.v1"),
+        receipts_topic="recovery.receipts.v1",
+        directive=contract.Directive("r1", 2, 9, "run", 30_000, 5e6, None, 65_536.0),
+        verify="count",
+        on_data_loss="continue",
+    )
+
+
+def test_the_file_survives_its_json() -> None:
+    spec = make_job_spec(LAUNCH, DEFAULTS)
+    assert contract.decode(contract.JobSpec, contract.encode(spec)) == spec
+
+
+def test_a_shared_target_is_not_exclusive() -> None:
+    spec = replace(SPEC, target=replace(SPEC.target, on_existing="append"))
+    assert not make_job_spec(replace(LAUNCH, spec=spec), DEFAULTS).target.exclusive
+
+
+def test_a_cluster_that_left_the_config_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        make_job_spec(LAUNCH, replace(DEFAULTS, clients={"main": {}}))
+
+
+def test_caps_are_split_by_what_each_lane_has_to_copy() -> None:
+    lanes = make_lanes(replace(LAUNCH, max_records=101, max_bytes=1000))
+    assert [(lane.max_records, lane.max_bytes) for lane in lanes] == [(51, 500), (50, 500)]
+
+
+def test_caps_of_a_following_replay_are_split_equally() -> None:
+    following = replace(PLAN, partitions=tuple(replace(p, stop=None) for p in PLAN.partitions))
+    spec = replace(SPEC, source=replace(SPEC.source, stop=CaughtUp()))
+    lanes = make_lanes(replace(LAUNCH, plan=following, spec=spec, max_records=7))
+    assert [(lane.max_records, lane.max_bytes) for lane in lanes] == [(4, None), (3, None)]
+
+
+@pytest.mark.parametrize(
+    ("total", "weights", "parts"),
+    [
+        (None, [1, 2], [None, None]),
+        (10, [1, 1, 1], [4, 3, 3]),
+        (10, [0, 0], [5, 5]),
+        (10, [3, 0], [10, 0]),
+        (2, [1, 1, 1], [1, 1, 0]),
+        (0, [1, 2], [0, 0]),
+        (5, [], []),
+    ],
+)
+def test_shares(total: int | None, weights: list[int], parts: list[int | None]) -> None:
+    assert share_out(total, weights) == parts
+
+
+@given(st.integers(0, 2**62), st.lists(st.integers(0, 2**62), min_size=1, max_size=20))
+def test_shares_add_up_exactly_and_starve_no_lane_of_what_it_could_use(total: int, weights: list[int]) -> None:
+    parts = [part for part in share_out(total, weights) if part is not None]
+    assert sum(parts) == total
+    assert min(parts) >= 0
+    if total >= sum(weights):
+        assert all(part >= weight for part, weight in zip(parts, weights, strict=True))
+
+
+DIRECTIVE = Directive("r1", 2, 9, "pause", 5e6, None, 65_536.0, 30_000, {0: 0.25, 1: 0.75}, "because")
+
+
+def test_a_directive_reads_back() -> None:
+    key, value = encode_directive(DIRECTIVE)
+    assert key == b"r1"
+    assert decode_directive(value) == DIRECTIVE
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"[]", b"{}", b'{"recovery":5}', encode_directive(DIRECTIVE)[1].replace(b'"0"', b'"x"')]
+)
+def test_a_directive_that_is_none_is_an_error_of_the_contract(value: bytes) -> None:
+    with pytest.raises(contract.ContractError):
+        decode_directive(value)
+
+
+def test_a_lanes_heartbeat() -> None:
+    heartbeat = contract.Heartbeat(
+        recovery="r1",
+        attempt=2,
+        lane=1,
+        directive_sequence=9,
+        state="copying",
+        chunk_open=True,
+        records_per_s=1.5,
+        bytes_per_s=2.5,
+        positions=(contract.Position(3, 20, None, "copying", 1, 2, 3, 4, 5),),
+        why="w",
+        capped=True,
+        sent_ms=6,
+    )
+    assert decode_progress(contract.encode(heartbeat)) == LaneHeartbeat(
+        "r1", 2, 1, 9, "copying", True, 1.5, 2.5, (LanePosition(3, 20, None, "copying", 1, 2, 3, 4, 5),), "w", True
+    )
+
+
+def test_a_drivers_report() -> None:
+    report = contract.DriverReport(
+        recovery="r1",
+        attempt=2,
+        phase="verified",
+        directive_sequence=9,
+        verification=contract.VerificationReport(
+            "mismatch", 5, 4, "d", (contract.Difference(1, 2, 3, "missing", "m"),), "w"
+        ),
+        error_code="internal",
+        error_message="e",
+    )
+    assert decode_progress(contract.encode(report)) == DriverHeartbeat(
+        "r1",
+        2,
+        "verified",
+        9,
+        Verification("mismatch", 5, 4, "d", (Difference(1, 2, 3, "missing", "m"),), "w"),
+        "internal",
+        "e",
+    )
+
+
+@pytest.mark.parametrize("value", [b"", b"null", b"{}", b'{"phase":1}', b'{"lane":"x"}'])
+def test_progress_that_is_none_is_an_error_of_the_contract(value: bytes) -> None:
+    with pytest.raises(contract.ContractError):
+        decode_progress(value)

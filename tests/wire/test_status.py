@@ -1,0 +1,227 @@
+"""Status records: the contract's fields, nothing lost on the way out and back, and a start that folds many quickly."""
+
+import json
+import time
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daemon.core.commands import Earliest, Latest, Limits, ReplaySpec, SourceRef, TargetRef
+from daemon.core.model import (
+    Attempt,
+    CommandRef,
+    CompletenessRow,
+    DaemonRecord,
+    EtaSeconds,
+    Finding,
+    PartitionProgress,
+    Plan,
+    PlannedPartition,
+    PlannedTopic,
+    Progress,
+    Recovery,
+    Severity,
+    State,
+    Stop,
+    StopReason,
+    Verification,
+)
+from daemon.wire.examples import STATUS
+from daemon.wire.status import daemon_to_document, encode_daemon, encode_status, to_document, to_json
+from daemon.wire.status_fold import StatusUnreadable, daemon_from_document, fold, from_document
+from daemon.wire.status_model import DaemonStatusRecord, StatusRecord
+from tests.wire.records import NOW_MS
+from tests.wire.strategies import counts, recoveries, text, times_ms
+
+COMPLETED = Recovery(
+    id="flights-rerun",
+    kind="replay",
+    state=State.COMPLETED,
+    why="every partition reached its pinned end: zero lag",
+    version=17,
+    created_ms=NOW_MS,
+    updated_ms=NOW_MS + 31_000,
+    command=CommandRef("0199f0c2-6a1e-7c3d-9a55-000000000001", "//ops/alice", "wrong delay unit in v41"),
+    spec=ReplaySpec(SourceRef("flights", Earliest(), Latest()), TargetRef("flights.v42", create=True)),
+    plan=Plan(
+        hash="sha256:" + "5f" * 32,
+        source=PlannedTopic("main", "flights", "mA9tq3mWQ0mVw1Yb0g6z7A", 1),
+        target=PlannedTopic("main", "flights.v42", "k1Xb2m7bTZe0m9o2o9c2sw", 1),
+        partitions=(PlannedPartition(0, 0, 84000, False, 84000, 0, 30_000_000),),
+        lanes=((0,),),
+        from_time_ms=None,
+        to_time_ms=None,
+        records_at_most=84000,
+        bytes_at_most=30_000_000,
+        eta_seconds=EtaSeconds(4.0, 6.0, 12.0),
+        create_target=True,
+        create_configs={"retention.ms": "-1"},
+        findings=(),
+        pinned_at_ms=NOW_MS,
+    ),
+    attempt=Attempt(number=1),
+    progress=Progress((PartitionProgress(0, 84000, 84000, "done", 83990, 0, 10, 0, 29_400_000),), 0.0, 0.0, 0, 0.0),
+    rule="no limit was asked for",
+    stop=Stop(StopReason.ZERO_LAG, "bounded", NOW_MS + 28_000, {"lag_records": 0}),
+    completeness=(CompletenessRow(0, 0, 84000, 83990, 0, 10, 0),),
+    verification=Verification("match", 83990, 83990, "c0ffee"),
+)
+
+
+def test_a_finished_recovery_is_the_contracts_status_record() -> None:
+    document = to_document(COMPLETED)
+    assert document | {"internal": {}} == STATUS
+
+
+def test_limits_are_told_by_their_names_in_the_contract() -> None:
+    limits = Limits(5e6, None, 1, 2, 90_000, NOW_MS)
+    document = to_document(replace(COMPLETED, limits=limits, effective_bytes_per_s=5e6, rule="as asked"))
+    assert document["limits"] == {
+        "requested": {
+            "max_bytes_per_s": 5e6,
+            "max_bytes": 1,
+            "max_records": 2,
+            "max_runtime": "90s",
+            "deadline": "2026-11-21T06:00:00.000Z",
+        },
+        "effective_bytes_per_s": 5e6,
+        "rule": "as asked",
+    }
+
+
+def test_findings_and_evidence_are_public() -> None:
+    plan = COMPLETED.plan
+    assert plan is not None
+    found = replace(COMPLETED, plan=replace(plan, findings=(Finding("target_retention", Severity.WARN, "short"),)))
+    assert to_document(found)["plan"]["findings"] == [
+        {"code": "target_retention", "severity": "warn", "message": "short"}
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(recoveries)
+def test_every_recovery_reads_back_as_it_was(recovery: Recovery) -> None:
+    key, value = encode_status(recovery)
+    assert key == recovery.id.encode()
+    assert from_document(json.loads(value)) == recovery
+
+
+def test_the_strategy_of_recoveries_covers_every_field() -> None:
+    """A new field of the core's model must be in the strategy, or reading it back is not tested."""
+    from tests.wire import strategies
+
+    source = strategies.__loader__.get_source("tests.wire.strategies")  # type: ignore[union-attr,attr-defined]
+    block = source[source.index("recoveries = st.builds(") : source.index("good_events")]
+    assert [f.name for f in fields(Recovery) if f"{f.name}=" not in block] == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(recoveries)
+def test_every_status_record_fits_the_documented_model(recovery: Recovery) -> None:
+    StatusRecord.model_validate_json(encode_status(recovery)[1])
+
+
+@given(st.builds(DaemonRecord, st.integers(-1, 2**62), counts, text, times_ms))
+def test_the_daemons_own_record_reads_back(record: DaemonRecord) -> None:
+    key, value = encode_daemon(record)
+    assert key == b"_daemon"
+    DaemonStatusRecord.model_validate_json(value)
+    assert daemon_from_document(json.loads(value)) == record
+
+
+def test_a_fold_keeps_the_newest_of_each_key() -> None:
+    first, second = replace(COMPLETED, version=1), replace(COMPLETED, version=2)
+    other = replace(COMPLETED, id="other")
+    daemon = DaemonRecord(7, 3, "topic", NOW_MS)
+    records = [
+        encode_status(first),
+        encode_status(other),
+        encode_daemon(DaemonRecord(1, 1)),
+        encode_status(second),
+        (b"other", None),
+        (None, b"nobody"),
+        encode_daemon(daemon),
+    ]
+    assert fold(records) == ({"flights-rerun": second}, daemon)
+
+
+def test_a_fold_of_nothing_is_a_new_daemon() -> None:
+    assert fold([]) == ({}, DaemonRecord())
+
+
+def test_what_an_earlier_record_of_a_key_says_does_not_matter() -> None:
+    assert fold([(b"flights-rerun", b"broken"), encode_status(COMPLETED)])[0] == {"flights-rerun": COMPLETED}
+
+
+def _without(document: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != name}
+
+
+GOOD = to_document(COMPLETED)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"recovery":"x"}',
+        *(to_json(_without(GOOD, name)) for name in GOOD if name not in {"recovery", "attempt"}),
+        to_json(GOOD | {"state": "dancing"}),
+        to_json(GOOD | {"created": "yesterday"}),
+        to_json(GOOD | {"plan": 5}),
+        to_json(GOOD | {"internal": GOOD["internal"] | {"format": 99}}),
+    ],
+)
+def test_a_record_that_is_not_ours_stops_the_fold_and_is_named(value: bytes) -> None:
+    with pytest.raises(StatusUnreadable) as caught:
+        fold([(b"flights-rerun", value)])
+    assert str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"internal": {"format": 2}}, daemon_to_document(DaemonRecord()) | {"epoch": None, "internal": {}}]
+)
+def test_a_daemon_record_that_is_not_ours_is_refused(document: dict[str, Any]) -> None:
+    with pytest.raises(StatusUnreadable):
+        daemon_from_document(document)
+
+
+def test_fields_of_another_release_are_ignored_or_get_their_default() -> None:
+    newer = GOOD | {"colour": "blue", "internal": GOOD["internal"] | {"mood": 1}}
+    newer["internal"] = newer["internal"] | {"fields": newer["internal"]["fields"] | {"shoe_size": 43}}
+    assert from_document(newer) == COMPLETED
+    older = {name: value for name, value in GOOD["internal"]["fields"].items() if name != "wanted_sequence"}
+    assert from_document(GOOD | {"internal": GOOD["internal"] | {"fields": older}}) == COMPLETED
+
+
+def test_no_number_that_json_can_not_hold_stops_the_journal() -> None:
+    nan = float("nan")
+    odd = replace(
+        COMPLETED,
+        progress=replace(COMPLETED.progress, records_per_s=nan, eta_seconds=float("inf")),
+        stop=Stop(StopReason.STALLED, None, NOW_MS, {"rate": nan, "all": (1, float("-inf"))}),
+    )
+    document = json.loads(encode_status(odd)[1])
+    assert (document["progress"]["records_per_s"], document["progress"]["eta_seconds"]) == (0.0, None)
+    assert document["stop"]["evidence"] == {"rate": None, "all": [1, None]}
+
+
+def test_ten_thousand_recoveries_fold_within_the_five_seconds_of_a_start() -> None:
+    plan, progress = COMPLETED.plan, COMPLETED.progress
+    assert plan is not None
+    wide = replace(
+        COMPLETED,
+        plan=replace(plan, partitions=plan.partitions * 4),
+        progress=replace(progress, partitions=progress.partitions * 4),
+        completeness=COMPLETED.completeness * 4,
+    )
+    records = [encode_status(replace(wide, id=f"r{i}")) for i in range(10_000)]
+    started_s = time.process_time()
+    recoveries_, _ = fold(records)
+    assert len(recoveries_) == 10_000
+    assert time.process_time() - started_s < 5.0
