@@ -1,0 +1,87 @@
+"""What the daemon and its jobs exchange survives the way, and nothing else is taken for it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from spark_jobs.contract import (
+    ChunkLimits,
+    ContractError,
+    ControlSpec,
+    Difference,
+    Directive,
+    DriverReport,
+    Heartbeat,
+    JobSpec,
+    LaneSpec,
+    PartitionRange,
+    Position,
+    Receipt,
+    SourceSpec,
+    TargetRun,
+    TargetSpec,
+    VerificationReport,
+    decode,
+    decode_progress,
+    encode,
+    progress_key,
+    receipts_partition,
+    transactional_id,
+)
+
+DIRECTIVE = Directive("r", 2, 7, "pause", 30_000, 1e6, None, 65_536.0, {"0": 0.25, "1": 0.75}, "operator")
+SPEC = JobSpec(
+    kind="replay", scope="s", recovery="r", attempt=2,
+    lanes=(LaneSpec(0, (PartitionRange(0, 5, 10), PartitionRange(2, 0, None)), 100, None), LaneSpec(1, ())),
+    source=SourceSpec("main", "in", "id1", {"bootstrap.servers": "h:1"}, 5, None),
+    target=TargetSpec("dr", "out", "id2", 4, {"bootstrap.servers": "h:2"}, "key_hash", (("a", "b"),), ("c",), False),
+    control=ControlSpec({"bootstrap.servers": "h:1"}, "d", "p"),
+    receipts_topic="rc", directive=DIRECTIVE, verify="count", on_data_loss="continue", chunk=ChunkLimits(1, 2, 3),
+)  # fmt: skip
+RECEIPT = Receipt(
+    "s", "r", 0, 2, 3, 1, 10, 20, 5, 1, 3, 1, 999, (TargetRun(0, 5, ((7, 2), (12, 3)), "ab"),), "x", "y", 9
+)
+BEAT = Heartbeat("r", 2, 1, 7, "copying", True, 10.5, 1e6, (Position(0, 5, None, "copying", 5),), "why", False, 123)
+REPORT = DriverReport(
+    "r", 2, "verified", 7, VerificationReport("mismatch", 5, 4, "d", (Difference(0, 1, 2, "missing", "m"),))
+)
+
+
+@pytest.mark.parametrize("value", [SPEC, DIRECTIVE, RECEIPT, BEAT, REPORT], ids=lambda v: type(v).__name__)
+def test_what_is_encoded_is_decoded_as_it_was(value: Any) -> None:
+    assert value == decode(type(value), encode(value))
+
+
+def test_progress_records_are_told_apart() -> None:
+    assert [BEAT, REPORT] == [decode_progress(encode(BEAT)), decode_progress(encode(REPORT))]
+    assert ["r/lane/3", "r/driver"] == [progress_key("r", 3), progress_key("r", None)]
+
+
+def test_fields_of_a_newer_writer_are_ignored() -> None:
+    raw = {**json.loads(encode(RECEIPT)), "colour": "blue"}
+    assert RECEIPT == decode(Receipt, json.dumps(raw))
+
+
+@pytest.mark.parametrize(
+    ("raw", "names"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "Receipt"),
+        (b"{}", "Receipt: field scope"),
+        (encode(RECEIPT).replace(b'"start":10', b'"start":"10"'), "Receipt.start"),
+        (encode(RECEIPT).replace(b'"start":10', b'"start":true'), "Receipt.start"),
+        (encode(RECEIPT).replace(b"[7,2]", b"[7,2,1]"), "Receipt.targets.runs"),
+        (encode(RECEIPT).replace(b'"version":1', b'"version":2'), "version 2"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_anything_else_is_refused_with_its_name(raw: bytes, names: str) -> None:
+    with pytest.raises(ContractError, match=names.replace(".", r"\.")):
+        decode(Receipt, raw)
+
+
+def test_ids_are_stable_over_attempts() -> None:
+    assert transactional_id("prod", "r", 3) == "recoveryd.prod.r.3"
+    assert RECEIPT.key == "s/r/1/10"
+    assert [receipts_partition("flights-rerun", 8), receipts_partition("flights-rerun", 1)] == [0, 0]
