@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from daemon.adapters.journal_fold import TopicReader, fold_status, read_directive_sequences, read_seen
+from daemon.adapters.journal_fold import TopicReader, fold_seen, fold_sequences, fold_status
 from daemon.adapters.kafka_client import Properties, make_admin, make_consumer
 from daemon.adapters.transactions import Record, TransactionalWriter
 from daemon.core.catalogue import Code
@@ -68,9 +68,9 @@ class KafkaJournal:
         try:
             # Only now: before the fencing an older leader could still have written behind what we read.
             reader = TopicReader(make_admin(self._properties), consumer, _READ_DEADLINE_S)
-            recoveries, daemon = fold_status(reader, self._names.status)
-            seen = read_seen(reader, self._names.control, daemon.applied_control_offset)
-            sequences = read_directive_sequences(reader, self._names.directives)
+            recoveries, daemon = fold_status(reader.records(self._names.status))
+            seen = fold_seen(reader.records(self._names.control, daemon.applied_control_offset + 1))
+            sequences = fold_sequences(reader.records(self._names.directives))
         finally:
             consumer.close()
         return Folded(recoveries, daemon, seen, sequences)
