@@ -45,7 +45,7 @@ _LOOKALIKES: Final = {
     "key": "subject",
 }
 _BINARY_PREFIX: Final = "ce_"
-_ATTRIBUTE_NAME: Final = re.compile(r"[a-z0-9]+", flags=re.ASCII)
+_ATTRIBUTE_NAME: Final = re.compile(r"[a-z0-9]{1,100}", flags=re.ASCII)
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _JSON_TYPE: Final = re.compile(r"[a-z0-9.-]+/(?:[a-z0-9.-]+\+)?json", flags=re.ASCII)
 

@@ -39,6 +39,7 @@ from daemon.wire.fields import (
     Runtime,
     Strict,
     Topic,
+    at_most,
 )
 from daemon.wire.problems import wrong
 
@@ -69,12 +70,14 @@ class SourceData(Strict):
 
 
 class HeadersData(Strict):
-    add: dict[HeaderName, HeaderText] = Field(
-        default_factory=dict, max_length=MAX_HEADERS, description="headers to add"
+    add: Annotated[dict[HeaderName, HeaderText], Field(max_length=MAX_HEADERS), at_most(MAX_HEADERS)] = Field(
+        default_factory=dict, description="headers to add"
     )
-    drop: tuple[HeaderName, ...] = Field(
-        default=(), max_length=MAX_HEADERS, strict=False, description="names of headers to leave out"
-    )
+    drop: Annotated[
+        tuple[HeaderName, ...],
+        Field(max_length=MAX_HEADERS, strict=False, fail_fast=True),
+        at_most(MAX_HEADERS),
+    ] = Field(default=(), description="names of headers to leave out")
 
 
 class TargetData(Strict):

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -44,6 +45,17 @@ class Strict(BaseModel):
         if isinstance(value, dict) and len(value) > MAX_FIELDS:
             raise wrong(f"has {len(value)} fields, more than any record of recoveryd", code=Code.TOO_LARGE)
         return value
+
+
+def at_most(count: int) -> BeforeValidator:
+    """A bound that is judged before the items are, so that a refusal costs no more than a good record."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, list | dict) and len(value) > count:
+            raise wrong(f"has {len(value)} entries, at most {count} are taken", code=Code.TOO_LARGE)
+        return value
+
+    return BeforeValidator(check)
 
 
 def check_text(text: str) -> str:

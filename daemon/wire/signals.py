@@ -7,7 +7,18 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from daemon.core.commands import HealthSignal, LagSample, LagSignal, Signal
-from daemon.wire.fields import MAX_PARTITIONS, GroupName, Name, Offset, Partition, SampledAt, Strict, Text, Topic
+from daemon.wire.fields import (
+    MAX_PARTITIONS,
+    GroupName,
+    Name,
+    Offset,
+    Partition,
+    SampledAt,
+    Strict,
+    Text,
+    Topic,
+    at_most,
+)
 from daemon.wire.problems import wrong
 
 
@@ -24,7 +35,11 @@ class LagData(Strict):
     cluster: Name = Field(default="main", description="a named cluster of the daemon's config")
     group: GroupName
     topic: Topic
-    partitions: Annotated[tuple[LagPartitionData, ...], Field(strict=False, min_length=1, max_length=MAX_PARTITIONS)]
+    partitions: Annotated[
+        tuple[LagPartitionData, ...],
+        Field(strict=False, fail_fast=True, min_length=1, max_length=MAX_PARTITIONS),
+        at_most(MAX_PARTITIONS),
+    ]
 
     @model_validator(mode="after")
     def _names_each_once(self) -> Self:

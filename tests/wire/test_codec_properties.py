@@ -1,8 +1,10 @@
 """Whatever the bytes: one of five outcomes, no exception, the same outcome each time, nothing half accepted."""
 
 import json
+import time
 from typing import Any, get_args
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,8 +12,9 @@ from daemon.core.catalogue import Code
 from daemon.core.commands import Command, Refusal, Replay, Signal
 from daemon.core.events import SignalRefused
 from daemon.wire.codec import Unreadable, decode_control, encode_command
+from daemon.wire.examples import SIGNALS
 from daemon.wire.spec_form import spec_to_data
-from tests.wire.records import NOW_MS, Outcome
+from tests.wire.records import GOOD_DATA, NOW_MS, Outcome, bent, replay_event
 from tests.wire.strategies import bent_events, damaged_bytes, good_events, headers, json_values, text
 
 CODES = {code.value for code in Code}
@@ -103,3 +106,38 @@ def test_encoding_refuses_what_decoding_would(
         assert encoded.code in CODES
     else:
         judge(decode_control(encoded.key, encoded.value, encoded.headers, NOW_MS, 1))
+
+
+MEGABYTE_OF_TROUBLE = {
+    "samples that are none": bent(SIGNALS["lag"], "data.partitions", [{"a": 1}] * 90_000),
+    "a header list far too long": replay_event(bent(GOOD_DATA, "target.headers", {"drop": [5] * 300_000})),
+    "headers that are no texts": replay_event(
+        bent(GOOD_DATA, "target.headers", {"add": dict.fromkeys(map(str, range(60_000)), 5)})
+    ),
+    "fields nobody knows": replay_event(dict.fromkeys(map(str, range(60_000)), 1)),
+    "attributes nobody knows": dict.fromkeys(map(str, range(60_000)), 1),
+    "a duration without end": replay_event(bent(GOOD_DATA, "source.from", "1h" * 450_000)),
+    "a name without end": replay_event({"x" * 1_000_000: 1}),
+    "a very long type": replay_event(type="io.recoveryd." * 70_000),
+}
+
+
+@pytest.mark.parametrize("name", list(MEGABYTE_OF_TROUBLE))
+def test_a_megabyte_of_trouble_costs_no_more_than_a_good_record(name: str) -> None:
+    raw = json.dumps(MEGABYTE_OF_TROUBLE[name]).encode()
+    started_s = time.process_time()
+    outcome = decode_control(None, raw, (), NOW_MS, 1)
+    assert time.process_time() - started_s < 2.0
+    assert isinstance(outcome, Refusal | SignalRefused | Unreadable)
+    judge(outcome)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b'"' + b'\\"' * 500_000, b'["' + b"[\\\\" * 300_000, b'{"a":' * 170_000, b"[1," * 300_000],
+    ids=["quotes", "backslashes", "objects", "lists"],
+)
+def test_bytes_made_to_be_slow_are_not(raw: bytes) -> None:
+    started_s = time.process_time()
+    assert isinstance(decode_control(None, raw, (), NOW_MS, 1), Unreadable)
+    assert time.process_time() - started_s < 2.0

@@ -101,7 +101,7 @@ def test_findings_and_evidence_are_public() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(recoveries)
 def test_every_recovery_reads_back_as_it_was(recovery: Recovery) -> None:
     key, value = encode_status(recovery)
@@ -118,7 +118,7 @@ def test_the_strategy_of_recoveries_covers_every_field() -> None:
     assert [f.name for f in fields(Recovery) if f"{f.name}=" not in block] == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(recoveries)
 def test_every_status_record_fits_the_documented_model(recovery: Recovery) -> None:
     StatusRecord.model_validate_json(encode_status(recovery)[1])
