@@ -23,7 +23,8 @@ _HEAD: Final = """\
 # --bootstrap HOST:PORT or as RECOVERYD_BOOTSTRAP_SERVERS; keep of the rest what you change.
 #
 # Each option is also an environment variable: RECOVERYD_ and the key with __ between its parts, for instance
-# RECOVERYD_LOG__LEVEL=debug. Unknown keys are errors. Durations: 5s, 1h30m, PT5S or seconds. Sizes: 32MiB, 30MB or bytes.
+# RECOVERYD_LOG__LEVEL=debug; RECOVERYD_CONFIG names this file. Flags win over variables, variables over the file.
+# Unknown keys are errors. Durations: 5s, 1h30m, PT5S or seconds. Sizes: 32MiB, 30MB or bytes.
 #
 # Made by `python -m daemon.settings.reference --write`; edit daemon/settings/model.py instead.
 """

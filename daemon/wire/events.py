@@ -26,7 +26,7 @@ _MAX_KEPT_HEADER_BYTES: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class WireRecord:
-    """A record to produce, without its topic. `timestamp_ms` None = the producer's time."""
+    """A record to produce, without its topic."""
 
     key: bytes | None
     value: bytes | None
