@@ -1,0 +1,157 @@
+"""Questions to clusters, answered from memory."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from daemon.adapters.facts import probable_ranges
+from daemon.adapters.kafka_clusters import MAIN, Expectations
+from daemon.adapters.memory.kafka import MemoryBroker, MemoryTopic
+from daemon.core.catalogue import Code
+from daemon.core.commands import AtTime, From, ReplaySpec, To
+from daemon.core.effects import CreateTarget, GatherFacts
+from daemon.core.events import OffsetsSampled, TargetReady, TopicSample
+from daemon.core.plan_facts import PartitionFacts, PlanFacts, TopicFacts
+from daemon.errors import ClusterProblem, OwnTopicProblem
+from daemon.wire.topics import TopicNames, differences, own_topics
+
+_LOOKED_AT = 100  # records at the start of each range
+
+
+class MemoryClusters:
+    def __init__(
+        self,
+        brokers: Mapping[str, MemoryBroker],
+        names: TopicNames,
+        expectations: Expectations,
+        now_ms: Callable[[], int],
+        receipts_partitions: int = 8,
+    ) -> None:
+        self._brokers = brokers
+        self._names = names
+        self._expectations = expectations
+        self._now_ms = now_ms
+        self._wanted = own_topics(names, receipts_partitions)
+
+    async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
+        spec = effect.spec
+        source = self._broker(spec.source.cluster).find(spec.source.topic)
+        target = self._broker(spec.target.cluster).find(spec.target.topic)
+        partitions = () if source is None else _partition_facts(source, spec)
+        records = [] if source is None else _first_records(source, spec, partitions)
+        bytes_per_s, rate_source = self._expectations.rates()
+        return PlanFacts(
+            source=None if source is None else _topic_facts(source),
+            source_partitions=partitions,
+            target=None if target is None else _topic_facts(target),
+            task_slots=self._expectations.task_slots.get(spec.profile, 1),
+            oldest_record_ms=min((time_ms for time_ms, _size in records), default=None),
+            largest_record_bytes=max((size for _time_ms, size in records), default=None),
+            bytes_per_s=bytes_per_s,
+            rate_source=rate_source,
+            gathered_at_ms=self._now_ms(),
+        )
+
+    async def create_target(self, effect: CreateTarget) -> TargetReady:
+        broker = self._broker(effect.cluster)
+        topic = broker.find(effect.topic) or broker.create(effect.topic, effect.partitions, effect.configs)
+        if len(topic.logs) != effect.partitions:
+            text = f"{effect.topic} exists with {len(topic.logs)} partitions, {effect.partitions} were to be created."
+            raise ClusterProblem(text, code=Code.TARGET_CREATE_FAILED, retriable=False)
+        if any(log.start != log.high_watermark for log in topic.logs):
+            text = f"{effect.topic} exists and holds records already."
+            raise ClusterProblem(text, code=Code.TARGET_NOT_EMPTY, retriable=False)
+        return TargetReady(effect.recovery, topic.topic_id, len(topic.logs))
+
+    async def sample(self, topics: Iterable[tuple[str, str]]) -> OffsetsSampled:
+        asked = list(dict.fromkeys(topics))
+        names = {cluster for cluster, _topic in asked}
+        silent = {name for name in names if not self._broker(name).is_reachable}
+        if silent and silent == names:
+            raise ClusterProblem("No cluster answered in time.")
+        found = {key: self._broker(key[0]).find(key[1]) for key in asked if key[0] not in silent}
+        samples = tuple(_sample(key[0], topic, self._now_ms()) for key, topic in found.items() if topic is not None)
+        return OffsetsSampled(samples, tuple(key for key, topic in found.items() if topic is None))
+
+    async def control_topic_id(self) -> str:
+        return self._broker(MAIN).topic(self._names.control).topic_id
+
+    async def check_own_topics(self) -> None:
+        broker = self._broker(MAIN)
+        missing = [f"{t.name} does not exist." for t in self._wanted if broker.find(t.name) is None]
+        wrong = []
+        for wanted in self._wanted:
+            topic = broker.find(wanted.name)
+            if topic is not None:
+                found = differences(wanted, len(topic.logs), topic.configs)
+                wrong += [f"{d.topic} has {d.setting}={d.found}, it must be {d.wanted}." for d in found if d.fatal]
+        if missing or wrong:
+            code = Code.OWN_TOPIC_MISSING if missing else Code.OWN_TOPIC_WRONG
+            raise OwnTopicProblem([*missing, *wrong], code=code)
+
+    def apply_own_topics(self) -> None:
+        """Create what is missing on `main`; receipts on every cluster."""
+        for wanted in self._wanted:
+            for name, broker in self._brokers.items():
+                if name == MAIN or wanted.on_targets:
+                    broker.create(wanted.name, wanted.partitions, wanted.configs)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def _broker(self, cluster: str) -> MemoryBroker:
+        if cluster not in self._brokers:
+            raise ClusterProblem(f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False)
+        return self._brokers[cluster]
+
+
+def _partition_facts(topic: MemoryTopic, spec: ReplaySpec) -> tuple[PartitionFacts, ...]:
+    def at(bound: From | To, partition: int) -> int | None:
+        return topic.log(partition).first_at(bound.time_ms) if isinstance(bound, AtTime) else None
+
+    return tuple(
+        PartitionFacts(
+            partition=p,
+            log_start=log.start,
+            high_watermark=log.high_watermark,
+            last_stable=log.last_stable,
+            start_at=at(spec.source.start, p),
+            stop_at=at(spec.source.stop, p),
+            bytes_on_disk=sum(record.size_bytes for record in log.records[log.start :]),
+        )
+        for p, log in enumerate(topic.logs)
+    )
+
+
+def _first_records(
+    topic: MemoryTopic, spec: ReplaySpec, partitions: tuple[PartitionFacts, ...]
+) -> list[tuple[int, int]]:
+    """(time in ms, bytes) of some records at the start of each wanted range."""
+    ranges = probable_ranges(spec, partitions)
+    read = [
+        record
+        for partition, (start, stop) in ranges.items()
+        for record in topic.log(partition).read(start, min(stop, start + _LOOKED_AT))
+    ]
+    return [(record.timestamp_ms, record.size_bytes) for record in read]
+
+
+def _topic_facts(topic: MemoryTopic) -> TopicFacts:
+    return TopicFacts(
+        topic=topic.name,
+        topic_id=topic.topic_id,
+        partitions=len(topic.logs),
+        configs=dict(topic.configs),
+        starts={p: log.start for p, log in enumerate(topic.logs)},
+        ends={p: log.high_watermark for p, log in enumerate(topic.logs)},
+    )
+
+
+def _sample(cluster: str, topic: MemoryTopic, now_ms: int) -> TopicSample:
+    return TopicSample(
+        cluster=cluster,
+        topic=topic.name,
+        topic_id=topic.topic_id,
+        log_start={p: log.start for p, log in enumerate(topic.logs)},
+        high_watermark={p: log.high_watermark for p, log in enumerate(topic.logs)},
+        last_stable={p: log.last_stable for p, log in enumerate(topic.logs)},
+        sampled_at_ms=now_ms,
+    )

@@ -1,0 +1,51 @@
+"""The journal over memory: the same records, the same folds, the same fencing."""
+
+from collections.abc import Callable
+
+from daemon.adapters.journal_fold import fold_seen, fold_sequences, fold_status
+from daemon.adapters.kafka_journal import make_records
+from daemon.adapters.memory.kafka import MemoryBroker, MemoryFenced, MemoryRecord
+from daemon.core.catalogue import Code
+from daemon.errors import ClusterProblem, Fenced
+from daemon.ports import ControlRecord, Folded, JournalBatch
+from daemon.wire.topics import TopicNames
+
+
+class MemoryJournal:
+    """`broker` must have the own topics. Two journals of one scope over one broker fence each other."""
+
+    def __init__(self, broker: MemoryBroker, names: TopicNames, scope: str, now_ms: Callable[[], int]) -> None:
+        self._broker = broker
+        self._names = names
+        self._scope = scope
+        self._now_ms = now_ms
+        self._id = f"recoveryd.{scope}.journal"
+        self._epoch = 0
+
+    async def open(self) -> Folded:
+        self._epoch = self._broker.init_transactions(self._id)
+        recoveries, daemon = fold_status(self._read(self._names.status))
+        control = self._read(self._names.control)
+        seen = fold_seen(record for record in control if record.offset <= daemon.applied_control_offset)
+        return Folded(recoveries, daemon, seen, fold_sequences(self._read(self._names.directives)))
+
+    async def commit(self, batch: JournalBatch) -> None:
+        if not self._epoch:
+            raise ClusterProblem("The journal is not open.", code=Code.INVARIANT_BROKEN, retriable=False)
+        now_ms = self._now_ms()
+        made = make_records(batch, self._names, self._scope, now_ms)
+        records = [(r.topic, 0, MemoryRecord(r.key, r.value, now_ms, r.headers)) for r in made]
+        try:
+            self._broker.write(self._id, self._epoch, records)
+        except MemoryFenced as error:
+            raise Fenced(f"The journal {error} has another writer.") from error
+
+    async def close(self) -> None:
+        self._epoch = 0
+
+    def _read(self, topic: str) -> list[ControlRecord]:
+        log = self._broker.topic(topic).log(0)
+        return [
+            ControlRecord(0, max(0, log.start) + i, r.timestamp_ms, r.key, r.value, r.headers)
+            for i, r in enumerate(log.read(log.start))
+        ]
