@@ -12,12 +12,13 @@ ARG BUILDER=${BASE}
 FROM ${BUILDER} AS builder
 WORKDIR /src
 
-# The dependencies first: this layer stays while only the sources change. No pip goes into the environment itself.
-COPY pyproject.toml ./
+# The dependencies first, in the versions the tests run with: this layer stays while only the sources change. No pip goes into the environment itself.
+COPY pyproject.toml constraints.txt ./
 RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
         > requirements.txt \
     && python3 -m venv --without-pip /opt/recoveryd \
-    && python3 -m pip --python /opt/recoveryd/bin/python3 install --no-cache-dir --requirement requirements.txt
+    && python3 -m pip --python /opt/recoveryd/bin/python3 install --no-cache-dir \
+        --requirement requirements.txt --constraint constraints.txt
 
 # Of Spark's 490 MB, what no job of this daemon can reach: examples and sample data, machine learning, the store of
 # streaming state and of the history server, Hive and its database. tests/containers runs a whole replay without them.
@@ -38,12 +39,14 @@ LABEL org.opencontainers.image.title="recoveryd" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}"
 
-# Versions are the base's to choose: a pin would fail with Debian's next security update.
+# Versions are the base's to choose: a pin would fail with Debian's next security update. The JRE's package links a manual
+# page, and slim images have no folder for it.
 # hadolint ignore=DL3008
 RUN if ! command -v java > /dev/null || ! command -v tini > /dev/null; then \
-        apt-get update \
-        && apt-get install -y --no-install-recommends openjdk-17-jre-headless tini \
-        && rm -rf /var/lib/apt/lists/*; \
+        mkdir -p /usr/share/man/man1 \
+        && apt-get update \
+        && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends openjdk-17-jre-headless tini \
+        && apt-get clean && rm -rf /var/lib/apt/lists/*; \
     fi \
     && groupadd --system --gid 10001 recoveryd \
     && useradd --system --uid 10001 --gid 10001 --home-dir /var/lib/recoveryd --create-home recoveryd

@@ -10,20 +10,21 @@ import pytest
 from testcontainers.core.config import ConnectionMode, testcontainers_config
 from testcontainers.core.network import Network
 
-from containers import docker_engine, images, registry, steps
-from containers.kafka_container import KafkaContainer
+from tests.containers import docker_engine, images, registry, steps
+from tests.containers.kafka_container import KafkaContainer
+from tests.e2e.conftest import daemon, nasty, plain, stack  # noqa: F401  (fixtures: the same stack on another broker)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def engine() -> Iterator[str]:
     """`DOCKER_HOST` of the engine the suite uses, "" for the usual one. The environment names it while the suite runs."""
-    with ExitStack() as stack:
+    with ExitStack() as opened:
         try:
             with steps.timed("engine"):
-                host = stack.enter_context(docker_engine.running_engine())
+                host = opened.enter_context(docker_engine.running_engine())
         except docker_engine.EngineUnavailable as reason:
             pytest.skip(str(reason))
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch = opened.enter_context(pytest.MonkeyPatch.context())
         if host is not None:
             patch.setenv("DOCKER_HOST", host)
             patch.setattr(testcontainers_config, "connection_mode_override", ConnectionMode.docker_host)
@@ -33,7 +34,7 @@ def engine() -> Iterator[str]:
         yield host or ""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def suite_images(engine: str) -> Iterator[images.Images]:
     try:
         obtained = images.obtain()
@@ -43,13 +44,13 @@ def suite_images(engine: str) -> Iterator[images.Images]:
     registry.remove(list(obtained.made))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def network(engine: str) -> Iterator[Network]:
     with Network() as made:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka(suite_images: images.Images, network: Network) -> Iterator[KafkaContainer]:
     """One broker for the suite."""
     with steps.timed("Kafka's start"):
@@ -58,6 +59,12 @@ def kafka(suite_images: images.Images, network: Network) -> Iterator[KafkaContai
         yield container
     finally:
         container.stop()
+
+
+@pytest.fixture(scope="package")
+def bootstrap(kafka: KafkaContainer) -> str:
+    """In this folder, every fixture that asks for a broker gets the one in the container."""
+    return kafka.bootstrap
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -20,11 +20,12 @@ import docker
 import requests.exceptions
 from docker.errors import DockerException
 
-from containers import host_network
+from tests.containers import host_network
 
 SWITCH = "RECOVERYD_CONTAINERS"
 PACKAGES = ("docker.io", "iptables", "iproute2", "debootstrap")
 
+_USUAL_HOST = "unix:///var/run/docker.sock"
 _DISK_NEEDED_BYTES = 6 * 1024**3
 _PROBE_TIMEOUT_S = 5
 _APT_TIMEOUT_S = 300.0
@@ -72,9 +73,14 @@ def running_engine() -> Iterator[str | None]:
 
 def answers(host: str | None = None) -> bool:
     """True when an engine answers at `host`; `None` = where the environment says, else the usual socket."""
+    address = host or os.environ.get("DOCKER_HOST") or _USUAL_HOST
+    if address.startswith("unix://") and not Path(address.removeprefix("unix://")).exists():
+        return False
     try:
         client = (
-            docker.DockerClient(host, timeout=_PROBE_TIMEOUT_S) if host else docker.from_env(timeout=_PROBE_TIMEOUT_S)
+            docker.DockerClient(address, timeout=_PROBE_TIMEOUT_S)
+            if host
+            else docker.from_env(timeout=_PROBE_TIMEOUT_S)
         )
     except (DockerException, requests.exceptions.RequestException):
         return False
@@ -129,7 +135,7 @@ class PrivateEngine:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         give_up_at_s = time.monotonic() + _START_DEADLINE_S
-        while not ((self._folder / "docker.sock").exists() and answers(self.host)):
+        while not answers(self.host):
             if self._process.poll() is not None or time.monotonic() >= give_up_at_s:
                 raise EngineFailed(f"dockerd did not come up:\n{self._log_tail()}")
             time.sleep(_POLL_S)

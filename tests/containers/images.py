@@ -5,9 +5,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from containers import local_base, registry
-from containers.steps import timed
 from sandbox.jars import KAFKA_VERSION, kafka_jars
+from tests.containers import local_base, registry
+from tests.containers.steps import timed
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

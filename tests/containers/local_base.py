@@ -15,9 +15,9 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from containers import registry
-from containers.docker_engine import EngineFailed, EngineUnavailable
 from sandbox.jars import default_cache_dir
+from tests.containers import registry
+from tests.containers.docker_engine import EngineFailed, EngineUnavailable
 
 BASE_TAG = "recoveryd-test/base:local"
 BUILDER_TAG = "recoveryd-test/builder:local"
@@ -59,7 +59,7 @@ def build_builder(checkout: Path, recipe: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="recoveryd-builder-") as folder:
         context = Path(folder)
         shutil.copy(recipe / "Dockerfile", context)
-        _fetch_wheels(checkout / "pyproject.toml", context / "wheels")
+        _fetch_wheels(checkout, context / "wheels")
         return registry.build(context, BUILDER_TAG, {"BASE": BASE_TAG})
 
 
@@ -104,21 +104,17 @@ def _clean(root: Path) -> None:
     (root / "var/cache/apt/archives/partial").mkdir(parents=True)
 
 
-def _fetch_wheels(pyproject: Path, target: Path) -> None:
-    """Wheels of the run-time dependencies as installed here, of what builds the project, and of pip itself."""
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))
-    pip = [sys.executable, "-m", "pip"]
-    frozen = _run([*pip, "freeze", "--exclude-editable"], _PIP_TIMEOUT_S)
-    target.mkdir()
-    versions = target.parent / "versions.txt"
-    versions.write_text("\n".join(line for line in frozen.splitlines() if "==" in line))
+def _fetch_wheels(checkout: Path, target: Path) -> None:
+    """Wheels of the run-time dependencies in the pinned versions, of what builds the project, and of pip itself."""
+    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"], "pip"]
-    _run([*pip, "wheel", "--quiet", "--wheel-dir", str(target), "--constraint", str(versions), *wanted], _PIP_TIMEOUT_S)
+    pinned = str(checkout / "constraints.txt")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(target), "--constraint", pinned]
+    _run([*command, *wanted], _PIP_TIMEOUT_S)
 
 
-def _run(command: list[str], timeout_s: float) -> str:
-    """What it printed. Raises `EngineFailed` with what the command said last."""
+def _run(command: list[str], timeout_s: float) -> None:
+    """Raises `EngineFailed` with what the command said last."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     if done.returncode != 0:
         raise EngineFailed(f"{' '.join(command[:3])} failed: {(done.stdout + done.stderr).strip()[-2000:]}")
-    return done.stdout
