@@ -5,7 +5,7 @@ Two attempts never both commit (the lanes' transactional ids are stable), so sta
 
 from dataclasses import replace
 
-from daemon.core.directing import want
+from daemon.core.directing import make_directive, want
 from daemon.core.draft import Draft
 from daemon.core.effects import KillAttempt, LaunchAttempt
 from daemon.core.model import Recovery, State, Wanted
@@ -59,8 +59,7 @@ def _launch_next(draft: Draft, recovery: Recovery) -> None:
             attempt=attempt.number,
             spec=recovery.spec,
             plan=plan,
-            wanted=launched.wanted,
-            directive_sequence=launched.directive_sequence,
+            directive=make_directive(draft, launched, launched.why),
             max_records=recovery.limits.max_records,
             max_bytes=recovery.limits.max_bytes,
         )

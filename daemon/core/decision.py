@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from daemon.core.directive import Directive
 from daemon.core.effects import Effect
 from daemon.core.events import ControlUnreadable
 from daemon.core.model import DaemonRecord, Recovery
 from daemon.core.observed import Observed, SampleHistory
+
+__all__ = ["Answer", "CoreState", "Decision", "Directive", "Notice"]  # a directive is one of the records of a decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +34,6 @@ class Notice:
     subject: str
     data: Mapping[str, object]
     causation_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Directive:
-    """What the lanes of a recovery must do now. Rates None = unlimited. `shares` maps lane number to its part (0..1) of the rate.
-
-    A directive is a lease: it ends `lease_ttl_ms` after a lane got it, on the lane's own monotonic clock; each renewal has a higher `sequence`.
-    """
-
-    recovery: str
-    attempt: int
-    sequence: int
-    wanted: str
-    max_bytes_per_s: float | None
-    max_records_per_s: float | None
-    floor_bytes_per_s: float
-    lease_ttl_ms: int
-    shares: Mapping[int, float]
-    why: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,22 +28,25 @@ def renew(draft: Draft, recovery: Recovery) -> Recovery:
 
 
 def _publish(draft: Draft, recovery: Recovery, why: str) -> None:
-    params = draft.params
-    draft.direct(
-        Directive(
-            recovery=recovery.id,
-            attempt=recovery.attempt.number,
-            sequence=recovery.directive_sequence,
-            wanted=recovery.wanted.value,
-            max_bytes_per_s=recovery.limits.max_bytes_per_s,
-            max_records_per_s=recovery.limits.max_records_per_s,
-            floor_bytes_per_s=params.floor_bytes_per_s,
-            lease_ttl_ms=params.lease_ttl_ms,
-            shares=lane_shares(recovery, draft.observed(recovery.id)),
-            why=why,
-        )
-    )
+    draft.direct(make_directive(draft, recovery, why))
     draft.observe(recovery.id, directive_ms=draft.now_ms)
+
+
+def make_directive(draft: Draft, recovery: Recovery, why: str) -> Directive:
+    """The directive that says what the recovery wants now."""
+    params = draft.params
+    return Directive(
+        recovery=recovery.id,
+        attempt=recovery.attempt.number,
+        sequence=recovery.directive_sequence,
+        wanted=recovery.wanted.value,
+        max_bytes_per_s=recovery.limits.max_bytes_per_s,
+        max_records_per_s=recovery.limits.max_records_per_s,
+        floor_bytes_per_s=params.floor_bytes_per_s,
+        lease_ttl_ms=params.lease_ttl_ms,
+        shares=lane_shares(recovery, draft.observed(recovery.id)),
+        why=why,
+    )
 
 
 def renew_lease(draft: Draft, recovery: Recovery) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from daemon.core.commands import ReplaySpec
-from daemon.core.model import Plan, Wanted
+from daemon.core.directive import Directive
+from daemon.core.model import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,7 @@ class LaunchAttempt:
     attempt: int
     spec: ReplaySpec
     plan: Plan
-    wanted: Wanted
-    directive_sequence: int
+    directive: Directive  # what the lanes do until they have read the directives topic
     max_records: int | None  # of the whole recovery; the adapter splits it over lanes
     max_bytes: int | None
 

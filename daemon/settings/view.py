@@ -109,8 +109,6 @@ class Settings:
             chunk=ChunkLimits(v.chunk.max_bytes, v.chunk.max_records, v.chunk.max_interval),
             transaction_timeout_ms=v.attempts.transaction_timeout,
             stop_wait_ms=v.attempts.stop_wait,
-            lease_ttl_ms=v.lease.ttl,
-            floor_bytes_per_s=float(v.lease.floor_bytes_per_s),
         )
 
     def show(self) -> list[ShownValue]:

@@ -26,8 +26,6 @@ class JobDefaults:
     chunk: contract.ChunkLimits = field(default_factory=contract.ChunkLimits)
     transaction_timeout_ms: int = 60_000
     stop_wait_ms: int = 600_000
-    lease_ttl_ms: int = 30_000
-    floor_bytes_per_s: float = 65_536.0
 
 
 def directive_to_job(directive: Directive) -> contract.Directive:
@@ -165,7 +163,7 @@ def make_job_spec(effect: LaunchAttempt, defaults: JobDefaults) -> contract.JobS
             progress_topic=defaults.progress_topic,
         ),
         receipts_topic=defaults.receipts_topic,
-        directive=_first_directive(effect, defaults),
+        directive=directive_to_job(effect.directive),
         verify=spec.verify,
         on_data_loss=spec.on_data_loss,
         chunk=defaults.chunk,
@@ -211,18 +209,3 @@ def share_out(total: int | None, weights: Sequence[int]) -> list[int | None]:
 
 def _offsets(partition: PlannedPartition) -> int:
     return 0 if partition.stop is None else partition.stop - partition.start
-
-
-def _first_directive(effect: LaunchAttempt, defaults: JobDefaults) -> contract.Directive:
-    """What to do until the directives topic is read. The command's own rates, so that a limited replay never starts unlimited."""
-    limits = effect.spec.limits
-    return contract.Directive(
-        recovery=effect.recovery,
-        attempt=effect.attempt,
-        sequence=effect.directive_sequence,
-        wanted=effect.wanted.value,
-        lease_ttl_ms=defaults.lease_ttl_ms,
-        max_bytes_per_s=limits.max_bytes_per_s,
-        max_records_per_s=limits.max_records_per_s,
-        floor_bytes_per_s=defaults.floor_bytes_per_s,
-    )

@@ -127,25 +127,10 @@ class World:
     def _launch(self, effect: LaunchAttempt) -> None:
         self.launches.append((effect.recovery, effect.attempt))
         stops = {p.partition: p.stop for p in effect.plan.partitions}
-        directive = next((d for d in [self._directive(effect)] if d), None)
         self.applications[effect.recovery] = Application(
-            effect.recovery, effect.attempt, effect.plan.lanes, stops, directive
+            effect.recovery, effect.attempt, effect.plan.lanes, stops, effect.directive
         )
         self.receipts.setdefault(effect.recovery, {p.partition: p.start for p in effect.plan.partitions})
-
-    def _directive(self, effect: LaunchAttempt) -> Directive:
-        return Directive(
-            effect.recovery,
-            effect.attempt,
-            effect.directive_sequence,
-            effect.wanted.value,
-            None,
-            None,
-            1.0,
-            30_000,
-            {},
-            "",
-        )
 
     def _kill(self, effect: KillAttempt) -> None:
         app = self.applications.get(effect.recovery)

@@ -7,9 +7,9 @@ import pytest
 from daemon.core.catalogue import Code
 from daemon.core.decide import Decider
 from daemon.core.decision import CoreState
+from daemon.core.directive import Directive
 from daemon.core.effects import CreateTarget, Effect, GatherFacts, KillAttempt, LaunchAttempt, ReadLedger, WakeAt
 from daemon.core.events import EffectFailed, Event, LedgerRead, TargetReady
-from daemon.core.model import Wanted
 from daemon.core.params import Params
 from daemon.errors import LaunchError
 from daemon.interpreter import AT_ONCE, Interpreter
@@ -36,7 +36,8 @@ class Rig:
 
 def launch(attempt: int = 1, recovery: str = "r1") -> LaunchAttempt:
     assert PLAN is not None
-    return LaunchAttempt(recovery, attempt, make_spec(), PLAN, Wanted.RUN, 1, None, None)
+    directive = Directive(recovery, attempt, 1, "run", None, None, 65_536.0, 30_000, {}, "")
+    return LaunchAttempt(recovery, attempt, make_spec(), PLAN, directive, None, None)
 
 
 def read_ledger() -> ReadLedger:

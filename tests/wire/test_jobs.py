@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.commands import CaughtUp, Earliest, Latest, Limits, ReplaySpec, SourceRef, TargetRef
-from daemon.core.decision import Directive
+from daemon.core.directive import Directive
 from daemon.core.effects import LaunchAttempt
 from daemon.core.events import DriverHeartbeat, LaneHeartbeat, LanePosition
-from daemon.core.model import Difference, Plan, PlannedPartition, PlannedTopic, Verification, Wanted
+from daemon.core.model import Difference, Plan, PlannedPartition, PlannedTopic, Verification
 from daemon.wire.jobs import (
     JobDefaults,
     decode_directive,
@@ -45,7 +45,8 @@ SPEC = ReplaySpec(
     verify="count",
     on_data_loss="continue",
 )
-LAUNCH = LaunchAttempt("r1", 2, SPEC, PLAN, Wanted.RUN, 9, max_records=None, max_bytes=None)
+FIRST = Directive("r1", 2, 9, "run", 5e6, None, 65_536.0, 30_000, {0: 0.5, 1: 0.5}, "starts")
+LAUNCH = LaunchAttempt("r1", 2, SPEC, PLAN, FIRST, max_records=None, max_bytes=None)
 DEFAULTS = JobDefaults(
     scope="default",
     clients={"main": {"bootstrap.servers": "a:1"}, "dr": {"bootstrap.servers": "b:1"}},
@@ -79,7 +80,7 @@ def test_the_file_an_attempt_starts_from() -> None:
         ),
         control=contract.ControlSpec({"bootstrap.servers": "a:1"}, "recovery.directives.v1", "recovery.progress.v1"),
         receipts_topic="recovery.receipts.v1",
-        directive=contract.Directive("r1", 2, 9, "run", 30_000, 5e6, None, 65_536.0),
+        directive=contract.Directive("r1", 2, 9, "run", 30_000, 5e6, None, 65_536.0, {"0": 0.5, "1": 0.5}, "starts"),
         verify="count",
         on_data_loss="continue",
     )
