@@ -12,16 +12,17 @@ import typer
 
 from daemon.cli.command import make_id, make_record, print_record
 from daemon.cli.connect import Connection, ControlRecord, Document
-from daemon.cli.failure import ExitCode, Failure, usage
+from daemon.cli.failure import ExitCode, usage
 from daemon.cli.flags import Values, command_line, overlay, with_flags
 from daemon.cli.following import following
 from daemon.cli.options import CommandId, Expires, Output, PrintRecord, Timeout, Wait, Yes, connected
 from daemon.cli.output import Format, confirm, note, stderr_console
-from daemon.cli.sending import ANSWER_TIMEOUT_S, send
+from daemon.cli.sending import ANSWER_TIMEOUT_S, is_accepted, send
 from daemon.cli.showing import show_recovery
 from daemon.cli.values import parse_duration_s
 from daemon.cli.waiting import exit_code_of_state, has_ended, is_settled, wait_for
-from daemon.core.catalogue import Code
+
+_STATUS_S = 15.0  # from the answer to the status, which one transaction wrote, but readers see one after the other
 
 File = Annotated[
     Path | None,
@@ -77,50 +78,61 @@ def replay(
         return _plan(connection, record, output, timeout_s, _next_command(file, recovery, flags))
     if not yes:
         _ask(connection, recovery, data)
-    send(connection, record, timeout_s)
-    return _stay(connection, record, output, timeout_s) if wait else _leave(connection, record, output)
+    return (_stay if wait else _leave)(connection, record, output, timeout_s)
 
 
 def _plan(
     connection: Connection, record: ControlRecord, output: Format, timeout_s: float | None, next_command: str
 ) -> int:
     """Send the dry run, show what it found."""
-    send(connection, record, timeout_s)
+    born_of = _send(connection, record, timeout_s)
     limit_s = ANSWER_TIMEOUT_S if timeout_s is None else timeout_s
     document = wait_for(
-        connection.backend, record.key, has_ended, timeout_s=limit_s, on_change=lambda _: None, command_id=record.id
+        connection.backend, record.key, has_ended, timeout_s=limit_s, on_change=_ignore, command_id=born_of
     )
-
     show_recovery(document, output, with_plan=True)
     if document.get("plan"):
-        note(
-            f"Nothing was copied. Run exactly this plan with:\n  {next_command} --plan-hash {document['plan']['hash']}"
-        )
+        plan_hash = document["plan"]["hash"]
+        note(f"Nothing was copied. Run exactly this plan with:\n  {next_command} --plan-hash {plan_hash}")
     return exit_code_of_state(document)
 
 
 def _stay(connection: Connection, record: ControlRecord, output: Format, timeout_s: float | None) -> int:
     """Show progress on stderr until it ended or waits for a person; the result goes to stdout."""
+    born_of = _send(connection, record, timeout_s)
     with following(stderr_console()) as on_change:
         document = wait_for(
-            connection.backend, record.key, is_settled, timeout_s=timeout_s, on_change=on_change, command_id=record.id
+            connection.backend, record.key, is_settled, timeout_s=timeout_s, on_change=on_change, command_id=born_of
         )
-
     show_recovery(document, output, with_result=True)
     _say_how_to_approve(document)
     return exit_code_of_state(document)
 
 
-def _leave(connection: Connection, record: ControlRecord, output: Format) -> int:
+def _leave(connection: Connection, record: ControlRecord, output: Format, timeout_s: float | None) -> int:
     """Accepted: show it as it is now, and say how to see more."""
-    document = connection.backend.status(record.key)
-    if document is None:
-        raise Failure(Code.NO_SUCH_RECOVERY, f"{record.key} was accepted, but its status can not be found.")
-
+    born_of = _send(connection, record, timeout_s)
+    document = wait_for(
+        connection.backend, record.key, _always, timeout_s=_STATUS_S, on_change=_ignore, command_id=born_of
+    )
     show_recovery(document, output)
     note(f"Watch it with `recoveryctl watch {record.key}`.")
     _say_how_to_approve(document)
     return ExitCode.AWAITING_APPROVAL if document["state"] == "awaiting_approval" else ExitCode.DONE
+
+
+def _send(connection: Connection, record: ControlRecord, timeout_s: float | None) -> str:
+    """Send it and give the command whose status is meant from now on: ours, or any ("") when this command was known before."""
+    answer = send(connection, record, timeout_s)
+    return record.id if is_accepted(answer) else ""
+
+
+def _ignore(_document: Document) -> None:
+    """Progress that nobody wants to see."""
+
+
+def _always(_document: Document) -> bool:
+    return True
 
 
 def _say_how_to_approve(document: Document) -> None:

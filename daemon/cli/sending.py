@@ -32,11 +32,20 @@ def send(connection: Connection, record: ControlRecord, timeout_s: float | None 
     return _judge(answer)
 
 
+def is_accepted(answer: Document) -> bool:
+    """Taken now, and not known from before."""
+    return _kind(answer) == "accepted"
+
+
+def _kind(answer: Document) -> str:
+    return str(answer.get("type", "")).removeprefix(_ANSWER_PREFIX).removesuffix(".v1")
+
+
 def _judge(answer: Document) -> Document:
     """Print what was accepted, raise what was refused."""
     data = answer.get("data") or {}
     message, hint = str(data.get("message") or ""), str(data.get("hint") or "")
-    kind = str(answer.get("type", "")).removeprefix(_ANSWER_PREFIX).removesuffix(".v1")
+    kind = _kind(answer)
     if kind in {"accepted", "duplicate"}:
         note(f"{kind}: {message}" if message else kind)
         return answer

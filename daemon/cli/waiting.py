@@ -61,9 +61,11 @@ def wait_for(
     With `command_id`, records of an earlier life of the same id (a dry run before) are passed over. Raises `Failure` when the time is over.
     """
     give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+    newest: tuple[str, int] | None = None
     with detaching(recovery):
         for document in backend.follow(recovery):
-            if document is not None and _is_of(document, command_id):
+            if document is not None and _is_of(document, command_id) and _is_news(document, newest):
+                newest = _version(document)
                 on_change(document)
                 if is_reached(document):
                     return document
@@ -81,6 +83,15 @@ def detaching(recovery: str) -> Iterator[None]:
     except KeyboardInterrupt:
         note(f"\nDetached; {recovery} goes on. Attach again with `recoveryctl watch {recovery}`.")
         raise Detached from None
+
+
+def _version(document: Document) -> tuple[str, int]:
+    return (document.get("command") or {}).get("id", ""), document.get("version", 0)
+
+
+def _is_news(document: Document, newest: tuple[str, int] | None) -> bool:
+    """A reader that starts in the middle may hear an older version again; an id that is used again starts anew."""
+    return newest is None or _version(document)[0] != newest[0] or _version(document)[1] > newest[1]
 
 
 def _is_of(document: Document, command_id: str) -> bool:

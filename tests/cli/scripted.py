@@ -76,7 +76,8 @@ class ScriptedBackend:
             following = self.becomes.pop(0)
             if isinstance(following, BaseException):
                 raise following
-            self.documents[following["recovery"]] = following
+            before = self.documents.get(following["recovery"], {"version": 0})
+            self.documents[following["recovery"]] = following | {"version": before["version"] + 1}
 
 
 def run(

@@ -285,6 +285,16 @@ def test_a_duplicate_is_success() -> None:
     assert "duplicate: Done before." in result.stderr
 
 
+def test_a_duplicate_shows_the_recovery_as_it_is_by_now() -> None:
+    backend = ScriptedBackend(
+        {"flights-rerun": in_state(State.PAUSED)}, answer=lambda c: make_answer(c, "duplicate", None, "Done before.")
+    )
+
+    result = run(backend, *replay_args("--yes", "-o", "json"))
+
+    assert (result.exit_code, json.loads(result.stdout)["state"]) == (0, "paused")
+
+
 def test_silence_of_the_daemon_is_a_time_out_that_tells_where_the_command_is() -> None:
     backend = ScriptedBackend(answer=lambda _: None)
 
