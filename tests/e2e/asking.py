@@ -1,6 +1,7 @@
 """Small questions that end-to-end tests ask of a running stack: what a target holds, how fast lanes go, where they stand."""
 
 import time
+from collections.abc import Mapping
 
 from confluent_kafka import Producer
 
@@ -31,8 +32,9 @@ def positions(status: Document) -> dict[int, int]:
     return {p["partition"]: p["position"] for p in status["progress"]["partitions"]}
 
 
-def receipts_end(stack: Stack, recovery: str) -> dict[int, int]:
-    found: dict[int, int] = {}
+def receipts_end(stack: Stack, recovery: str, starts: Mapping[int, int]) -> dict[int, int]:
+    """Where the newest receipt of each partition ends; `starts` where a partition has none yet."""
+    found = dict(starts)
     for receipt in read_receipts(stack.bootstrap, stack.receipts_topic, recovery):
         found[receipt.partition] = max(receipt.stop, found.get(receipt.partition, 0))
     return found

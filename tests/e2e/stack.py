@@ -35,7 +35,7 @@ SHORT_TIMES: Mapping[str, Any] = {
     },
     "monitor": {"interval": "1s"},
     "faust": {"session_timeout": "6s", "heartbeat_interval": "1500ms"},
-    "profiles": {"default": {"master": "local[2,4]", "driver_memory": "384m", "warm": 0}},
+    "profiles": {"default": {"master": "local[2,4]", "driver_memory": "512m", "warm": 0}},
 }  # fmt: skip
 
 
@@ -66,7 +66,7 @@ class Stack:
     def apply_topics(self) -> None:
         """As a new user does it: `recoveryctl topics apply`."""
         done = subprocess.run(
-            [sys.executable, "-m", "daemon.cli", "topics", "apply", "--config", str(self.write_config("apply", 0))],
+            [sys.executable, "-c", "from daemon.cli import main; main()", "topics", "apply", "--config", str(self.write_config("apply", 0))],
             capture_output=True, text=True, timeout=_APPLY_TIMEOUT_S, check=False, cwd=_ROOT,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

@@ -144,7 +144,7 @@ def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     stack.control.command("pause", names.recovery)
     paused = stack.follower.wait_state(names.recovery, "paused", 15)
     at = positions(paused)
-    assert at == receipts_end(stack, names.recovery)
+    assert at == receipts_end(stack, names.recovery, dict.fromkeys(range(4), 0))
     held = copied(stack, names.target)
     assert held == sum(at.values())
     stack.follower.wait(lambda: newest_lane_states(stack, names.recovery) == {"paused"}, 10, "all lanes paused")
@@ -157,7 +157,9 @@ def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     stopped = stack.follower.wait_state(names.recovery, "stopped", 15)
     assert stopped["stop"]["reason"] == "operator"
     ranges = completed_ranges(stopped)
-    assert {p: stop for p, (_, stop) in ranges.items()} == receipts_end(stack, names.recovery)
+    assert {p: stop for p, (_, stop) in ranges.items()} == receipts_end(
+        stack, names.recovery, dict.fromkeys(range(4), 0)
+    )
     assert held < copied(stack, names.target) < 4 * PLAIN_RECORDS_EACH
     assert stack.violations(names.recovery, plain, names.target, ranges) == []
     reports = stack.follower.heartbeats(names.recovery, driver=True)
