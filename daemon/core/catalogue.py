@@ -59,6 +59,7 @@ class Code(StrEnum):
     LEDGER_BROKEN = "RCV-3010"
     STOP_BLOCKED = "RCV-3011"
     LAUNCH_FAILED = "RCV-3012"
+    RECORD_REFUSED = "RCV-3013"
     CONFIG_UNREADABLE = "RCV-4001"
     CONFIG_UNKNOWN_KEY = "RCV-4002"
     CONFIG_INVALID = "RCV-4003"
@@ -229,6 +230,10 @@ CATALOGUE: dict[Code, Entry] = {
     Code.RECORD_TOO_LARGE: Entry(
         "A record of the range is larger than the target allows.",
         "Raise max.message.bytes of the target topic, then send the replay again with `on_existing: append` and the offsets left.",
+    ),
+    Code.RECORD_REFUSED: Entry(
+        "A record of the range can not be written as it is.",
+        "Its partition and offset are in the message; replay the ranges before and after it.",
     ),
     Code.ATTEMPTS_EXHAUSTED: Entry(
         "The Spark application failed several times in a row without progress.",

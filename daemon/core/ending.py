@@ -16,6 +16,7 @@ FAILURES: dict[str, tuple[StopReason, Code]] = {
     "data_lost": (StopReason.DATA_LOST, Code.DATA_LOST),
     "topic_recreated": (StopReason.TOPIC_RECREATED, Code.TOPIC_RECREATED),
     "record_too_large": (StopReason.TARGET_UNAVAILABLE, Code.RECORD_TOO_LARGE),
+    "record_refused": (StopReason.TARGET_UNAVAILABLE, Code.RECORD_REFUSED),
     "ledger_broken": (StopReason.ERROR_RATE, Code.LEDGER_BROKEN),
     "stop_blocked": (StopReason.STALLED, Code.STOP_BLOCKED),
     "not_authorised": (StopReason.SOURCE_UNAVAILABLE, Code.NOT_AUTHORISED),
@@ -26,7 +27,15 @@ FAILURES: dict[str, tuple[StopReason, Code]] = {
 }
 # Another attempt can not mend these.
 FINAL_ERRORS = frozenset(
-    {"data_lost", "topic_recreated", "record_too_large", "ledger_broken", "stop_blocked", "not_authorised"}
+    {
+        "data_lost",
+        "topic_recreated",
+        "record_too_large",
+        "record_refused",
+        "ledger_broken",
+        "stop_blocked",
+        "not_authorised",
+    }
 )
 
 
