@@ -94,9 +94,6 @@ class Lane:
 
     def _prepare(self) -> tuple[Target, LaneLoop]:
         """All that can be had before the older attempt is fenced. A late attempt must not fence a newer one, so it looks at directives first."""
-        self._directives.refresh(_REFRESH_S)
-        if self._directives.is_superseded():
-            raise Superseded
         deadline_s = time.monotonic() + TROUBLE_BUDGET_S
         for topic, code in ((self._source_topic, "source_unavailable"), (self._target_topic, "target_unavailable")):
             try:
@@ -107,7 +104,11 @@ class Lane:
         self._target = target = Target(self._spec, self._lane.lane, settings.max_message_bytes)
         copier = Copier(self._spec, target, is_stamped=settings.is_stamped)
         self._source = Source(self._spec.source, self._client_id, QUEUE_FULL_SPEED_BYTES)
+        target.connect()
         intake = Intake(self._spec, self._lane, self._source, self._source_topic, copier)
+        self._directives.refresh(_REFRESH_S)
+        if self._directives.is_superseded():
+            raise Superseded
         return target, LaneLoop(self._spec, self._lane, self._status, self._directives, target, copier, intake)
 
     def _run_through_doubt(self, target: Target, loop: LaneLoop) -> str:

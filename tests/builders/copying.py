@@ -1,5 +1,10 @@
 """Topics, records and job specs for tests of the copying itself: real topics on the run's broker, read back whole."""
 
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +35,10 @@ from spark_jobs.contract import (
     decode,
     decode_progress,
     encode,
+    receipts_partition,
+    transactional_id,
 )
+from spark_jobs.lanes import Outcome, run_lane
 
 DEADLINE_S = 30.0
 KEEP = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
@@ -85,11 +93,21 @@ class Cluster:
         at = TopicPartition(topic, partition, before)
         self.admin.delete_records([at])[at].result(DEADLINE_S)
 
-    def end(self, topic: str, partition: int = 0) -> int:
-        """High watermark."""
+    def end(self, topic: str, partition: int = 0, *, stable: bool = False) -> int:
+        """High watermark, or the last stable offset."""
         at = TopicPartition(topic, partition)
-        answer = self.admin.list_offsets({at: OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_UNCOMMITTED)
-        return int(answer[at].result(DEADLINE_S).offset)
+        isolation = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+        return int(
+            self.admin.list_offsets({at: OffsetSpec.latest()}, isolation_level=isolation)[at].result(DEADLINE_S).offset
+        )
+
+    def settled_end(self, topic: str, partition: int = 0) -> int:
+        """High watermark once no transaction is open: the marker of an abort comes a moment after the call returned."""
+        deadline_s = time.monotonic() + DEADLINE_S
+        while (end := self.end(topic, partition)) != self.end(topic, partition, stable=True):
+            assert time.monotonic() < deadline_s, f"{topic} has an open transaction"
+            time.sleep(0.02)
+        return end
 
     def producer(self, transactional_id: str | None = None, **more: Any) -> Producer:
         config = {**self.client, "linger.ms": 0, **more}
@@ -168,8 +186,8 @@ class Recovery:
         self.spec = self._spec(**spec)
 
     def _spec(
-        self, ranges: Sequence[Sequence[PartitionRange]], partitions: int = 1, source: dict[str, Any] | None = None,
-        target: dict[str, Any] | None = None, caps: tuple[int | None, int | None] = (None, None), **more: Any,
+        self, ranges: Sequence[Sequence[PartitionRange]], partitions: int = 1, source_more: dict[str, Any] | None = None,
+        target_more: dict[str, Any] | None = None, caps: tuple[int | None, int | None] = (None, None), **more: Any,
     ) -> JobSpec:  # fmt: skip
         client = self.cluster.client
         spec = JobSpec(
@@ -178,9 +196,9 @@ class Recovery:
             recovery=self.id,
             attempt=1,
             lanes=tuple(LaneSpec(i, tuple(r), *caps) for i, r in enumerate(ranges)),
-            source=SourceSpec("main", self.source, self.cluster.topic_id(self.source), client, **(source or {})),
+            source=SourceSpec("main", self.source, self.cluster.topic_id(self.source), client, **(source_more or {})),
             target=TargetSpec(
-                "main", self.target, self.cluster.topic_id(self.target), partitions, client, **(target or {})
+                "main", self.target, self.cluster.topic_id(self.target), partitions, client, **(target_more or {})
             ),
             control=ControlSpec(client, self.directives, self.progress),
             receipts_topic=self.receipts,
@@ -189,6 +207,24 @@ class Recovery:
             stop_wait_ms=20_000,
         )
         return replace(spec, **more)
+
+    @staticmethod
+    def run_directive(cluster: Cluster, **more: Any) -> Directive:
+        """The directive of a spec that begins with limits."""
+        return Directive(
+            **{
+                "recovery": f"{cluster.unique}rec",
+                "attempt": 1,
+                "sequence": 1,
+                "wanted": "run",
+                "lease_ttl_ms": 60_000,
+                **more,
+            }
+        )
+
+    @staticmethod
+    def chunk_limits(**more: int) -> ChunkLimits:
+        return replace(ChunkLimits(max_ms=2_000), **more)
 
     def attempt(self, number: int, **more: Any) -> JobSpec:
         """The spec of a later attempt, with its directive on the topic, as the daemon does before it launches."""
@@ -200,11 +236,33 @@ class Recovery:
         """Publish a directive; its sequence."""
         self._sequence += 1
         directive = Directive(
-            **{"recovery": self.id, "attempt": attempt, "sequence": self._sequence, "wanted": wanted, "lease_ttl_ms": 60_000, **more}
+            **{
+                "recovery": self.id,
+                "attempt": attempt,
+                "sequence": self._sequence,
+                "wanted": wanted,
+                "lease_ttl_ms": 60_000,
+                **more,
+            }
         )
         self._producer.produce(self.directives, encode(directive), self.id.encode())
         assert self._producer.flush(DEADLINE_S) == 0
         return self._sequence
+
+    def slowed(self, records_per_s: float) -> JobSpec:
+        return replace(self.spec, directive=replace(self.spec.directive, max_records_per_s=records_per_s))
+
+    def fence(self, lane: int) -> None:
+        """End the lane's transaction and session, as the broker does when a transaction takes too long."""
+        producer = Producer({**self.cluster.client, "transactional.id": transactional_id("test", self.id, lane)})
+        producer.init_transactions(DEADLINE_S)
+
+    def write_receipts(self, receipts: Iterable[Receipt]) -> None:
+        """Put receipts on the ledger that no lane wrote."""
+        home = receipts_partition(self.id, 2)
+        for receipt in receipts:
+            self._producer.produce(self.receipts, encode(receipt), receipt.key.encode(), home)
+        assert self._producer.flush(DEADLINE_S) == 0
 
     def ledger(self) -> list[Receipt]:
         found = [decode(Receipt, r.value) for r in self.cluster.read(self.receipts, 2) if r.value is not None]
@@ -224,3 +282,74 @@ class Recovery:
                     return beat
             assert time.monotonic() < give_up_s, f"no such heartbeat; the last is {beats[-1:]}"
             time.sleep(0.1)
+
+
+class LaneThread:
+    """A lane at work in a thread of this process."""
+
+    def __init__(self, spec: JobSpec, lane: int = 0) -> None:
+        self._outcome: Outcome | None = None
+        self._thread = threading.Thread(target=self._run, args=(spec, spec.lanes[lane]), daemon=True)
+        self._thread.start()
+
+    def _run(self, spec: JobSpec, lane: LaneSpec) -> None:
+        self._outcome = run_lane(spec, lane)
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    def outcome(self, deadline_s: float = DEADLINE_S) -> Outcome:
+        self._thread.join(deadline_s)
+        assert self._outcome is not None, "the lane did not end"
+        return self._outcome
+
+
+_LANE_MAIN = """
+import sys
+from spark_jobs.contract import JobSpec, decode
+from spark_jobs.lanes import run_lane
+spec = decode(JobSpec, sys.stdin.buffer.read())
+outcome = run_lane(spec, spec.lanes[int(sys.argv[1])])
+print(outcome.ended, outcome.error_code)
+"""
+
+
+class LaneProcess:
+    """A lane in a process of its own, which can be killed, stopped and continued. `failpoint` as in RECOVERYD_FAILPOINT."""
+
+    def __init__(self, spec: JobSpec, lane: int = 0, failpoint: str = "") -> None:
+        env = {**os.environ, "RECOVERYD_FAILPOINT": failpoint}
+        env.pop("RECOVERYD_FAILPOINT_ONCE", None)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _LANE_MAIN, str(lane)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(encode(spec))
+        self._process.stdin.close()
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def wait(self, deadline_s: float = DEADLINE_S) -> tuple[int, str]:
+        """(exit code, negative = signal; what the lane said it ended as)."""
+        try:
+            code = self._process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(DEADLINE_S)
+            raise
+        assert self._process.stdout is not None
+        return code, self._process.stdout.read().decode().strip()
+
+
+def assert_exact(receipts: Sequence[Receipt], spec: JobSpec, *, whole: bool = True) -> None:
+    """I10, I12: receipts follow each other from the planned start, to the stop if `whole`, and explain every offset."""
+    for planned in (r for lane in spec.lanes for r in lane.partitions):
+        at = planned.start
+        for receipt in (r for r in receipts if r.partition == planned.partition):
+            assert receipt.start == at
+            explained = receipt.copied + receipt.filtered + receipt.skipped + receipt.lost
+            assert (receipt.stop - receipt.start, receipt.copied) == (explained, sum(t.count for t in receipt.targets))
+            at = receipt.stop
+        assert not whole or at == planned.stop, f"partition {planned.partition} is covered to {at}"

@@ -54,13 +54,13 @@ def test_what_is_encoded_is_decoded_as_it_was(value: Any) -> None:
 
 
 def test_progress_records_are_told_apart() -> None:
-    assert [BEAT, REPORT] == [decode_progress(encode(BEAT)), decode_progress(encode(REPORT))]
-    assert ["r/lane/3", "r/driver"] == [progress_key("r", 3), progress_key("r", None)]
+    assert [decode_progress(encode(BEAT)), decode_progress(encode(REPORT))] == [BEAT, REPORT]
+    assert [progress_key("r", 3), progress_key("r", None)] == ["r/lane/3", "r/driver"]
 
 
 def test_fields_of_a_newer_writer_are_ignored() -> None:
     raw = {**json.loads(encode(RECEIPT)), "colour": "blue"}
-    assert RECEIPT == decode(Receipt, json.dumps(raw))
+    assert decode(Receipt, json.dumps(raw)) == RECEIPT
 
 
 @pytest.mark.parametrize(

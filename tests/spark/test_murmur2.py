@@ -31,4 +31,4 @@ def test_memory_of_keys_does_not_change_the_answer() -> None:
 
 
 def test_records_without_key_spread_evenly_and_the_same_each_time() -> None:
-    assert [2, 3, 0, 1, 2] == [KeyPartitioner(4).of_null(2, offset) for offset in range(5)]
+    assert [KeyPartitioner(4).of_null(2, offset) for offset in range(5)] == [2, 3, 0, 1, 2]

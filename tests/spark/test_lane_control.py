@@ -1,0 +1,174 @@
+"""What directives make a lane do: pause and resume, stop, limits, leases, caps, leave."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from spark_jobs.contract import Heartbeat, PartitionRange
+from spark_jobs.lanes import Outcome, run_lane
+from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+
+pytestmark = pytest.mark.broker
+
+COUNT = 60_000
+SLOW = {"max_records_per_s": 4_000.0}
+
+
+@pytest.fixture
+def slow(cluster: Cluster) -> Recovery:
+    """A recovery of 60,000 records that would need 15 s."""
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    cluster.fill(source, rows(COUNT // 2, 0) + rows(COUNT // 2, 1))
+    ranges = [PartitionRange(0, 0, COUNT // 2), PartitionRange(1, 0, COUNT // 2)]
+    return Recovery(
+        cluster, source, target, ranges=[ranges], partitions=2, directive=Recovery.run_directive(cluster, **SLOW)
+    )
+
+
+def copied(recovery: Recovery) -> int:
+    return sum(r.copied for r in recovery.ledger())
+
+
+def positions(beat: Heartbeat) -> list[tuple[int, int, int]]:
+    return [(p.partition, p.position, p.copied) for p in beat.positions]
+
+
+def ledger_positions(recovery: Recovery) -> list[tuple[int, int, int]]:
+    found = []
+    for partition in (0, 1):
+        mine = [r for r in recovery.ledger() if r.partition == partition]
+        found.append((partition, max((r.stop for r in mine), default=0), sum(r.copied for r in mine)))
+    return found
+
+
+def test_a_pause_commits_what_is_open_and_names_exact_positions(slow: Recovery, cluster: Cluster) -> None:
+    lane = LaneThread(slow.spec)
+    slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
+    asked_s = time.monotonic()
+    sequence = slow.direct("pause")
+    paused = slow.await_heartbeat(lambda h: h.state == "paused" and h.directive_sequence == sequence)
+    assert time.monotonic() - asked_s < 3.0
+    assert not paused.chunk_open
+    assert positions(paused) == ledger_positions(slow)
+    assert 0 < copied(slow) < COUNT
+    before = [cluster.end(slow.target, p) for p in (0, 1)]
+    beats = len(slow.heartbeats())
+    slow.await_heartbeat(lambda h: len(slow.heartbeats()) >= beats + 2)  # it lives on, and does nothing
+    assert [cluster.end(slow.target, p) for p in (0, 1)] == before
+    slow.direct("run")
+    assert lane.outcome() == Outcome(0, "done")
+    assert_exact(slow.ledger(), slow.spec)
+    assert [r.content for r in cluster.read(slow.target, 2)] == [r.content for r in cluster.read(slow.source, 2)]
+
+
+def test_a_stop_ends_the_lane_at_a_chunk_boundary(slow: Recovery, cluster: Cluster) -> None:
+    lane = LaneThread(slow.spec)
+    slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
+    slow.direct("stop", **SLOW)
+    assert lane.outcome(5.0) == Outcome(0, "stopped")
+    assert 0 < copied(slow) < COUNT
+    assert_exact(slow.ledger(), slow.spec, whole=False)
+    assert len(cluster.read(slow.target, 2)) == copied(slow)
+    last = slow.heartbeats()[-1]
+    assert (last.state, last.chunk_open, positions(last)) == ("done", False, ledger_positions(slow))
+
+
+@pytest.mark.parametrize("word", ["exit", "newer attempt"])
+def test_a_lane_leaves_without_commit_when_told_or_replaced(slow: Recovery, cluster: Cluster, word: str) -> None:
+    lane = LaneThread(slow.spec)
+    slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
+    if word == "exit":
+        slow.direct("exit")
+    else:
+        slow.direct("run", attempt=2)
+    assert lane.outcome(5.0) == Outcome(0, "left")
+    assert len(cluster.read(slow.target, 2)) == copied(slow)
+
+
+def test_a_late_attempt_does_not_fence_a_newer_one(slow: Recovery) -> None:
+    newer = slow.attempt(2)
+    newer = replace(newer, directive=replace(newer.directive, max_records_per_s=20_000.0))
+    slow.direct("run", attempt=2, max_records_per_s=20_000.0)
+    lane = LaneThread(newer)
+    slow.await_heartbeat(lambda h: h.attempt == 2 and h.state == "copying" and h.chunk_open)
+    assert run_lane(slow.spec, slow.spec.lanes[0]) == Outcome(0, "left")
+    assert lane.outcome() == Outcome(0, "done")
+    assert {r.attempt for r in slow.ledger()} == {2}
+
+
+def test_a_limit_is_held_and_a_change_acts_within_a_second(slow: Recovery, cluster: Cluster) -> None:
+    def speed(seconds: float) -> float:
+        at_s, before = time.monotonic(), sum(cluster.end(slow.target, p) for p in (0, 1))
+        while time.monotonic() < at_s + seconds:
+            time.sleep(0.01)
+        after = sum(cluster.end(slow.target, p) for p in (0, 1))
+        return (after - before) / (time.monotonic() - at_s)
+
+    lane = LaneThread(slow.spec)
+    slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
+    assert speed(4.0) == pytest.approx(4_000, rel=0.1)
+    sequence = slow.direct("run", max_records_per_s=1_000.0)
+    slow.await_heartbeat(lambda h: h.directive_sequence == sequence, deadline_s=2.0)
+    assert speed(4.0) == pytest.approx(1_000, rel=0.1)
+    slow.direct("stop")
+    assert lane.outcome().ended == "stopped"
+
+
+def test_silence_slows_the_lane_down_and_then_pauses_it_until_the_daemon_speaks(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(20_000))
+    short = Recovery.run_directive(cluster, max_records_per_s=2_000.0, lease_ttl_ms=1_500)
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 20_000)]], directive=short)
+    lane = LaneThread(recovery.spec)
+    silent = recovery.await_heartbeat(lambda h: h.state == "leaseless", deadline_s=10.0)
+    assert not silent.chunk_open
+    assert silent.positions[0].position == recovery.ledger()[-1].stop < 20_000
+    recovery.direct("run")
+    assert lane.outcome() == Outcome(0, "done")
+    assert_exact(recovery.ledger(), recovery.spec)
+
+
+def test_a_cap_on_records_is_exact_over_attempts(slow: Recovery, cluster: Cluster) -> None:
+    first = LaneThread(slow.spec)
+    slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
+    slow.direct("stop")
+    assert first.outcome().ended == "stopped"
+    before = copied(slow)
+    again = slow.attempt(2)
+    again = replace(again, lanes=(replace(again.lanes[0], max_records=before + 12_345),))
+    assert run_lane(again, again.lanes[0]) == Outcome(0, "capped")
+    assert copied(slow) == before + 12_345 == len(cluster.read(slow.target, 2))
+    assert slow.heartbeats()[-1].capped
+    later = slow.attempt(3)
+    later = replace(later, lanes=(replace(later.lanes[0], max_records=before),))
+    assert run_lane(later, later.lanes[0]) == Outcome(0, "capped")
+    assert copied(slow) == before + 12_345
+
+
+def test_a_cap_on_bytes_is_passed_by_one_record_at_most(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(1_000, size=98))  # keys k0..k999 of 2 to 4 bytes
+    ranges = [[PartitionRange(0, 0, 1_000)]]
+    recovery = Recovery(cluster, source, target, ranges=ranges, caps=(None, 10_001))
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "capped")
+    sizes = [len(r.key or b"") + len(r.value or b"") for r in cluster.read(target)]
+    assert sum(sizes[:-1]) < 10_001 <= sum(sizes)
+    assert recovery.ledger()[-1].stop == len(sizes)
+
+
+def test_following_the_head_ends_only_when_told(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(100))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 50, None)]])
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: h.positions[0].position == 100)
+    cluster.fill(source, rows(20))
+    caught_up = recovery.await_heartbeat(lambda h: h.positions[0].position == 120)
+    assert (caught_up.positions[0].stop, caught_up.positions[0].copied) == (None, 70)
+    assert lane.is_running
+    recovery.direct("stop")
+    assert lane.outcome() == Outcome(0, "stopped")
+    wanted = rows(100)[50:] + rows(20)
+    assert [r.content for r in cluster.read(target)] == [r.content for r in wanted]
+    assert_exact(recovery.ledger(), recovery.spec, whole=False)

@@ -1,0 +1,102 @@
+"""A lane that dies anywhere is continued exactly by the next attempt; an old one can not commit any more."""
+
+import signal
+
+import pytest
+
+from spark_jobs.contract import PartitionRange
+from spark_jobs.failpoints import POINTS
+from spark_jobs.lanes import Outcome, run_lane
+from tests.builders.copying import Cluster, LaneProcess, Recovery, assert_exact, rows
+
+pytestmark = pytest.mark.broker
+
+COUNT = 3_000
+FIRST_OR_THIRD = ("lane.after_consume", "lane.after_produce", "lane.after_flush", "lane.after_receipt_produced", "lane.before_commit", "lane.after_commit")  # fmt: skip
+
+
+@pytest.fixture
+def recovery(cluster: Cluster) -> Recovery:
+    """3,000 records in chunks of 700."""
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    cluster.fill(source, rows(COUNT // 2, 0) + rows(COUNT // 2, 1))
+    ranges = [PartitionRange(0, 0, COUNT // 2), PartitionRange(1, 0, COUNT // 2)]
+    limits = Recovery.chunk_limits(max_records=700)
+    return Recovery(cluster, source, target, ranges=[ranges], partitions=2, chunk=limits)
+
+
+def assert_all_there_once(recovery: Recovery, cluster: Cluster) -> None:
+    assert [r.content for r in cluster.read(recovery.target, 2)] == [
+        r.content for r in cluster.read(recovery.source, 2)
+    ]
+    assert_exact(recovery.ledger(), recovery.spec)
+
+
+def test_every_point_of_a_lane_is_tried() -> None:
+    lane_points = {p for p in POINTS if p.startswith("lane.")}
+    assert {*FIRST_OR_THIRD, "lane.after_init", "lane.after_receipts_read", "lane.drained"} == lane_points
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "lane.after_init",
+        "lane.after_receipts_read",
+        "lane.drained",
+        *(f"{p}:{n}" for p in FIRST_OR_THIRD for n in (1, 3)),
+    ],
+)
+def test_the_next_attempt_goes_on_where_the_killed_one_stopped(
+    recovery: Recovery, cluster: Cluster, point: str
+) -> None:
+    code, _ = LaneProcess(recovery.spec, failpoint=point).wait()
+    assert code == -signal.SIGKILL
+    again = recovery.attempt(2)
+    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert_all_there_once(recovery, cluster)
+
+
+def test_killed_again_and_again_it_still_ends_exact(recovery: Recovery, cluster: Cluster) -> None:
+    for attempt, point in enumerate(
+        ["lane.before_commit:2", "lane.after_commit", "lane.after_init", "lane.after_flush:2"], 1
+    ):
+        spec = recovery.spec if attempt == 1 else recovery.attempt(attempt)
+        assert LaneProcess(spec, failpoint=point).wait()[0] == -signal.SIGKILL
+    last = recovery.attempt(5)
+    assert run_lane(last, last.lanes[0]) == Outcome(0, "done")
+    assert_all_there_once(recovery, cluster)
+    assert len({r.chunk for r in recovery.ledger()}) == max(r.chunk for r in recovery.ledger()) + 1
+
+
+def test_an_attempt_frozen_until_the_next_one_is_done_changes_nothing(recovery: Recovery, cluster: Cluster) -> None:
+    slow = recovery.slowed(1_000.0)
+    zombie = LaneProcess(slow)
+    recovery.await_heartbeat(lambda h: h.chunk_open and h.positions[0].position > 0)
+    zombie.send(signal.SIGSTOP)
+    again = recovery.attempt(2)
+    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    before = recovery.ledger()
+    zombie.send(signal.SIGCONT)
+    assert zombie.wait() == (0, "left")
+    assert recovery.ledger() == before
+    assert_all_there_once(recovery, cluster)
+
+
+def test_an_attempt_that_finds_all_done_ends_at_once(recovery: Recovery, cluster: Cluster) -> None:
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    before = recovery.ledger()
+    again = recovery.attempt(2)
+    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert recovery.ledger() == before
+
+
+def test_a_producer_fenced_without_a_newer_attempt_starts_over_from_the_ledger(
+    recovery: Recovery, cluster: Cluster
+) -> None:
+    """As after a transaction that the broker ended because it took too long."""
+    slow = recovery.slowed(1_000.0)
+    lane = LaneProcess(slow)
+    recovery.await_heartbeat(lambda h: h.chunk_open and h.positions[0].position > 0)
+    recovery.fence(0)
+    assert lane.wait() == (0, "done")
+    assert_all_there_once(recovery, cluster)

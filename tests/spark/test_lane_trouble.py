@@ -1,0 +1,224 @@
+"""What a lane does when the world changed under it: it goes on exactly, or ends with the exact reason."""
+
+import random
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spark_jobs.contract import PartitionRange
+from spark_jobs.lanes import Outcome, run_lane
+from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
+
+pytestmark = pytest.mark.broker
+
+COUNT = 20_000
+
+
+def make(cluster: Cluster, **more: Any) -> Recovery:
+    """20,000 records at 4,000 a second."""
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(COUNT))
+    directive = Recovery.run_directive(cluster, max_records_per_s=4_000.0)
+    return Recovery(
+        cluster, source, target, **{"ranges": [[PartitionRange(0, 0, COUNT)]], "directive": directive, **more}
+    )
+
+
+def test_records_deleted_before_the_start_are_named_exactly(cluster: Cluster) -> None:
+    recovery = make(cluster)
+    cluster.delete_records(recovery.source, 0, 1_234)
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "data_lost")
+    assert f"Offsets [0, 1234) of {recovery.source} partition 0" in outcome.error_message
+    assert recovery.ledger() == []
+
+
+def test_records_deleted_before_the_start_are_counted_as_lost_when_that_is_allowed(cluster: Cluster) -> None:
+    recovery = make(cluster, on_data_loss="continue", directive=Recovery.run_directive(cluster))
+    cluster.delete_records(recovery.source, 0, 1_234)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert (sum(r.lost for r in recovery.ledger()), sum(r.copied for r in recovery.ledger())) == (1_234, COUNT - 1_234)
+    assert_exact(recovery.ledger(), recovery.spec)
+    assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in rows(COUNT)[1_234:]]
+
+
+def test_a_range_that_is_gone_whole_is_lost_whole(cluster: Cluster) -> None:
+    recovery = make(cluster, ranges=[[PartitionRange(0, 10, 500)]], on_data_loss="continue")
+    cluster.delete_records(recovery.source, 0, 1_000)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert [(r.start, r.stop, r.copied, r.lost) for r in recovery.ledger()] == [(10, 500, 0, 490)]
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_records_deleted_while_copying_are_found_where_reading_meets_the_hole(cluster: Cluster, allowed: bool) -> None:
+    chance = random.Random(3)
+    source, target = cluster.topic("in"), cluster.topic("out")
+    data = [
+        Row(0, i, b"k", chance.randbytes(20_000), i + 1) for i in range(5_000)
+    ]  # 100 MB: more than is fetched ahead
+    cluster.fill(source, data)
+    directive = Recovery.run_directive(cluster, max_bytes_per_s=4_000_000.0)
+    recovery = Recovery(
+        cluster, source, target, ranges=[[PartitionRange(0, 0, 5_000)]], directive=directive,
+        on_data_loss="continue" if allowed else "fail",
+    )  # fmt: skip
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: h.positions[0].position > 0)
+    cluster.delete_records(source, 0, 4_900)
+    recovery.direct("run")
+    outcome = lane.outcome()
+    ledger = recovery.ledger()
+    if allowed:
+        assert outcome == Outcome(0, "done")
+        assert_exact(ledger, recovery.spec)
+        assert [r.offset for r in data if r.content in {f.content for f in cluster.read(target)}][-100:] == list(
+            range(4_900, 5_000)
+        )
+        assert sum(r.lost for r in ledger) == 5_000 - sum(r.copied for r in ledger) > 0
+    else:
+        assert (outcome.ended, outcome.error_code) == ("failed", "data_lost")
+        assert f", 4900) of {source} partition 0 were deleted" in outcome.error_message
+        assert_exact(ledger, recovery.spec, whole=False)
+
+
+def test_a_log_shorter_than_planned_is_data_lost(cluster: Cluster) -> None:
+    recovery = make(cluster, ranges=[[PartitionRange(0, 0, COUNT + 7)]])
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.error_code, f"Offsets [0, {COUNT + 7})" in outcome.error_message) == ("data_lost", True)
+    assert f"beyond the end {COUNT}" in outcome.error_message
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("when", ["before", "while copying"])
+def test_a_topic_made_again_is_never_read_or_written(cluster: Cluster, side: str, when: str) -> None:
+    recovery = make(cluster)
+    topic = recovery.source if side == "source" else recovery.target
+    name = topic.removeprefix(cluster.unique)
+    lane = LaneThread(recovery.spec) if when != "before" else None
+    if lane is not None:
+        recovery.await_heartbeat(lambda h: h.chunk_open)
+    cluster.delete(topic)
+    remake(cluster, name)
+    cluster.fill(topic, [Row(0, 0, b"other", b"other", 1)] * (COUNT * 2))  # longer than before
+    before = len(cluster.read(recovery.target))
+    outcome = lane.outcome() if lane is not None else run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "topic_recreated")
+    assert f"The {side} topic {topic} was deleted and made again" in outcome.error_message
+    if side == "source":
+        assert b"other" not in {r.key for r in cluster.read(recovery.target)}
+    else:
+        assert len(cluster.read(recovery.target)) == before
+
+
+def remake(cluster: Cluster, name: str) -> None:
+    for _ in range(100):
+        try:
+            cluster.topic(name)
+        except Exception:  # noqa: BLE001  (the deletion is not through yet)
+            threading.Event().wait(0.05)
+        else:
+            return
+    raise AssertionError(f"{name} could not be made again")
+
+
+def test_a_deleted_source_is_named(cluster: Cluster) -> None:
+    recovery = make(cluster)
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: h.chunk_open)
+    cluster.delete(recovery.source)
+    outcome = lane.outcome(60.0)
+    assert (outcome.ended, outcome.error_code) == ("failed", "topic_recreated")
+    assert f"The source topic {recovery.source}" in outcome.error_message
+    assert "does not exist any more" in outcome.error_message
+
+
+def test_a_foreign_transaction_before_the_stop_blocks_with_a_reason_until_it_ends(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(100))
+    foreign = cluster.producer("foreign")
+    foreign.begin_transaction()
+    put(foreign, source, Row(0, 0, b"open", b"open", 1))
+    foreign.flush(10)
+    cluster.fill(source, rows(50))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 151)]])
+    lane = LaneThread(recovery.spec)
+    blocked = recovery.await_heartbeat(lambda h: h.state == "blocked")
+    assert "a foreign transaction holds" in blocked.why
+    assert "last stable offset 100, high watermark 151, stop 151" in blocked.why
+    recovery.await_heartbeat(lambda h: h.positions[0].position == 100)  # what could be read is committed meanwhile
+    foreign.commit_transaction(10)
+    assert lane.outcome() == Outcome(0, "done")
+    assert len(cluster.read(target)) == 151
+    assert_exact(recovery.ledger(), recovery.spec)
+
+
+def test_a_foreign_transaction_that_stays_ends_the_attempt_with_its_name(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    foreign = cluster.producer("foreign")
+    foreign.begin_transaction()
+    put(foreign, source, Row(0, 0, b"open", b"open", 1))
+    foreign.flush(10)
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 1)]], stop_wait_ms=3_000)
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "stop_blocked")
+    assert f"a foreign transaction holds {source} partition 0" in outcome.error_message
+    foreign.abort_transaction(10)
+
+
+def test_a_foreign_transaction_on_the_receipts_topic_is_waited_for(cluster: Cluster) -> None:
+    recovery = make(cluster, directive=Recovery.run_directive(cluster))
+    foreign = cluster.producer("foreign")
+    foreign.begin_transaction()
+    for partition in (0, 1):
+        put(foreign, recovery.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
+    foreign.flush(10)
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: "reads receipts" in h.why)
+    assert cluster.end(recovery.target) == 0
+    foreign.abort_transaction(10)
+    assert lane.outcome() == Outcome(0, "done")
+    assert len(cluster.read(recovery.target)) == COUNT
+
+
+def test_a_record_too_large_for_the_target_is_named(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out", 1, max_message_bytes="50000")
+    chance = random.Random(2)
+    data = [Row(0, i, b"k", chance.randbytes(90_000 if i == 33 else 1_000), i + 1) for i in range(60)]
+    cluster.fill(source, data)
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 60)]])
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "record_too_large")
+    assert "source partition 0 at offset 33" in outcome.error_message
+    assert (cluster.read(target), recovery.ledger()) == ([], [])
+
+
+def test_a_time_that_the_target_refuses_is_named(cluster: Cluster) -> None:
+    source = cluster.topic("in")
+    target = cluster.topic("out", 1, message_timestamp_before_max_ms="1000")
+    cluster.fill(source, rows(10))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]])
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "record_refused")
+    assert "source partition 0 at offset 0" in outcome.error_message
+
+
+def test_a_missing_receipts_topic_is_named(cluster: Cluster) -> None:
+    recovery = make(cluster)
+    spec = replace(recovery.spec, receipts_topic=f"{cluster.unique}nowhere")
+    outcome = run_lane(spec, spec.lanes[0])
+    assert (outcome.error_code, f"{cluster.unique}nowhere is missing" in outcome.error_message) == (
+        "ledger_broken",
+        True,
+    )
+
+
+def test_receipts_that_do_not_fit_together_end_the_attempt(cluster: Cluster) -> None:
+    recovery = make(cluster, directive=Recovery.run_directive(cluster))
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    first = recovery.ledger()[0]
+    recovery.write_receipts([replace(first, start=first.stop + 5, stop=first.stop + 6, copied=1)])
+    again = recovery.attempt(2)
+    outcome = run_lane(again, again.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
