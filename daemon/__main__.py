@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from daemon.app.serve import serve  # noqa: PLC0415
 
     log.configure(settings.values.log.format, settings.values.log.level)
-    return asyncio.run(serve(settings))
+    # Not asyncio.run: its end waits for every worker thread, and one may be in a client call that no broker answers.
+    return asyncio.new_event_loop().run_until_complete(serve(settings))
 
 
 def _flags(options: argparse.Namespace) -> list[tuple[str, str, str | None]]:
