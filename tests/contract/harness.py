@@ -1,0 +1,287 @@
+"""One way to set up and look at the world behind the ports, over memory and over a real broker, so that one suite can judge both.
+
+What it writes and reads goes around the adapters under test, by plain clients.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from daemon.adapters.control_log import KafkaControlLog
+from daemon.adapters.kafka_clusters import Expectations, KafkaClusters
+from daemon.adapters.kafka_journal import KafkaJournal
+from daemon.adapters.kafka_ledger import KafkaLedger
+from daemon.adapters.kafka_progress import KafkaProgressFeed
+from daemon.adapters.memory import (
+    MemoryBroker,
+    MemoryClusters,
+    MemoryControlLog,
+    MemoryJournal,
+    MemoryLedger,
+    MemoryProgressFeed,
+    MemoryRecord,
+)
+from daemon.adapters.memory.kafka import MemoryFenced
+from daemon.ports import Clusters, ControlLog, Journal, Ledger, ProgressFeed
+from daemon.wire.topics import TopicNames, own_topics
+
+EXPECTATIONS = Expectations({"default": 3}, lambda: (5e6, "measured"))
+_DEADLINE_S = 20.0
+
+
+class LaneFenced(Exception):  # noqa: N818
+    """A lane's transactional id has another holder."""
+
+
+class Harness(Protocol):
+    names: TopicNames
+    scope: str
+
+    def journal(self) -> Journal: ...
+    def clusters(self, *, reachable: bool = True) -> Clusters: ...
+    def ledger(self) -> Ledger: ...
+    def progress(self) -> ProgressFeed: ...
+    def control_log(self) -> ControlLog: ...
+    def now_ms(self) -> int: ...
+
+    def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
+        """The id of the new topic."""
+        ...
+
+    def delete(self, topic: str) -> None: ...
+
+    def write(self, topic: str, records: Sequence[MemoryRecord], partition: int = 0) -> None: ...
+
+    def read(self, topic: str, partition: int = 0) -> list[MemoryRecord]:
+        """All committed records."""
+        ...
+
+    def truncate(self, topic: str, before: int, partition: int = 0) -> None: ...
+
+    def open_lane(self, transactional_id: str) -> Callable[[str, int, Sequence[MemoryRecord]], None]:
+        """Hold the id; what is returned writes records of a topic's partition in one transaction, or raises `LaneFenced`."""
+        ...
+
+    @contextmanager
+    def open_transaction(self, topic: str, partition: int = 0) -> Iterator[None]:
+        """A foreign transaction with one record is open inside the block, and aborted at its end."""
+        ...
+
+    def deliver(self) -> None:
+        """Let what was written to the progress topic arrive, where that needs a push."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class MemoryHarness:
+    def __init__(self, prefix: str) -> None:
+        self.names, self.scope = TopicNames(prefix), prefix.strip("-")
+        self.broker = MemoryBroker()
+        self._feeds: list[MemoryProgressFeed] = []
+        MemoryClusters({"main": self.broker}, self.names, EXPECTATIONS, self.now_ms).apply_own_topics()
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def journal(self) -> MemoryJournal:
+        return MemoryJournal(self.broker, self.names, self.scope, self.now_ms)
+
+    def clusters(self, *, reachable: bool = True) -> MemoryClusters:
+        broker = self.broker
+        if not reachable:
+            broker = MemoryBroker()
+            broker.is_reachable = False
+        return MemoryClusters({"main": broker}, self.names, EXPECTATIONS, self.now_ms)
+
+    def ledger(self) -> MemoryLedger:
+        return MemoryLedger({"main": self.broker}, self.names.receipts, self.scope)
+
+    def progress(self) -> MemoryProgressFeed:
+        self._feeds.append(MemoryProgressFeed(self.broker, self.names.progress, self.now_ms))
+        return self._feeds[-1]
+
+    def control_log(self) -> MemoryControlLog:
+        return MemoryControlLog(self.broker, self.names.control)
+
+    def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
+        return self.broker.create(topic, partitions, {k.replace("_", "."): v for k, v in configs.items()}).topic_id
+
+    def delete(self, topic: str) -> None:
+        self.broker.delete(topic)
+
+    def write(self, topic: str, records: Sequence[MemoryRecord], partition: int = 0) -> None:
+        self.broker.append(topic, records, partition)
+
+    def read(self, topic: str, partition: int = 0) -> list[MemoryRecord]:
+        log = self.broker.topic(topic).log(partition)
+        return log.read(log.start)
+
+    def truncate(self, topic: str, before: int, partition: int = 0) -> None:
+        self.broker.topic(topic).log(partition).start = before
+
+    def open_lane(self, transactional_id: str) -> Callable[[str, int, Sequence[MemoryRecord]], None]:
+        epoch = self.broker.init_transactions(transactional_id)
+
+        def write(topic: str, partition: int, records: Sequence[MemoryRecord]) -> None:
+            try:
+                self.broker.write(transactional_id, epoch, [(topic, partition, r) for r in records])
+            except MemoryFenced as error:
+                raise LaneFenced from error
+
+        return write
+
+    @contextmanager
+    def open_transaction(self, topic: str, partition: int = 0) -> Iterator[None]:
+        log = self.broker.topic(topic).log(partition)
+        log.held_at = log.high_watermark
+        log.records.append(MemoryRecord(b"foreign", b"never committed", self.now_ms()))
+        yield
+        log.records.pop()
+        log.held_at = None
+
+    def deliver(self) -> None:
+        for feed in self._feeds:
+            feed.deliver()
+
+    def close(self) -> None:
+        """Nothing is left behind."""
+
+
+class KafkaHarness:
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self.names, self.scope = TopicNames(prefix), prefix.strip("-")
+        self.properties = {"bootstrap.servers": bootstrap}
+        self.admin = AdminClient(self.properties)
+        self._producer = Producer(self.properties)
+        self._prefix = prefix
+        wanted = [NewTopic(t.name, t.partitions, 1, config=dict(t.configs)) for t in own_topics(self.names)]
+        self._create(wanted)
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def journal(self) -> KafkaJournal:
+        return KafkaJournal(self.properties, self.names, self.scope, self.now_ms)
+
+    def clusters(self, *, reachable: bool = True) -> KafkaClusters:
+        properties = self.properties if reachable else {"bootstrap.servers": "127.0.0.1:1"}
+        return KafkaClusters({"main": properties}, self.names, EXPECTATIONS, self.now_ms)
+
+    def ledger(self) -> KafkaLedger:
+        return KafkaLedger({"main": self.properties}, self.names.receipts, self.scope)
+
+    def progress(self) -> KafkaProgressFeed:
+        return KafkaProgressFeed(self.properties, self.names.progress, self.now_ms)
+
+    def control_log(self) -> KafkaControlLog:
+        return KafkaControlLog(self.properties, self.names.control)
+
+    def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
+        self._create([NewTopic(topic, partitions, 1, config={k.replace("_", "."): v for k, v in configs.items()})])
+        return self._topic_id(topic)
+
+    def delete(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result(_DEADLINE_S)
+        self._await(lambda: topic not in self.admin.list_topics(timeout=5).topics)
+
+    def write(self, topic: str, records: Sequence[MemoryRecord], partition: int = 0) -> None:
+        failures: list[KafkaError] = []
+        for record in records:
+            self._produce(self._producer, topic, partition, record, failures)
+        assert self._producer.flush(_DEADLINE_S) == 0
+        assert failures == []
+
+    def read(self, topic: str, partition: int = 0) -> list[MemoryRecord]:
+        consumer = Consumer(self.properties | {"group.id": "harness", "enable.partition.eof": True})
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        found: list[MemoryRecord] = []
+        try:
+            for message in iter(lambda: consumer.poll(_DEADLINE_S), None):
+                if message.error() is not None:
+                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                    return found
+                headers = tuple(message.headers() or ())
+                found.append(MemoryRecord(message.key(), message.value(), message.timestamp()[1], headers))
+        finally:
+            consumer.close()
+        raise AssertionError(f"{topic} could not be read")
+
+    def truncate(self, topic: str, before: int, partition: int = 0) -> None:
+        wanted = TopicPartition(topic, partition, before)
+        next(iter(self.admin.delete_records([wanted]).values())).result(_DEADLINE_S)
+
+    def open_lane(self, transactional_id: str) -> Callable[[str, int, Sequence[MemoryRecord]], None]:
+        producer = self._transactional(transactional_id)
+        producer.init_transactions(_DEADLINE_S)
+
+        def write(topic: str, partition: int, records: Sequence[MemoryRecord]) -> None:
+            try:
+                producer.begin_transaction()
+                for record in records:
+                    self._produce(producer, topic, partition, record, [])
+                producer.commit_transaction(_DEADLINE_S)
+            except KafkaException as error:
+                if error.args[0].fatal():
+                    raise LaneFenced from error
+                raise
+
+        return write
+
+    @contextmanager
+    def open_transaction(self, topic: str, partition: int = 0) -> Iterator[None]:
+        producer = self._transactional(f"{self._prefix}foreign")
+        producer.init_transactions(_DEADLINE_S)
+        producer.begin_transaction()
+        self._produce(producer, topic, partition, MemoryRecord(b"foreign", b"never committed", self.now_ms()), [])
+        assert producer.flush(_DEADLINE_S) == 0
+        yield
+        producer.abort_transaction(_DEADLINE_S)
+
+    def deliver(self) -> None:
+        """It arrives by itself."""
+
+    def close(self) -> None:
+        mine = [name for name in self.admin.list_topics(timeout=10).topics if name.startswith(self._prefix)]
+        for done in self.admin.delete_topics(mine).values() if mine else ():
+            done.result(_DEADLINE_S)
+
+    def _create(self, topics: list[NewTopic]) -> None:
+        for done in self.admin.create_topics(topics).values():
+            done.result(_DEADLINE_S)
+        names = {topic.topic for topic in topics}
+        self._await(lambda: names <= self._led())
+
+    def _led(self) -> set[str]:
+        """Topics whose partitions all have a leader."""
+        found = self.admin.list_topics(timeout=10).topics
+        return {n for n, t in found.items() if t.partitions and all(p.leader >= 0 for p in t.partitions.values())}
+
+    def _topic_id(self, topic: str) -> str:
+        return str(self.admin.describe_topics(TopicCollection([topic]))[topic].result(_DEADLINE_S).topic_id)
+
+    def _transactional(self, transactional_id: str) -> Producer:
+        return Producer(self.properties | {"transactional.id": transactional_id, "transaction.timeout.ms": 60_000})
+
+    @staticmethod
+    def _produce(producer: Producer, topic: str, partition: int, record: MemoryRecord, failures: list[Any]) -> None:
+        producer.produce(
+            topic,
+            value=record.value,
+            key=record.key,
+            partition=partition,
+            timestamp=record.timestamp_ms,
+            headers=list(record.headers) or None,
+            on_delivery=lambda error, _message: failures.append(error) if error else None,
+        )
+
+    @staticmethod
+    def _await(condition: Callable[[], bool]) -> None:
+        give_up_s = time.monotonic() + _DEADLINE_S
+        while not condition():
+            assert time.monotonic() < give_up_s, "the broker did not settle"
+            time.sleep(0.02)

@@ -1,0 +1,29 @@
+"""Clocks: one that goes, one that stands still."""
+
+import time
+
+import pytest
+
+from daemon.adapters.clock import SystemClock
+from daemon.adapters.memory import ManualClock
+from daemon.ports import Clock
+
+
+@pytest.mark.parametrize("clock", [SystemClock(), ManualClock()])
+def test_clocks_speak_of_milliseconds_since_the_epoch_and_never_run_back(clock: Clock) -> None:
+    first_ms, first_s = clock.now_ms(), clock.monotonic_s()
+    assert first_ms > 1_700_000_000_000
+    assert clock.now_ms() >= first_ms
+    assert clock.monotonic_s() >= first_s
+
+
+def test_the_system_clock_is_the_machines() -> None:
+    assert abs(SystemClock().now_ms() - time.time() * 1000) < 1_000
+
+
+def test_a_manual_clock_moves_when_told_and_tells_each_whole_second() -> None:
+    clock, heard = ManualClock(start_ms=10_500), list[int]()
+    clock.each_second(lambda: heard.append(clock.now_ms()))
+    clock.advance(400)
+    clock.advance(2_200)
+    assert (clock.now_ms(), clock.monotonic_s(), heard) == (13_100, 2.6, [11_000, 12_000, 13_000])

@@ -1,0 +1,153 @@
+"""The journal: one writer, whole batches, and a fold that gives back what was written."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from daemon.adapters.memory import MemoryRecord
+from daemon.core.catalogue import Code
+from daemon.core.decision import Answer, Notice
+from daemon.core.events import ControlUnreadable, Seen
+from daemon.core.model import DaemonRecord, State
+from daemon.errors import Fenced, RecoverydError
+from daemon.ports import Folded, JournalBatch
+from daemon.wire.bounded_json import content_hash
+from daemon.wire.codec import encode_command
+from tests.builders.core import NOW_MS
+from tests.builders.records import make_directive, make_recovery
+from tests.contract.harness import Harness
+
+RECORD = DaemonRecord(applied_control_offset=41, epoch=3, control_topic_id="control-id", updated_ms=NOW_MS)
+
+
+async def test_a_new_journal_folds_to_nothing(harness: Harness) -> None:
+    journal = harness.journal()
+    assert await journal.open() == Folded()
+    await journal.close()
+
+
+async def test_what_one_leader_commits_the_next_one_folds(harness: Harness) -> None:
+    first, second = harness.journal(), harness.journal()
+    recovery = make_recovery("r1", state=State.PAUSED, version=9)
+    await first.open()
+    await first.commit(
+        JournalBatch(changed=[make_recovery("r1"), make_recovery("r2")], directives=[make_directive("r1", 4)])
+    )
+    await first.commit(JournalBatch(changed=[recovery], daemon=RECORD, directives=[make_directive("r1", 5)]))
+
+    expected = Folded({"r2": make_recovery("r2"), "r1": recovery}, RECORD, {}, {"r1": 5})
+    assert await second.open() == expected
+    await first.close()
+    await second.close()
+
+
+async def test_a_journal_that_was_opened_again_goes_on(harness: Harness) -> None:
+    journal = harness.journal()
+    await journal.open()
+    await journal.commit(JournalBatch(changed=[make_recovery("r1")]))
+    await journal.open()
+    await journal.commit(JournalBatch(changed=[make_recovery("r2")]))
+    assert list((await journal.open()).recoveries) == ["r1", "r2"]
+    await journal.close()
+
+
+async def test_opening_shuts_out_the_earlier_writer_and_nothing_of_its_batch_is_seen(harness: Harness) -> None:
+    old, new = harness.journal(), harness.journal()
+    await old.open()
+    await old.commit(JournalBatch(changed=[make_recovery("r1")]))
+    await new.open()
+    with pytest.raises(Fenced):
+        await old.commit(JournalBatch(changed=[make_recovery("late")], notices=[Notice("late", "late", {})]))
+    with pytest.raises(Fenced):
+        await old.commit(JournalBatch(changed=[make_recovery("later")]))
+
+    await new.commit(JournalBatch(changed=[make_recovery("r2")]))
+    assert [r.key for r in harness.read(harness.names.status)] == [b"r1", b"r2"]
+    assert harness.read(harness.names.events) == []
+    await old.close()
+    await new.close()
+
+
+async def test_every_part_of_a_batch_lands_on_its_topic(harness: Harness) -> None:
+    journal, names = harness.journal(), harness.names
+    letter = ControlUnreadable(0, 7, Code.NOT_A_CLOUDEVENT.value, "it is not JSON", b"k", b"\xff\x00", (("h", None),))
+    await journal.open()
+    await journal.commit(
+        JournalBatch(
+            changed=[make_recovery("r1")],
+            daemon=RECORD,
+            answers=[Answer("accepted", "replay", "c1", "r1", "", "planned", "", 7)],
+            notices=[Notice("recovery_planned", "r1", {"records_at_most": 5}, "c1")],
+            directives=[make_directive("r1", 1)],
+            dead_letters=[letter],
+        )
+    )
+    await journal.close()
+
+    events = [json.loads(r.value or b"") for r in harness.read(names.events)]
+    assert [(e["type"], e["subject"], e["causationid"]) for e in events] == [
+        ("io.recoveryd.event.command_accepted.v1", "r1", "c1"),
+        ("io.recoveryd.event.recovery_planned.v1", "r1", "c1"),
+    ]
+    assert [r.key for r in harness.read(names.status)] == [b"r1", b"_daemon"]
+    assert [r.key for r in harness.read(names.directives)] == [b"r1"]
+    [dead] = harness.read(names.dlq)
+    assert (dead.key, dead.value, dead.headers[0]) == (b"k", b"\xff\x00", ("h", None))
+    assert dict(dead.headers)["recoveryd-error-code"] == b"RCV-1001"
+
+
+async def test_commands_up_to_the_applied_offset_are_known_again(harness: Harness) -> None:
+    commands = [_command("c0", "r1"), _signal(), _unreadable(), _command("c0", "r1"), _command("c4", "r2")]
+    refused = MemoryRecord(None, _event("c5", "io.recoveryd.command.replay.v1", {"reason": "x", "sorce": {}}), NOW_MS)
+    harness.write(harness.names.control, [*commands, refused, _command("c6", "r3")])
+    journal = harness.journal()
+    await journal.open()
+    await journal.commit(JournalBatch(daemon=replace(RECORD, applied_control_offset=5)))
+
+    seen = (await journal.open()).seen
+    await journal.close()
+    digest = content_hash("io.recoveryd.command.pause.v1", "r1", {"reason": "because"})
+    assert seen[("//test", "c0")] == Seen(0, digest)
+    assert {key: entry.offset for key, entry in seen.items()} == {
+        ("//test", "c0"): 0,
+        ("//test", "c4"): 4,
+        ("//test", "c5"): 5,
+    }
+
+
+async def test_a_status_record_it_can_not_read_keeps_a_leader_from_starting(harness: Harness) -> None:
+    harness.write(harness.names.status, [MemoryRecord(b"r1", b'{"recovery": "r1"', harness.now_ms())])
+    journal = harness.journal()
+    with pytest.raises(RecoverydError) as caught:
+        await journal.open()
+    await journal.close()
+    assert caught.value.code is Code.INVARIANT_BROKEN
+    assert "r1" in caught.value.message
+
+
+async def test_a_journal_that_is_not_open_takes_nothing(harness: Harness) -> None:
+    journal = harness.journal()
+    with pytest.raises(RecoverydError) as caught:
+        await journal.commit(JournalBatch(daemon=RECORD))
+    await journal.close()
+    assert caught.value.code is Code.INVARIANT_BROKEN
+
+
+def _command(command_id: str, subject: str) -> MemoryRecord:
+    made = encode_command("pause", subject, {"reason": "because"}, id=command_id, source="//test", time_ms=NOW_MS)
+    return MemoryRecord(made.key, made.value, NOW_MS, made.headers)  # type: ignore[union-attr]
+
+
+def _event(event_id: str, kind: str, data: object) -> bytes:
+    return json.dumps(
+        {"specversion": "1.0", "id": event_id, "source": "//test", "type": kind, "subject": "r9", "data": data}
+    ).encode()
+
+
+def _signal() -> MemoryRecord:
+    return MemoryRecord(None, _event("s1", "io.recoveryd.signal.lag.v1", {}), NOW_MS)
+
+
+def _unreadable() -> MemoryRecord:
+    return MemoryRecord(None, b"not json", NOW_MS)

@@ -1,0 +1,93 @@
+"""The progress feed: what lanes and drivers say reaches the inbox; what is no heartbeat does not."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from daemon.adapters.memory import MemoryRecord
+from daemon.core.events import DriverHeartbeat, Event, LaneHeartbeat, LanePosition
+from spark_jobs.contract import DriverReport, Heartbeat, Position, encode, progress_key
+from tests.contract.harness import Harness
+
+DEADLINE_S = 15.0
+
+
+def lane_record(harness: Harness, sequence: int, age_ms: int = 0) -> MemoryRecord:
+    said = Heartbeat("r1", 1, 0, sequence, "copying", True, 10.0, 1000.0, (Position(0, 7, 9, "copying", copied=7),))
+    return MemoryRecord(progress_key("r1", 0).encode(), encode(said), harness.now_ms() - age_ms)
+
+
+def driver_record(harness: Harness, phase: str) -> MemoryRecord:
+    return MemoryRecord(progress_key("r1", None).encode(), encode(DriverReport("r1", 1, phase, 3)), harness.now_ms())
+
+
+def lane_event(sequence: int) -> LaneHeartbeat:
+    positions = (LanePosition(0, 7, 9, "copying", 7, 0, 0, 0, 0),)
+    return LaneHeartbeat(
+        "r1",
+        1,
+        0,
+        sequence,
+        "copying",
+        chunk_open=True,
+        records_per_s=10.0,
+        bytes_per_s=1000.0,
+        positions=positions,
+        why="",
+    )
+
+
+async def arrives(harness: Harness, condition: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < give_up_s, "it did not arrive"
+        harness.deliver()
+        await asyncio.sleep(0.01)
+
+
+async def test_heartbeats_are_heard_in_order_also_those_of_a_few_seconds_ago(harness: Harness) -> None:
+    heard: list[Event] = []
+    feed, topic = harness.progress(), harness.names.progress
+    harness.write(topic, [lane_record(harness, 1, age_ms=60_000), lane_record(harness, 2, age_ms=3_000)])
+    await feed.start(heard.append)
+    await arrives(harness, lambda: len(heard) == 1)
+    harness.write(topic, [lane_record(harness, 3), driver_record(harness, "lanes")])
+    await arrives(harness, lambda: len(heard) == 3)
+    await feed.close()
+    assert heard == [lane_event(2), lane_event(3), DriverHeartbeat("r1", 1, "lanes", 3)]
+
+
+async def test_on_an_idle_topic_old_heartbeats_stay_unheard(harness: Harness) -> None:
+    heard: list[Event] = []
+    feed, topic = harness.progress(), harness.names.progress
+    harness.write(topic, [lane_record(harness, 1, age_ms=60_000)])
+    await feed.start(heard.append)
+    harness.write(topic, [lane_record(harness, 2)])
+    await arrives(harness, lambda: bool(heard))
+    await feed.close()
+    assert heard == [lane_event(2)]
+
+
+async def test_a_record_that_is_no_heartbeat_is_counted_and_passed_over(harness: Harness) -> None:
+    heard: list[Event] = []
+    feed, topic = harness.progress(), harness.names.progress
+    bad = [b"", b"\xff", b"[]", b'{"lane": 1}', encode(Heartbeat("r", 1, 0, 1, "copying", True, 0, 0, ()))[:-2]]
+    harness.write(topic, [MemoryRecord(b"k", value, harness.now_ms()) for value in bad])
+    harness.write(topic, [MemoryRecord(b"k", None, harness.now_ms()), lane_record(harness, 5)])
+    await feed.start(heard.append)
+    await arrives(harness, lambda: bool(heard))
+    await feed.close()
+    assert heard == [lane_event(5)]
+    assert feed.unreadable == len(bad) + 1  # type: ignore[attr-defined]
+
+
+async def test_nothing_is_heard_after_close(harness: Harness) -> None:
+    heard: list[Event] = []
+    feed = harness.progress()
+    await feed.start(heard.append)
+    harness.write(harness.names.progress, [lane_record(harness, 1)])
+    await arrives(harness, lambda: bool(heard))
+    await feed.close()
+    harness.write(harness.names.progress, [lane_record(harness, 2)])
+    harness.deliver()
+    assert heard == [lane_event(1)]

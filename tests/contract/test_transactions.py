@@ -1,0 +1,196 @@
+"""Every way a transaction can end: a scripted client says what a broker could, and what it holds in the end is looked at.
+
+The real client's side of this is in `test_journal` and in the fault tests; here are the endings that no broker gives on demand.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from daemon.adapters import transactions
+from daemon.adapters.transactions import Record, TransactionalWriter
+from daemon.core.catalogue import Code
+from daemon.errors import ClusterProblem, Fenced
+
+TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True)
+MUST_ABORT = KafkaError(KafkaError.INVALID_TXN_STATE, "abort it", txn_requires_abort=True)
+FENCED = KafkaError(KafkaError._FENCED, "another one", fatal=True)
+REFUSED = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no such right", txn_requires_abort=True)
+TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
+
+FIRST, SECOND = [Record("t", b"k", b"1")], [Record("t", b"k", b"2")]
+
+
+class ScriptedProducer:
+    """A client and its broker. `script` maps a call to what it raises, one entry per call, None = it works."""
+
+    def __init__(self, script: dict[str, list[KafkaError | None]]) -> None:
+        self.script = script
+        self.calls: list[str] = []
+        self.landed: list[bytes] = []
+        self._open: list[bytes] = []
+
+    def init_transactions(self, _timeout_s: float) -> None:
+        self._play("init")
+
+    def begin_transaction(self) -> None:
+        self._play("begin")
+        self._open = []
+
+    def produce(self, _topic: str, value: bytes, **_more: Any) -> None:
+        self._play("produce")
+        self._open.append(value)
+
+    def commit_transaction(self, _timeout_s: float) -> None:
+        self._play("commit")
+        self.landed += self._open
+        self._open = []
+
+    def abort_transaction(self, _timeout_s: float) -> None:
+        self._play("abort")
+        self._open = []
+
+    def poll(self, _timeout_s: float) -> int:
+        self._play("poll")
+        return 0
+
+    def purge(self) -> None:
+        """Nothing is queued."""
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+    def _play(self, call: str) -> None:
+        self.calls.append(call)
+        answers = self.script.get(call, [])
+        error = answers.pop(0) if answers else None
+        if error is not None:
+            raise KafkaException(error)
+
+
+Make = Callable[..., tuple[TransactionalWriter, ScriptedProducer]]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setattr(transactions, "_RETRY_S", 0.0)
+
+    def made(
+        deadline_s: float = 5.0, **script: list[KafkaError | None]
+    ) -> tuple[TransactionalWriter, ScriptedProducer]:
+        producer = ScriptedProducer(script)
+        monkeypatch.setattr(transactions, "make_transactional_producer", lambda *_a, **_k: producer)
+        return TransactionalWriter({}, "id", 30_000, deadline_s), producer
+
+    return made
+
+
+def test_a_commit_without_an_answer_is_asked_for_again_and_lands_once(make: Make) -> None:
+    writer, producer = make(commit=[TIMED_OUT, TIMED_OUT])
+    writer.write(FIRST, "first")
+    assert producer.landed == [b"1"]
+    assert producer.calls == ["begin", "produce", "commit", "commit", "commit"]
+
+
+def test_a_transaction_known_not_to_have_landed_is_aborted_and_written_anew(make: Make) -> None:
+    writer, producer = make(commit=[MUST_ABORT], abort=[TIMED_OUT])
+    writer.write(FIRST, "first")
+    assert producer.landed == [b"1"]
+    assert producer.calls == ["begin", "produce", "commit", "abort", "abort", "begin", "produce", "commit"]
+
+
+def test_an_outcome_still_unknown_at_the_deadline_is_settled_before_anything_else_is_written(make: Make) -> None:
+    writer, producer = make(deadline_s=0.0, commit=[TIMED_OUT])
+    with pytest.raises(ClusterProblem) as caught:
+        writer.write(FIRST, "first")
+    assert caught.value.retriable
+    writer.write(SECOND, "second")
+    assert producer.landed == [b"1", b"2"]
+    assert producer.calls == ["begin", "produce", "commit", "commit", "begin", "produce", "commit"]
+
+
+def test_the_same_batch_again_after_an_unknown_outcome_lands_once(make: Make) -> None:
+    writer, producer = make(deadline_s=0.0, commit=[TIMED_OUT])
+    with pytest.raises(ClusterProblem):
+        writer.write(FIRST, "first")
+    writer.write(FIRST, "first")
+    assert producer.landed == [b"1"]
+
+
+def test_the_same_batch_again_is_written_when_the_unknown_outcome_turns_out_to_be_none(make: Make) -> None:
+    writer, producer = make(deadline_s=0.0, commit=[TIMED_OUT, MUST_ABORT])
+    with pytest.raises(ClusterProblem):
+        writer.write(FIRST, "first")
+    writer.write(FIRST, "first")
+    assert producer.landed == [b"1"]
+    assert producer.calls == ["begin", "produce", "commit", "commit", "abort", "begin", "produce", "commit"]
+
+
+def test_an_abort_that_found_no_time_is_made_up_for(make: Make) -> None:
+    writer, producer = make(deadline_s=0.0, produce=[MUST_ABORT], abort=[TIMED_OUT])
+    with pytest.raises(ClusterProblem) as caught:
+        writer.write(FIRST, "first")
+    assert caught.value.retriable
+    writer.write(FIRST, "first")
+    assert producer.landed == [b"1"]
+    assert producer.calls == ["begin", "produce", "abort", "abort", "begin", "produce", "commit"]
+
+
+@pytest.mark.parametrize("call", ["init", "begin", "produce", "commit"])
+def test_a_fatal_error_anywhere_means_fenced_and_nothing_lands(make: Make, call: str) -> None:
+    writer, producer = make(**{call: [FENCED]})
+    with pytest.raises(Fenced):
+        _open_and_write(writer)
+    writer.close()
+    assert producer.landed == []
+    assert "abort" not in producer.calls
+
+
+def test_a_missing_right_is_told_at_once_and_the_transaction_is_aborted(make: Make) -> None:
+    writer, producer = make(commit=[REFUSED])
+    with pytest.raises(ClusterProblem) as caught:
+        writer.write(FIRST, "first")
+    assert (caught.value.code, caught.value.retriable) == (Code.NOT_AUTHORISED, False)
+    assert producer.calls == ["begin", "produce", "commit", "abort"]
+
+
+def test_a_record_the_client_refuses_takes_its_batch_with_it_and_is_not_tried_again(make: Make) -> None:
+    writer, producer = make(produce=[None, TOO_LARGE])
+    with pytest.raises(ClusterProblem) as caught:
+        writer.write([*FIRST, *SECOND], "both")
+    assert not caught.value.retriable
+    assert producer.landed == []
+    writer.write(FIRST, "first")
+    assert producer.landed == [b"1"]
+
+
+def test_a_full_queue_is_waited_for(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, producer = make()
+    full, produce = [BufferError(), BufferError()], producer.produce
+
+    def produce_when_there_is_room(*args: Any, **more: Any) -> None:
+        if full:
+            raise full.pop()
+        produce(*args, **more)
+
+    monkeypatch.setattr(producer, "produce", produce_when_there_is_room)
+    writer.write(FIRST, "first")
+    assert producer.landed == [b"1"]
+    assert producer.calls == ["begin", "poll", "poll", "produce", "commit"]
+
+
+def test_becoming_the_writer_is_tried_until_the_deadline(make: Make) -> None:
+    writer, producer = make(init=[TIMED_OUT, TIMED_OUT])
+    writer.open(5.0)
+    assert producer.calls == ["init", "init", "init"]
+    writer, _producer = make(init=[TIMED_OUT])
+    with pytest.raises(ClusterProblem) as caught:
+        writer.open(0.0)
+    assert caught.value.retriable
+
+
+def _open_and_write(writer: TransactionalWriter) -> None:
+    writer.open(5.0)
+    writer.write(FIRST, "first")
