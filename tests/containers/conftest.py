@@ -13,6 +13,7 @@ from testcontainers.core.network import Network
 from tests.containers import docker_engine, images, registry, steps
 from tests.containers.kafka_container import KafkaContainer
 from tests.e2e.conftest import daemon, nasty, plain, stack  # noqa: F401  (fixtures: the same stack on another broker)
+from tests.e2e.log_reader import forget_clients
 
 
 @pytest.fixture(scope="package")
@@ -62,9 +63,10 @@ def kafka(suite_images: images.Images, network: Network) -> Iterator[KafkaContai
 
 
 @pytest.fixture(scope="package")
-def bootstrap(kafka: KafkaContainer) -> str:
+def bootstrap(kafka: KafkaContainer) -> Iterator[str]:
     """In this folder, every fixture that asks for a broker gets the one in the container."""
-    return kafka.bootstrap
+    yield kafka.bootstrap
+    forget_clients()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

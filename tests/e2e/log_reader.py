@@ -10,12 +10,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 Header = tuple[str, bytes | None]
 Content = tuple[bytes | None, bytes | None, tuple[Header, ...], int]
 
+# What a client may be told while a broker comes back or a topic is made; the answer to the same question later is another.
+PASSING = frozenset({
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
+})  # fmt: skip
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
 _ADMIN_TIMEOUT_S = 20.0
@@ -44,7 +56,21 @@ class Record:
 
 
 def offsets(bootstrap: str, topic: str, *, end: bool, committed: bool = False) -> dict[int, int]:
-    """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions."""
+    """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions.
+
+    A topic that was just made, or a broker that just came back, may not know its leader yet: that is asked again for some seconds.
+    """
+    give_up_at_s = time.monotonic() + _ADMIN_TIMEOUT_S
+    while True:
+        try:
+            return _offsets(bootstrap, topic, end=end, committed=committed)
+        except KafkaException as raised:
+            if raised.args[0].code() not in PASSING or time.monotonic() > give_up_at_s:
+                raise
+            time.sleep(_POLL_S)
+
+
+def _offsets(bootstrap: str, topic: str, *, end: bool, committed: bool) -> dict[int, int]:
     admin = _admin(bootstrap)
     known = admin.list_topics(topic, timeout=_ADMIN_TIMEOUT_S).topics[topic]
     if known.error is not None:
@@ -59,6 +85,11 @@ def offsets(bootstrap: str, topic: str, *, end: bool, committed: bool = False) -
 @functools.lru_cache(maxsize=4)
 def _admin(bootstrap: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap})
+
+
+def forget_clients() -> None:
+    """After a broker is gone for good: a client that is kept for it would go on looking for it, loudly."""
+    _admin.cache_clear()
 
 
 def whole_log(bootstrap: str, topic: str) -> dict[int, tuple[int, int]]:
@@ -136,7 +167,7 @@ def _take(message: Any, wanted: Mapping[int, tuple[int, int]], open_at: dict[int
     """The record, if it lies in its range; moves the partition's position, and closes the partition once it is read."""
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        if error.retriable() or error.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}:
+        if error.retriable() or error.code() in PASSING:
             return
         raise AssertionError(f"reading {message.topic()}: {error}")
     partition, offset = message.partition(), message.offset()

@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.e2e.log_reader import make_reader, offsets
@@ -14,6 +14,11 @@ from tests.e2e.model import Observed
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
 _STOP_DEADLINE_S = 20.0
+_TOO_NEW = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 
 
 class TargetObserver:
@@ -74,7 +79,7 @@ class TargetObserver:
         return False
 
     def _follow(self) -> None:
-        starts = offsets(self._bootstrap, self._topic, end=False) if self._starts is None else self._starts
+        starts = self._log_starts() if self._starts is None else self._starts
         reader = make_reader(self._bootstrap, committed=True)
         try:
             reader.assign([TopicPartition(self._topic, p, start) for p, start in starts.items()])
@@ -83,6 +88,15 @@ class TargetObserver:
                     self._note(message.partition(), message.offset(), message.error())
         finally:
             reader.close()
+
+    def _log_starts(self) -> dict[int, int]:
+        """Asked again while the topic is so new that its partitions have no leader that knows of it."""
+        while True:
+            try:
+                return offsets(self._bootstrap, self._topic, end=False)
+            except KafkaException as problem:
+                if problem.args[0].code() not in _TOO_NEW or self._ended.wait(_POLL_S):
+                    raise
 
     def _note(self, partition: int | None, offset: int | None, error: KafkaError | None) -> None:
         if partition is None or offset is None:
