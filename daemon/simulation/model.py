@@ -1,0 +1,93 @@
+"""The plant: one broker as a fluid, one second at a time.
+
+Work is capacity used: a produced byte costs 1.5 (replication), a tail fetch 0.5, a replayed byte 1.0 (cold read). All demand is served in the same
+proportion (FIFO, no priority). Produce that is not served queues and is asked for again. Units: capacity 100 = the broker of POLICIES 6.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParams:
+    """Rates per second in capacity units, times in seconds. Defaults are those of POLICIES 6; `scale` makes everything larger alike."""
+
+    scale: float = 1.0
+    capacity: float = 100.0
+    live: float = 20.0
+    consumer_max: float = 40.0
+    backlog: float = 48_000.0
+    replay_max: float = 120.0
+    produce_work: float = 1.5
+    fetch_work: float = 0.5
+    base_latency_s: float = 0.008
+    utilisation_most: float = 0.985
+    is_knee_squared: bool = False
+    commit_every_s: int = 5
+    slo_latency_s: float = 0.2
+    slo_lag_s: float = 30.0
+    signal_period_s: int = 5
+    signal_delay_s: float = 10.0
+    signal_jitter_s: float = 2.0
+    signal_drop: float = 0.05
+    noise: float = 1.0
+    slice_s: int = 10
+    is_slice_interruptible: bool = True
+    has_quota_actuator: bool = False
+    baseline_error: float = 1.0  # the controller's p99 baseline is wrong by this factor
+    warm_up_s: int = 120
+    horizon_s: int = 9_000
+
+    def scaled(self, amount: float) -> float:
+        """A rate or size of the nominal model at this scale."""
+        return amount * self.scale
+
+
+class Broker:
+    """Mutable state of the plant; `advance` is one second. The time lag is measured against the *committed* offset, as tools see it."""
+
+    def __init__(self, params: ModelParams) -> None:
+        self.params = params
+        self.queue = 0.0  # produce waiting
+        self.produced = [0.0]  # cumulative, at the end of each second
+        self.consumed = 0.0
+        self.committed = 0.0
+        self.replayed = 0.0
+        self.served_live = 0.0
+        self.served_replay = 0.0
+        self.latency_s = params.base_latency_s
+        self._oldest = 0  # second in which the first uncommitted record was produced
+
+    def live_demand(self, live: float, consumer_max: float) -> tuple[float, float]:
+        """Produce and tail fetch wanted in this second."""
+        return live + self.queue, max(0.0, min(consumer_max, self.produced[-1] - self.consumed))
+
+    def advance(self, capacity: float, live: float, consumer_max: float, replay: float) -> None:
+        """One second with `replay` bytes wanted by the replay; `consumer_max` 0 while the group rebalances (it commits nothing then)."""
+        params = self.params
+        produce, fetch = self.live_demand(live, consumer_max)
+        demand = params.produce_work * produce + params.fetch_work * fetch + replay
+        share = 1.0 if demand <= capacity else capacity / demand
+        served = produce * share
+        self.queue = produce - served
+        self.served_live, self.served_replay = served, replay * share
+        self.replayed += self.served_replay
+        self.produced.append(self.produced[-1] + served)
+        self.consumed += fetch * share
+        if consumer_max > 0 and len(self.produced) % params.commit_every_s == 0:
+            self.committed = self.consumed
+        busy = min(demand / capacity, params.utilisation_most)
+        head_room = 1 - busy**2 if params.is_knee_squared else 1 - busy
+        self.latency_s = params.base_latency_s / head_room + (self.queue / served if served > 0 else 0.0)
+
+    def lag_s(self) -> float:
+        """Age of the first record after the committed offset."""
+        produced = self.produced
+        oldest = self._oldest
+        last = len(produced) - 1
+        while oldest < last and produced[oldest + 1] <= self.committed:
+            oldest += 1
+        self._oldest = oldest
+        if oldest >= last:
+            return 0.0
+        step = produced[oldest + 1] - produced[oldest]
+        return last - oldest - ((self.committed - produced[oldest]) / step if step > 0 else 0.0)
