@@ -20,7 +20,7 @@ def result_parts(document: Document) -> list[RenderableType]:
     """How it ended: stop with its evidence, completeness, verification. Empty while nothing of it is known."""
     parts: list[RenderableType] = []
     if document.get("stop"):
-        parts += ["", _stop_text(document["stop"])]
+        parts += ["", *_stop_parts(document["stop"])]
     if document.get("completeness"):
         rows = document["completeness"]
         parts += ["", Text("Completeness", style="bold"), completeness_table(rows), equation(rows)]
@@ -55,15 +55,34 @@ def equation(rows: Sequence[Document]) -> Text:
     return Text(f"{figures.count(offsets)} offsets = {terms}. {verdict}{ending}", style="green" if is_good else "red")
 
 
-def _stop_text(stop: Document) -> Text:
-    evidence = ", ".join(f"{name} {value}" for name, value in (stop.get("evidence") or {}).items())
+def _stop_parts(stop: Document) -> list[RenderableType]:
+    """Why it stopped; the numbers the rule saw, single ones in the sentence and rows of them as a table."""
+    evidence = stop.get("evidence") or {}
+    rows = {name: value for name, value in evidence.items() if _is_rows(value)}
+    single = ", ".join(f"{name} {value}" for name, value in evidence.items() if name not in rows)
     mode = f" ({stop['mode']})" if stop.get("mode") else ""
     text = f"Stopped at {figures.clock_time(stop.get('at'))}: {stop.get('reason')}{mode}"
-    return Text(f"{text}; {evidence}." if evidence else f"{text}.", style="bold")
+    parts: list[RenderableType] = [Text(f"{text}; {single}." if single else f"{text}.", style="bold")]
+    for name, values in rows.items():
+        table = columns(f"EVIDENCE: {name.upper()}", *(f">{key.upper()}" for key in values[0]))
+        for value in values:
+            table.add_row("", *(figures.count(v) if isinstance(v, int) else str(v) for v in value.values()))
+        parts.append(table)
+    return parts
+
+
+def _is_rows(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(v, dict) and v.keys() == value[0].keys() for v in value)
+    )
 
 
 def _verification_parts(verification: Document) -> list[RenderableType]:
     result = verification.get("result")
+    if result == "skipped":
+        return [Text(f"Verification: skipped{': ' if verification.get('why') else ''}{verification.get('why') or ''}.")]
     style = {"match": "green", "mismatch": "bold red"}.get(str(result), "")
     counts = (
         f"{figures.count(verification.get('source_records'))} source records, "

@@ -15,6 +15,7 @@ from daemon.cli import figures
 from daemon.cli.connect import Document
 from daemon.cli.proof import result_parts
 from daemon.cli.tables import columns, facts
+from daemon.cli.waiting import has_ended
 
 _STATE_STYLES = {
     "completed": "green",
@@ -28,6 +29,7 @@ _STATE_STYLES = {
     "rejected": "red",
     "expired": "red",
 }
+_COPIES = {"running", "pausing", "paused", "stopping", "verifying", "completed", "stopped", "failed"}
 _SEVERITY_STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
 _EVENT_PREFIX = "io.recoveryd.event."
 
@@ -38,14 +40,15 @@ def recoveries_table(documents: Sequence[Document]) -> Table:
     table = columns("RECOVERY", "STATE", ">DONE", ">RECORDS", ">RATE", ">LAG", ">ETA", ">AGE", "WHY")
     for document in documents:
         progress = document.get("progress") or {}
+        moving = {} if has_ended(document) else progress  # of an ended one only what stays true
         table.add_row(
             document["recovery"],
             state_text(document["state"]),
             figures.percent(figures.progress_ratio(document)),
             figures.count(progress.get("records")),
-            figures.rate(progress.get("bytes_per_s") or None),
-            figures.count(progress.get("lag_records")),
-            figures.duration(progress.get("eta_seconds")),
+            figures.rate(moving.get("bytes_per_s") or None),
+            figures.count(moving.get("lag_records")),
+            figures.duration(moving.get("eta_seconds")),
             figures.age(document.get("created"), now),
             Text(document.get("why") or ""),
         )
@@ -117,14 +120,7 @@ def progress_line(document: Document) -> str:
     moment = figures.parse_time(document.get("updated"))
     parts = [f"{moment:%H:%M:%S}" if moment else "", document["state"]]
     ratio = figures.progress_ratio(document)
-    if ratio is not None and document["state"] in {
-        "running",
-        "pausing",
-        "paused",
-        "stopping",
-        "verifying",
-        "completed",
-    }:
+    if ratio is not None and document["state"] in _COPIES:
         parts.append(figures.percent(ratio))
     told = [f"{figures.count(progress['records'])} records"] if progress.get("records") else []
     if document["state"] in {"running", "pausing", "stopping"} and progress.get("bytes_per_s"):

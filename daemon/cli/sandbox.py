@@ -68,7 +68,8 @@ def seed(
     from sandbox.commands import sandbox_seed  # noqa: PLC0415
 
     report = sandbox_seed(connection.settings.access().bootstrap, topic, partitions, limit, repeat, append)
-    print(report)
+    note("Written." if report.written else "It was all there already; nothing was written.")
+    print(f"{report.topic}: {report.records:,} records in {report.partitions} partitions")
     return ExitCode.DONE
 
 

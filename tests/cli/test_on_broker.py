@@ -1,0 +1,193 @@
+"""The program as a process against a real broker: set-up verbs, a sandbox of its own, and a daemon that really answers."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from daemon.wire.status import encode_status
+from tests.cli.recoveries import RUNNING
+
+PROGRAM = [sys.executable, "-c", "from daemon.cli import main; main()"]
+TIMEOUT_S = 60
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def env(bootstrap: str, unique: str, tmp_path: Path) -> dict[str, str]:
+    """Own topics, scope and folders, so that nothing is shared with another test."""
+    return {
+        **os.environ,
+        "RECOVERYD_BOOTSTRAP_SERVERS": bootstrap,
+        "RECOVERYD_TOPICS__PREFIX": unique,
+        "RECOVERYD_SCOPE": unique.rstrip("-"),
+        "RECOVERYD_WORK_DIR": str(tmp_path / "work"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+
+
+@pytest.fixture
+def ctl(env: dict[str, str]) -> Run:
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*PROGRAM, *args], capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=env
+        )
+
+    return run
+
+
+@pytest.mark.broker
+def test_topics_apply_creates_what_is_missing_and_says_the_second_time_that_all_is_there(ctl: Run, unique: str) -> None:
+    before = ctl("list")
+    first = ctl("topics", "apply", "-o", "json")
+    second = ctl("topics", "apply", "-o", "json")
+
+    assert (before.returncode, before.stderr.split()[0]) == (1, "RCV-4005")
+    names = {"control.v1", "status.v1", "events.v1", "directives.v1", "progress.v1", "receipts.v1", "control.v1.dlq"}
+    assert {row["topic"].removeprefix(unique): row["state"] for row in json.loads(first.stdout)} == dict.fromkeys(
+        names, "created"
+    )
+    assert {row["state"] for row in json.loads(second.stdout)} == {"ok"}
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert ctl("list", "-o", "json").stdout == "[]\n"
+
+
+@pytest.mark.broker
+def test_doctor_fails_while_topics_are_missing_and_is_content_afterwards(ctl: Run) -> None:
+    before = ctl("doctor", "--http", "127.0.0.1:1")
+    ctl("topics", "apply")
+    after = ctl("doctor", "--http", "127.0.0.1:1", "-o", "json")
+
+    assert before.returncode == 1
+    assert "next: Run `recoveryctl topics apply`." in before.stdout
+    verdicts = {row["check"]: row["verdict"] for row in json.loads(after.stdout)}
+    assert after.returncode == 0, after.stdout
+    assert (verdicts["brokers of main"], verdicts["topics on main"], verdicts["write to main"]) == ("ok", "ok", "ok")
+
+
+@pytest.mark.broker
+def test_a_command_that_nobody_answers_is_on_the_topic_and_said_to_be(ctl: Run, unique: str) -> None:
+    ctl("topics", "apply")
+
+    result = ctl("pause", "r-1", "--reason", "r", "--timeout", "1s")
+
+    assert result.returncode == 8
+    assert f"the command is offset 0 of {unique}control.v1" in result.stderr
+
+
+@pytest.mark.broker
+def test_ctrl_c_detaches_a_real_watch(ctl: Run, env: dict[str, str], bootstrap: str, unique: str) -> None:
+    ctl("topics", "apply")
+    key, value = encode_status(RUNNING)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(f"{unique}status.v1", value=value, key=key)
+    assert producer.flush(10) == 0
+
+    watching = subprocess.Popen(
+        [*PROGRAM, "watch", RUNNING.id], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    )
+    assert watching.stdout is not None
+    first = watching.stdout.readline()
+    watching.send_signal(signal.SIGINT)
+    _, said = watching.communicate(timeout=TIMEOUT_S)
+
+    assert "running 50%" in first
+    assert watching.returncode == 130
+    assert said == "\nDetached; flights-rerun goes on. Attach again with `recoveryctl watch flights-rerun`.\n"
+
+
+@pytest.mark.broker
+def test_a_sandbox_comes_up_is_filled_has_live_traffic_and_goes_down(ctl: Run, tmp_path: Path) -> None:
+    folder = str(tmp_path / "sandbox")
+    up = ctl("sandbox", "up", "--dir", folder)
+    try:
+        assert re.fullmatch(r"127\.0\.0\.1:\d+\n", up.stdout), up.stderr
+        address = up.stdout.strip()
+        again = ctl("sandbox", "up", "--dir", folder)
+        seeded = ctl("sandbox", "seed", "--limit", "100", "--bootstrap", address)
+        live = ctl("sandbox", "live", "--rate", "50", "--for", "1s", "--bootstrap", address)
+    finally:
+        down = ctl("sandbox", "down", "--dir", folder)
+
+    assert again.stdout == up.stdout
+    assert seeded.stdout == "flights: 100 records in 4 partitions\n"
+    assert live.returncode == 0
+    assert int(live.stdout.split()[0]) > 10
+    assert (down.returncode, down.stderr) == (0, "Stopped.\n")
+    assert ctl("sandbox", "down", "--dir", folder).stderr == "No sandbox broker was running.\n"
+
+
+@pytest.fixture
+def daemon(ctl: Run, env: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    """A daemon that leads; gives its HTTP address."""
+    assert ctl("topics", "apply").returncode == 0
+    log = tmp_path / "daemon.log"
+    with log.open("wb") as out:
+        command = [sys.executable, "-m", "daemon", "run", "--http", "127.0.0.1:0", "--log-format", "json"]
+        process = subprocess.Popen(command, stdout=out, stderr=out, env=env)
+    try:
+        yield _await_leader(log, process)
+    finally:
+        process.terminate()
+        process.wait(TIMEOUT_S)
+
+
+def _await_leader(log: Path, process: subprocess.Popen[bytes]) -> str:
+    give_up_s = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < give_up_s and process.poll() is None:
+        lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+        addresses = [line["http"] for line in lines if "http" in line]
+        if addresses and any(line.get("message") == "leads" for line in lines):
+            return f"http://{addresses[0]}"
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+@pytest.mark.broker
+@pytest.mark.e2e
+def test_a_daemon_plans_refuses_and_tells_and_the_exit_codes_say_so(ctl: Run, daemon: str, unique: str) -> None:
+    source, target = f"{unique}flights", f"{unique}copy"
+    assert ctl("sandbox", "seed", "--topic", source, "--limit", "200").returncode == 0
+    range_ = (
+        "--source",
+        source,
+        "--from",
+        "earliest",
+        "--to",
+        "latest",
+        "--target",
+        target,
+        "--create",
+        "--reason",
+        "try",
+    )
+
+    planned = ctl("replay", *range_, "--id", "r-1", "--plan-only")
+    stale = ctl("replay", *range_, "--id", "r-2", "--plan-hash", "sha256:old", "--yes")
+    refused = ctl("replay", *range_, "--from", "offset:99999", "--id", "r-3", "--yes")
+    unknown = ctl("pause", "nobody", "--reason", "r")
+    twice = [ctl("pause", "nobody", "--reason", "r", "--command-id", "same") for _ in range(2)]
+    listed = ctl("list", "--state", "planned", "-o", "name")
+    over_http = ctl("get", "r-1", "--http", daemon, "-o", "json")
+    described = ctl("describe", "r-1")
+    checked = ctl("doctor", "--deep", "--http", daemon, "-o", "json")
+
+    assert planned.returncode == 0, planned.stderr
+    assert "200 records" in planned.stdout
+    assert "--plan-hash sha256:" in planned.stderr
+    assert (stale.returncode, refused.returncode, unknown.returncode) == (6, 4, 3)
+    assert [result.returncode for result in twice] == [3, 0]
+    assert listed.stdout == "r-1\n"
+    assert json.loads(over_http.stdout)["state"] == "planned"
+    assert "planning -> planned" in described.stdout
+    assert checked.returncode == 0, checked.stdout
+    assert {row["verdict"] for row in json.loads(checked.stdout)} == {"ok"}

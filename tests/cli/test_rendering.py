@@ -1,0 +1,133 @@
+"""How numbers, times and live progress look."""
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+
+from daemon.cli import figures
+from daemon.cli.following import following
+from daemon.cli.proof import result_parts
+from daemon.core.model import PlannedPartition, Stop, StopReason, Verification
+from daemon.wire.status import to_document
+from tests.cli.recoveries import COMPLETED, NOW_MS, PLAN, RUNNING
+
+
+def printed(*parts: object) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    for part in parts:
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (None, "-"), (0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (41_200_000, "41.2 MB"), (123_456_789, "123 MB"),
+        (5e12, "5.0 TB"), (5e15, "5000 TB"),
+    ],
+)  # fmt: skip
+def test_sizes(number: float | None, text: str) -> None:
+    assert figures.size(number) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"), (0, "0 s"), (0.42, "0.4 s"), (12.4, "12 s"), (59.6, "1 min"), (200, "3 min 20 s"), (7_500, "2 h 5 min"),
+        (86_400 * 3 + 14_400, "3 d 4 h"),
+    ],
+)  # fmt: skip
+def test_durations(seconds: float | None, text: str) -> None:
+    assert figures.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("max_bytes_per_s", 10e6, "10.0 MB/s"), ("max_bytes", 5e9, "5.0 GB"), ("max_records", 1e6, "1,000,000"),
+        ("max_runtime", "2h", "2h"),
+    ],
+)  # fmt: skip
+def test_limits_are_read_by_the_unit_in_their_name(name: str, value: object, text: str) -> None:
+    assert figures.limit(name, value) == text
+
+
+def test_all_but_everything_is_not_100_percent() -> None:
+    assert [figures.percent(ratio) for ratio in (None, 0.0, 0.9999, 1.0)] == ["-", "0%", "99%", "100%"]
+
+
+def test_the_age_of_a_time_is_counted_from_now() -> None:
+    now = datetime(2026, 11, 21, 6, 1, tzinfo=UTC)
+
+    assert figures.age("2026-11-21T06:00:30.000Z", now) == "30 s"
+    assert figures.age("2026-11-21T06:02:00.000Z", now) == "0 s"
+    assert figures.age("soon", now) == "-"
+
+
+def test_the_share_done_counts_offsets_of_the_plan() -> None:
+    following_plan = replace(PLAN, partitions=(PlannedPartition(0, 0, None),))
+    empty_plan = replace(PLAN, partitions=(PlannedPartition(0, 7, 7),))
+
+    ratios = [
+        figures.progress_ratio(to_document(recovery))
+        for recovery in (
+            RUNNING,
+            COMPLETED,
+            replace(RUNNING, plan=None),
+            replace(RUNNING, plan=following_plan),
+            replace(RUNNING, plan=empty_plan),
+        )
+    ]
+    assert ratios == [0.5, 1.0, None, None, 1.0]
+
+
+def test_on_a_terminal_progress_is_drawn_over_itself() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+
+    with following(console) as on_change:
+        on_change(to_document(RUNNING))
+        on_change(to_document(COMPLETED))
+
+    assert isinstance(console.file, io.StringIO)
+    drawn = console.file.getvalue()
+    assert "\x1b[" in drawn
+    assert drawn.index("2 lanes copy") < drawn.index("133,990 records arrived")
+
+
+def test_elsewhere_the_same_line_is_not_printed_twice() -> None:
+    console = Console(file=io.StringIO())
+
+    with following(console) as on_change:
+        on_change(to_document(RUNNING))
+        on_change(to_document(RUNNING))
+
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().count("\n") == 1
+
+
+def test_evidence_of_a_stop_is_a_sentence_and_its_rows_a_table() -> None:
+    evidence = {"rule": "caught_up", "partitions": [{"partition": 0, "lag": 0}, {"partition": 1, "lag": 12_000}]}
+    stopped = replace(
+        COMPLETED, stop=Stop(StopReason.ZERO_LAG, "caught_up", NOW_MS, evidence), completeness=(), verification=None
+    )
+
+    lines = printed(*result_parts(to_document(stopped))).split("\n")
+
+    assert [line.split() for line in lines if line.strip()] == [
+        ["Stopped", "at", "2027-01-15", "08:00:00.000:", "zero_lag", "(caught_up);", "rule", "caught_up."],
+        ["EVIDENCE:", "PARTITIONS", "PARTITION", "LAG"],
+        ["0", "0"],
+        ["1", "12,000"],
+    ]
+
+
+def test_a_skipped_verification_gives_its_reason_and_no_numbers() -> None:
+    ended = replace(
+        COMPLETED, stop=None, completeness=(), verification=Verification("skipped", 5, 0, "", (), "verify is none")
+    )
+
+    assert printed(*result_parts(to_document(ended))).strip() == "Verification: skipped: verify is none."
