@@ -93,6 +93,9 @@ FLAGS: tuple[Flag, ...] = (
 )  # fmt: skip
 
 
+REQUIRED = ("source", "from", "to", "target", "reason")
+
+
 def with_flags(verb: Callable[..., int | None]) -> Callable[..., int | None]:
     """The verb with an option per row; it gets those that were given as `flags`."""
 
@@ -122,6 +125,24 @@ def overlay(document: Document, given: Values) -> Document:
             place = inner
         place[flag.path[-1]] = flag.read(value, f"--{flag.name}")
     return merged
+
+
+def require(document: Document) -> None:
+    """Raises `Failure` naming the flag of the first field without which no replay is one."""
+    for flag in FLAGS:
+        if flag.name in REQUIRED and value_at(document, flag.path) in {None, ""}:
+            raise usage(
+                f"--{flag.name} is missing.",
+                f"{flag.help} Give the flag, or the field `{'.'.join(flag.path)}` in -f FILE.",
+            )
+
+
+def value_at(document: Document, path: tuple[str, ...]) -> object:
+    """The field's value, None when it or a part of its path is not there; what is no plain value counts as there."""
+    value: Any = document
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return "..." if isinstance(value, dict | list) else value
 
 
 def command_line(given: Values) -> str:

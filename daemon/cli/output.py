@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 from daemon.errors import RecoverydError
 
-_PIPE_WIDTH = 200
+_PIPE_WIDTH = 10_000  # tables take what they need of it, so that nothing is cut or folded
 
 
 class Format(StrEnum):

@@ -35,9 +35,11 @@ _EVENT_PREFIX = "io.recoveryd.event."
 
 
 def recoveries_table(documents: Sequence[Document]) -> Table:
-    """One row per recovery, in the order given."""
+    """One row per recovery, in the order given; a long list keeps to one line each where the terminal is narrow."""
     now = datetime.now(UTC)
     table = columns("RECOVERY", "STATE", ">DONE", ">RECORDS", ">RATE", ">LAG", ">ETA", ">AGE", "WHY")
+    if len(documents) > 1:
+        table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
     for document in documents:
         progress = document.get("progress") or {}
         moving = {} if has_ended(document) else progress  # of an ended one only what stays true

@@ -13,7 +13,7 @@ import typer
 from daemon.cli.command import make_id, make_record, print_record
 from daemon.cli.connect import Connection, ControlRecord, Document
 from daemon.cli.failure import ExitCode, usage
-from daemon.cli.flags import Values, command_line, overlay, with_flags
+from daemon.cli.flags import Values, command_line, overlay, require, value_at, with_flags
 from daemon.cli.following import following
 from daemon.cli.options import CommandId, Expires, Output, PrintRecord, Timeout, Wait, Yes, connected
 from daemon.cli.output import Format, confirm, note, stderr_console
@@ -64,10 +64,12 @@ def replay(
 ) -> int:
     """Copy a range of a topic to another topic, exactly once and with proof."""
     data = overlay(_read(file), flags)
+    if file is None:
+        require(data)  # of a file the codec judges better: what seems to be missing may be misspelt
     plan_only = plan_only or data.get("dry_run") is True
     if plan_only:
         data["dry_run"] = True
-    recovery = new_id or make_id(_text(data, "source", "topic"))
+    recovery = new_id or make_id(str(value_at(data, ("source", "topic"))))
     timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
     expires_s = None if expires is None else parse_duration_s(expires, "--expires")
     record = make_record("replay", recovery, data, connection.names, command_id=command_id, expires_s=expires_s)
@@ -163,13 +165,6 @@ def _read(file: Path | None) -> Document:
     except (OSError, UnicodeDecodeError) as error:
         raise usage(f"{file} can not be read: {error}.", "Give the path of a YAML or JSON file.") from None
     return read_mapping(text, str(file))
-
-
-def _text(data: Document, *path: str) -> str:
-    value: object = data
-    for part in path:
-        value = value.get(part, "") if isinstance(value, dict) else ""
-    return str(value)
 
 
 def _next_command(file: Path | None, recovery: str, flags: Values) -> str:

@@ -97,13 +97,15 @@ def test_a_wrong_flag_is_told_before_anything_is_sent(wrong: tuple[str, ...], co
     assert "\n  next: " in result.stderr
 
 
-def test_a_reason_is_required() -> None:
-    args = [arg for arg in replay_args("--yes") if arg not in {"--reason", "wrong delay unit"}]
+@pytest.mark.parametrize("flag", ["--source", "--from", "--to", "--target", "--reason"])
+def test_what_every_replay_needs_is_asked_for_by_its_flag(flag: str) -> None:
+    args = list(replay_args("--yes"))
+    at = args.index(flag)
 
-    result = run(ScriptedBackend(), *args)
+    result = run(ScriptedBackend(), *args[:at], *args[at + 2 :])
 
     assert result.exit_code == 2
-    assert result.stderr.startswith("RCV-4008 --reason is missing.\n  next: ")
+    assert result.stderr.startswith(f"RCV-4008 {flag} is missing.\n  next: ")
 
 
 def test_prints_the_record_without_any_connection() -> None:
@@ -149,6 +151,21 @@ def test_flags_win_over_the_file_and_yaml_times_stay_text(tmp_path: Path) -> Non
         "source": {"topic": "flights", "from": "2026-11-21T06:00:00Z", "to": {"offsets": {"0": 10}}},
         "target": {"topic": "elsewhere"},
     }
+
+
+def test_the_document_can_come_from_stdin_as_json() -> None:
+    document = {
+        "reason": "r",
+        "source": {"topic": "flights", "from": "earliest", "to": "latest"},
+        "target": {"topic": "flights.v42"},
+    }
+    backend = ScriptedBackend(becomes=[in_state(State.STARTING)])
+
+    result = run(backend, "replay", "-f", "-", "--yes", typed=json.dumps(document))
+
+    assert result.exit_code == 0, result.stderr
+    assert backend.sent[0]["data"] == document
+    assert backend.sent[0]["subject"].startswith("flights-")
 
 
 @pytest.mark.parametrize(
