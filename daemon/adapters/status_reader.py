@@ -58,7 +58,8 @@ class StatusReader:
     def send(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> Sent:
         """Write a control record; returns once all in-sync replicas have it."""
         if self._events_before is None:
-            self._events_before = self._ends(self._names.events)[1]
+            # The high watermark: what was written before we sent is no answer to it, committed already or not.
+            self._events_before = read_offsets(self._admin, [(self._names.events, 0)], LATEST, _ASK_S)[0]
         if self._producer is None:
             self._producer = make_producer(self._properties, int(_SEND_S * 1000))
         told: list[tuple[KafkaError | None, Message]] = []

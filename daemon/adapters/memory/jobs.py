@@ -87,7 +87,7 @@ class _Application:
         self._source = brokers[spec.source.cluster]
         self._target = brokers[spec.target.cluster]
         self._lanes: list[MemoryLane] = []
-        self._report = DriverReport(spec.recovery, spec.attempt, "starting")
+        self._report = DriverReport(spec.recovery, spec.attempt, "")  # no phase yet: nothing was said
 
     def work(self, now_ms: int, records_per_s: int) -> int | None:
         """An exit code once it ended."""
@@ -105,6 +105,8 @@ class _Application:
     def _step(self, directive: Directive, now_ms: int, records_per_s: int) -> str:
         if directive.wanted == "exit":
             return "exiting"
+        if not self._report.phase:
+            return "starting"
         if self._report.phase == "starting":
             self._lanes = [MemoryLane(self._spec, lane, self._source, self._target) for lane in self._spec.lanes]
             return "lanes"

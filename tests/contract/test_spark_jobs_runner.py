@@ -1,0 +1,310 @@
+"""Children of the daemon as processes: what they are given, how they end, what they outlive. Any program stands in for Spark here."""
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from daemon.adapters import attempt_folders, spare_drivers
+from daemon.adapters.attempt_folders import AttemptFolder, WorkDir
+from daemon.adapters.processes import start_session
+from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
+from daemon.adapters.spark_jobs_runner import SparkJobs
+from daemon.core.catalogue import Code
+from daemon.core.events import AttemptExited, Event
+from daemon.errors import LaunchError
+from daemon.wire.jobs import JobDefaults
+from spark_jobs.contract import JobSpec, decode
+from tests.builders.records import make_launch, make_plan
+
+DEADLINE_S = 15.0
+SECRET = "correct-horse"
+PLAN = make_plan((0, 0, 10))
+
+# What a driver does, as far as a process can be judged: with --spec it says so and runs; as a spare it waits for its spec first.
+DRIVER = """
+import pathlib, signal, sys, time
+job = sys.argv[1:]
+if {stubborn}: signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if job[0] == "--spare":
+    folder = pathlib.Path(job[1])
+    (folder / "ready").write_text("")
+    while not (folder / "spec.json").exists(): time.sleep(0.02)
+    print("was a spare", flush=True)
+print("runs", flush=True)
+{body}
+"""
+
+
+class Rig:
+    def __init__(self, folder: Path, body: str, *, warm: int = 0, stubborn: bool = False) -> None:
+        self.folder = folder
+        self.script = DRIVER.format(body=body, stubborn=stubborn)
+        self.heard: list[Event] = []
+        self.started: list[list[str]] = []
+        clients = {"main": {"bootstrap.servers": "nowhere:1", "sasl.password": SECRET}}
+        defaults = JobDefaults("scope", clients, "directives", "progress", "receipts")
+        profiles = {"default": SparkProfile(warm=warm)}
+        self.jobs = SparkJobs(profiles, defaults, folder, self.heard.append, self._command)
+
+    def _command(
+        self, _profile: SparkProfile, _name: str, _folder: Path, job: Sequence[str], _zip: Path | None
+    ) -> list[str]:
+        self.started.append(list(job))
+        return [sys.executable, "-c", self.script, *job]
+
+    def attempt(self, number: int = 1) -> AttemptFolder:
+        return WorkDir(self.folder).attempt("r1", number)
+
+    def log(self, number: int = 1) -> str:
+        file = self.attempt(number).log_file
+        return file.read_text() if file.exists() else ""
+
+    def exits(self) -> list[tuple[int, int]]:
+        return [(e.attempt, e.exit_code) for e in self.heard if isinstance(e, AttemptExited)]
+
+
+@asynccontextmanager
+async def rig_of(folder: Path, body: str, *, warm: int = 0, stubborn: bool = False) -> AsyncIterator[Rig]:
+    """Whatever is still alive at the end is ended."""
+    rig = Rig(folder, body, warm=warm, stubborn=stubborn)
+    try:
+        yield rig
+    finally:
+        await rig.jobs.close()
+        for pid in noted_pids(folder, "*/*/pid"):
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        for process, _folder in rig.jobs._children.values():
+            process.wait(DEADLINE_S)
+
+
+def files(folder: Path, pattern: str) -> list[Path]:
+    return sorted(folder.glob(pattern))
+
+
+def noted_pids(folder: Path, pattern: str) -> list[int]:
+    return [int(note.read_text()) for note in files(folder, pattern)]
+
+
+def command_line(pid: int | None) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < give_up_s, "it did not happen"
+        await asyncio.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """A zombie does not run."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+async def test_an_attempt_gets_its_spec_in_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "time.sleep(60)") as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "runs" in rig.log())
+        folder = rig.attempt()
+        spec = decode(JobSpec, folder.spec_file.read_bytes())
+        assert rig.started == [["--spec", str(folder.spec_file)]]
+        assert stat.S_IMODE(folder.spec_file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+        assert (spec.recovery, spec.attempt, spec.source.client["sasl.password"]) == ("r1", 1, SECRET)
+        assert SECRET.encode() not in command_line(folder.read_note("pid"))
+
+
+async def test_launching_the_same_attempt_again_starts_nothing(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "sys.exit(0)") as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: bool(rig.exits()))
+        await rig.jobs.launch(make_launch(PLAN))
+        assert len(rig.started) == 1
+
+
+async def test_an_exit_is_told_with_its_code_and_last_words(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "print('first'); print('no such topic', file=sys.stderr); sys.exit(3)") as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: bool(rig.exits()))
+        [exited] = rig.heard
+        assert isinstance(exited, AttemptExited)
+        assert (exited.recovery, exited.attempt, exited.exit_code) == ("r1", 1, 3)
+        assert "no such topic" in exited.message
+        assert str(rig.attempt().log_file) in exited.message
+        assert rig.attempt().read_note("exit_code") == 3
+
+
+async def test_several_attempts_live_beside_each_other(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "sys.exit(5 if job[1].endswith('/1/spec.json') else 6)") as rig:
+        await asyncio.gather(*(rig.jobs.launch(make_launch(PLAN, attempt=n)) for n in (1, 2)))
+        await until(lambda: len(rig.exits()) == 2)
+        assert sorted(rig.exits()) == [(1, 5), (2, 6)]
+
+
+async def test_kill_ends_one_that_does_not_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daemon.adapters.processes.end_group.__defaults__", (0.5,))
+    async with rig_of(tmp_path, "time.sleep(60)", stubborn=True) as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "runs" in rig.log())
+        await rig.jobs.kill("r1", 1)
+        await until(lambda: rig.exits() == [(1, -signal.SIGKILL)])
+
+
+async def test_kill_takes_the_whole_group(tmp_path: Path) -> None:
+    body = "import subprocess; p = subprocess.Popen(['sleep', '60']); print('child', p.pid, flush=True); time.sleep(60)"
+    async with rig_of(tmp_path, body) as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "child" in rig.log())
+        child = int(rig.log().split()[-1])
+        await rig.jobs.kill("r1", 1)
+        await until(lambda: not is_running(child))
+        await until(lambda: rig.exits() == [(1, -signal.SIGTERM)])
+
+
+async def test_an_attempt_outlives_its_daemon_and_the_next_one_can_still_kill_it(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "time.sleep(60)") as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "runs" in rig.log())
+        await rig.jobs.close()
+        pid = rig.attempt().read_note("pid")
+        assert pid is not None
+        assert is_running(pid)
+        assert os.getsid(pid) == pid
+        async with rig_of(tmp_path, "") as later:
+            await later.jobs.kill("r1", 1)
+        assert not is_running(pid)
+        assert rig.exits() == []
+
+
+async def test_a_later_daemon_does_not_kill_a_stranger_that_got_the_same_pid(tmp_path: Path) -> None:
+    stranger = start_session(["sleep", "60"], os.environ, tmp_path, tmp_path / "log")
+    WorkDir(tmp_path).make_attempt("r1", 1).write_note("pid", stranger.pid)
+    async with rig_of(tmp_path, "") as rig:
+        await rig.jobs.kill("r1", 1)
+        assert stranger.poll() is None
+    stranger.wait(DEADLINE_S)
+
+
+async def test_a_ready_spare_becomes_the_attempt_and_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spare_drivers, "REFILL_AFTER_S", 0.0)
+    monkeypatch.setattr("daemon.adapters.spark_jobs_runner._HOUSEKEEPING_S", 0.4)
+    async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
+        await rig.jobs.start()
+        await until(lambda: len(files(tmp_path, "_spares/*/ready")) == 1)
+        [ready] = files(tmp_path, "_spares/*/ready")
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "was a spare" in rig.log())
+        assert rig.started[0] == ["--spare", str(ready.parent), "--parent", str(os.getpid())]
+        assert stat.S_IMODE(rig.attempt().spec_file.stat().st_mode) == 0o600
+        await until(lambda: len(rig.started) == 2)
+        await rig.jobs.kill("r1", 1)
+        await until(lambda: rig.exits() == [(1, -signal.SIGTERM)])
+
+
+async def test_spares_end_with_the_daemon_and_leave_nothing(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
+        await rig.jobs.start()
+        await until(lambda: len(files(tmp_path, "_spares/*/ready")) == 1)
+        [pid] = noted_pids(tmp_path, "_spares/*/pid")
+        await rig.jobs.close()
+        assert not is_running(pid)
+        assert files(tmp_path, "_spares/*") == []
+
+
+async def test_without_a_living_spare_an_attempt_starts_cold(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
+        await rig.jobs.start()
+        await until(lambda: len(files(tmp_path, "_spares/*/ready")) == 1)
+        [pid] = noted_pids(tmp_path, "_spares/*/pid")
+        os.killpg(pid, signal.SIGKILL)
+        await until(lambda: not is_running(pid))
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "runs" in rig.log())
+        assert rig.started[-1] == ["--spec", str(rig.attempt().spec_file)]
+
+
+async def test_an_unknown_profile_is_refused_for_good(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "") as rig:
+        with pytest.raises(LaunchError) as caught:
+            await rig.jobs.launch(make_launch(PLAN, profile="huge"))
+        assert not caught.value.retriable
+        assert "huge" in caught.value.message
+
+
+async def test_a_program_that_can_not_be_started_is_a_launch_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rig_of(tmp_path, "") as rig:
+        monkeypatch.setattr(rig.jobs, "_command", lambda *_: [str(tmp_path / "nothing")])
+        with pytest.raises(LaunchError) as caught:
+            await rig.jobs.launch(make_launch(PLAN))
+        assert caught.value.code is Code.LAUNCH_FAILED
+
+
+def test_only_the_newest_attempts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt_folders, "KEPT_ATTEMPTS", 2)
+    work = WorkDir(tmp_path)
+    for age, name in enumerate(["new", "newer", "old", "busy", "ancient"]):
+        folder = work.make_attempt(name, 1)
+        os.utime(folder.path, (1_000_000 - age, 1_000_000 - age))
+    work.prune({work.attempt("busy", 1).path})
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["busy", "new", "newer"]
+
+
+def test_a_log_that_grew_too_large_keeps_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt_folders, "LOG_BYTES_MAX", 1_000)
+    monkeypatch.setattr(attempt_folders, "_LOG_BYTES_KEPT", 10)
+    folder = AttemptFolder(tmp_path)
+    with folder.log_file.open("ab") as log:
+        log.write(b"x" * 1_000 + b"last words")
+        log.flush()
+        folder.cut_log()
+        log.write(b"goes on")
+    assert (tmp_path / "driver.log.1").read_bytes() == b"last words"
+    assert folder.log_file.read_bytes() == b"goes on"
+
+
+def test_the_command_names_the_master_and_the_profiles_conf_wins(tmp_path: Path) -> None:
+    profile = SparkProfile("local[3,4]", "700m", {"spark.ui.enabled": "true", "spark.x": "y"})
+    command = submit_command(profile, "name", tmp_path, ["--spec", "file"], None)
+    assert command[0].endswith("spark-submit")
+    assert command[1:5] == ["--master", "local[3,4]", "--driver-memory", "700m"]
+    assert {"spark.ui.enabled=true", "spark.x=y", "spark.speculation=false", "spark.driver.host=127.0.0.1"} <= set(
+        command
+    )
+    assert command[-3].endswith("spark_jobs/main.py")
+    assert command[-2:] == ["--spec", "file"]
+
+
+def test_the_environment_of_an_application_has_our_python_and_none_of_our_settings() -> None:
+    environ = {"PATH": "/bin", "RECOVERYD_CLUSTERS__MAIN__SASL_PASSWORD": SECRET, "RECOVERYD_FAILPOINT": "lane.drained"}
+    made = submit_environment(environ)
+    assert SECRET not in made.values()
+    assert (made["PATH"], made["RECOVERYD_FAILPOINT"], made["PYSPARK_PYTHON"]) == (
+        "/bin",
+        "lane.drained",
+        sys.executable,
+    )
+
+
+def test_without_java_a_launch_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(LaunchError) as caught:
+        submit_command(SparkProfile(), "name", tmp_path, [], None)
+    assert caught.value.code is Code.JAVA_MISSING
+    assert not caught.value.retriable

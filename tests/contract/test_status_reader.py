@@ -1,0 +1,169 @@
+"""The outside's view: commands go in and are answered, status and events can be read and followed."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from daemon.adapters.memory import MemoryRecord
+from daemon.adapters.status_reader import Document, StatusReader
+from daemon.core.catalogue import Code
+from daemon.core.decision import Answer, Notice
+from daemon.core.model import DaemonRecord, State
+from daemon.errors import ClusterProblem
+from daemon.ports import JournalBatch
+from tests.builders.records import make_recovery
+from tests.contract.harness import KafkaHarness
+
+pytestmark = pytest.mark.broker
+
+DEADLINE_S = 20.0
+
+
+@pytest.fixture
+def reader(kafka: KafkaHarness) -> Iterator[StatusReader]:
+    made = StatusReader(kafka.properties, kafka.names)
+    yield made
+    made.close()
+
+
+async def commit(kafka: KafkaHarness, *batches: JournalBatch) -> None:
+    journal = kafka.journal()
+    await journal.open()
+    for batch in batches:
+        await journal.commit(batch)
+    await journal.close()
+
+
+def answer(command_id: str, kind: str = "accepted") -> JournalBatch:
+    return JournalBatch(answers=[Answer(kind, "replay", command_id, "r1", "", "planned", "", 0)])
+
+
+def next_of(documents: Iterator[Document | None], wanted: Callable[[Document], bool]) -> Document:
+    give_up_s = time.monotonic() + DEADLINE_S
+    for document in documents:
+        if document is not None and wanted(document):
+            return document
+        assert time.monotonic() < give_up_s, "it did not come"
+    raise AssertionError("the stream ended")
+
+
+def test_a_record_is_sent_whole_and_its_place_and_broker_time_are_known(
+    kafka: KafkaHarness, reader: StatusReader
+) -> None:
+    before_ms = kafka.now_ms()
+    first = reader.send(b"r1", b'{"a": 1}', [("content-type", b"application/json")])
+    second = reader.send(None, b"x")
+    assert (first.offset, second.offset) == (0, 1)
+    assert first.broker_ms is not None
+    assert before_ms - 1_000 <= first.broker_ms <= kafka.now_ms() + 1_000
+    [written, _] = kafka.read(kafka.names.control)
+    assert (written.key, written.value, written.headers) == (
+        b"r1",
+        b'{"a": 1}',
+        (("content-type", b"application/json"),),
+    )
+
+
+async def test_the_answer_to_a_sent_command_is_found_among_other_events(
+    kafka: KafkaHarness, reader: StatusReader
+) -> None:
+    await commit(kafka, answer("mine", "rejected"))  # before it was sent: not an answer to it
+    reader.send(b"r1", b"x")
+    told = Notice("recovery_planned", "r1", {}, causation_id="mine")
+    await commit(kafka, JournalBatch(notices=[told]), answer("other"), answer("mine"))
+    found = reader.await_answer("mine", DEADLINE_S)
+    assert found is not None
+    assert (found["type"], found["causationid"]) == ("io.recoveryd.event.command_accepted.v1", "mine")
+
+
+def test_without_an_answer_the_wait_ends_in_time(reader: StatusReader) -> None:
+    reader.send(b"r1", b"x")
+    started_s = time.monotonic()
+    assert reader.await_answer("mine", 0.7) is None
+    assert 0.6 < time.monotonic() - started_s < 5
+
+
+async def test_statuses_are_the_newest_of_each_recovery(kafka: KafkaHarness, reader: StatusReader) -> None:
+    assert reader.statuses() == {}
+    assert reader.status("r1") is None
+    await commit(
+        kafka,
+        JournalBatch(changed=[make_recovery("r1"), make_recovery("r2")], daemon=DaemonRecord(1)),
+        JournalBatch(changed=[make_recovery("r1", state=State.PAUSED, version=2)]),
+    )
+    kafka.write(kafka.names.status, [MemoryRecord(b"r2", None, kafka.now_ms())])
+    kafka.write(kafka.names.status, [MemoryRecord(b"odd", b"not json", kafka.now_ms())])
+    assert {name: (d["state"], d["version"]) for name, d in reader.statuses().items()} == {"r1": ("paused", 2)}
+    status = reader.status("r1")
+    assert status is not None
+    assert (status["recovery"], status["state"]) == ("r1", "paused")
+    assert reader.status("r2") is None
+    assert reader.status("nobody") is None
+
+
+async def test_following_tells_the_present_state_and_then_each_change(
+    kafka: KafkaHarness, reader: StatusReader
+) -> None:
+    await commit(kafka, JournalBatch(changed=[make_recovery("r1")]))
+    stream = reader.follow("r1")
+    present = next(stream)
+    assert present is not None
+    assert present["state"] == "running"
+    await commit(
+        kafka,
+        JournalBatch(changed=[make_recovery("r2", state=State.FAILED)]),
+        JournalBatch(changed=[make_recovery("r1", state=State.PAUSING)]),
+        JournalBatch(changed=[make_recovery("r1", state=State.PAUSED)]),
+    )
+    assert next_of(stream, lambda _: True)["state"] == "pausing"
+    assert next_of(stream, lambda _: True)["state"] == "paused"
+    assert next(stream) is None
+
+
+async def test_events_can_be_read_by_recovery_and_from_a_time_on(kafka: KafkaHarness, reader: StatusReader) -> None:
+    await commit(kafka, JournalBatch(notices=[Notice("a", "r1", {}), Notice("b", "r2", {})]))
+    [first, *_] = kafka.read(kafka.names.events)
+    await asyncio.sleep(0.01)  # the next events get a later millisecond
+    await commit(kafka, JournalBatch(notices=[Notice("c", "r1", {})]))
+
+    def types(events: list[Document]) -> list[str]:
+        return [event["type"].split(".")[3] for event in events]
+
+    assert types(reader.events()) == ["a", "b", "c"]
+    assert types(reader.events("r1")) == ["a", "c"]
+    assert types(reader.events("r1", since_ms=first.timestamp_ms + 1)) == ["c"]
+    assert reader.events(since_ms=kafka.now_ms() + 60_000) == []
+
+
+async def test_new_events_are_followed(kafka: KafkaHarness, reader: StatusReader) -> None:
+    await commit(kafka, JournalBatch(notices=[Notice("old", "r1", {})]))
+    stream = reader.follow_events()
+    assert next(stream) is None
+    sender = threading.Timer(0.0, kafka.write, (kafka.names.events, [_event(kafka, "new")]))
+    sender.start()
+    assert next_of(stream, lambda _: True) == {"type": "new"}
+    sender.join()
+    assert next_of(reader.follow_events(from_start=True), lambda _: True)["type"] == "io.recoveryd.event.old.v1"
+
+
+async def test_an_open_transaction_of_the_daemon_is_not_waited_for(kafka: KafkaHarness, reader: StatusReader) -> None:
+    await commit(kafka, JournalBatch(changed=[make_recovery("r1")]))
+    with kafka.open_transaction(kafka.names.status):
+        started_s = time.monotonic()
+        assert list(reader.statuses()) == ["r1"]
+        assert time.monotonic() - started_s < 5
+
+
+def test_a_cluster_that_does_not_answer_is_told(kafka: KafkaHarness) -> None:
+    lost = StatusReader({"bootstrap.servers": "127.0.0.1:1"}, kafka.names)
+    with pytest.raises(ClusterProblem) as caught:
+        lost.status("r1")
+    assert caught.value.code is Code.CLUSTER_UNREACHABLE
+
+
+def _event(kafka: KafkaHarness, kind: str) -> MemoryRecord:
+    return MemoryRecord(b"r1", json.dumps({"type": kind}).encode(), kafka.now_ms())
