@@ -58,6 +58,13 @@ class Root(TyperGroup):
             code = _end(error)
         sys.exit(int(code) if isinstance(code, int) else ExitCode.DONE)
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """Typer's, but with a default that needs no conversion: converting loads pydantic, which help must not pay for."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
 
 def _end(error: Exception) -> ExitCode:
     """Tell the user, give the exit code."""

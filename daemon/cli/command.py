@@ -5,11 +5,10 @@ is refused here, with the same code and hint, and leaves no trace on the topic.
 """
 
 import getpass
+import random
 import re
-import secrets
 import shlex
 import time
-import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,6 @@ from daemon.cli.connect import ControlRecord
 from daemon.cli.failure import invalid, usage
 from daemon.cli.output import Format, show
 from daemon.core.catalogue import Code
-from daemon.core.commands import Refusal
 from daemon.wire.topics import TopicNames
 
 _SUFFIX_CHARACTERS = "bcdfghjkmnpqrstvwxz23456789"  # no vowels and look-alikes: ids are read aloud
@@ -29,7 +27,7 @@ _SUFFIX_CHARACTERS = "bcdfghjkmnpqrstvwxz23456789"  # no vowels and look-alikes:
 def make_id(topic: str) -> str:
     """A new recovery id from the source topic: `flights-k7x2m`."""
     stem = re.sub(r"[^a-z0-9._-]+", "-", topic.lower()).strip("._-")[:50].rstrip("._-")
-    suffix = "".join(secrets.choice(_SUFFIX_CHARACTERS) for _ in range(5))
+    suffix = "".join(random.choices(_SUFFIX_CHARACTERS, k=5))  # noqa: S311  (a name, no secret)
     return f"{stem or 'recovery'}-{suffix}"
 
 
@@ -43,7 +41,10 @@ def make_record(
     expires_s: float | None = None,
 ) -> ControlRecord:
     """The checked record of one command. Raises `Failure` with the code that the daemon would answer."""
-    from daemon.wire.codec import encode_command  # noqa: PLC0415  (pydantic is slow to import, and help needs none of it)
+    import uuid  # noqa: PLC0415  (like the codec, more than help should pay for)
+
+    from daemon.core.commands import Refusal  # noqa: PLC0415
+    from daemon.wire.codec import encode_command  # noqa: PLC0415
 
     if not data.get("reason"):
         raise usage("--reason is missing.", 'Say why with `--reason "..."`; it is kept with the recovery.')

@@ -11,9 +11,8 @@ from daemon.cli.options import Id, Output, Timeout, connected
 from daemon.cli.output import Format, note, stderr_console, stdout_console
 from daemon.cli.showing import show_all, show_recoveries, show_recovery
 from daemon.cli.values import parse_duration_s
-from daemon.cli.waiting import exit_code_of_state, has_ended, is_settled, wait_for
+from daemon.cli.waiting import StateName, exit_code_of_state, has_ended, is_settled, wait_for
 from daemon.core.catalogue import Code
-from daemon.core.model import State
 from daemon.errors import RecoverydError
 
 
@@ -28,14 +27,14 @@ def add_to(app: typer.Typer) -> None:
 def list_recoveries(
     connection: Connection,
     state: Annotated[
-        list[State] | None,
+        list[StateName] | None,
         typer.Option("--state", metavar="STATE", help="Only in this state; may be repeated.", show_default=False),
     ] = None,
     output: Output = Format.TABLE,
 ) -> int:
     """All recoveries, newest first."""
-    wanted = {s.value for s in state or State}
-    found = [document for document in connection.backend.statuses().values() if document["state"] in wanted]
+    known = connection.backend.statuses().values()
+    found = [document for document in known if not state or document["state"] in state]
     found.sort(key=lambda document: (document.get("created") or "", document["recovery"]), reverse=True)
     show_recoveries(found, output)
     if not found and output is Format.TABLE:
@@ -76,7 +75,7 @@ def wait(
     connection: Connection,
     recovery: Id,
     wanted: Annotated[
-        State | None,
+        StateName | None,
         typer.Option(
             "--for",
             metavar="STATE",

@@ -6,15 +6,36 @@ Ctrl-C never touches the recovery: it detaches us and says how to attach again.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 
 from daemon.cli.connect import Backend, Document
 from daemon.cli.failure import ExitCode, Failure, exit_code_of
 from daemon.cli.output import note
 from daemon.core.catalogue import Code
-from daemon.core.model import TERMINAL, State
 
-# A dry run ends in `planned`, which is not terminal in the sense of the model, but nothing follows it.
-ENDED = frozenset(state.value for state in TERMINAL) | {State.PLANNED.value}
+
+class StateName(StrEnum):
+    """The states of the contract. Not taken from the core, because help must not pay for loading it; a test compares the two."""
+
+    REQUESTED = "requested"
+    PLANNING = "planning"
+    PLANNED = "planned"
+    AWAITING_APPROVAL = "awaiting_approval"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSING = "pausing"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    VERIFYING = "verifying"
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+# A dry run ends in `planned`, which is not terminal in the sense of the core, but nothing follows it.
+ENDED = frozenset({"planned", "completed", "stopped", "failed", "rejected", "expired"})
 OnChange = Callable[[Document], None]
 
 
@@ -28,7 +49,7 @@ def has_ended(document: Document) -> bool:
 
 def is_settled(document: Document) -> bool:
     """It ended, or it waits for a person: nothing more happens by itself."""
-    return has_ended(document) or document["state"] == State.AWAITING_APPROVAL.value
+    return has_ended(document) or document["state"] == "awaiting_approval"
 
 
 def exit_code_of_state(document: Document) -> ExitCode:
@@ -37,11 +58,11 @@ def exit_code_of_state(document: Document) -> ExitCode:
     if verification.get("result") == "mismatch":
         return ExitCode.DIFFERENCES
     match document["state"]:
-        case State.FAILED.value:
+        case "failed":
             return exit_code_of(document.get("error_code") or "", ExitCode.FAILED)
-        case State.REJECTED.value | State.EXPIRED.value:
+        case "rejected" | "expired":
             return exit_code_of(document.get("error_code") or "", ExitCode.REJECTED)
-        case State.AWAITING_APPROVAL.value:
+        case "awaiting_approval":
             return ExitCode.AWAITING_APPROVAL
         case _:
             return ExitCode.DONE

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from daemon.cli import waiting
 from daemon.core.catalogue import Code
-from daemon.core.model import CompletenessRow, State
+from daemon.core.model import TERMINAL, CompletenessRow, State
 from daemon.wire.status import to_document
 from tests.cli.recoveries import COMPLETED, MISMATCHED, NOW_MS, PLAN_HASH, RUNNING, in_state, make_notice
 from tests.cli.scripted import ScriptedBackend, run
@@ -35,6 +36,13 @@ def test_list_can_be_narrowed_to_states() -> None:
     result = run(three(), "list", "--state", "paused", "--state", "running", "-o", "name")
 
     assert result.stdout == "c\na\n"
+
+
+def test_the_states_known_here_are_those_of_the_core() -> None:
+    ended = {state.value for state in TERMINAL} | {"planned"}
+
+    assert [state.value for state in waiting.StateName] == [state.value for state in State]
+    assert ended == waiting.ENDED
 
 
 def test_list_refuses_a_state_that_does_not_exist() -> None:

@@ -58,7 +58,7 @@ def test_help_loads_no_client_library() -> None:
     code = (
         "import sys\nfrom daemon.cli import main\n"
         "try: main(['replay', '--help'])\nexcept SystemExit: pass\n"
-        "print([m for m in ('confluent_kafka', 'pandas', 'faust', 'aiohttp', 'pyspark', 'asyncio', 'daemon.wire.codec') if m in sys.modules], file=sys.stderr)"
+        "print([m for m in ('confluent_kafka', 'pandas', 'faust', 'aiohttp', 'pyspark', 'asyncio', 'daemon.wire.codec', 'pydantic', 'daemon.core.model') if m in sys.modules], file=sys.stderr)"
     )
 
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
