@@ -80,22 +80,24 @@ class Chunk:
             for partition, part in sorted(self.parts.items()) if part.position > part.start
         ]  # fmt: skip
 
-    def check_delivered(self, spec: JobSpec) -> None:
-        """Raises when a record was not delivered: JobError with its source offset when trying again can not help, else Redo or Doubt."""
+    def refused_record(self, spec: JobSpec) -> JobError | None:
+        """The error with the source offset of a record that the target refused for good, if deliveries (dense mode) tell it."""
         for partition, part in sorted(self.parts.items()):
             for to, delivered in sorted(part.delivered.items()):
-                if not delivered.failed:
-                    continue
-                number, error = delivered.failed[0]
-                code = errors.final_code(error)
-                if code is None or not delivered.sources:
-                    raise_failed(error)
-                where = f"source partition {partition} at offset {delivered.sources[number]}"
-                assert code is not None
-                raise JobError(
-                    code,
-                    f"{spec.target.topic} partition {to} refuses the batch that begins with {where}: {error.str()}.",
-                )
+                for number, error in delivered.failed:
+                    code = errors.final_code(error)
+                    if code is not None and delivered.sources:
+                        where = f"source partition {partition} at offset {delivered.sources[number]}"
+                        what = f"{spec.target.topic} partition {to} refuses the batch that begins with {where}"
+                        return JobError(code, f"{what}: {error.str()}.")
+        return None
+
+    def check_delivered(self) -> None:
+        """Raises Redo or Doubt when a record was not delivered."""
+        for part in self.parts.values():
+            for delivered in part.delivered.values():
+                if delivered.failed:
+                    raise_failed(delivered.failed[0][1])
 
 
 def _target_run(delivered: Delivered) -> TargetRun:
@@ -122,7 +124,7 @@ class Committer:
         if self._target.is_open:
             self._target.flush(deadline_s)
         failpoints.hit("lane.after_flush")
-        chunk.check_delivered(self._spec)
+        chunk.check_delivered()
         receipts = chunk.receipts(self._spec, self._lane, number)
         if not self._target.is_open:
             self._target.begin()

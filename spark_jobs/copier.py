@@ -195,6 +195,7 @@ class Copier:
         code = errors.final_code(error)
         if code is not None and not error.txn_requires_abort():
             raise JobError(code, f"A record for {self._spec.topic} was refused by the client: {error.str()}.")
+        self._target.check_failed()  # knows the reason better than a refused call
         errors.raise_failed(error)
 
     def _digest(

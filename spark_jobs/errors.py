@@ -42,12 +42,24 @@ class Doubt(Exception):  # noqa: N818
 
 
 class Redo(Exception):  # noqa: N818
-    """The open chunk failed before any commit: abort it and do it again from the last receipt, dense or smaller if asked."""
+    """The open chunk failed before any commit: abort it and do it again from the last receipt, dense or smaller if asked.
 
-    def __init__(self, message: str, *, dense: bool = False, smaller: bool = False, code: str | None = None) -> None:
+    `reopen`: the client itself failed the transaction. Its sequence numbers can be off then, so the next chunk gets a new producer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        dense: bool = False,
+        smaller: bool = False,
+        reopen: bool = False,
+        code: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.dense = dense
         self.smaller = smaller
+        self.reopen = reopen
         self.code = code  # final error behind it; with no record found in dense mode it ends the attempt
 
 
@@ -56,7 +68,7 @@ def raise_failed(error: KafkaError) -> NoReturn:
     if is_fenced(error) or error.fatal():
         raise Doubt(error.str(), fenced=is_fenced(error))
     code = final_code(error)
-    raise Redo(error.str(), dense=code is not None, code=code)
+    raise Redo(error.str(), dense=code is not None, reopen=True, code=code)
 
 
 def from_text(text: str) -> JobError | None:

@@ -72,9 +72,9 @@ class LaneLoop:
         self._intake.begin(self._chunk, self._ledger)
 
     def take_advice(self, redo: Redo) -> bool:
-        """Change how the chunk is done, if `redo` says how, and restart; False when there is nothing to change. Raises JobError when that did not help."""
+        """Change how the next try is done; False when `redo` does not say how. Raises JobError when it was tried that way already."""
         if redo.code is not None and self._copier.dense:
-            raise JobError(redo.code, f"The target refused records: {redo}.")
+            raise self._chunk.refused_record(self._spec) or JobError(redo.code, f"The target refused records: {redo}.")
         if redo.dense and not self._copier.dense:
             self._copier.dense = True
             self._dense_chunks_left = _DENSE_CHUNKS
@@ -82,7 +82,6 @@ class LaneLoop:
             self._shrink *= 4
         else:
             return False
-        self.restart()
         return True
 
     def work(self) -> str:

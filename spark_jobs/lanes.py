@@ -115,12 +115,15 @@ class Lane:
         while True:
             try:
                 loop.begin(*self._open(target))
-                return self._run_through_redo(target, loop)
+                ended = self._run_through_redo(target, loop)
             except Doubt as doubt:
                 target.drop()
                 self._note_trouble(loop, str(doubt))
                 self._check_fence(doubt)
                 time.sleep(_PAUSE_S)
+            else:
+                if ended is not None:
+                    return ended
 
     def _open(self, target: Target) -> tuple[Ledger, Committer]:
         """Rule 1: init_transactions, then the receipts up to the high watermark; the loop then seeks."""
@@ -136,16 +139,19 @@ class Lane:
         topics = (self._source_topic, self._target_topic)
         return ledger, Committer(self._spec, self._lane.lane, target, topics, partition)
 
-    def _run_through_redo(self, target: Target, loop: LaneLoop) -> str:
+    def _run_through_redo(self, target: Target, loop: LaneLoop) -> str | None:
+        """None when a new producer is needed."""
         while True:
             try:
                 return loop.work()
             except Redo as redo:
                 target.abort()
-                if loop.take_advice(redo):
-                    continue
-                self._note_trouble(loop, str(redo))
-                time.sleep(_PAUSE_S)
+                if not loop.take_advice(redo):
+                    self._note_trouble(loop, str(redo))
+                    time.sleep(_PAUSE_S)
+                if redo.reopen:
+                    target.drop()
+                    return None
                 loop.restart()
 
     def _note_trouble(self, loop: LaneLoop, why: str) -> None:

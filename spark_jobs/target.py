@@ -18,6 +18,8 @@ from spark_jobs.contract import JobSpec, lane_client_id, transactional_id
 from spark_jobs.errors import Doubt, JobError
 
 _STEP_S = 5.0
+_FLUSH_STEP_S = 0.5
+_NOT_NOW = KafkaError._STATE  # noqa: SLF001  (the library's own codes begin with an underscore)
 _ABORT_DEADLINE_S = 20.0
 _PAUSE_S = 0.2
 _QUEUE_SLACK_BYTES = 16 * 1024 * 1024
@@ -80,15 +82,29 @@ class Target:
             raise Doubt(f"begin: {raised.args[0].str()}", fenced=errors.is_fenced(raised.args[0])) from None
         self._is_open = True
 
+    def check_failed(self) -> None:
+        """Raises Redo or Doubt when the open transaction failed already.
+
+        The library says so only when asked for something: another `begin` is refused in any case, but for different reasons.
+        """
+        try:
+            self.producer.begin_transaction()
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            if error.code() != _NOT_NOW:
+                errors.raise_failed(error)
+
     def make_room(self, since_s: float) -> None:
         """The queue has been full since then: let deliveries through. Raises Doubt when the broker is about to end the transaction."""
         self.producer.poll(0.05)
+        self.check_failed()
         if time.monotonic() - since_s > self._spec.transaction_timeout_ms / 1000.0:
             raise Doubt("the target takes no records")
 
     def flush(self, deadline_s: float) -> None:
-        """Wait until every record was delivered or refused. Raises Doubt when the target takes too long."""
-        while self.producer.flush(max(0.0, min(_STEP_S, deadline_s - time.monotonic()))) > 0:
+        """Wait until every record was delivered. Raises Redo when one was refused, Doubt when the target takes too long."""
+        while self.producer.flush(max(0.0, min(_FLUSH_STEP_S, deadline_s - time.monotonic()))) > 0:
+            self.check_failed()  # after a refused record the rest is never sent
             if time.monotonic() >= deadline_s:
                 raise Doubt("the target does not confirm records in time")
 
