@@ -18,7 +18,7 @@ from spark_jobs.contract import Difference, JobSpec, VerificationReport
 from spark_jobs.digest import SequenceDigest
 from spark_jobs.errors import JobError
 from spark_jobs.ledger_audit import Promise
-from spark_jobs.topics import NoAnswer, Topic
+from spark_jobs.topics import Bounds, NoAnswer, Topic
 
 DIFFERENCES_MAX = 100
 _PATIENCE_S = 120.0
@@ -79,12 +79,12 @@ def verify_share(spec: JobSpec, partitions: Sequence[int]) -> Share:
     try:
         topic.check_id(time.monotonic() + _PATIENCE_S)
         is_stamped = topic.settings().is_stamped
-        starts = {p: b.start for p, b in topic.bounds(partitions).items()}
+        bounds = topic.bounds(partitions)
         promised = ledger_audit.promises(ledger_audit.load(spec))
         for partition in partitions:
             mine = [p for p in promised if p.partition == partition]
             check = PartitionCheck(spec, partition, mine, share, is_stamped=is_stamped)
-            _read(spec, client_id, partition, max(check.first, starts[partition]), check)
+            _read(spec, client_id, bounds[partition], check)
         topic.check_id(time.monotonic() + _PATIENCE_S)
     except NoAnswer as silence:
         raise JobError("target_unavailable", f"The target does not answer: {silence}.") from None
@@ -93,13 +93,14 @@ def verify_share(spec: JobSpec, partitions: Sequence[int]) -> Share:
     return share
 
 
-def _read(spec: JobSpec, client_id: str, partition: int, start: int, check: "PartitionCheck") -> None:
-    """Feed `check` with all visible records from `start` to the end of the last promised run."""
+def _read(spec: JobSpec, client_id: str, bounds: Bounds, check: "PartitionCheck") -> None:
+    """Feed `check` with all visible records of the promised runs, as far as the log reaches."""
+    partition, start, stop = check.partition, max(check.first, bounds.start), min(check.stop, bounds.high)
     consumer: Consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES)
     try:
         consumer.assign([TopicPartition(spec.target.topic, partition, start)])
         position, moved_s = start, time.monotonic()
-        while position < check.stop:
+        while position < stop:
             messages = consumer.consume(_BATCH, 0) or consumer.consume(1, _WAIT_S)
             good = [m for m in messages if m.error() is None]
             if good:
@@ -113,7 +114,7 @@ def _read(spec: JobSpec, client_id: str, partition: int, start: int, check: "Par
             if messages:
                 moved_s = time.monotonic()
             elif time.monotonic() - moved_s > spec.stop_wait_ms / 1000.0:
-                held = f"{spec.target.topic} partition {partition} can not be read past {position}, our records end at {check.stop}"
+                held = f"{spec.target.topic} partition {partition} can not be read past {position}, our records end at {stop}"
                 raise JobError(
                     "stop_blocked", f"{held}: a foreign transaction holds it, or the broker does not answer."
                 )
@@ -140,7 +141,7 @@ class PartitionCheck:
     def __init__(
         self, spec: JobSpec, partition: int, promised: Iterable[Promise], share: Share, *, is_stamped: bool
     ) -> None:
-        self._partition = partition
+        self.partition = partition
         self._share = share
         self._is_stamped = is_stamped
         with_digest = spec.verify == "digest"
@@ -205,21 +206,21 @@ class PartitionCheck:
 
     def _count_foreign(self, count: int) -> None:
         if count:
-            self._share.foreign[self._partition] = self._share.foreign.get(self._partition, 0) + count
+            self._share.foreign[self.partition] = self._share.foreign.get(self.partition, 0) + count
 
     def _judge(self, claim: _Claim) -> None:
         promise, share = claim.promise, self._share
         share.records += claim.seen
         made = "" if claim.digest is None else claim.digest.hex()
         if promise.runs:
-            share.digests.append((self._partition, promise.runs[0][0], made))
+            share.digests.append((self.partition, promise.runs[0][0], made))
         for start, stop in claim.missing[:DIFFERENCES_MAX]:
             message = f"{promise.name}: {stop - start} of its records are not in the target."
-            share.differences.append(Difference(self._partition, start, stop, "missing", message))
+            share.differences.append(Difference(self.partition, start, stop, "missing", message))
         if claim.digest is not None and not claim.missing and made != promise.digest:
             start, stop = promise.runs[0][0], promise.runs[-1][0] + promise.runs[-1][1]
             message = f"{promise.name}: content or order differs, digest is {made}, expected {promise.digest or 'one'}."
-            share.differences.append(Difference(self._partition, start, stop, "digest", message))
+            share.differences.append(Difference(self.partition, start, stop, "digest", message))
 
 
 def combine(spec: JobSpec, plan: VerifyPlan, shares: Iterable[Share]) -> VerificationReport:

@@ -264,8 +264,15 @@ class Recovery:
             self._producer.produce(self.receipts, encode(receipt), receipt.key.encode(), home)
         assert self._producer.flush(DEADLINE_S) == 0
 
+    def erase_receipts(self, receipts: Iterable[Receipt]) -> None:
+        for receipt in receipts:
+            self._producer.produce(self.receipts, None, receipt.key.encode(), receipts_partition(self.id, 2))
+        assert self._producer.flush(DEADLINE_S) == 0
+
     def ledger(self) -> list[Receipt]:
-        found = [decode(Receipt, r.value) for r in self.cluster.read(self.receipts, 2) if r.value is not None]
+        """The newest receipt of each key."""
+        newest = {r.key: r.value for r in self.cluster.read(self.receipts, 2)}
+        found = [decode(Receipt, value) for value in newest.values() if value is not None]
         return sorted(found, key=lambda r: (r.partition, r.start))
 
     def heartbeats(self, lane: int = 0) -> list[Heartbeat]:
