@@ -1,5 +1,6 @@
 """One replay under test: started slowly enough to be disturbed, then let go and judged. Shared by the fault tests."""
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,6 +80,18 @@ class Case:
         pid = self.stack.follower.driver_pid(self.recovery, number)
         [driver] = [p for p in self.stack.application(self.recovery, number) if p.pid == pid]
         kill(driver)
+
+    def freeze(self, attempt: int | None = None) -> list[Process]:
+        """SIGSTOP to JVM, driver and workers of the attempt; returns them for `thaw`."""
+        processes = self.stack.application(self.recovery, attempt or self.attempt())
+        for process in processes:
+            kill(process, signal.SIGSTOP)
+        return processes
+
+    @staticmethod
+    def thaw(processes: list[Process]) -> None:
+        for process in processes:
+            kill(process, signal.SIGCONT)
 
     def workers(self, attempt: int | None = None) -> list[Process]:
         """The lanes' Python workers of the attempt; waits until there are some."""

@@ -1,5 +1,6 @@
 """A read_committed reader that follows a target while a copy runs and remembers where it stood each time it had seen everything there was (I9)."""
 
+import contextlib
 import threading
 import time
 from types import TracebackType
@@ -14,11 +15,6 @@ from tests.e2e.model import Observed
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
 _STOP_DEADLINE_S = 20.0
-_TOO_NEW = (
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-)
 
 
 class TargetObserver:
@@ -71,15 +67,17 @@ class TargetObserver:
 
     def _await_topic(self) -> bool:
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        known = None
         while not self._ended.is_set():
-            known = admin.list_topics(timeout=10).topics.get(self._topic)
+            with contextlib.suppress(KafkaException):  # the broker may be away
+                known = admin.list_topics(timeout=10).topics.get(self._topic)
             if known is not None and known.error is None and known.partitions:
                 return True
             self._ended.wait(_POLL_S)
         return False
 
     def _follow(self) -> None:
-        starts = self._log_starts() if self._starts is None else self._starts
+        starts = offsets(self._bootstrap, self._topic, end=False) if self._starts is None else self._starts
         reader = make_reader(self._bootstrap, committed=True)
         try:
             reader.assign([TopicPartition(self._topic, p, start) for p, start in starts.items()])
@@ -88,15 +86,6 @@ class TargetObserver:
                     self._note(message.partition(), message.offset(), message.error())
         finally:
             reader.close()
-
-    def _log_starts(self) -> dict[int, int]:
-        """Asked again while the topic is so new that its partitions have no leader that knows of it."""
-        while True:
-            try:
-                return offsets(self._bootstrap, self._topic, end=False)
-            except KafkaException as problem:
-                if problem.args[0].code() not in _TOO_NEW or self._ended.wait(_POLL_S):
-                    raise
 
     def _note(self, partition: int | None, offset: int | None, error: KafkaError | None) -> None:
         if partition is None or offset is None:

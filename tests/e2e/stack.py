@@ -62,6 +62,8 @@ class Stack:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.follower.__exit__(kind, error, tb)
         end_marked(self.mark)
+        for daemon in self._daemons:
+            daemon.reap()
 
     def apply_topics(self) -> None:
         """As a new user does it: `recoveryctl topics apply`."""

@@ -1,0 +1,108 @@
+"""Row 1: the daemon dies by SIGKILL in every state and at every step between reading a command, journal and effect. Each time the next one goes on."""
+
+import itertools
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daemon.failpoints import POINTS
+from tests.e2e.case import Case
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.stack import Stack
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(240)]
+
+_lives = itertools.count(1)
+
+
+def next_daemon(stack: Stack, **environment: str) -> DaemonProcess:
+    """Static membership: the group knows the next one as the same member, so it need not wait for a session to expire."""
+    return stack.daemon(f"life{next(_lives)}", environment=environment, settings={"faust": {"instance_id": "one"}})
+
+
+def test_row_1_a_daemon_killed_in_each_state_is_followed_by_one_that_goes_on(stack: Stack, new_case: NewCase) -> None:
+    case, running = new_case(), next_daemon(stack)
+
+    def killed_in(state: str, after: Callable[[], object]) -> None:
+        nonlocal running
+        after()
+        stack.follower.wait_state(case.recovery, state)
+        running.kill()
+        running = next_daemon(stack)
+
+    killed_in("starting", case.start)
+    killed_in("running", case.copying)
+    frozen = case.freeze()  # or pausing would be over before anybody saw it
+    killed_in("pausing", lambda: stack.control.command("pause", case.recovery))
+    case.thaw(frozen)
+    killed_in("paused", lambda: None)
+    killed_in("running", lambda: stack.control.command("resume", case.recovery))
+    killed_in("verifying", case.unthrottle)
+    done = case.judge()
+    assert done["attempt"] == 1, "the application outlived every daemon"
+    assert running.terminate() == 0
+
+
+def test_row_1_a_stop_that_the_daemon_died_in_ends_stopped(stack: Stack, new_case: NewCase) -> None:
+    case, running = new_case(), next_daemon(stack)
+    case.start()
+    case.copying()
+    stack.control.command("stop", case.recovery)
+    stack.follower.wait_state(case.recovery, "stopping")
+    running.kill()
+    running = next_daemon(stack)
+    stack.follower.wait_state(case.recovery, "stopped")
+    case.judge_what_was_covered()
+    running.terminate()
+
+
+def test_row_1_a_pause_outlives_the_daemon_and_the_driver(stack: Stack, new_case: NewCase) -> None:
+    case, running = new_case(), next_daemon(stack)
+    case.start()
+    case.copying()
+    stack.control.command("pause", case.recovery)
+    before = stack.follower.wait_state(case.recovery, "paused")
+    running.kill()
+    case.kill_driver(1)
+    running = next_daemon(stack)
+    stack.control.command("resume", case.recovery)
+    done = case.finish()
+    assert done["attempt"] == 2
+    assert [s["state"] for s in stack.follower.statuses(case.recovery) if s["version"] == before["version"]] == [
+        "paused"
+    ]
+    running.terminate()
+
+
+@pytest.fixture(scope="module")
+def deaths(stack: Stack, plain: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Case, int]]:
+    """For each failpoint of the daemon a recovery that it died in: started by the doomed one, taken on by the next (itself doomed, at the next point)."""
+    folder, found = tmp_path_factory.mktemp("once"), dict[str, tuple[Case, int]]()
+    for number, point in enumerate(sorted(POINTS)):
+        case = Case(stack, f"d{number}", plain, f"{stack.mark}-death{number}")
+        doomed = stack.daemon(
+            f"doomed{number}", lead=False, environment=doom(point, folder), settings={"faust": {"instance_id": "one"}}
+        )
+        case.start(records_per_s=None)
+        found[point] = (case, doomed.await_exit(60))
+    next_daemon(stack)
+    return found
+
+
+def doom(point: str, folder: Path) -> dict[str, str]:
+    """A doomed daemon reads one control record; its journal and effects are passed several times."""
+    passes = 1 if point.startswith("agent.") else 2
+    return {"RECOVERYD_FAILPOINT": f"{point}:{passes}", "RECOVERYD_FAILPOINT_ONCE": str(folder / point)}
+
+
+@pytest.mark.parametrize("point", sorted(POINTS))
+def test_row_1_a_daemon_killed_at_any_step_loses_and_doubles_nothing(
+    stack: Stack, deaths: dict[str, tuple[Case, int]], point: str
+) -> None:
+    case, exit_code = deaths[point]
+    assert exit_code == -signal.SIGKILL
+    done = case.judge()
+    assert len(stack.follower.answers(done["command"]["id"])) == 1

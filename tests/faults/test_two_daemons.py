@@ -1,0 +1,76 @@
+"""Rows 2, 3 and 20: two daemons for one control topic, a leader that was frozen and wakes, and clocks that are an hour off."""
+
+import pytest
+
+from tests.e2e.processes import wait_for
+from tests.e2e.stack import Stack
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(180)]
+
+HOUR_MS = 3_600_000
+
+
+def test_row_3_of_two_daemons_one_leads_and_the_other_takes_over_when_it_dies(stack: Stack, new_case: NewCase) -> None:
+    both = [stack.daemon(name, lead=False) for name in ("three-a", "three-b")]
+    wait_for(lambda: any(d.is_leader() for d in both), 60)
+    for each in both:
+        each.await_alive()
+    case = new_case()
+    case.start()
+    case.copying()
+    assert [d.is_leader() for d in both].count(True) == 1
+    leader, standby = sorted(both, key=lambda d: not d.is_leader())
+    assert "standby" in standby.get("/readyz")[1]
+    leader.kill()
+    standby.await_leader()
+    done = case.finish()
+    assert done["attempt"] == 1
+    assert len(stack.follower.answers(done["command"]["id"])) == 1
+    assert standby.terminate() == 0
+
+
+def test_row_2_a_leader_frozen_past_its_session_wakes_fenced_and_does_nothing(stack: Stack, new_case: NewCase) -> None:
+    frozen = stack.daemon("two-a")
+    standby = stack.daemon("two-b", lead=False)
+    standby.await_alive()
+    case = new_case()
+    case.start()
+    case.copying()
+    frozen.freeze()
+    commands = [stack.control.command("pause", case.recovery), stack.control.command("resume", case.recovery)]
+    standby.await_leader()
+    answers = [stack.follower.wait_answer(command)["type"] for command in commands]
+    assert answers == ["io.recoveryd.event.command_accepted.v1"] * 2
+    version = stack.follower.wait_state(case.recovery, "running")["version"]
+    frozen.thaw()
+    frozen.await_exit(30)
+    done = case.finish()
+    assert standby.is_leader()
+    assert done["attempt"] == 1
+    assert [len(stack.follower.answers(command)) for command in commands] == [1, 1]
+    versions = [s["version"] for s in stack.follower.statuses(case.recovery)]
+    assert versions == sorted(versions), "nobody wrote an older state over a newer one"
+    assert done["version"] > version
+    assert standby.terminate() == 0
+
+
+def test_row_20_a_clock_that_jumps_two_hours_back_changes_nothing_about_a_running_copy(
+    stack: Stack, new_case: NewCase
+) -> None:
+    ahead = stack.daemon("ahead", environment={"RECOVERYD_CLOCK_OFFSET_MS": str(HOUR_MS)})
+    case = new_case()
+    case.start()
+    case.copying()
+    stack.control.command("pause", case.recovery)
+    paused = stack.follower.wait_state(case.recovery, "paused")
+    ahead.terminate()
+    behind = stack.daemon("behind", environment={"RECOVERYD_CLOCK_OFFSET_MS": str(-HOUR_MS)})
+    stack.control.command("resume", case.recovery)
+    done = case.finish()
+    assert done["attempt"] == 1
+    assert done["updated"] < paused["updated"], "the second daemon's clock really was behind"
+    fresh = new_case()
+    fresh.start(records_per_s=None)
+    fresh.judge()
+    behind.terminate()
