@@ -1,0 +1,140 @@
+"""The Faust worker on the real broker: what is acknowledged, and when."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from daemon.adapters.control_log import KafkaControlLog
+from daemon.app.feed import Feed, FeedConfig
+from daemon.core.events import Event, SignalRefused
+from daemon.ports import ControlRecord
+from daemon.runtime import Inbox, Intake
+from daemon.runtime.inbox import Item
+from tests.runtime.fakes import until, within
+
+pytestmark = pytest.mark.broker
+
+RECORDS = 40
+COMMIT_INTERVAL_S = 0.05
+
+
+class Rig:
+    """A feed into an inbox that the test empties itself."""
+
+    def __init__(self, bootstrap: str, name: str, folder: Path) -> None:
+        self.bootstrap, self.topic, self.group = bootstrap, f"{name}control", f"{name}group"
+        self.assignments: list[str] = []
+        self.inbox = Inbox()
+        self.intake = Intake(self.inbox, KafkaControlLog({"bootstrap.servers": bootstrap}, self.topic), _decode)
+        config = FeedConfig((bootstrap,), self.topic, self.group, folder, commit_interval_s=COMMIT_INTERVAL_S)
+        self.feed = Feed(
+            config,
+            self.intake,
+            lambda: self.assignments.append("assigned"),
+            lambda: self.assignments.append("revoked"),
+        )
+
+    async def take(self, count: int) -> list[Item]:
+        items: list[Item] = []
+        async with asyncio.timeout(20):
+            while len(items) < count:
+                items += await self.inbox.take(count - len(items), 0.2)
+        return items
+
+    async def committed(self) -> int:
+        def ask() -> int:
+            reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group})
+            try:
+                [found] = reader.committed([TopicPartition(self.topic, 0)], timeout=10)
+                return int(found.offset)
+            finally:
+                reader.close()
+
+        return await asyncio.to_thread(ask)
+
+    async def committed_becomes(self, offset: int) -> None:
+        async with asyncio.timeout(10):
+            while await self.committed() != offset:  # noqa: ASYNC110  (the broker gives no event)
+                await asyncio.sleep(COMMIT_INTERVAL_S)
+
+
+def _decode(record: ControlRecord) -> Event:
+    return SignalRefused(record.offset, "", "", "")
+
+
+@pytest.fixture
+async def rig(bootstrap: str, unique: str, tmp_path: Path) -> AsyncIterator[Rig]:
+    """Joined, with RECORDS records on the topic: keys, tombstones, repeated and null headers."""
+    made = Rig(bootstrap, unique, tmp_path)
+    await asyncio.to_thread(_fill, bootstrap, made.topic)
+    made.intake.open_at(RECORDS)  # so that nothing is read directly: this is about what the group delivers
+    await within(made.intake.catch_up(), 20)
+    made.intake._next = 0
+    await within(made.feed.start(), 20)
+    yield made
+    await within(made.feed.stop(5.0), 10)
+
+
+def _fill(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
+        future.result(timeout=20)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for i in range(RECORDS):
+        producer.produce(
+            topic,
+            None if i % 5 == 0 else b"%d" % i,
+            key=None if i % 2 else b"k%d" % i,
+            timestamp=1_700_000_000_000 + i,
+            headers=[("a", b"1"), ("a", None), ("b", b"")],
+        )
+    assert producer.flush(20) == 0
+
+
+async def test_records_arrive_as_they_lie_on_the_topic(rig: Rig) -> None:
+    records = [item.record for item in await rig.take(RECORDS)]
+    assert records == [
+        ControlRecord(
+            0,
+            i,
+            1_700_000_000_000 + i,
+            None if i % 2 else b"k%d" % i,
+            None if i % 5 == 0 else b"%d" % i,
+            (("a", b"1"), ("a", None), ("b", b"")),
+        )
+        for i in range(RECORDS)
+    ]
+    assert rig.assignments == ["assigned"]
+
+
+async def test_a_record_read_directly_is_the_same_as_one_delivered(rig: Rig) -> None:
+    delivered = [item.record for item in await rig.take(RECORDS)]
+    log = KafkaControlLog({"bootstrap.servers": rig.bootstrap}, rig.topic)
+    assert [record async for page in log.pages(0, None) for record in page] == delivered
+    assert [record async for page in log.pages(3, 7) for record in page] == delivered[3:7]
+    assert [page async for page in log.pages(RECORDS, None)] == []
+
+
+async def test_nothing_is_committed_before_the_journal_holds_it_and_only_up_to_the_first_gap(rig: Rig) -> None:
+    items = await rig.take(RECORDS)
+    for item in items[1:]:
+        assert item.done is not None
+        item.done.set_result(None)
+    await asyncio.sleep(10 * COMMIT_INTERVAL_S)
+    assert await rig.committed() < 0, "the first record is not journaled, so none may count as done"
+    assert items[0].done is not None
+    items[0].done.set_result(None)
+    await rig.committed_becomes(RECORDS)
+
+
+async def test_leaving_commits_what_is_done_and_does_not_wait_for_the_rest(rig: Rig) -> None:
+    for item in (await rig.take(RECORDS))[:10]:
+        assert item.done is not None
+        item.done.set_result(None)
+    await until(lambda: rig.feed._acked_offset == 9)
+    await within(rig.feed.stop(5.0), 4.0)
+    assert await rig.committed() == 10
