@@ -29,7 +29,7 @@ class Law(StrEnum):
     ADDITIVE = "additive"
 
 
-class Outlook(StrEnum):
+class ControlVerdict(StrEnum):
     """What a decision means for the operator, besides the rate."""
 
     PROTECTED = "protected"
@@ -138,7 +138,7 @@ class Decision:
     publish: bool
     pause: bool
     rule: Rule
-    outlook: Outlook
+    verdict: ControlVerdict
     why: str
     pressure: float | None
     pressures: tuple[Pressure, ...]

@@ -23,10 +23,10 @@ from daemon.core.policies.control_rules import choose
 from daemon.core.policies.control_types import (
     ControllerParams,
     ControllerState,
+    ControlVerdict,
     Decision,
     Inputs,
     Law,
-    Outlook,
     Rule,
 )
 
@@ -75,7 +75,7 @@ def _rest(
     kept = with_baselines(kept, news, -1 if since_ms is None else since_ms, params)
     seen = assess(kept, news, now_ms, params)
     told = Move(0.0, Rule.PROTECT, "no recovery wants to copy")
-    return kept, _decision(kept, told, Outlook.IDLE, state.published > 0, seen, None, now_ms)
+    return kept, _decision(kept, told, ControlVerdict.IDLE, state.published > 0, seen, None, now_ms)
 
 
 def _begin(state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams) -> ControllerState:
@@ -154,8 +154,8 @@ def _published(
     publications = _in_force((*state.publications, *told), now_ms, seen.delay_ms)
     cut_ms = now_ms + params.cut_latency_ms if move.cut else state.cut_ms
     state = replace(state, published=published, publications=publications, cut_ms=cut_ms)
-    state, outlook = _with_outlook(state, move, seen, now_ms, params)
-    return state, _decision(state, move, outlook, publish, seen, inputs.achieved_bytes_per_s, now_ms)
+    state, verdict = _with_verdict(state, move, seen, now_ms, params)
+    return state, _decision(state, move, verdict, publish, seen, inputs.achieved_bytes_per_s, now_ms)
 
 
 def _in_force(
@@ -168,25 +168,25 @@ def _in_force(
     return publications[first:][-_PUBLICATIONS_AT_MOST:]
 
 
-def _with_outlook(
+def _with_verdict(
     state: ControllerState, move: Move, seen: Assessment, now_ms: int, params: ControllerParams
-) -> tuple[ControllerState, Outlook]:
+) -> tuple[ControllerState, ControlVerdict]:
     """8. At the floor for three loops and still pressed: not ours to fix. Signals that say so in the config stop counting until they are well again."""
     recovered = {n for n in state.dropped if _is_well(state, n, params)}
     state = replace(state, dropped=state.dropped - recovered) if recovered else state
     if move.pause:
-        return state, Outlook.PAUSED
+        return state, ControlVerdict.PAUSED
     if seen.unseen or seen.stale:
-        return state, Outlook.BLIND
+        return state, ControlVerdict.BLIND
     pressed_ms = 0 if state.pressed_since_ms is None else now_ms - state.pressed_since_ms
     if pressed_ms >= 3 * seen.delay_ms:
         may_drop = {p.name for p in params.protections if p.drop_when_unattributable}
         pressing = {p.name for p in seen.pressures if p.z >= 1}
-        return replace(state, dropped=state.dropped | (pressing & may_drop)), Outlook.UNATTRIBUTABLE
+        return replace(state, dropped=state.dropped | (pressing & may_drop)), ControlVerdict.UNATTRIBUTABLE
     if state.dropped:
-        return state, Outlook.UNATTRIBUTABLE
+        return state, ControlVerdict.UNATTRIBUTABLE
     is_protected = watches_latency(params) or not params.protections
-    return state, Outlook.PROTECTED if is_protected else Outlook.LATENCY_UNPROTECTED
+    return state, ControlVerdict.PROTECTED if is_protected else ControlVerdict.LATENCY_UNPROTECTED
 
 
 def _is_well(state: ControllerState, name: str, params: ControllerParams) -> bool:
@@ -198,23 +198,23 @@ def _is_well(state: ControllerState, name: str, params: ControllerParams) -> boo
 def _decision(
     state: ControllerState,
     move: Move,
-    outlook: Outlook,
+    verdict: ControlVerdict,
     publish: bool,
     seen: Assessment,
     achieved: float | None,
     now_ms: int,
 ) -> Decision:
     why = move.why
-    if outlook is Outlook.UNATTRIBUTABLE:
+    if verdict is ControlVerdict.UNATTRIBUTABLE:
         why = f"{why}; the replay is at its floor and the pressure stays: not caused by it"
-    elif outlook is Outlook.LATENCY_UNPROTECTED:
+    elif verdict is ControlVerdict.LATENCY_UNPROTECTED:
         why = f"{why} (produce latency is not measured, so it is not protected)"
     return Decision(
         rate_bytes_per_s=state.published,
         publish=publish,
         pause=move.pause,
-        rule=Rule.PROTECT if outlook is Outlook.UNATTRIBUTABLE else move.rule,
-        outlook=outlook,
+        rule=Rule.PROTECT if verdict is ControlVerdict.UNATTRIBUTABLE else move.rule,
+        verdict=verdict,
         why=why,
         pressure=seen.z,
         pressures=seen.pressures,

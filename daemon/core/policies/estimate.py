@@ -1,0 +1,70 @@
+"""Rates from a few samples of a growing count, with how far they may be off (POLICIES 4). Fewer than three samples are no estimate.
+
+Two ways: OLS uses every sample and gives an error; Theil-Sen, the median of all slopes, is not moved by a few outliers. Counts may be records or bytes.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import fmean, median
+from typing import NamedTuple
+
+SAMPLES_LEAST = 3
+SAMPLES_MOST = 20
+
+
+class CountSample(NamedTuple):
+    """A cumulative count and when it was read."""
+
+    at_s: float
+    total: float
+
+
+class RateEstimate(NamedTuple):
+    """Per second, with its standard error, from `samples` samples."""
+
+    per_s: float
+    sigma: float
+    samples: int
+
+
+def estimate_rate(samples: Sequence[CountSample], *, is_robust: bool = False) -> RateEstimate | None:
+    """Rate over the newest 20 samples, by OLS or Theil-Sen; None with fewer than three at different times. A falling count gives a negative rate."""
+    used = _usable(samples)
+    if len(used) < SAMPLES_LEAST:
+        return None
+    slope = theil_sen_slope(used) if is_robust else ols_slope(used)
+    return RateEstimate(slope, _sigma(used, slope), len(used))
+
+
+def ols_slope(samples: Sequence[CountSample]) -> float:
+    """Least squares; needs two different times."""
+    mean_t, mean_c = fmean(s.at_s for s in samples), fmean(s.total for s in samples)
+    spread = math.fsum((s.at_s - mean_t) ** 2 for s in samples)
+    return math.fsum((s.at_s - mean_t) * (s.total - mean_c) for s in samples) / spread
+
+
+def theil_sen_slope(samples: Sequence[CountSample]) -> float:
+    """The median of the slopes of all pairs."""
+    return median((b.total - a.total) / (b.at_s - a.at_s) for a, b in combinations(samples, 2))
+
+
+def _usable(samples: Sequence[CountSample]) -> list[CountSample]:
+    """The newest finite samples, one per time, in order of time."""
+    sound = {s.at_s: s for s in samples if math.isfinite(s.at_s) and math.isfinite(s.total)}
+    return [sound[at] for at in sorted(sound)][-SAMPLES_MOST:]
+
+
+def _sigma(samples: Sequence[CountSample], slope: float) -> float:
+    """Standard error of the slope, from what the line leaves over."""
+    if len(samples) <= 2:
+        return 0.0
+    mean_t, mean_c = fmean(s.at_s for s in samples), fmean(s.total for s in samples)
+    left = math.fsum((s.total - mean_c - slope * (s.at_s - mean_t)) ** 2 for s in samples)
+    spread = math.fsum((s.at_s - mean_t) ** 2 for s in samples)
+    return math.sqrt(left / (len(samples) - 2) / spread)
+
+
+def contended_rate(read_only: float, loss: float = 0.2) -> float:
+    """What is left of a read-only rate when somebody produces to the same brokers; measured once, a fifth is lost."""
+    return read_only * (1 - loss)

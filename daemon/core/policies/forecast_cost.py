@@ -1,0 +1,63 @@
+"""What a replay costs, from configured prices, and what it needs on disks (POLICIES 4). Any currency; sizes in bytes, times in seconds."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Per executor and second, per byte over a priced link (between zones, out), per byte and second stored, per second that live traffic is over an SLO."""
+
+    executor_s: float = 0.0
+    network_byte: float = 0.0
+    storage_byte_s: float = 0.0
+    slo_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """`cross_share`: part of the traffic that crosses a priced link. `kept_bytes` for `kept_s`: copies that stay, all replicas."""
+
+    executors: int
+    seconds: float
+    bytes_read: float
+    bytes_out: float
+    replication_factor: int = 1
+    cross_share: float = 0.0
+    kept_bytes: float = 0.0
+    kept_s: float = 0.0
+    slo_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    compute: float
+    network_in: float
+    network_out: float
+    storage: float
+    live_impact: float
+
+    @property
+    def total(self) -> float:
+        return self.compute + self.network_in + self.network_out + self.storage + self.live_impact
+
+
+def estimate_cost(usage: Usage, prices: Prices) -> Cost:
+    """Sum of executors * T * price + read * f_cross * price + out * (1 + (RF - 1) * f_cross) * price + stored * time * price, and the harm to live traffic."""
+    copies = 1 + (usage.replication_factor - 1) * usage.cross_share
+    return Cost(
+        compute=usage.executors * usage.seconds * prices.executor_s,
+        network_in=usage.bytes_read * usage.cross_share * prices.network_byte,
+        network_out=usage.bytes_out * copies * prices.network_byte,
+        storage=usage.kept_bytes * usage.kept_s * prices.storage_byte_s,
+        live_impact=usage.slo_s * prices.slo_s,
+    )
+
+
+def storage_bytes(bytes_per_s: float, seconds: float, replication_factor: int = 1) -> float:
+    """Bytes on all disks for what a topic takes in that time."""
+    return bytes_per_s * seconds * replication_factor
+
+
+def storage_bytes_per_broker(bytes_per_s: float, seconds: float, replication_factor: int, brokers: int) -> float:
+    """The same, spread evenly over brokers."""
+    return storage_bytes(bytes_per_s, seconds, replication_factor) / max(1, brokers)

@@ -1,0 +1,138 @@
+"""Verdicts of a forecast (POLICIES 4): what the numbers mean, why, and what would help, said in numbers."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+NEVER_RATIO = 1.05
+SLOW_SPEED_UP = 2.0
+MARGINAL_SPEED_UP = 5.0
+_DAY_S = 86_400.0
+
+
+class Outlook(StrEnum):
+    """Worst first. Data that will be gone is worse than time that will be spent."""
+
+    RETENTION_LOSS = "retention_loss"
+    IMPRACTICAL_NEVER = "impractical_never"
+    IMPRACTICAL_SLOW = "impractical_slow"
+    DEADLINE_MISS = "deadline_miss"
+    MARGINAL = "marginal"
+    OK = "ok"
+
+    @property
+    def rank(self) -> int:
+        """0 = worst."""
+        return list(Outlook).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The numbers a verdict is made from; as in `forecast`."""
+
+    is_moving: bool
+    backlog: float
+    window_s: float
+    lanes: int | None
+    replay: float
+    live: float
+    seconds: float
+    seconds_hi: float
+    speed_up: float
+    loss_in_s: float
+    lost_data_s: float
+    required_rate: float | None
+    deadline_s: float | None
+
+
+def all_outlooks(s: Situation) -> tuple[Outlook, ...]:
+    """Every verdict that applies, worst first; OK alone when none does. A pinned end can be reached at any rate, so it is never `never`."""
+    if s.backlog <= 0:
+        return (Outlook.OK,)
+    applies = {
+        Outlook.RETENTION_LOSS: s.lost_data_s > 0 or (s.loss_in_s < math.inf and s.loss_in_s <= s.seconds),
+        Outlook.IMPRACTICAL_NEVER: s.is_moving and s.replay <= NEVER_RATIO * s.live,
+        Outlook.IMPRACTICAL_SLOW: s.speed_up <= SLOW_SPEED_UP,
+        Outlook.DEADLINE_MISS: s.deadline_s is not None and s.seconds > s.deadline_s,
+        Outlook.MARGINAL: SLOW_SPEED_UP < s.speed_up <= MARGINAL_SPEED_UP or math.isinf(s.seconds_hi),
+    }
+    return tuple(outlook for outlook, does in applies.items() if does) or (Outlook.OK,)
+
+
+def suggest(outlook: Outlook, s: Situation) -> tuple[str, str]:
+    """(why, suggestion), each one sentence; the suggestion is empty when all is well."""
+    match outlook:
+        case Outlook.RETENTION_LOSS:
+            return _retention(s)
+        case Outlook.IMPRACTICAL_NEVER:
+            why = f"the head moves at {s.live:,.0f}/s and the replay at {s.replay:,.0f}/s: it never catches up"
+            return (
+                why,
+                f"{_faster(s, SLOW_SPEED_UP)}; or pin the end (`to: latest`), then it takes {_span(_pinned_s(s))}",
+            )
+        case Outlook.IMPRACTICAL_SLOW:
+            return _slow(s)
+        case Outlook.DEADLINE_MISS:
+            why = f"it takes {_span(s.seconds)}, the deadline is in {_span(s.deadline_s or 0.0)}"
+            return why, f"{_rate(s, s.required_rate or math.inf)} would make it; {_fits(s)}"
+        case Outlook.MARGINAL:
+            why = f"at {s.speed_up:.2f} times real time it takes {_span(s.seconds)}, small changes of the rates make it {_span(s.seconds_hi)}"
+            return why, f"{_faster(s, MARGINAL_SPEED_UP)} for a safe margin"
+        case Outlook.OK:
+            return f"{s.speed_up:,.0f} times real time: {_span(s.seconds)}", ""
+
+
+def _retention(s: Situation) -> tuple[str, str]:
+    if s.lost_data_s > 0:
+        why = f"retention deletes {_span(s.lost_data_s)} of data before the job has started"
+        return (
+            why,
+            f"raise retention by at least {_span(s.lost_data_s)} before starting, or start that much later in the log",
+        )
+    why = f"retention reaches the position in {_span(s.loss_in_s)}, the copy takes {_span(s.seconds)}"
+    missing = s.seconds - s.loss_in_s
+    raised = f"by {_span(missing)}" if math.isfinite(missing) else "for as long as it runs"
+    return why, f"raise retention {raised} before starting, or start later in the log"
+
+
+def _slow(s: Situation) -> tuple[str, str]:
+    part = s.seconds / s.window_s if s.window_s > 0 else math.inf
+    why = f"at {s.speed_up:.2f} times real time it takes {_span(s.seconds)}, {part:.2f} times the window of {_span(s.window_s)}"
+    if not s.is_moving and s.speed_up <= 1:
+        why += "; a new backlog as long as the window will have formed by then"
+    return why, f"{_faster(s, SLOW_SPEED_UP)}; {_fits(s)}"
+
+
+def _faster(s: Situation, speed_up: float) -> str:
+    historical = s.replay / s.speed_up if 0 < s.speed_up < math.inf else s.live
+    return f"more than {_rate(s, speed_up * max(historical, s.live))} is needed"
+
+
+def _rate(s: Situation, rate: float) -> str:
+    """A rate, and how many lanes would give it if lanes add up."""
+    if not s.lanes or s.replay <= 0 or not math.isfinite(rate):
+        return f"{rate:,.0f}/s"
+    return f"{rate:,.0f}/s ({math.ceil(rate * s.lanes / s.replay)} lanes instead of {s.lanes})"
+
+
+def _fits(s: Situation) -> str:
+    """The window that the present rate can copy by the deadline, or in a day."""
+    within_s = s.deadline_s if s.deadline_s is not None else _DAY_S
+    historical = s.backlog / s.window_s if s.window_s > 0 else 0.0
+    gain = s.replay - s.live if s.is_moving else s.replay
+    if gain <= 0 or historical <= 0:
+        return "no window fits at this rate"
+    return f"a window of {_span(within_s * gain / historical)} fits into {_span(within_s)}"
+
+
+def _pinned_s(s: Situation) -> float:
+    return s.backlog / s.replay if s.replay > 0 else math.inf
+
+
+def _span(seconds: float) -> str:
+    if math.isinf(seconds):
+        return "for ever"
+    for unit, size in (("d", _DAY_S), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,64 @@
+"""The retention race (POLICIES 4): does the log start reach the position before the copy is past it? All times seconds, rates records/s.
+
+Deletion is by whole segment and late, so the real slack is larger; nothing here relies on that.
+"""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """`margin` records lie between position and log start, which advances at `advance` (by size: the live rate; by time: what came in a retention ago).
+
+    In event time: `retention_s` of the topic, the `age_s` of the record at the position, and the `startup_s` until the job moves it.
+    """
+
+    margin: float = math.inf
+    advance: float = 0.0
+    retention_s: float = math.inf
+    age_s: float = 0.0
+    startup_s: float = 0.0
+
+    @property
+    def slack_s(self) -> float:
+        """Time until the record at the position is deleted if nothing moves."""
+        return self.retention_s - self.age_s
+
+
+def loss_in_s(retention: Retention, replay: float, speed_up: float = math.inf) -> float:
+    """Seconds from now until retention takes the record at the position; infinite when the position stays ahead."""
+    return min(_loss_by_records(retention, replay), _loss_by_time(retention, speed_up))
+
+
+def lost_data_s(retention: Retention) -> float:
+    """Event time lost before the job has started, before segment slack."""
+    return max(0.0, retention.startup_s - max(0.0, retention.slack_s))
+
+
+def floor_rate(retention: Retention | None, ceiling: float, *, may_pause: bool = False, share: float = 0.01) -> float:
+    """u_min in records/s or bytes/s: 1 % of the ceiling or what beats retention, whichever is more; 0 if a pause is allowed and retention is no threat."""
+    needed = retention.advance if retention is not None and math.isfinite(retention.margin) else 0.0
+    return needed if may_pause else max(share * ceiling, needed)
+
+
+def _loss_by_records(retention: Retention, replay: float) -> float:
+    if not math.isfinite(retention.margin) or retention.advance <= 0:
+        return math.inf
+    at_start = retention.margin - retention.advance * retention.startup_s
+    if at_start < 0:
+        return max(0.0, retention.margin) / retention.advance
+    if retention.advance <= replay:
+        return math.inf
+    return retention.startup_s + at_start / (retention.advance - replay)
+
+
+def _loss_by_time(retention: Retention, speed_up: float) -> float:
+    """Slack shrinks by 1 s/s until the job starts and grows by (S - 1) s/s after; so the danger is the start, and a replay slower than real time."""
+    slack = retention.slack_s
+    if not math.isfinite(slack):
+        return math.inf
+    at_start = slack - retention.startup_s
+    if at_start < 0:
+        return max(0.0, slack)
+    return math.inf if speed_up >= 1 else retention.startup_s + at_start / (1 - speed_up)

@@ -1,0 +1,96 @@
+"""Many readers in one bounded book: polled samples and signals meet by sample time."""
+
+from daemon.core.commands import LagSample as Reported
+from daemon.core.commands import LagSignal
+from daemon.core.policies import lag_book
+from daemon.core.policies.freshness import Reading, Reject
+from daemon.core.policies.lag import LagVerdict
+from daemon.core.policies.lag_book import (
+    LagBook,
+    Reader,
+    evaluate_reader,
+    lag_reading,
+    samples_of_signal,
+    with_samples,
+    without_unwatched,
+)
+from daemon.core.policies.lag_window import LagParams, LagSample
+
+NOW_MS = 1_800_000_000_000
+PARAMS = LagParams()
+SHOP = Reader("main", "orders", "shop")
+WATCHED = frozenset({SHOP})
+
+
+def look(position: int, end: int, at_ms: int) -> LagSample:
+    return LagSample(position, at_ms, end, at_ms)
+
+
+def filled(partitions: int = 2, looks: int = 6) -> tuple[LagBook, int]:
+    book = LagBook()
+    for i in range(looks):
+        at_ms = NOW_MS + i * 5_000
+        report = [(p, look(i * 100, i * 100, at_ms)) for p in range(partitions)]
+        book = with_samples(book, SHOP, report, at_ms, PARAMS, WATCHED)
+    return book, NOW_MS + (looks - 1) * 5_000
+
+
+def test_an_unknown_group_is_refused_and_counted() -> None:
+    book = with_samples(
+        LagBook(), Reader("main", "orders", "stranger"), [(0, look(1, 1, NOW_MS))], NOW_MS, PARAMS, WATCHED
+    )
+    assert book == LagBook({}, {Reject.UNKNOWN_NAME: 1})
+
+
+def test_a_partition_named_twice_counts_once_and_the_second_is_refused() -> None:
+    report = [(0, look(10, 100, NOW_MS)), (0, look(100, 100, NOW_MS))]
+    book = with_samples(LagBook(), SHOP, report, NOW_MS, PARAMS, WATCHED)
+    assert (book.readers[SHOP][0].position, book.rejections) == (10, {Reject.DUPLICATE_PARTITION: 1})
+
+
+def test_a_million_partitions_are_bounded() -> None:
+    most = lag_book.PARTITIONS_MOST
+    report = ((p, look(1, 1, NOW_MS)) for p in range(1_000_000))
+    book = with_samples(LagBook(), SHOP, report, NOW_MS, PARAMS, WATCHED)
+    assert (book.partitions, book.rejections) == (most, {Reject.TOO_MANY: 1})
+    again = with_samples(
+        book,
+        Reader("main", "b", "shop"),
+        [(0, look(1, 1, NOW_MS))],
+        NOW_MS,
+        PARAMS,
+        WATCHED | {Reader("main", "b", "shop")},
+    )
+    assert (again.partitions, again.rejections) == (most, {Reject.TOO_MANY: 2})
+
+
+def test_a_signal_and_a_poll_merge_by_sample_time() -> None:
+    book, now_ms = filled(partitions=1)
+    late = LagSignal("main", "shop", "orders", (Reported(0, 900, 900, now_ms - 7_000),))
+    book = with_samples(book, SHOP, samples_of_signal(late), now_ms, PARAMS, WATCHED)
+    assert book.readers[SHOP][0].rejections == {Reject.OUT_OF_ORDER: 1}
+    fresh = LagSignal("main", "shop", "orders", (Reported(0, 510, 600, now_ms + 1_000),))
+    book = with_samples(book, SHOP, samples_of_signal(fresh), now_ms + 1_000, PARAMS, WATCHED)
+    assert evaluate_reader(book, SHOP, (0,), now_ms + 1_000, PARAMS).offset_lag == 90
+
+
+def test_a_signal_without_commit_or_end_gives_no_number() -> None:
+    signal = LagSignal("main", "shop", "orders", (Reported(0, None, 600, NOW_MS), Reported(1, 5, None, NOW_MS)))
+    book = with_samples(LagBook(), SHOP, samples_of_signal(signal), NOW_MS, PARAMS, WATCHED)
+    group = evaluate_reader(book, SHOP, (0, 1), NOW_MS, PARAMS)
+    assert (group.verdict, group.offset_lag, group.time_lag_s, group.coverage) == (LagVerdict.UNKNOWN, None, None, 0.0)
+
+
+def test_the_controller_hears_of_a_group_only_while_every_partition_is_known() -> None:
+    book, now_ms = filled()
+    assert lag_reading("shop", evaluate_reader(book, SHOP, (0, 1), now_ms + 500, PARAMS), now_ms + 500) == Reading(
+        "shop", 0.0, now_ms
+    )
+    assert lag_reading("shop", evaluate_reader(book, SHOP, (0, 1, 2), now_ms, PARAMS), now_ms) is None
+    assert lag_reading("shop", evaluate_reader(book, SHOP, (0, 1), now_ms + 60_000, PARAMS), now_ms + 60_000) is None
+
+
+def test_readers_nobody_watches_any_more_are_forgotten() -> None:
+    book, _ = filled()
+    assert without_unwatched(book, WATCHED) is book
+    assert without_unwatched(book, frozenset()).partitions == 0

@@ -1,0 +1,151 @@
+"""What a window takes, what it refuses, and how a time is read off the table of log ends."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.policies.freshness import Reject
+from daemon.core.policies.lag import LagVerdict, evaluate_partition, time_lag_s
+from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
+
+NOW_MS = 1_800_000_000_000
+PARAMS = LagParams()
+
+
+def look(position: int | None, end: int | None, at_ms: int = NOW_MS, **more: object) -> LagSample:
+    return LagSample(position, at_ms, end, at_ms, **more)  # type: ignore[arg-type]
+
+
+ONE = with_sample(Window(), look(10, 100), NOW_MS, PARAMS)
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        (look(math.nan, 100, NOW_MS + 1), Reject.NOT_A_NUMBER),  # type: ignore[arg-type]
+        (look(10, math.inf, NOW_MS + 1), Reject.NOT_A_NUMBER),  # type: ignore[arg-type]
+        (look(10, 2**63, NOW_MS + 1), Reject.NOT_A_NUMBER),
+        (look(-2, 100, NOW_MS + 1), Reject.NEGATIVE),
+        (look(10, -1, NOW_MS + 1), Reject.NEGATIVE),
+        (look(10, 100, NOW_MS + 1, log_start=-5), Reject.NEGATIVE),
+        (look(10, 100, NOW_MS + 1, last_stable=-1), Reject.NEGATIVE),
+        (look(10, 100, NOW_MS + 2_001), Reject.FUTURE),
+        (LagSample(10, NOW_MS + 1, 100, NOW_MS + 60_000), Reject.FUTURE),
+        (look(10, 100, math.nan), Reject.FUTURE),  # type: ignore[arg-type]
+        (look(10, 100, NOW_MS - 300_001), Reject.TOO_OLD),
+        (look(10, 100, NOW_MS), Reject.OUT_OF_ORDER),
+        (look(10, 100, NOW_MS - 1), Reject.OUT_OF_ORDER),
+        (LagSample(10, NOW_MS + 1, 100, NOW_MS - 1), Reject.OUT_OF_ORDER),
+        (look(10, 99, NOW_MS + 1), Reject.END_DECREASED),
+    ],
+)
+def test_a_sample_that_cannot_be_true_is_refused_and_counted(sample: LagSample, reason: Reject) -> None:
+    after = with_sample(ONE, sample, NOW_MS, PARAMS)
+    assert after.rejections == {reason: 1}
+    assert (after.positions, after.ends) == (ONE.positions, ONE.ends)
+
+
+def test_a_refused_sample_alone_leaves_the_partition_unknown() -> None:
+    window = with_sample(Window(), look(-7, 100), NOW_MS, PARAMS)
+    assert evaluate_partition(0, window, NOW_MS, PARAMS).verdict is LagVerdict.UNKNOWN
+
+
+def test_a_glitch_of_the_end_is_forgiven_once_the_old_end_is_back() -> None:
+    window = with_sample(ONE, look(10, 50, NOW_MS + 5_000), NOW_MS + 5_000, PARAMS)
+    assert evaluate_partition(0, window, NOW_MS + 5_000, PARAMS).verdict is LagVerdict.INVALID
+    window = with_sample(window, look(10, 110, NOW_MS + 10_000), NOW_MS + 10_000, PARAMS)
+    assert (window.mark, window.ends) == (None, (100, 110))
+
+
+def test_an_end_that_stays_low_is_a_truncated_log_and_is_believed_only_when_the_new_window_is_half_full() -> None:
+    window, found = ONE, []
+    for i in range(1, 9):
+        at_ms = NOW_MS + i * 5_000
+        window = with_sample(window, look(40, 50, at_ms), at_ms, PARAMS)
+        found.append(evaluate_partition(0, window, at_ms, PARAMS).verdict)
+    assert found == [LagVerdict.INVALID] * 6 + [LagVerdict.STALLED] * 2
+    assert window.rejections == {Reject.END_DECREASED: 3}
+
+
+def test_commits_closer_than_a_slot_keep_the_older_time() -> None:
+    window = with_sample(ONE, look(20, 100, NOW_MS + 400), NOW_MS + 400, PARAMS)
+    assert (window.times_ms, window.positions, window.lags) == ((NOW_MS,), (20,), (80,))
+
+
+def test_flat_runs_of_the_log_end_take_two_points() -> None:
+    window = Window()
+    for i, end in enumerate([100, 100, 100, 100, 200, 200, 200]):
+        at_ms = NOW_MS + i * 1_000
+        window = with_sample(window, look(50, end, at_ms), at_ms, PARAMS)
+    assert window.ends == (100, 100, 200, 200)
+    assert [t - NOW_MS for t in window.ends_ms] == [0, 3_000, 4_000, 6_000]
+
+
+@pytest.mark.parametrize(
+    ("position", "seconds"),
+    [
+        (1_000, 0.0),  # the last point
+        (950, 2.5),  # between the last two points
+        (900, 5.0),  # a point itself
+        (600, 10.0),  # the flat run was left at its right end
+        (550, 15.5),  # between the first two
+        (100, 28.8),  # before the table: the straight line through its first and last point
+    ],
+)
+def test_time_lag_is_read_off_the_table_of_ends(position: int, seconds: float) -> None:
+    points = [(500, 16), (600, 15), (600, 10), (900, 5), (1_000, 0)]  # (end, seconds ago)
+    ends, times = tuple(e for e, _ in points), tuple(NOW_MS - ago * 1_000 for _, ago in points)
+    window = Window(ends=ends, ends_ms=times, seen_ms=NOW_MS)
+    assert time_lag_s(window, position, 1_000 - position, PARAMS) == pytest.approx(seconds)
+
+
+def test_time_lag_is_not_known_from_one_point_or_a_flat_table() -> None:
+    one = Window(ends=(500,), ends_ms=(NOW_MS,), seen_ms=NOW_MS)
+    flat = Window(ends=(500, 500), ends_ms=(NOW_MS - 9_000, NOW_MS), seen_ms=NOW_MS)
+    assert (time_lag_s(one, 400, 100, PARAMS), time_lag_s(flat, 400, 100, PARAMS)) == (None, None)
+
+
+def test_a_window_is_bounded_however_long_it_is_fed() -> None:
+    window = Window()
+    for i in range(500):
+        at_ms = NOW_MS + i * 5_000
+        window = with_sample(window, look(i, i * 2, at_ms), at_ms, PARAMS)
+    assert (len(window.times_ms), len(window.lags), len(window.ends)) == (10, 10, 60)
+
+
+numbers = st.one_of(
+    st.none(), st.integers(-3, 200), st.just(math.nan), st.just(math.inf), st.just(-math.inf), st.integers(2**62, 2**64)
+)
+anything = st.builds(
+    LagSample,
+    position=numbers,
+    position_at_ms=st.integers(NOW_MS - 400_000, NOW_MS + 10_000),
+    end=numbers,
+    end_at_ms=st.integers(NOW_MS - 400_000, NOW_MS + 10_000),
+    log_start=numbers,
+    last_stable=numbers,
+    topic_id=st.sampled_from(["", "a", "b"]),
+    is_active=st.sampled_from([True, False, None]),
+)
+
+
+@given(st.lists(anything, max_size=30), st.booleans(), st.integers(NOW_MS - 60_000, NOW_MS + 60_000))
+def test_no_input_raises_and_zero_lag_always_has_a_fresh_true_sample(
+    found: list[LagSample], is_committed: bool, now_ms: int
+) -> None:
+    params = replace(PARAMS, is_read_committed=is_committed, advance_most_per_s=50.0)
+    window = Window()
+    for sample in found:
+        window = with_sample(window, sample, NOW_MS, params)
+    verdict = evaluate_partition(0, window, now_ms, params)
+    assert verdict.why
+    assert verdict.offset_lag is None or verdict.offset_lag >= 0
+    assert verdict.time_lag_s is None or verdict.time_lag_s >= 0
+    if verdict.offset_lag == 0 and verdict.verdict is not LagVerdict.DATA_LOST:
+        reach = {s.end for s in found} | {s.last_stable for s in found}
+        assert window.position in {s.position for s in found}
+        assert any(r is not None and r >= 0 and r <= (window.position or 0) for r in reach)
+        assert now_ms - window.seen_ms <= 2 * params.period_ms
