@@ -7,7 +7,7 @@ writer's open transaction. Whatever does not fit together is an error, never rep
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -54,10 +54,11 @@ class Ledger:
 
     def with_receipts(self, receipts: Iterable[Receipt]) -> "Ledger":
         """After a chunk of our own was committed."""
-        standings = dict(self.standings)
+        standings, newest = dict(self.standings), self.newest_attempt
         for receipt in receipts:
             standings[receipt.partition] = standings[receipt.partition].plus(receipt)
-        return replace(self, standings=standings, next_chunk=self.next_chunk + 1)
+            newest = max(newest, receipt.attempt)
+        return Ledger(standings, self.next_chunk + 1, newest)
 
 
 def fold(

@@ -1,0 +1,57 @@
+"""Folding receipts: what adds up is a position, what does not is an error with its reason."""
+
+from dataclasses import replace
+
+import pytest
+
+from spark_jobs.contract import PartitionRange, Receipt
+from spark_jobs.errors import JobError
+from spark_jobs.receipts import Ledger, Standing, fold
+
+RANGES = (PartitionRange(0, 100, 200), PartitionRange(3, 0, None))
+
+
+def receipt(partition: int, start: int, stop: int, chunk: int = 0, attempt: int = 1, lane: int = 0) -> Receipt:
+    return Receipt(
+        scope="s", recovery="r", lane=lane, attempt=attempt, chunk=chunk, partition=partition, start=start, stop=stop,
+        copied=stop - start - 3, filtered=1, skipped=1, lost=1, bytes=10, source_topic_id="in", target_topic_id="out",
+    )  # fmt: skip
+
+
+def ledger(*receipts: Receipt) -> Ledger:
+    return fold(receipts, RANGES, 0, "in", "out")
+
+
+def test_without_receipts_a_partition_stands_at_its_planned_start() -> None:
+    assert ledger() == Ledger({0: Standing(100), 3: Standing(0)}, 0, 0)
+
+
+def test_receipts_add_up_in_any_order_over_attempts() -> None:
+    found = ledger(receipt(0, 150, 200, 2, 2), receipt(3, 0, 10, 1), receipt(0, 100, 150, 0))
+    assert found == Ledger({0: Standing(200, 94, 2, 2, 2, 20), 3: Standing(10, 7, 1, 1, 1, 10)}, 3, 2)
+
+
+def test_receipts_of_other_lanes_do_not_count() -> None:
+    assert ledger(receipt(7, 0, 50, chunk=9, lane=1)) == Ledger({0: Standing(100), 3: Standing(0)}, 0, 1)
+
+
+def test_an_own_commit_moves_the_ledger_on() -> None:
+    assert ledger().with_receipts([receipt(0, 100, 150)]) == ledger(receipt(0, 100, 150))
+
+
+@pytest.mark.parametrize(
+    ("receipts", "code", "reason"),
+    [
+        ([receipt(0, 110, 150)], "ledger_broken", "begins at 110, the one before ended at 100"),
+        ([receipt(0, 100, 150), receipt(0, 140, 200)], "ledger_broken", "begins at 140, the one before ended at 150"),
+        ([receipt(0, 100, 250)], "ledger_broken", "ends at 250, outside of the planned range"),
+        ([receipt(0, 100, 100)], "ledger_broken", "ends at 100, outside of the planned range"),
+        ([replace(receipt(0, 100, 150), skipped=0)], "ledger_broken", "explains 49 of 50 offsets"),
+        ([replace(receipt(0, 100, 150), source_topic_id="other")], "topic_recreated", "other topics than the plan"),
+        ([replace(receipt(0, 100, 150), target_topic_id="other")], "topic_recreated", "other topics than the plan"),
+    ],
+)
+def test_what_does_not_fit_is_an_error(receipts: list[Receipt], code: str, reason: str) -> None:
+    with pytest.raises(JobError, match=reason) as raised:
+        ledger(*receipts)
+    assert raised.value.code == code
