@@ -106,14 +106,16 @@ class _PlainLines:
 
     def __init__(self, console: Console, recovery: str) -> None:
         self._console, self._recovery = console, recovery
-        self._state, self._last_s = "", 0.0
+        self._state, self._told, self._last_s = "", "", 0.0
 
     def __call__(self, status: Status) -> None:
         now_s = time.monotonic()
-        if status["state"] == self._state and now_s - self._last_s < LINE_EVERY_S:
+        told = f"  {self._recovery}: {status['state']:<10} {_rates(status)}".rstrip()
+        too_soon = status["state"] == self._state and now_s - self._last_s < LINE_EVERY_S
+        if too_soon or told == self._told:
             return
-        self._state, self._last_s = status["state"], now_s
-        self._console.print(f"  {self._recovery}: {status['state']:<10} {_rates(status)}".rstrip())
+        self._state, self._last_s, self._told = status["state"], now_s, told
+        self._console.print(told)
 
 
 def _share(status: Status) -> float:
