@@ -5,6 +5,7 @@ and nothing is left behind.
 """
 
 import json
+import signal
 import sys
 import time
 import uuid
@@ -29,6 +30,8 @@ Status = dict[str, Any]
 def main() -> int:
     """0 when both recoveries were completed and verified, 1 when not, 130 after Ctrl-C."""
     screen = Screen()
+    for wanted_end in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(wanted_end, signal.default_int_handler)  # also where a shell made it ignored; SIGTERM cleans up as well
     try:
         with DemoStack() as stack:
             ok = _tell(stack, screen)
