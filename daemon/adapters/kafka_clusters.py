@@ -20,6 +20,7 @@ from daemon.adapters.own_topics import TopicReport
 from daemon.adapters.record_samples import RecordSample, sample_records
 from daemon.adapters.sampling import OffsetSampler
 from daemon.adapters.topic_admin import TopicShape, await_topic, create, describe
+from daemon.adapters.workers import Workers
 from daemon.core.catalogue import Code
 from daemon.core.effects import CreateTarget, GatherFacts
 from daemon.core.events import OffsetsSampled, TargetReady, TopicSample
@@ -64,14 +65,16 @@ class KafkaClusters:
         self._now_ms = now_ms
         self._wanted = wanted_topics(names, receipts_partitions)
         self._admins: dict[str, AdminClient] = {}
+        self._questions = Workers("questions", 8)
+        self._samples = Workers("samples", 4)  # of their own: sampling goes on while many plans are made
         self._samplers: dict[str, tuple[OffsetSampler, asyncio.Lock]] = {}
 
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
         """Raises `ClusterProblem`. A topic that does not exist is None in the facts."""
         spec = effect.spec
         source, target = await asyncio.gather(
-            asyncio.to_thread(read_topic, self._admin(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
-            asyncio.to_thread(read_topic, self._admin(spec.target.cluster), spec.target.topic, _TIMEOUT_S),
+            self._questions.run(read_topic, self._admin(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
+            self._questions.run(read_topic, self._admin(spec.target.cluster), spec.target.topic, _TIMEOUT_S),
         )
         target_facts = target[0] if target is not None else None
         if source is None:
@@ -85,9 +88,9 @@ class KafkaClusters:
         sizes_asked = asyncio.ensure_future(read_log_sizes(properties, shape.topic, shape.leaders, _SIZES_S))
         try:
             admin = self._admin(spec.source.cluster)
-            partitions = await asyncio.to_thread(read_partitions, admin, shape, spec, _TIMEOUT_S)
+            partitions = await self._questions.run(read_partitions, admin, shape, spec, _TIMEOUT_S)
             ranges = probable_ranges(spec, partitions)
-            sample = await asyncio.to_thread(sample_records, properties, shape.topic, ranges, _RECORDS_S)
+            sample = await self._questions.run(sample_records, properties, shape.topic, ranges, _RECORDS_S)
             sizes = await sizes_asked
         finally:
             sizes_asked.cancel()
@@ -116,7 +119,7 @@ class KafkaClusters:
 
     async def create_target(self, effect: CreateTarget) -> TargetReady:
         """Make the topic, or accept the empty one of the right width that an earlier run of this effect made. Raises `ClusterProblem`."""
-        return await asyncio.to_thread(self._create_target, effect)
+        return await self._questions.run(self._create_target, effect)
 
     def _create_target(self, effect: CreateTarget) -> TargetReady:
         admin = self._admin(effect.cluster)
@@ -158,44 +161,46 @@ class KafkaClusters:
             self._samplers[cluster] = (sampler, asyncio.Lock())
         sampler, lock = self._samplers[cluster]
         async with lock:
-            return await asyncio.to_thread(sampler.sample, names)
+            return await self._samples.run(sampler.sample, names)
 
     async def control_topic_id(self) -> str:
         """Raises `ClusterProblem`, also when the control topic does not exist."""
         name = self._names.control
-        shape = (await asyncio.to_thread(describe, self._admin(MAIN), [name], _TIMEOUT_S))[name]
+        shape = (await self._questions.run(describe, self._admin(MAIN), [name], _TIMEOUT_S))[name]
         if shape is None:
             raise ClusterProblem(f"{name} does not exist.", code=Code.OWN_TOPIC_MISSING, retriable=False)
         return shape.topic_id
 
     async def check_own_topics(self) -> None:
         """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. A target cluster that does not answer is left for later."""
-        await asyncio.to_thread(own_topics.check, self._admin(MAIN), self._wanted)
+        await self._questions.run(own_topics.check, self._admin(MAIN), self._wanted)
         for cluster in self._clusters.keys() - {MAIN}:
             try:
-                await asyncio.to_thread(own_topics.check, self._admin(cluster), self._wanted_on(cluster))
+                await self._questions.run(own_topics.check, self._admin(cluster), self._wanted_on(cluster))
             except ClusterProblem as error:
                 _log.warning("The own topics on %s could not be checked: %s", cluster, error)
 
     async def inspect_own_topics(self, cluster: str = MAIN) -> tuple[TopicReport, ...]:
         """What exists and what differs, for `doctor`."""
-        return await asyncio.to_thread(own_topics.inspect, self._admin(cluster), self._wanted_on(cluster))
+        return await self._questions.run(own_topics.inspect, self._admin(cluster), self._wanted_on(cluster))
 
     async def apply_own_topics(self, cluster: str = MAIN, replication_factor: int = -1) -> tuple[TopicReport, ...]:
         """Create what is missing on one cluster; -1 = the broker's default replication."""
-        return await asyncio.to_thread(
+        return await self._questions.run(
             own_topics.apply, self._admin(cluster), self._wanted_on(cluster), replication_factor
         )
 
     async def write_probe(self, scope: str, cluster: str = MAIN) -> dict[str, str | None]:
         """Try to write each own topic that the daemon or its lanes write; None = allowed, else why not."""
         topics = [t.name for t in self._wanted_on(cluster) if t.name != self._names.control]
-        return await asyncio.to_thread(
+        return await self._questions.run(
             own_topics.write_probe, self._clusters[cluster], f"recoveryd.{scope}.probe", topics
         )
 
     async def close(self) -> None:
         """Drops the clients; calls still under way end at their own deadlines."""
+        self._questions.close()
+        self._samples.close()
         self._samplers.clear()
         self._admins.clear()
 

@@ -6,12 +6,11 @@ told apart in `transactions`; how topics are folded stands in `journal_fold`; wh
 
 import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 from daemon.adapters.journal_fold import TopicReader, fold_seen, fold_sequences, fold_status
 from daemon.adapters.kafka_client import Properties, make_admin, make_consumer
 from daemon.adapters.transactions import Record, TransactionalWriter
+from daemon.adapters.workers import Workers
 from daemon.core.catalogue import Code
 from daemon.errors import ClusterProblem
 from daemon.ports import Folded, JournalBatch
@@ -24,8 +23,6 @@ _OPEN_DEADLINE_S = 60.0
 _READ_DEADLINE_S = 120.0
 _CLOSE_DEADLINE_S = 5.0
 
-T = TypeVar("T")
-
 
 class KafkaJournal:
     """`properties` are librdkafka's of the cluster `main`. Opening it again is allowed and fences its own former self."""
@@ -35,27 +32,24 @@ class KafkaJournal:
         self._names = names
         self._scope = scope
         self._now_ms = now_ms
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._thread = Workers("journal", 1)
         self._writer: TransactionalWriter | None = None
 
     async def open(self) -> Folded:
         """Fence, then fold. Raises `Fenced`, `ClusterProblem` (retriable ones may be tried again), or `RecoverydError` for a broken record."""
-        return await self._run(self._open)
+        return await self._thread.run(self._open)
 
     async def commit(self, batch: JournalBatch) -> None:
         """Raises `Fenced`, or `ClusterProblem`; after a retriable one the *same* batch may be committed again and lands once."""
-        await self._run(lambda: self._commit(batch))
+        await self._thread.run(self._commit, batch)
 
     async def close(self) -> None:
         """Lets a commit that is under way finish for a few seconds; later than that, the next leader's fencing ends it."""
         writer, self._writer = self._writer, None
         if writer is not None:
-            leaving = asyncio.get_running_loop().run_in_executor(self._thread, writer.close)
+            leaving = asyncio.ensure_future(self._thread.run(writer.close))
             await asyncio.wait([leaving], timeout=_CLOSE_DEADLINE_S)
-        self._thread.shutdown(wait=False, cancel_futures=True)
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        self._thread.close()
 
     def _open(self) -> Folded:
         if self._writer is not None:

@@ -4,7 +4,6 @@ The receipts say what is done; this says when it is safe to believe that no more
 id, its open transaction is ended and its late writer shut out.
 """
 
-import asyncio
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from daemon.adapters.kafka_client import (
 from daemon.adapters.kafka_offsets import log_range
 from daemon.adapters.receipts import add_up, key_prefix, newest_values
 from daemon.adapters.topic_admin import describe
+from daemon.adapters.workers import Workers
 from daemon.core.catalogue import Code
 from daemon.core.effects import ReadLedger
 from daemon.core.events import LedgerRead
@@ -48,10 +48,11 @@ class KafkaLedger:
         self._topic = receipts_topic
         self._scope = scope
         self._transaction_timeout_ms = transaction_timeout_ms
+        self._workers = Workers("ledger", 16)
 
     async def read(self, effect: ReadLedger) -> LedgerRead:
         """Raises `ClusterProblem`; retriable when a transaction hides the end of the ledger for too long."""
-        return await asyncio.to_thread(self._read, effect)
+        return await self._workers.run(self._read, effect)
 
     def _read(self, effect: ReadLedger) -> LedgerRead:
         cluster = effect.plan.target.cluster

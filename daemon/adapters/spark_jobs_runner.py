@@ -16,6 +16,7 @@ from daemon.adapters.attempt_folders import AttemptFolder, WorkDir
 from daemon.adapters.processes import end_group, names, start_session
 from daemon.adapters.spare_drivers import SparePool
 from daemon.adapters.spark_command import JOBS_DIR, SparkProfile, submit_command, submit_environment
+from daemon.adapters.workers import Workers
 from daemon.core.effects import LaunchAttempt
 from daemon.core.events import AttemptExited
 from daemon.errors import LaunchError
@@ -51,8 +52,10 @@ class SparkJobs:
         self._spares = SparePool(profiles, self._work_dir, self._spawn)
         self._children: dict[Key, tuple[subprocess.Popen[bytes], AttemptFolder]] = {}
         self._launched: dict[Key, None] = {}  # every launch of this daemon, the oldest forgotten
+        self._workers = Workers("jobs", 8)
         self._one_at_a_time = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def start(self) -> None:
         """Begin to keep spare drivers."""
@@ -64,7 +67,7 @@ class SparkJobs:
         async with self._one_at_a_time:
             if key in self._launched:
                 return
-            self._children[key] = await asyncio.to_thread(self._launch, effect)
+            self._children[key] = await self._workers.run(self._launch, effect)
             self._launched[key] = None
             if len(self._launched) > _KEPT_LAUNCHES:
                 del self._launched[next(iter(self._launched))]
@@ -74,21 +77,25 @@ class SparkJobs:
         """SIGTERM, five seconds later SIGKILL. Returns when it is done; not knowing the application is fine."""
         child = self._children.get((recovery, attempt))
         if child is not None:
-            await asyncio.to_thread(end_group, child[0].pid)
+            await self._workers.run(end_group, child[0].pid)
             return
         folder = self._work_dir.attempt(recovery, attempt)
         pid = folder.read_note("pid")
         if pid is not None and any(names(pid, str(path)) for path in (folder.path, folder.path.resolve())):
-            await asyncio.to_thread(end_group, pid)
+            await self._workers.run(end_group, pid)
 
     async def close(self) -> None:
-        """End the spares and leave the attempts."""
+        """End the spares and leave the attempts. Nothing can be launched any more; closing again is fine."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         if self._watcher is not None:
             self._watcher.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watcher
         async with self._one_at_a_time:
-            await asyncio.to_thread(self._spares.close)
+            await self._workers.run(self._spares.close)
+        self._workers.close()
 
     def _launch(self, effect: LaunchAttempt) -> tuple["subprocess.Popen[bytes]", AttemptFolder]:
         profile = self._profiles.get(effect.spec.profile)
@@ -131,11 +138,11 @@ class SparkJobs:
             for key, (process, folder) in list(self._children.items()):
                 if process.poll() is not None:
                     del self._children[key]
-                    await asyncio.to_thread(_finish, folder, process.returncode)
+                    await self._workers.run(_finish, folder, process.returncode)
                     self._emit(AttemptExited(*key, process.returncode, _last_words(folder)))
             if round_number % rounds_per_housekeeping == 0:
                 async with self._one_at_a_time:
-                    await asyncio.to_thread(self._keep_house)
+                    await self._workers.run(self._keep_house)
             round_number += 1
             await asyncio.sleep(_POLL_S)
 

@@ -1,0 +1,26 @@
+"""Threads for blocking client calls, a few of one's own per adapter.
+
+Not the event loop's shared pool: that has few threads on a small machine, and one cluster that does not answer would take them all from those that do.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Workers:
+    """`threads` calls run at once, further ones wait for their turn."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+
+    def close(self) -> None:
+        """Calls under way end at their own deadlines; waiting ones are dropped."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
