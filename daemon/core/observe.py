@@ -3,6 +3,7 @@
 Pure like the rest of the core. Which metrics exist is told by `metric_defs`; how they are exposed by `daemon.adapters.prometheus`.
 """
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -28,17 +29,19 @@ from daemon.core.model import Progress, Recovery, State, StopReason
 from daemon.core.observed import SampleHistory
 
 ENDED_SERIES_KEPT_MS = 3_600_000
+ENDED_SERIES_AT_MOST = 500  # a scrape runs in the loop: it must stay quick whatever happened in the last hour
 KIND = "replay"
 
 
 def gauges(state: CoreState, now_ms: int) -> list[Sample]:
-    """Every gauge that follows from the state; recoveries that ended over an hour ago only count in `recoveryd_recoveries`."""
+    """Every gauge that follows from the state. Recoveries that ended over an hour ago only count in `recoveryd_recoveries`; so do ended ones beyond the newest 500."""
     counts = Counter((r.kind, r.state) for r in state.recoveries.values())
     kinds = sorted({KIND, *(kind for kind, _ in counts)})
     samples = [Sample(RECOVERIES, (kind, s.value), counts[kind, s]) for kind in kinds for s in State]
-    for recovery in state.recoveries.values():
-        if not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_SERIES_KEPT_MS:
-            samples.extend(_of_recovery(recovery, state.samples, now_ms))
+    live = [r for r in state.recoveries.values() if not r.is_terminal]
+    ended = [r for r in state.recoveries.values() if r.is_terminal and now_ms - r.updated_ms <= ENDED_SERIES_KEPT_MS]
+    for recovery in (*live, *heapq.nlargest(ENDED_SERIES_AT_MOST, ended, key=lambda r: r.updated_ms)):
+        samples.extend(_of_recovery(recovery, state.samples, now_ms))
     return samples
 
 

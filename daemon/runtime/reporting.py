@@ -93,6 +93,8 @@ def _context(event: Event, decision: Decision) -> dict[str, object]:
     if recovery is not None:
         context["recovery_id"] = recovery
         known = decision.state.recoveries.get(recovery)
+        if known is not None:
+            context.setdefault("command_id", known.command.id)
         attempt = getattr(event, "attempt", 0) or (known.attempt.number if known is not None else 0)
         if attempt:
             context["attempt"] = attempt

@@ -98,6 +98,15 @@ def test_series_of_an_ended_recovery_go_an_hour_later() -> None:
     assert late["recoveries", "replay", "completed"] == 1
 
 
+def test_of_many_ended_recoveries_only_the_newest_have_series() -> None:
+    ended = running_world().run_until(State.COMPLETED)
+    many = {f"r{i}": replace(ended, id=f"r{i}", updated_ms=ended.updated_ms + i) for i in range(600)}
+    found = values(gauges(CoreState(many), ended.updated_ms + 600))
+    kept = {key[1] for key in found if key[0] == "recovery_progress_ratio"}
+    assert kept == {f"r{i}" for i in range(100, 600)}
+    assert found["recoveries", "replay", "completed"] == 600
+
+
 def test_progress_of_a_bounded_recovery_is_the_durable_part_of_its_range() -> None:
     recovery = running_world().recovery()
     assert progress_ratio(with_progress(recovery, 75)) == 0.5  # 75 of 100 + 50
