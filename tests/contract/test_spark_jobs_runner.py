@@ -94,6 +94,10 @@ def noted_pids(folder: Path, pattern: str) -> list[int]:
     return [int(note.read_text()) for note in files(folder, pattern)]
 
 
+def has_ready_spare(folder: Path) -> bool:
+    return len(files(folder, "_spares/*/ready")) == len(files(folder, "_spares/*/pid")) == 1
+
+
 def command_line(pid: int | None) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
@@ -204,7 +208,7 @@ async def test_a_ready_spare_becomes_the_attempt_and_is_replaced(
     monkeypatch.setattr("daemon.adapters.spark_jobs_runner._HOUSEKEEPING_S", 0.4)
     async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
         await rig.jobs.start()
-        await until(lambda: len(files(tmp_path, "_spares/*/ready")) == 1)
+        await until(lambda: has_ready_spare(tmp_path))
         [ready] = files(tmp_path, "_spares/*/ready")
         await rig.jobs.launch(make_launch(PLAN))
         await until(lambda: "was a spare" in rig.log())
@@ -218,7 +222,7 @@ async def test_a_ready_spare_becomes_the_attempt_and_is_replaced(
 async def test_spares_end_with_the_daemon_and_leave_nothing(tmp_path: Path) -> None:
     async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
         await rig.jobs.start()
-        await until(lambda: len(files(tmp_path, "_spares/*/ready")) == 1)
+        await until(lambda: has_ready_spare(tmp_path))
         [pid] = noted_pids(tmp_path, "_spares/*/pid")
         await rig.jobs.close()
         assert not is_running(pid)
@@ -228,7 +232,7 @@ async def test_spares_end_with_the_daemon_and_leave_nothing(tmp_path: Path) -> N
 async def test_without_a_living_spare_an_attempt_starts_cold(tmp_path: Path) -> None:
     async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
         await rig.jobs.start()
-        await until(lambda: len(files(tmp_path, "_spares/*/ready")) == 1)
+        await until(lambda: has_ready_spare(tmp_path))
         [pid] = noted_pids(tmp_path, "_spares/*/pid")
         os.killpg(pid, signal.SIGKILL)
         await until(lambda: not is_running(pid))
