@@ -1,4 +1,7 @@
-"""Showing a recovery as it changes: drawn again and again on a terminal, one line per change anywhere else."""
+"""Showing a recovery as it changes: drawn again and again on a terminal, one line per change anywhere else.
+
+A status that says the same as the one before, only later, is no change.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +17,7 @@ from daemon.cli.waiting import OnChange
 @contextmanager
 def following(console: "Console") -> Iterator[OnChange]:
     """Gives the function that shows a status on `console`; the last one stays on the screen."""
-    from daemon.cli.render import live_view, progress_line  # noqa: PLC0415
+    from daemon.cli.render import clock, live_view, progress_line  # noqa: PLC0415
 
     if not console.is_terminal:
         last = ""
@@ -23,7 +26,7 @@ def following(console: "Console") -> Iterator[OnChange]:
             nonlocal last
             line = progress_line(document)
             if line != last:
-                print(line, file=console.file, flush=True)
+                print(f"{clock(document)} {line}", file=console.file, flush=True)
             last = line
 
         yield print_change

@@ -116,11 +116,16 @@ def timeline_table(events: Iterable[Document]) -> Table:
     return table
 
 
-def progress_line(document: Document) -> str:
-    """One line for logs and pipes: `06:00:05 running 61% 205,000 records, 41.0 MB/s, lag 131,000, 12 s left: why`."""
-    progress = document.get("progress") or {}
+def clock(document: Document) -> str:
+    """`06:00:05` (UTC), when the status was made."""
     moment = figures.parse_time(document.get("updated"))
-    parts = [f"{moment:%H:%M:%S}" if moment else "", document["state"]]
+    return figures.NONE if moment is None else f"{moment:%H:%M:%S}"
+
+
+def progress_line(document: Document) -> str:
+    """One line for logs and pipes: `running 61% 205,000 records, 41.0 MB/s, lag 131,000, 12 s left: why`."""
+    progress = document.get("progress") or {}
+    parts = [document["state"]]
     ratio = figures.progress_ratio(document)
     if ratio is not None and document["state"] in _COPIES:
         parts.append(figures.percent(ratio))
@@ -137,7 +142,9 @@ def progress_line(document: Document) -> str:
 
 def live_view(document: Document) -> RenderableType:
     """What `watch` redraws on a terminal."""
-    parts: list[RenderableType] = [Text(progress_line(document), style=_STATE_STYLES.get(document["state"], ""))]
+    parts: list[RenderableType] = [
+        Text(f"{clock(document)} {progress_line(document)}", style=_STATE_STYLES.get(document["state"], ""))
+    ]
     if (document.get("progress") or {}).get("partitions"):
         parts.append(progress_table(document))
     return Group(*parts)

@@ -103,7 +103,7 @@ def test_elsewhere_the_same_line_is_not_printed_twice() -> None:
 
     with following(console) as on_change:
         on_change(to_document(RUNNING))
-        on_change(to_document(RUNNING))
+        on_change(to_document(replace(RUNNING, version=8, updated_ms=NOW_MS + 60_000)))
 
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("\n") == 1
