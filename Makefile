@@ -42,9 +42,11 @@ bench: setup ## Measure, and compare with plain loops in the same run
 	$(PY) -m tests.bench $(ARGS)
 
 docs: schemas ## Regenerate everything in docs/ and config/ that is made from the code
+	$(PY) -m daemon.settings.reference --write
+	$(PY) -m daemon.cli.reference --write
 
 schemas: $(STAMP) ## Regenerate the JSON Schemas and the AsyncAPI document
-	$(PY) -m daemon.wire.schemas
+	$(PY) -m daemon.wire.schemas --write
 
 clean: ## Remove caches and build products
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

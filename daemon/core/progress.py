@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from daemon.core.events import LaneHeartbeat, LanePosition, LedgerPartition
-from daemon.core.model import PartitionProgress, Recovery
+from daemon.core.model import PartitionProgress, Recovery, State
 from daemon.core.observed import Heard
 
 
@@ -53,7 +53,8 @@ def with_ledger(recovery: Recovery, ledger: Iterable[LedgerPartition]) -> Recove
         if exact is None:
             rows.append(row)
             continue
-        state = "done" if row.stop is not None and exact.position >= row.stop else row.state
+        at_rest = "stopped" if recovery.state is State.STOPPING else "paused"
+        state = "done" if row.stop is not None and exact.position >= row.stop else at_rest
         rows.append(
             PartitionProgress(
                 row.partition,
@@ -76,7 +77,7 @@ def with_ledger(recovery: Recovery, ledger: Iterable[LedgerPartition]) -> Recove
 def describe_rate(recovery: Recovery, lanes: int) -> str:
     """One sentence on how it goes: `2 lanes copy at 41.2 MB/s, 12 s left`."""
     progress = recovery.progress
-    rate = f"{progress.bytes_per_s / 1e6:.1f} MB/s"
+    rate = f"{progress.bytes_per_s / 1e6:.1f} MB/s" if progress.bytes_per_s >= 1e5 else f"{progress.bytes_per_s / 1e3:.1f} kB/s"
     left = ""
     if progress.eta_seconds is not None and not (recovery.plan and recovery.plan.is_following):
         left = f", {progress.eta_seconds:.0f} s left"
