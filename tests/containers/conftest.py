@@ -54,12 +54,10 @@ def network(engine: str) -> Iterator[Network]:
 @pytest.fixture(scope="package")
 def kafka(suite_images: images.Images, network: Network) -> Iterator[KafkaContainer]:
     """One broker for the suite."""
-    with steps.timed("Kafka's start"):
-        container = KafkaContainer(suite_images.kafka, network).start()
-    try:
+    with ExitStack() as opened:
+        with steps.timed("Kafka's start"):
+            container = opened.enter_context(KafkaContainer(suite_images.kafka, network))
         yield container
-    finally:
-        container.stop()
 
 
 @pytest.fixture(scope="package")

@@ -12,7 +12,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 from testcontainers.core.transferable import build_transfer_tar
 
-from sandbox.broker import answers
+from sandbox.probe import answers
 from sandbox.properties import new_cluster_id
 
 ALIAS = "kafka"

@@ -37,6 +37,7 @@ class Deployment:
             "RECOVERYD_FAUST__SESSION_TIMEOUT": "6s",
             "RECOVERYD_FAUST__HEARTBEAT_INTERVAL": "1500ms",
             "RECOVERYD_ATTEMPTS__ADOPT_WAIT": "4s",
+            "RECOVERYD_ATTEMPTS__HEARTBEAT_TIMEOUT": "6s",
         }
 
     @contextmanager
