@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.core.policies.estimate import CountSample, RateEstimate, estimate_rate
@@ -125,6 +125,7 @@ def test_a_profile_steps_the_head_forward_hour_by_hour() -> None:
     assert live_profile(7.0, [], 0, 0) == ((3_600, 7),)
 
 
+@settings(deadline=None)
 @given(st.floats(1, 1e9), st.floats(1, 1e4), st.floats(0, 1e4))
 def test_a_flat_profile_is_the_plain_formula(backlog: float, replay: float, live: float) -> None:
     plain = backlog / (replay - live) if replay > live else math.inf
@@ -155,6 +156,7 @@ def test_one_wild_sample_moves_ols_but_not_theil_sen() -> None:
     assert ols.sigma > 10
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(), st.floats()), max_size=30), st.booleans())
 def test_no_samples_raise(found: list[tuple[float, float]], is_robust: bool) -> None:
     estimate_rate(

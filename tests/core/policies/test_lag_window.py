@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.core.policies.freshness import Reject
@@ -132,6 +132,7 @@ anything = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(anything, max_size=30), st.booleans(), st.integers(NOW_MS - 60_000, NOW_MS + 60_000))
 def test_no_input_raises_and_zero_lag_always_has_a_fresh_true_sample(
     found: list[LagSample], is_committed: bool, now_ms: int

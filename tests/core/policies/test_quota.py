@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.core.policies.quota import QuotaStep, mute_ms, quota_per_broker, quota_steps
@@ -27,6 +27,7 @@ def test_cuts_are_staged(present: float | None, lease: float, steps: tuple[Quota
     assert quota_steps(present, lease) == steps
 
 
+@settings(deadline=None)
 @given(st.floats(1e-3, 1e12), st.floats(1e-3, 1e12))
 def test_no_stage_is_cut_by_more_than_four_and_each_waits_for_the_mute_of_the_last(
     present: float, lease: float

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.core.policies.sharing import Claim, Spread, deadline_weight, share_budget, share_over_domains
@@ -40,6 +40,7 @@ claim = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(rate, st.lists(claim, max_size=50))
 def test_shares_use_the_budget_up_and_keep_floors_and_ceilings(budget: float, claims: list[Claim]) -> None:
     shares = share_budget(budget, claims)
@@ -50,6 +51,7 @@ def test_shares_use_the_budget_up_and_keep_floors_and_ceilings(budget: float, cl
         assert share >= c.floor * min(1.0, budget / floors if floors else 1.0) * (1 - 1e-6) - 1e-3
 
 
+@settings(deadline=None)
 @given(rate, st.lists(claim, min_size=2, max_size=20))
 def test_of_two_in_a_tier_the_poorer_by_weight_is_at_its_ceiling_or_the_richer_at_its_floor(
     budget: float, claims: list[Claim]

@@ -1,0 +1,76 @@
+"""A controller on a bench: signals are put in by hand, time moves by whole periods."""
+
+from dataclasses import dataclass, field, replace
+
+from daemon.core.policies.control_types import ControllerParams, ControllerState, Decision, Inputs
+from daemon.core.policies.controller import step
+from daemon.core.policies.freshness import Reading
+from daemon.core.policies.pressure import Kind, Protection
+
+START_MS = 1_800_000_000_000
+PERIOD_MS = 5_000
+LATENCY, GROUP = "produce_latency", "shop"
+IDLE_S, SLO_S = 0.0125, 0.2
+PROTECTIONS = (Protection(LATENCY, Kind.LATENCY, SLO_S), Protection(GROUP, Kind.LAG, 30.0))
+PARAMS = ControllerParams(protections=PROTECTIONS, measure_delay=False)
+FLOOR, CEILING = 1.0, 100.0
+
+
+def latency_at(z: float) -> float:
+    """The p99 at which the pressure is z."""
+    return 1 / (1 / IDLE_S - z * (1 / IDLE_S - 1 / SLO_S))
+
+
+@dataclass
+class Rig:
+    params: ControllerParams = PARAMS
+    state: ControllerState = field(default_factory=ControllerState)
+    now_ms: int = START_MS
+    floor: float = FLOOR
+    ceiling: float = CEILING
+    decision: Decision | None = None
+
+    def tick(
+        self,
+        z: float | None = 0.0,
+        *,
+        lag_s: float | None = 5.0,
+        ingress: float | None = None,
+        achieved: float | None = -1.0,
+        age_ms: int = 0,
+        active: bool = True,
+        after_ms: int = PERIOD_MS,
+        more: tuple[Reading, ...] = (),
+    ) -> Decision:
+        """One step later; None leaves a signal out. By default the lanes achieve what was granted."""
+        self.now_ms += after_ms
+        taken_ms = self.now_ms - age_ms
+        readings = list(more)
+        if z is not None:
+            readings.append(Reading(LATENCY, latency_at(z), taken_ms))
+        if lag_s is not None:
+            readings.append(Reading(GROUP, lag_s, taken_ms))
+        load = None if ingress is None else Reading("ingress", ingress, taken_ms)
+        got = self.state.published if achieved == -1.0 else achieved
+        inputs = Inputs(tuple(readings), load, got, self.floor, self.ceiling, active)
+        self.state, self.decision = step(self.state, inputs, self.now_ms, self.params)
+        return self.decision
+
+    def rest(self, ticks: int = 15) -> "Rig":
+        """Before the start: calm, nothing runs."""
+        for _ in range(ticks):
+            self.tick(0.0, active=False)
+        return self
+
+    def run(self, rate: float, ticks: int = 3) -> "Rig":
+        """Running at `rate` in calm balance: z at the target, so nothing moves."""
+        self.tick(0.9)
+        self.state = replace(self.state, rate=rate, budget=rate, published=rate, publications=((self.now_ms, rate),))
+        for _ in range(ticks):
+            self.tick(0.9)
+        return self
+
+
+def started(rate: float = 40.0, params: ControllerParams = PARAMS) -> Rig:
+    """A rig with a baseline, running at `rate`."""
+    return Rig(params).rest().run(rate)

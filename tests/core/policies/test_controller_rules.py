@@ -1,0 +1,279 @@
+"""The eight rules of the controller, each on its own."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.policies.control_types import ControllerState, ControlVerdict, Law, Rule
+from daemon.core.policies.freshness import Reading, Reject
+from daemon.core.policies.pressure import Kind, Protection
+from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, PARAMS, PERIOD_MS, Rig, latency_at, started
+
+
+def test_it_starts_at_five_percent_of_the_ceiling_and_doubles_per_loop_delay() -> None:
+    rig = Rig().rest()
+    first = rig.tick(0.0)
+    assert (first.rate_bytes_per_s, first.publish, first.rule) == (5.0, True, Rule.SLOW_START)
+    rates = [rig.tick(0.0).wanted_bytes_per_s for _ in range(5)]
+    assert rates[-1] == pytest.approx(10.0)
+    assert rig.decision is not None
+    assert (rig.decision.rule, rig.decision.verdict) == (Rule.SLOW_START, ControlVerdict.PROTECTED)
+
+
+def test_1_stale_telemetry_decays_to_the_floor_within_the_bound() -> None:
+    rig = started(40.0)
+    ticks = 0
+    while rig.state.rate > FLOOR and ticks < 60:
+        decision = rig.tick(None, lag_s=None)
+        ticks += 1
+    fresh_ticks = PARAMS.loop_delay_ms // PERIOD_MS
+    assert 0 < ticks - fresh_ticks <= math.ceil(math.log(40.0 / FLOOR) / 0.223)
+    assert (decision.rule, decision.verdict) == (Rule.STALE, ControlVerdict.BLIND)
+
+
+def test_1_one_stale_signal_is_enough() -> None:
+    rig = started(40.0)
+    rates = [rig.tick(0.2, lag_s=None).wanted_bytes_per_s for _ in range(7)]
+    assert rates[-1] == pytest.approx(rates[-3] * 0.64)
+
+
+def test_1_telemetry_older_than_five_minutes_pauses_and_then_starts_anew() -> None:
+    rig = started(40.0)
+    decisions = [rig.tick(None, lag_s=None) for _ in range(62)]
+    assert [d.pause for d in decisions[-3:]] == [False, True, True]
+    assert (decisions[-1].rate_bytes_per_s, decisions[-1].verdict) == (0.0, ControlVerdict.PAUSED)
+    assert rig.tick(0.0).rate_bytes_per_s == 5.0
+    assert [rig.tick(0.0).pause for _ in range(3)] == [False] * 3
+
+
+def test_1_after_an_outage_only_samples_taken_since_count() -> None:
+    rig = started(40.0)
+    for _ in range(10):
+        rig.tick(None, lag_s=None)
+    low = rig.state.rate
+    assert rig.tick(0.0, age_ms=10_000).wanted_bytes_per_s == low
+    assert rig.tick(0.0, age_ms=10_000).wanted_bytes_per_s == low
+    assert rig.tick(0.0, age_ms=4_000).wanted_bytes_per_s > low
+
+
+@pytest.mark.parametrize("missing", ["never measured", "no baseline"])
+def test_1_a_signal_that_was_never_seen_keeps_the_rate_at_the_floor(missing: str) -> None:
+    rig = Rig() if missing == "no baseline" else Rig().rest()
+    if missing == "never measured":
+        rig.params = replace(PARAMS, protections=(*PARAMS.protections, Protection("other", Kind.LAG, 30.0)))
+    for _ in range(5):
+        decision = rig.tick(0.0)
+    assert (decision.rate_bytes_per_s, decision.rule, decision.verdict) == (FLOOR, Rule.STALE, ControlVerdict.BLIND)
+
+
+def test_1_a_baseline_is_taken_at_the_floor_when_there_was_no_rest() -> None:
+    rig = Rig()
+    for _ in range(17):
+        assert rig.tick(0.0).rate_bytes_per_s == FLOOR
+    for _ in range(4):
+        decision = rig.tick(0.0)
+    assert decision.wanted_bytes_per_s > FLOOR
+
+
+def test_the_baseline_does_not_drift_while_the_replay_runs() -> None:
+    rig = started(40.0)
+    before = rig.state.baselines
+    for _ in range(50):
+        rig.tick(0.9)
+    assert rig.state.baselines == before
+
+
+def test_2_no_raise_and_no_second_cut_before_a_sample_taken_after_the_cut() -> None:
+    rig = started(40.0)
+    cut = rig.tick(1.0)
+    assert cut.rule is Rule.GUARD
+    low = rig.state.rate
+    for age_ms in (8_000, 12_000):
+        held = rig.tick(0.0, age_ms=age_ms)
+        assert (held.rule, held.wanted_bytes_per_s) == (Rule.GATE, low)
+    assert rig.tick(0.0).wanted_bytes_per_s > low
+
+
+def test_2_nothing_new_moves_nothing() -> None:
+    rig = started(40.0)
+    rig.tick(0.2)
+    rate = rig.state.rate
+    held = [rig.tick(None, lag_s=None) for _ in range(4)]
+    assert {(d.rule, d.wanted_bytes_per_s) for d in held} == {(Rule.GATE, rate)}
+
+
+@pytest.mark.parametrize(("latency_s", "factor"), [(0.2, 0.7), (0.25, 0.7), (0.4, 0.5), (0.8, 0.25), (60.0, 0.25)])
+def test_3_the_cut_grows_with_severity(latency_s: float, factor: float) -> None:
+    rig = started(40.0)
+    decision = rig.tick(None, more=(Reading("produce_latency", latency_s, rig.now_ms + PERIOD_MS),))
+    assert (decision.rule, decision.wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(40.0 * factor))
+    assert decision.publish
+
+
+def test_3_lag_over_its_slo_cuts_even_while_latency_is_calm() -> None:
+    rig = started(40.0)
+    decision = rig.tick(0.0, lag_s=60.0)
+    assert (decision.rule, decision.wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(20.0))
+    assert decision.why == "shop is at 2.00 of its SLO (pressure 3.77): cut to 50%"
+
+
+def test_3_the_comfortable_rate_is_three_quarters_of_the_first_cut_in_a_while() -> None:
+    rig = started(40.0)
+    rig.tick(1.0)
+    assert rig.state.comfortable == pytest.approx(30.0)
+    rig.tick(1.0)
+    assert rig.state.comfortable == pytest.approx(30.0), "a second cut soon after tells nothing about what was well"
+
+
+def test_4_recovery_is_quick_up_to_the_comfortable_rate_and_slow_above() -> None:
+    rig = started(40.0)
+    rig.tick(None, more=(Reading("produce_latency", 0.8, rig.now_ms + PERIOD_MS),))
+    rules = [rig.tick(0.3).rule for _ in range(12)]
+    assert rules[0] is Rule.SLOW_START
+    assert rules[-1] is Rule.TRACK
+    assert 30.0 < rig.state.rate < 36.0
+
+
+@pytest.mark.parametrize(
+    ("z", "factor"),
+    [
+        (0.6, math.exp(0.35 * 0.2 * 0.3)),
+        (0.84, math.exp(0.35 * 0.2 * 0.06)),
+        (0.86, 1.0),
+        (0.94, 1.0),
+        (0.99, math.exp(0.7 * 0.2 * -0.09)),
+    ],
+)
+def test_5_the_budget_follows_the_pressure_and_rests_near_the_target(z: float, factor: float) -> None:
+    rig = started(40.0)
+    rig.tick(z)  # of the last two latencies the worse one counts
+    before = rig.state.rate
+    assert rig.tick(z).wanted_bytes_per_s == pytest.approx(before * factor)
+
+
+def test_5_the_rate_falls_steadily_with_the_pressure() -> None:
+    found = []
+    for z in [i / 50 for i in range(54)]:
+        rig = started(40.0)
+        rig.tick(z)
+        found.append(rig.tick(z).wanted_bytes_per_s)
+    assert found[0] > 40.0 > found[-1]
+    assert found == sorted(found, reverse=True)
+
+
+def test_6_lanes_that_do_not_use_their_rate_get_no_more() -> None:
+    rig = started(40.0)
+    rig.tick(0.2, achieved=31.0)
+    held = rig.tick(0.2, achieved=31.0)
+    assert (held.rule, held.wanted_bytes_per_s) == (Rule.NO_WINDUP, 40.0)
+    assert rig.tick(0.2, achieved=None).rule is Rule.NO_WINDUP
+    assert rig.tick(0.2, achieved=33.0).wanted_bytes_per_s > 40.0
+
+
+def test_7_small_raises_are_kept_back_and_every_cut_is_told() -> None:
+    rig = started(40.0)
+    told = [rig.tick(0.6) for _ in range(8)]
+    published = [d.rate_bytes_per_s for d in told if d.publish]
+    assert [d.publish for d in told].count(True) == 1
+    assert 44.0 <= published[0] < 45.5
+    assert rig.tick(1.0).publish
+
+
+def test_8_pressure_that_stays_at_the_floor_is_not_ours() -> None:
+    rig = started(2.0)
+    decisions = [rig.tick(0.0, lag_s=90.0) for _ in range(20)]
+    assert decisions[2].verdict is ControlVerdict.PROTECTED
+    last = decisions[-1]
+    assert (last.verdict, last.rule, last.rate_bytes_per_s) == (ControlVerdict.UNATTRIBUTABLE, Rule.PROTECT, FLOOR)
+    assert rig.state.dropped == frozenset()
+
+
+def test_8_a_group_may_be_left_out_once_it_is_shown_that_we_do_not_move_it() -> None:
+    group = Protection(GROUP, Kind.LAG, 30.0, drop_when_unattributable=True)
+    rig = started(2.0, replace(PARAMS, protections=(PARAMS.protections[0], group)))
+    for _ in range(40):
+        decision = rig.tick(0.0, lag_s=90.0)
+    assert (rig.state.dropped, decision.verdict) == ({GROUP}, ControlVerdict.UNATTRIBUTABLE)
+    assert decision.wanted_bytes_per_s > 3 * FLOOR
+    rig.tick(0.0, lag_s=6.0)
+    assert rig.state.dropped == frozenset()
+
+
+def test_8_nothing_listed_means_nothing_is_held_back() -> None:
+    rig = Rig(replace(PARAMS, protections=()))
+    assert rig.tick(None, lag_s=None).rate_bytes_per_s == CEILING
+
+
+def test_live_traffic_takes_its_part_at_once_and_gives_it_back() -> None:
+    rig = started(40.0)
+    rig.tick(0.9, ingress=10.0)
+    assert rig.state.rate == pytest.approx(40.0), "an ingress that becomes known moves the budget, not the rate"
+    assert rig.tick(0.9, ingress=20.0).wanted_bytes_per_s == pytest.approx(25.0)
+    assert rig.tick(0.9, ingress=10.0).wanted_bytes_per_s == pytest.approx(40.0)
+    assert rig.tick(0.9, ingress=None, after_ms=30_000).wanted_bytes_per_s == pytest.approx(40.0)
+
+
+def test_a_burst_that_fell_into_the_floor_gives_back_only_what_it_took() -> None:
+    rig = started(40.0)
+    rig.tick(0.9, ingress=10.0)
+    rig.tick(0.9, ingress=200.0)
+    assert rig.state.rate == FLOOR
+    rig.tick(1.0, ingress=200.0)
+    assert rig.tick(0.9, ingress=10.0).wanted_bytes_per_s <= 40.0
+
+
+def test_without_a_latency_the_lag_only_law_applies_and_says_so() -> None:
+    rig = started(40.0, replace(PARAMS, protections=(PARAMS.protections[1],)))
+    assert rig.params.effective_law is Law.LAG_ONLY
+    before = rig.state.rate
+    up = rig.tick(None, lag_s=5.0)
+    assert up.wanted_bytes_per_s == pytest.approx(before + 0.8)
+    assert up.verdict is ControlVerdict.LATENCY_UNPROTECTED
+    assert "produce latency is not measured" in up.why
+    before = rig.state.rate
+    assert rig.tick(None, lag_s=15.0).wanted_bytes_per_s == pytest.approx(before / 2)
+
+
+def test_when_nothing_wants_to_copy_it_rests_and_forgets_the_old_rate() -> None:
+    rig = started(40.0)
+    rig.tick(1.0)
+    decision = rig.tick(0.0, active=False)
+    assert (decision.rate_bytes_per_s, decision.publish, decision.verdict) == (0.0, True, ControlVerdict.IDLE)
+    assert rig.tick(0.0, active=False).publish is False
+    assert rig.tick(0.0).rate_bytes_per_s == 5.0
+
+
+def test_readings_nobody_asked_for_or_that_cannot_be_true_are_counted() -> None:
+    rig = started(40.0)
+    at_ms = rig.now_ms + PERIOD_MS
+    odd = (
+        Reading("stranger", 1.0, at_ms),
+        Reading(GROUP, math.nan, at_ms - 2),
+        Reading(GROUP, -1.0, at_ms - 1),
+        Reading(GROUP, 0.0, at_ms + 60_000),
+    )
+    rig.tick(0.9, more=odd)
+    assert rig.state.rejections == {
+        Reject.UNKNOWN_NAME: 1,
+        Reject.NOT_A_NUMBER: 1,
+        Reject.NEGATIVE: 1,
+        Reject.FUTURE: 1,
+    }
+    assert rig.state.rate == 40.0
+
+
+def test_a_clock_that_was_set_back_makes_old_samples_unknown_instead_of_fresh() -> None:
+    rig = started(40.0)
+    decision = rig.tick(None, lag_s=None, after_ms=-3_600_000)
+    assert (decision.rate_bytes_per_s, decision.verdict) == (FLOOR, ControlVerdict.BLIND)
+
+
+def test_a_ceiling_that_is_not_known_leaves_the_floor() -> None:
+    rig = Rig(ceiling=math.inf).rest()
+    assert [rig.tick(0.0).rate_bytes_per_s for _ in range(3)] == [FLOOR] * 3
+
+
+def test_latency_at_gives_the_latency_of_a_pressure() -> None:
+    assert (latency_at(0.0), latency_at(1.0)) == (pytest.approx(0.0125), pytest.approx(0.2))
+    assert ControllerState().rate == 0.0

@@ -1,0 +1,115 @@
+"""Conditions of the world around a recovery: each fires for its reason, with numbers, and not a moment earlier."""
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.policies.control_types import ControllerState
+from daemon.core.policies.forecast import Rates, Work, forecast
+from daemon.core.policies.forecast_track import ForecastTrack
+from daemon.core.policies.freshness import Track
+from daemon.core.policies.live_admission import refuse_start
+from daemon.core.policies.retention import Retention
+from daemon.core.policies.stop_conditions import (
+    Condition,
+    HeadState,
+    event_time,
+    idle,
+    live_slo,
+    retention_race,
+)
+from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, started
+
+NOW_MS = 1_800_000_000_000
+BOTH = frozenset({0, 1})
+
+
+def test_live_slo_pauses_after_ten_minutes_of_pressure_at_the_floor() -> None:
+    rig = started(2.0)
+    fired = []
+    for _ in range(125):
+        rig.tick(0.0, lag_s=90.0)
+        fired.append(live_slo(rig.state, rig.now_ms))
+    assert fired[119] is None
+    condition = next(c for c in fired if c is not None)
+    assert (condition.reason, condition.act) == ("live_slo", "pause")
+    assert condition.evidence["pressed_s"] == 600.0
+    rig.tick(0.0, lag_s=5.0)
+    assert live_slo(rig.state, rig.now_ms) is None
+
+
+def test_pressure_above_the_floor_is_no_live_slo_condition() -> None:
+    assert live_slo(ControllerState(rate=50.0, floor_since_ms=None), NOW_MS) is None
+
+
+def test_a_retention_race_is_believed_in_the_second_forecast() -> None:
+    lost = forecast(Work(1e6, 1_000, is_moving=False), Rates(1e4), Retention(margin=1e5, advance=2e4))
+    safe = forecast(Work(1e6, 1_000, is_moving=False), Rates(1e4))
+    track = ForecastTrack().with_outlook(safe.outlook, 0)
+    track = track.with_outlook(lost.outlook, 60_000)
+    assert retention_race(lost, track) is None
+    track = track.with_outlook(lost.outlook, 120_000)
+    assert retention_race(lost, track) == Condition(
+        "retention_race",
+        "stop",
+        "retention reaches the position in 10 s, the copy takes 100 s",
+        {"loss_in_s": 10.0, "seconds": 100.0, "lost_data_s": 0.0, "partition": None},
+    )
+    assert retention_race(safe, track) is None
+
+
+@pytest.mark.parametrize(
+    ("heads", "why"),
+    [
+        (
+            {0: HeadState(NOW_MS, None), 1: HeadState(NOW_MS + 1, None)},
+            "all 2 partitions are past the wanted event time",
+        ),
+        (
+            {0: HeadState(NOW_MS, None), 1: HeadState(None, NOW_MS - 60_000)},
+            "all 2 partitions are past the wanted event time, or idle at their end (1)",
+        ),
+        ({0: HeadState(NOW_MS, None), 1: HeadState(NOW_MS - 1, NOW_MS - 59_999)}, None),
+        ({0: HeadState(NOW_MS, None), 1: HeadState(NOW_MS - 1, None)}, None),
+        ({0: HeadState(NOW_MS, None)}, None),
+    ],
+)
+def test_event_time_needs_every_planned_partition_past_it_or_idle(heads: dict[int, HeadState], why: str | None) -> None:
+    found = event_time(heads, BOTH, NOW_MS, NOW_MS)
+    assert (found.why if found else None) == why
+    assert event_time({}, frozenset(), NOW_MS, NOW_MS) is None
+
+
+@pytest.mark.parametrize(
+    ("heads", "progress_ago_ms", "fires"),
+    [
+        ({0: HeadState(None, NOW_MS - 60_000), 1: HeadState(1, NOW_MS - 90_000)}, 60_000, True),
+        ({0: HeadState(None, NOW_MS - 60_000), 1: HeadState(1, NOW_MS - 90_000)}, 59_999, False),
+        ({0: HeadState(None, NOW_MS - 59_999), 1: HeadState(1, NOW_MS - 90_000)}, 90_000, False),
+        ({0: HeadState(None, NOW_MS - 90_000), 1: HeadState(1, None)}, 90_000, False),
+        ({0: HeadState(None, NOW_MS - 90_000)}, 90_000, False),
+    ],
+)
+def test_idle_needs_a_minute_without_progress_at_every_end(
+    heads: dict[int, HeadState], progress_ago_ms: int, fires: bool
+) -> None:
+    found = idle(heads, BOTH, NOW_MS - progress_ago_ms, NOW_MS)
+    assert (found is not None) is fires
+    if found is not None:
+        assert found == Condition(
+            "idle",
+            "stop",
+            "nothing moved and every partition was at its end for 60 s",
+            {"idle_s": 60.0, "partitions": 2},
+        )
+
+
+def test_a_start_is_refused_while_a_protected_group_is_over_its_slo() -> None:
+    rig = started()
+    over = replace(rig.state, tracks={**rig.state.tracks, GROUP: Track((rig.now_ms,), (31.0,), (0,))})
+    assert refuse_start(rig.state, rig.now_ms, PARAMS) is None
+    assert refuse_start(over, rig.now_ms, PARAMS) == "shop is at 31 s before the start, its SLO is 30 s"
+    assert refuse_start(over, rig.now_ms, PARAMS, override=True) is None
+    assert refuse_start(over, rig.now_ms + 25_001, PARAMS) is None, "an old sample proves nothing"
+    assert refuse_start(ControllerState(), rig.now_ms, PARAMS) is None
+    assert LATENCY in over.tracks

@@ -1,0 +1,60 @@
+"""The controller on the plant without noise: it settles below its target and does not shoot over it."""
+
+import pytest
+
+from daemon.simulation.model import ModelParams
+from daemon.simulation.policies import Controlled
+from daemon.simulation.run import simulate
+from daemon.simulation.scenarios import World
+
+PARAMS = ModelParams(noise=0.0, signal_drop=0.0, backlog=100_000.0, horizon_s=4_000)
+TARGET_UTILISATION = 0.4 + 0.9 * 0.56  # z = 0.9 between rest and the SLO
+LIVE_WORK = 40.0
+
+
+def world(capacity_after: float, at_s: int, live_after: float = 20.0) -> World:
+    """Flat, then one step at `at_s` of the replay."""
+    calm, rest_s = PARAMS.warm_up_s + at_s, PARAMS.horizon_s - at_s
+    return World(
+        (100.0,) * calm + (capacity_after,) * rest_s,
+        (20.0,) * calm + (live_after,) * rest_s,
+        (40.0,) * (calm + rest_s),
+        (True,) * (calm + rest_s),
+    )
+
+
+@pytest.mark.parametrize("delay_s", [2.0, 10.0, 30.0])
+def test_the_start_overshoots_by_less_than_a_fifth_and_breaks_no_slo(delay_s: float) -> None:
+    params = ModelParams(noise=0.0, signal_drop=0.0, backlog=100_000.0, horizon_s=4_000, signal_delay_s=delay_s)
+    trace = simulate(world(100.0, 4_000), Controlled(params), 1, params)
+    final = 100 * TARGET_UTILISATION - LIVE_WORK
+    assert trace.finished_s is not None
+    assert max(trace.rate) <= 1.2 * final
+    assert max(trace.latency_s) <= params.slo_latency_s
+    settled = trace.rate[1_200 : trace.finished_s]
+    assert min(settled) >= 0.85 * final
+    assert max(settled) - min(settled) <= 0.1 * final, "it rests, it does not hunt"
+
+
+def test_more_capacity_is_taken_without_overshoot() -> None:
+    trace = simulate(world(150.0, 1_000), Controlled(PARAMS), 1, PARAMS)
+    final = 150 * TARGET_UTILISATION - LIVE_WORK
+    assert trace.finished_s is not None
+    assert 0.8 * final <= max(trace.rate[1_000 : trace.finished_s]) <= 1.2 * final
+
+
+def test_less_capacity_costs_one_loop_of_violation_and_settles_lower() -> None:
+    trace = simulate(world(70.0, 1_000), Controlled(PARAMS), 1, PARAMS)
+    assert trace.finished_s is not None
+    late = [at for at, p99 in enumerate(trace.latency_s) if p99 > PARAMS.slo_latency_s]
+    assert late[0] == 1_000
+    assert len(late) <= 30
+    settled = trace.rate[1_600 : trace.finished_s]
+    safe = 70 * 0.96 - LIVE_WORK
+    assert 0.6 * safe <= min(settled) <= max(settled) <= safe
+
+
+def test_a_burst_of_live_traffic_displaces_the_replay_before_latency_says_so() -> None:
+    trace = simulate(world(100.0, 1_000, live_after=30.0), Controlled(PARAMS), 1, PARAMS)
+    before, after = trace.rate[999], trace.rate[1_025]
+    assert before - after >= 0.9 * 1.5 * 10.0
