@@ -28,7 +28,9 @@ from daemon.ports import Emit
 from daemon.wire.jobs import decode_progress
 from spark_jobs.contract import ContractError
 
-LOOK_BACK_MS = 10_000
+LOOK_BACK_MS = (
+    2_000  # two heartbeats: what lives is heard at once, and what died with the last daemon does not seem alive
+)
 
 _ASK_S = 10.0
 _WAIT_S = 0.2
