@@ -10,6 +10,7 @@ from daemon.core.policies.freshness import Reject, Track, counted, loop_delay_ms
 from daemon.core.policies.pressure import Kind, Pressure, baseline_s, measure_pressure, with_baseline_sample
 
 _READINGS_AT_MOST = 4_096
+_DRIFT_MOST = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         age_ms = max(0, now_ms - track.newest_ms)
         ages.append(age_ms)
         # The loop delay has room for one missed sample at our own period; a slower signal may miss one as well.
-        if age_ms > delay_ms + max(0.0, track.gap_ms - params.period_ms):
+        fresh_ms = min(params.lost_after_ms, delay_ms + max(0.0, track.gap_ms - params.period_ms))
+        if age_ms > fresh_ms:
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
         pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms)
@@ -120,13 +122,24 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
 
 
 def with_baselines(
-    state: ControllerState, news: frozenset[str], since_ms: int, params: ControllerParams
+    state: ControllerState,
+    news: frozenset[str],
+    since_ms: int,
+    params: ControllerParams,
+    *,
+    is_refresh: bool = False,
 ) -> ControllerState:
-    """Take latency samples that were measured without a replay (or at its floor, taken after `since_ms`) into the baselines."""
+    """Take new latency samples, taken after `since_ms`, into the baselines. Call it only while no replay works, or, to refresh, while it is at its floor.
+
+    A refresh follows slow drift only: a broker that is sick while we are at the floor must not become what is normal.
+    """
     fresh = {}
     for protection in params.protections:
         track = state.tracks.get(protection.name)
-        if protection.kind is Kind.LATENCY and protection.name in news and track and track.times_ms[-1] > since_ms:
-            samples = state.baselines.get(protection.name, ())
+        if protection.kind is not Kind.LATENCY or protection.name not in news or not track:
+            continue
+        samples = state.baselines.get(protection.name, ())
+        idle_s = baseline_s(samples, protection.slo_s) if is_refresh else None
+        if track.times_ms[-1] > since_ms and (idle_s is None or track.values[-1] <= _DRIFT_MOST * idle_s):
             fresh[protection.name] = with_baseline_sample(samples, track.values[-1])
     return replace(state, baselines={**state.baselines, **fresh}) if fresh else state

@@ -31,6 +31,7 @@ from daemon.core.policies.control_types import (
 )
 
 _PUBLICATIONS_AT_MOST = 32
+_FLOOR_SHARE = 0.001
 
 
 def step(
@@ -44,13 +45,15 @@ def step(
         state = _begin(state, inputs, now_ms, params)
     elif news and state.floor_since_ms is not None:
         # At the floor, and only by samples that cannot show an earlier, higher rate: or the baseline drifts with our own load.
-        state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params)
+        state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
     seen = assess(state, news, now_ms, params)
     before = state.rate
     state = _with_live_load(state, inputs, seen, now_ms, params)
     move = choose(state, seen, inputs, now_ms, params)
     floor, ceiling = bounds(inputs)
-    rate = 0.0 if move.pause else min(ceiling, max(floor, move.rate))
+    # Without a floor a decaying rate would never end: below a thousandth of the ceiling it is at its floor.
+    wanted = move.rate if move.rate >= _FLOOR_SHARE * ceiling else floor
+    rate = 0.0 if move.pause else min(ceiling, max(floor, wanted))
     if not _may_rise(seen, params):
         rate = min(rate, max(before, floor))
     state = _moved(state, move, rate, seen, inputs, now_ms)

@@ -8,7 +8,7 @@ import pytest
 from daemon.core.policies.control_types import ControllerState, ControlVerdict, Law, Rule
 from daemon.core.policies.freshness import Reading, Reject
 from daemon.core.policies.pressure import Kind, Protection
-from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, PARAMS, PERIOD_MS, Rig, latency_at, started
+from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, latency_at, started
 
 
 def test_it_starts_at_five_percent_of_the_ceiling_and_doubles_per_loop_delay() -> None:
@@ -82,6 +82,40 @@ def test_the_baseline_does_not_drift_while_the_replay_runs() -> None:
     for _ in range(50):
         rig.tick(0.9)
     assert rig.state.baselines == before
+
+
+def test_at_the_floor_the_baseline_follows_drift_but_not_a_sick_broker() -> None:
+    rig = started(2.0)
+    for _ in range(60):
+        rig.tick(0.4, lag_s=90.0)  # 0.02 s, less than twice the idle 0.0125 s
+    assert rig.state.rate == FLOOR
+    assert rig.state.baselines[LATENCY][-1] == pytest.approx(latency_at(0.4))
+    for _ in range(60):
+        rig.tick(0.95, lag_s=90.0)
+    assert rig.state.baselines[LATENCY][-1] == pytest.approx(latency_at(0.4))
+
+
+def test_without_a_floor_a_stale_rate_ends_at_zero() -> None:
+    rig = started(40.0)
+    rig.floor = 0.0
+    for _ in range(50):
+        rig.tick(None, lag_s=None)
+    assert (rig.state.rate, rig.state.published) == (0.0, 0.0)
+
+
+def test_a_signal_slower_than_the_loop_is_waited_for_but_never_longer_than_five_minutes() -> None:
+    rig = Rig(replace(PARAMS, measure_delay=True))
+    for _ in range(40):
+        rig.tick(0.0, after_ms=60_000, active=False)
+    rig.tick(0.5, after_ms=60_000)
+    assert [rig.tick(None, lag_s=None, after_ms=60_000).verdict for _ in range(5)] == [
+        ControlVerdict.PROTECTED,
+        ControlVerdict.PROTECTED,
+        ControlVerdict.BLIND,
+        ControlVerdict.BLIND,
+        ControlVerdict.BLIND,
+    ]
+    assert rig.tick(None, lag_s=None, after_ms=60_000).pause
 
 
 def test_2_no_raise_and_no_second_cut_before_a_sample_taken_after_the_cut() -> None:
