@@ -2,8 +2,8 @@
 
 `RECOVERYD_FAILPOINT="lane.before_commit:2"` ends the process by SIGKILL when it passes that point for the second time. Nothing is flushed, no
 handler runs: what survives is what Kafka holds. With `RECOVERYD_FAILPOINT_ONCE=FILE` the point fires only while FILE does not exist and creates it
-first, so a task or driver that is started again passes. Without the variable a point costs one comparison. Standard library only; the daemon has
-its own copy because jobs never import it.
+first, so a task or driver that is started again passes. Several points may be named, separated by commas; each then has a file of its own,
+FILE.point. Without the variable a point costs one comparison. Standard library only; the daemon has its own copy because jobs never import it.
 """
 
 import os
@@ -36,21 +36,29 @@ _passes: Counter[str] = Counter()
 
 def hit(point: str) -> None:
     """Pass `point`; does not return when the environment names this pass of it."""
-    wanted, _, number = os.environ.get("RECOVERYD_FAILPOINT", "").partition(":")
-    if point != wanted:
+    named = os.environ.get("RECOVERYD_FAILPOINT", "")
+    if point not in named:
+        return
+    wanted = dict(_split(item) for item in named.split(","))
+    if point not in wanted:
         return
     with _lock:
         _passes[point] += 1
-        if _passes[point] == int(number or "1") and _may_fire():
+        if _passes[point] == wanted[point] and _may_fire(point if len(wanted) > 1 else ""):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _may_fire() -> bool:
+def _split(item: str) -> tuple[str, int]:
+    point, _, number = item.partition(":")
+    return point, int(number or "1")
+
+
+def _may_fire(suffix: str) -> bool:
     once = os.environ.get("RECOVERYD_FAILPOINT_ONCE")
     if not once:
         return True
     try:
-        Path(once).touch(exist_ok=False)
+        Path(f"{once}.{suffix}" if suffix else once).touch(exist_ok=False)
     except FileExistsError:
         return False
     return True

@@ -60,19 +60,19 @@ def descendants(pid: int) -> list[Process]:
     return found
 
 
-def group_of(pid: int) -> list[Process]:
-    """Everything in the process group of `pid`: an application is started as a group of its own."""
+def session_of(pid: int) -> list[Process]:
+    """Everything in the session of `pid`: an application is started as a session of its own; Spark's Python workers are a group of their own in it."""
     everything = snapshot()
     if pid not in everything:
         return []
-    return [p for p in everything.values() if p.group == everything[pid].group]
+    return [p for p in everything.values() if p.session == everything[pid].session]
 
 
 def lane_workers(driver_pid: int) -> list[Process]:
     """The forked Python workers of an application: those whose parent is a worker server as well."""
-    group = group_of(driver_pid)
-    servers = {p.pid for p in group if p.is_spark_worker}
-    return [p for p in group if p.is_spark_worker and p.parent in servers]
+    application = session_of(driver_pid)
+    servers = {p.pid for p in application if p.is_spark_worker}
+    return [p for p in application if p.is_spark_worker and p.parent in servers]
 
 
 def is_alive(process: Process) -> bool:

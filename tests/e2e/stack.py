@@ -21,7 +21,7 @@ from tests.e2e.follower import Document, Follower
 from tests.e2e.history import check_copy
 from tests.e2e.log_reader import whole_log
 from tests.e2e.model import Violation
-from tests.e2e.processes import Process, group_of
+from tests.e2e.processes import Process, session_of
 
 _APPLY_TIMEOUT_S = 60.0
 _ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +114,7 @@ class Stack:
 
     def application(self, recovery: str, attempt: int = 1) -> list[Process]:
         """All processes of an attempt: JVM, driver, workers."""
-        return group_of(self.follower.driver_pid(recovery, attempt))
+        return session_of(self.follower.driver_pid(recovery, attempt))
 
     def processes(self) -> list[Process]:
         """Everything started under this stack that lives."""

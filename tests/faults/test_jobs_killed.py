@@ -1,0 +1,121 @@
+"""Rows 4, 5 and 6: drivers and Python workers die or freeze, at every step of driver and lane; what the target holds is exact all the same."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.failpoints import POINTS
+from tests.e2e.case import Case
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.processes import await_gone, is_alive, kill
+from tests.e2e.stack import Stack
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(400)]
+
+ONE = {"faust": {"instance_id": "one"}}
+
+
+# Points that one recovery meets one after the other. Of a lane no more than Spark starts a task again, of a driver no more than attempts may fail in a row.
+GROUPS = (
+    ("lane.after_init", "lane.after_consume", "lane.after_flush"),
+    ("lane.after_receipts_read", "lane.after_produce", "lane.before_commit"),
+    ("lane.after_receipt_produced", "lane.after_commit", "lane.drained"),
+    ("driver.started", "driver.lanes_started", "driver.before_verify"),
+    ("driver.session_up", "driver.drained", "driver.verified"),
+)
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an empty file per failpoint at which something died."""
+    return tmp_path_factory.mktemp("once")
+
+
+@pytest.fixture(scope="module")
+def deaths(stack: Stack, plain: str, once: Path) -> dict[str, Case]:
+    """The recovery that meets each point. Each group has a daemon of its own, whose environment its applications get; the next daemon adopts them."""
+    found: dict[str, Case] = {}
+    for number, points in enumerate(GROUPS):
+        named = ",".join(f"{point}:{passes(point)}" for point in points)
+        environment = {"RECOVERYD_FAILPOINT": named, "RECOVERYD_FAILPOINT_ONCE": str(once / "met")}
+        running = stack.daemon(f"group{number}", environment=environment, settings=ONE)
+        case = Case(stack, f"p{number}", plain, f"{stack.mark}-group{number}")
+        case.start(records_per_s=None)
+        stack.follower.wait(lambda: all_met(once, points), 90, f"deaths at {points}")  # noqa: B023
+        running.terminate()
+        found.update(dict.fromkeys(points, case))
+    return found
+
+
+def all_met(once: Path, points: tuple[str, ...]) -> bool:
+    return all((once / f"met.{point}").exists() for point in points)
+
+
+def passes(point: str) -> int:
+    """Points of a chunk are met in the third chunk, so that there are receipts before it; the others once."""
+    is_of_chunk = point.startswith("lane.after_") and point not in {"lane.after_init", "lane.after_receipts_read"}
+    return 3 if is_of_chunk or point == "lane.before_commit" else 1
+
+
+@pytest.fixture(scope="module")
+def leader(stack: Stack, deaths: dict[str, Case]) -> DaemonProcess:
+    return stack.daemon("leader", settings=ONE)
+
+
+def test_every_failpoint_of_the_jobs_is_in_a_group() -> None:
+    assert {point for points in GROUPS for point in points} == POINTS
+
+
+@pytest.mark.usefixtures("leader")
+@pytest.mark.parametrize("point", sorted(POINTS))
+def test_rows_4_and_5_a_driver_or_lane_killed_at_any_step_loses_and_doubles_nothing(
+    deaths: dict[str, Case], once: Path, point: str
+) -> None:
+    deaths[point].judge()
+    assert all_met(once, (point,)), "something died there"
+
+
+@pytest.mark.usefixtures("leader")
+def test_row_4_a_driver_killed_again_and_again_is_replaced_each_time(stack: Stack, new_case: NewCase) -> None:
+    case = new_case()
+    case.start()
+    for attempt, records in ((1, 1), (2, 3_000)):
+        case.copying(records)
+        case.kill_driver(attempt)
+    done = case.finish()
+    assert done["attempt"] == 3
+
+
+@pytest.mark.usefixtures("leader")
+def test_row_5_a_killed_python_worker_is_replaced_by_spark(new_case: NewCase) -> None:
+    case = new_case()
+    case.start()
+    case.copying()
+    for worker in case.workers():
+        kill(worker)
+    case.finish()
+
+
+def test_row_6_an_attempt_frozen_until_the_next_is_done_wakes_fenced(
+    stack: Stack, leader: DaemonProcess, new_case: NewCase
+) -> None:
+    case = new_case()
+    case.start()
+    case.copying()
+    frozen = case.freeze()
+    leader.kill()  # it would end its own silent child; the next daemon does not know it
+    elsewhere = {
+        **ONE,
+        "work_dir": str(stack.folder / "another machine"),
+    }  # nor does it find it by what is left on disk
+    successor = stack.daemon("successor", settings=elsewhere)
+    try:
+        done = case.finish()
+        assert done["attempt"] == 2
+        assert all(is_alive(p) for p in frozen)
+    finally:
+        case.thaw(frozen)
+    await_gone(frozen, 60)
+    case.assert_sound(case.ranges)
+    successor.terminate()
