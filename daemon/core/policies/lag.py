@@ -27,97 +27,10 @@ The worst verdict of its planned partitions is the group's.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from operator import ge
-from typing import NamedTuple
 
+from daemon.core.policies.lag_verdicts import SEVERITY, GroupLag, LagVerdict, PartitionLag
 from daemon.core.policies.lag_window import LagParams, Window
-
-
-class LagVerdict(StrEnum):
-    OK = "ok"
-    IDLE = "idle"
-    CATCHING_UP = "catching_up"
-    UNKNOWN = "unknown"
-    FALLING_BEHIND = "falling_behind"
-    STALLED = "stalled"
-    STOPPED = "stopped"
-    REWOUND = "rewound"
-    BLOCKED_BY_TXN = "blocked_by_txn"
-    INVALID = "invalid"
-    DATA_LOST = "data_lost"
-
-
-# Mildest first. Not knowing is worse than any verdict that needs no answer, and milder than any trouble that was really seen.
-SEVERITY: Mapping[LagVerdict, int] = {verdict: i for i, verdict in enumerate(LagVerdict)}
-
-
-class PartitionLag(NamedTuple):
-    """Verdict on one partition and the number of its rule. Lags are None where they are not known; `sample_age_ms` None = never observed.
-
-    `coverage` is 1.0 when position and end are known and fresh, else 0.0; `fill` the filled part of the ring; `lost` records are gone before they were read.
-    """
-
-    partition: int
-    verdict: LagVerdict
-    rule: int
-    offset_lag: int | None
-    time_lag_s: float | None
-    coverage: float
-    sample_age_ms: int | None
-    fill: float
-    lost: int = 0
-
-    @property
-    def why(self) -> str:
-        """One sentence."""
-        lag = "unknown" if self.offset_lag is None else f"{self.offset_lag:,}"
-        return _WHY[self.rule].format(lag=lag, lost=self.lost, fill=self.fill, age=(self.sample_age_ms or 0) / 1000)
-
-
-class GroupLag(NamedTuple):
-    """The worst verdict of the planned partitions. Lags are sum and maximum, None unless every planned partition is known."""
-
-    verdict: LagVerdict
-    offset_lag: int | None
-    time_lag_s: float | None
-    coverage: float
-    sample_age_ms: int | None
-    fill: float
-    lost: int
-    partitions: tuple[PartitionLag, ...]
-
-    @property
-    def worst(self) -> PartitionLag | None:
-        """The partition that gave the verdict, of equals the one with the most lag."""
-        return max(self.partitions, key=lambda p: (SEVERITY[p.verdict], p.offset_lag or 0), default=None)
-
-    @property
-    def why(self) -> str:
-        worst = self.worst
-        return f"partition {worst.partition}: {worst.why}" if worst else "no partition is planned"
-
-
-_WHY: Mapping[int, str] = {
-    1: "never observed",
-    2: "the log is not the one that was observed before",
-    3: "position or end is {age:.0f} s old",
-    4: "the group has no committed offset",
-    5: "{lost:,} records were deleted before they were read",
-    6: "the position lies past the log end",
-    7: "the position jumped: records were skipped",
-    8: "an open transaction holds the last stable offset",
-    9: "the end was asked for before the position",
-    10: "only {fill:.0%} of the window is filled",
-    11: "nobody commits any more, {lag} records wait",
-    12: "the position moved back, {lag} records to read again",
-    13: "lag {lag} is within the tolerance",
-    14: "lag {lag}, but it was within the tolerance in this window",
-    15: "the position does not move, {lag} records wait",
-    16: "the lag never shrinks, {lag} records wait",
-    17: "the lag shrinks, {lag} records wait",
-    18: "lag {lag} goes up and down",
-}
 
 
 def evaluate_group(

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from daemon.core.commands import LagSignal
 from daemon.core.policies.freshness import Reading, Reject, counted
-from daemon.core.policies.lag import GroupLag, evaluate_group
+from daemon.core.policies.lag import evaluate_group
+from daemon.core.policies.lag_verdicts import GroupLag
 from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
 
 PARTITIONS_MOST = 50_000

@@ -30,7 +30,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Claimant:
     """A recovery that wants to copy. `claim.ceiling` is the operator's cap or the job's measured ceiling, finite for CONTROLLED; for FIXED it is the rate.
 
     `parts`: domain to part of its bytes, summing to 1. `achieved_bytes_per_s` None = no lane was heard yet. `required_bytes_per_s` meets its deadline.
@@ -75,12 +75,12 @@ class Throttled:
 def throttle(
     states: Mapping[str, ControllerState],
     signals: Mapping[str, DomainSignals],
-    candidates: Mapping[str, Candidate],
+    claimants: Mapping[str, Claimant],
     now_ms: int,
     params: Mapping[str, ControllerParams],
 ) -> Throttled:
     """One control decision for everything. `params` names the domains; a part of a recovery outside of them is not limited."""
-    controlled = {name: c for name, c in candidates.items() if c.mode is Mode.CONTROLLED}
+    controlled = {name: c for name, c in claimants.items() if c.mode is Mode.CONTROLLED}
     stepped = {
         domain: step(
             states.get(domain, ControllerState()),
@@ -94,11 +94,11 @@ def throttle(
     budgets = {domain: 0.0 if d.pause else d.rate_bytes_per_s for domain, d in decisions.items()}
     spreads = {name: _spread(c, params) for name, c in controlled.items()}
     rates = share_over_domains(budgets, spreads)
-    grants = {name: _grant(name, c, rates, decisions) for name, c in candidates.items()}
+    grants = {name: _grant(name, c, rates, decisions) for name, c in claimants.items()}
     return Throttled({domain: state for domain, (state, _) in stepped.items()}, decisions, grants)
 
 
-def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Candidate]) -> Inputs:
+def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claimant]) -> Inputs:
     """The claims on the domain as one: floors, ceilings and achieved rates summed by their parts."""
     members = [(c, c.parts[domain]) for c in controlled.values() if c.parts.get(domain, 0.0) > 0]
     known = [c.achieved_bytes_per_s * part for c, part in members if c.achieved_bytes_per_s is not None]
@@ -112,23 +112,23 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Candid
     )
 
 
-def _spread(candidate: Candidate, domains: Mapping[str, object]) -> Spread:
-    weight, achieved = candidate.claim.weight, candidate.achieved_bytes_per_s
+def _spread(claimant: Claimant, domains: Mapping[str, object]) -> Spread:
+    weight, achieved = claimant.claim.weight, claimant.achieved_bytes_per_s
     if achieved is not None:
-        weight = deadline_weight(weight, candidate.required_bytes_per_s, achieved)
-    parts = {domain: part for domain, part in candidate.parts.items() if domain in domains and part > 0}
-    return Spread(replace(candidate.claim, weight=weight), parts)
+        weight = deadline_weight(weight, claimant.required_bytes_per_s, achieved)
+    parts = {domain: part for domain, part in claimant.parts.items() if domain in domains and part > 0}
+    return Spread(replace(claimant.claim, weight=weight), parts)
 
 
-def _grant(name: str, candidate: Candidate, rates: Mapping[str, float], decisions: Mapping[str, Decision]) -> Grant:
-    if candidate.mode is Mode.UNLIMITED:
+def _grant(name: str, claimant: Claimant, rates: Mapping[str, float], decisions: Mapping[str, Decision]) -> Grant:
+    if claimant.mode is Mode.UNLIMITED:
         return Grant(None, False, None, None, "", "unlimited by its command: live traffic is not protected")
-    if candidate.mode is Mode.FIXED:
+    if claimant.mode is Mode.FIXED:
         return Grant(
-            candidate.claim.ceiling, False, None, None, "", "a fixed rate by its command: live traffic is not protected"
+            claimant.claim.ceiling, False, None, None, "", "a fixed rate by its command: live traffic is not protected"
         )
     rate = rates[name]
-    bound = [domain for domain, part in candidate.parts.items() if domain in decisions and part > 0]
+    bound = [domain for domain, part in claimant.parts.items() if domain in decisions and part > 0]
     if not bound:
         return Grant(rate, False, None, None, "", "no protected domain is touched: its own ceiling")
     worst = min(bound, key=lambda d: (not decisions[d].pause, decisions[d].rate_bytes_per_s))

@@ -4,7 +4,6 @@ from daemon.core.commands import LagSample as Reported
 from daemon.core.commands import LagSignal
 from daemon.core.policies import lag_book
 from daemon.core.policies.freshness import Reading, Reject
-from daemon.core.policies.lag import LagVerdict
 from daemon.core.policies.lag_book import (
     LagBook,
     Reader,
@@ -14,6 +13,7 @@ from daemon.core.policies.lag_book import (
     with_samples,
     without_unwatched,
 )
+from daemon.core.policies.lag_verdicts import LagVerdict
 from daemon.core.policies.lag_window import LagParams, LagSample
 
 NOW_MS = 1_800_000_000_000

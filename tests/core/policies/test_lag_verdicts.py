@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from daemon.core.policies.lag import SEVERITY, LagVerdict, evaluate_group, evaluate_partition
+from daemon.core.policies.lag import evaluate_group, evaluate_partition
+from daemon.core.policies.lag_verdicts import SEVERITY, LagVerdict
 from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
 
 V = LagVerdict

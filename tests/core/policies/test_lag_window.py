@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.core.policies.freshness import Reject
-from daemon.core.policies.lag import LagVerdict, evaluate_partition, time_lag_s
+from daemon.core.policies.lag import evaluate_partition, time_lag_s
+from daemon.core.policies.lag_verdicts import LagVerdict
 from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
 
 NOW_MS = 1_800_000_000_000

@@ -10,7 +10,7 @@ from daemon.core.policies.lag_book import LagBook, Reader, evaluate_reader, lag_
 from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
 from daemon.core.policies.pressure import Kind, Protection
 from daemon.core.policies.sharing import Claim
-from daemon.core.policies.throttle import Candidate, DomainSignals, Mode, Throttled, throttle
+from daemon.core.policies.throttle import Claimant, DomainSignals, Mode, Throttled, throttle
 
 START_MS = 1_800_000_000_000
 LAG = LagParams()
@@ -48,8 +48,8 @@ def test_a_control_decision_over_fifty_recoveries_twenty_groups_and_two_thousand
     )
     params = {"main": ControllerParams(protections=protections)}
     states: dict[str, ControllerState] = {}
-    candidates = {
-        f"r{i}": Candidate(Mode.CONTROLLED, Claim(1e4, 1e7, 1 + i % 3, i % 2), {"main": 1.0}, 1e6, 2e6)
+    claimants = {
+        f"r{i}": Claimant(Mode.CONTROLLED, Claim(1e4, 1e7, 1 + i % 3, i % 2), {"main": 1.0}, 1e6, 2e6)
         for i in range(50)
     }
 
@@ -58,7 +58,7 @@ def test_a_control_decision_over_fifty_recoveries_twenty_groups_and_two_thousand
         told = [lag_reading(name, group, now_ms) for name, group in groups]
         latency = Reading("produce_latency", 0.013, now_ms)
         readings = (latency, *(r for r in told if r is not None))
-        return throttle(states, {"main": DomainSignals(readings)}, candidates, now_ms, params)
+        return throttle(states, {"main": DomainSignals(readings)}, claimants, now_ms, params)
 
     for i in range(30):
         at_ms = START_MS + i * 5_000

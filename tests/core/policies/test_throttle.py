@@ -5,30 +5,30 @@ import pytest
 from daemon.core.policies.control_types import ControllerState, ControlVerdict, Rule
 from daemon.core.policies.freshness import Reading
 from daemon.core.policies.sharing import Claim
-from daemon.core.policies.throttle import Candidate, DomainSignals, Grant, Mode, Throttled, throttle
+from daemon.core.policies.throttle import Claimant, DomainSignals, Grant, Mode, Throttled, throttle
 from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, PERIOD_MS, START_MS, latency_at
 
 ALONE = {"main": 1.0}
 DOMAINS = {"main": PARAMS}
 
 
-def controlled(floor: float = 1.0, ceiling: float = 100.0, *, weight: float = 1.0, **more: object) -> Candidate:
+def controlled(floor: float = 1.0, ceiling: float = 100.0, *, weight: float = 1.0, **more: object) -> Claimant:
     more.setdefault("achieved_bytes_per_s", 1e9)
-    return Candidate(Mode.CONTROLLED, Claim(floor, ceiling, weight), ALONE, **more)  # type: ignore[arg-type]
+    return Claimant(Mode.CONTROLLED, Claim(floor, ceiling, weight), ALONE, **more)  # type: ignore[arg-type]
 
 
 def signals(now_ms: int, z: float = 0.0) -> DomainSignals:
     return DomainSignals((Reading(LATENCY, latency_at(z), now_ms), Reading(GROUP, 5.0, now_ms)))
 
 
-def run(candidates: dict[str, Candidate], ticks: int, z: float = 0.0, *, heard: bool = True) -> Throttled:
-    """Rest for a baseline, then `ticks` steps with the candidates."""
+def run(claimants: dict[str, Claimant], ticks: int, z: float = 0.0, *, heard: bool = True) -> Throttled:
+    """Rest for a baseline, then `ticks` steps with the claimants."""
     states: dict[str, ControllerState] = {}
     now_ms = START_MS
     for i in range(15 + ticks):
         now_ms += PERIOD_MS
         told = {"main": signals(now_ms, z if i >= 15 else 0.0)} if heard or i < 15 else {}
-        found = throttle(states, told, candidates if i >= 15 else {}, now_ms, DOMAINS)
+        found = throttle(states, told, claimants if i >= 15 else {}, now_ms, DOMAINS)
         states = dict(found.states)
     return found
 
@@ -52,8 +52,8 @@ def test_a_deadline_shifts_the_shares() -> None:
 
 
 def test_fixed_and_unlimited_recoveries_stand_outside_the_budget() -> None:
-    fixed = Candidate(Mode.FIXED, Claim(0, 7.0), ALONE)
-    found = run({"f": fixed, "u": Candidate(Mode.UNLIMITED, Claim(0, 0), ALONE)}, ticks=1)
+    fixed = Claimant(Mode.FIXED, Claim(0, 7.0), ALONE)
+    found = run({"f": fixed, "u": Claimant(Mode.UNLIMITED, Claim(0, 0), ALONE)}, ticks=1)
     assert found.decisions["main"].verdict is ControlVerdict.IDLE
     assert [found.grants[n].bytes_per_s for n in "fu"] == [7.0, None]
     assert all("not protected" in g.why for g in found.grants.values())
@@ -65,13 +65,13 @@ def test_lost_telemetry_pauses_every_recovery_of_the_domain() -> None:
 
 
 def test_a_recovery_outside_of_all_domains_has_its_own_ceiling() -> None:
-    elsewhere = Candidate(Mode.CONTROLLED, Claim(1.0, 30.0), {"other": 1.0})
+    elsewhere = Claimant(Mode.CONTROLLED, Claim(1.0, 30.0), {"other": 1.0})
     found = run({"r1": elsewhere}, ticks=1)
     assert found.grants["r1"] == Grant(30.0, False, None, None, "", "no protected domain is touched: its own ceiling")
 
 
 def test_a_recovery_over_two_domains_gets_the_lesser() -> None:
-    both = Candidate(Mode.CONTROLLED, Claim(1.0, 100.0), {"b1": 0.5, "b2": 0.5}, 1e9)
+    both = Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"b1": 0.5, "b2": 0.5}, 1e9)
     states: dict[str, ControllerState] = {}
     now_ms = START_MS
     for i in range(30):
