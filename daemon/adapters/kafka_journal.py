@@ -52,12 +52,13 @@ class KafkaJournal:
         self._thread.close()
 
     def _open(self) -> Folded:
-        if self._writer is not None:
+        if self._writer is not None and not self._writer.is_opening:
             self._writer.close()
-        name = f"recoveryd.{self._scope}.journal"
-        writer = TransactionalWriter(self._properties, name, _TRANSACTION_TIMEOUT_MS, _COMMIT_DEADLINE_S)
-        self._writer = writer
-        writer.open(_OPEN_DEADLINE_S)
+            self._writer = None
+        if self._writer is None:
+            name = f"recoveryd.{self._scope}.journal"
+            self._writer = TransactionalWriter(self._properties, name, _TRANSACTION_TIMEOUT_MS, _COMMIT_DEADLINE_S)
+        self._writer.open(_OPEN_DEADLINE_S)
         consumer = make_consumer(self._properties)
         try:
             # Only now: before the fencing an older leader could still have written behind what we read.
@@ -70,7 +71,7 @@ class KafkaJournal:
         return Folded(recoveries, daemon, seen, sequences)
 
     def _commit(self, batch: JournalBatch) -> None:
-        if self._writer is None:
+        if self._writer is None or self._writer.is_opening:
             raise ClusterProblem("The journal is not open.", code=Code.INVARIANT_BROKEN, retriable=False)
         self._writer.write(list(make_records(batch, self._names, self._scope, self._now_ms())), batch)
 

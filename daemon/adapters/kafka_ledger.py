@@ -100,18 +100,15 @@ def fence(properties: Properties, name: str, transaction_timeout_ms: int) -> Non
     """End the open transaction of a transactional id and shut out whoever holds it. Raises `ClusterProblem`."""
     producer = make_transactional_producer(properties, name, transaction_timeout_ms)
     give_up_s = time.monotonic() + _FENCE_S
-    try:
-        while True:
-            try:
-                producer.init_transactions(max(give_up_s - time.monotonic(), 0.1))
-            except KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() >= give_up_s:
-                    raise problem(error, f"fence {name}") from error
-            else:
-                return
-    finally:
-        producer.purge()
-        producer.close()
+    while True:
+        try:
+            producer.init_transactions(max(give_up_s - time.monotonic(), 0.1))
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() >= give_up_s:
+                raise problem(error, f"fence {name}") from error
+        else:
+            producer.close()
+            return
 
 
 def _pair(message: Message) -> tuple[bytes | None, bytes | None]:

@@ -43,6 +43,12 @@ class TransactionalWriter:
         self._unsettled: object | None = None  # what the transaction without a known outcome was for
         self._must_abort = False
         self._is_fenced = False
+        self._is_open = False
+
+    @property
+    def is_opening(self) -> bool:
+        """An `open` got no answer yet. It has to be asked again here: a second client could be fenced by the first one's late success."""
+        return not self._is_open and not self._is_fenced
 
     def open(self, deadline_s: float) -> None:
         """Fence earlier holders and end their open transaction."""
@@ -53,6 +59,7 @@ class TransactionalWriter:
             except KafkaException as error:
                 self._wait_or_raise(error, give_up_s, "become the journal's writer")
             else:
+                self._is_open = True
                 return
 
     def write(self, records: Sequence[Record], token: object) -> None:
@@ -76,7 +83,9 @@ class TransactionalWriter:
     def close(self) -> None:
         """Leave without waiting: an open transaction is ended by the next holder or by its timeout."""
         self._producer.purge()
-        if self._unsettled is None and not self._is_fenced:  # otherwise the client could only complain
+        if (
+            self._is_open and self._unsettled is None and not self._is_fenced
+        ):  # otherwise the client could only complain
             self._producer.close()
 
     def _write_once(self, records: Sequence[Record], token: object, give_up_s: float) -> None:

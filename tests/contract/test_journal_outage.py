@@ -1,0 +1,105 @@
+"""The journal while its broker hangs, dies and comes back: every batch lands once, in order."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.adapters.kafka_journal import KafkaJournal
+from daemon.core.decision import Notice
+from daemon.core.model import DaemonRecord
+from daemon.errors import ClusterProblem
+from daemon.ports import JournalBatch
+from sandbox.broker import Broker
+from tests.contract.harness import KafkaHarness
+
+pytestmark = [pytest.mark.broker, pytest.mark.faults]
+
+DEADLINE_S = 90.0
+ROUNDS = 60
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Of these tests alone: nobody else's may be stopped."""
+    with Broker(tmp_path_factory.mktemp("outage")) as started:
+        yield started
+
+
+async def commit_until_it_landed(journal: KafkaJournal, batch: JournalBatch) -> None:
+    """As the writer loop does: the same batch again after a problem that passes."""
+    while True:
+        try:
+            await journal.commit(batch)
+        except ClusterProblem as problem:
+            if not problem.retriable:
+                raise
+            await asyncio.sleep(0.1)
+        else:
+            return
+
+
+async def hang(broker: Broker) -> None:
+    broker.pause()
+    await asyncio.sleep(3.0)
+    broker.cont()
+
+
+async def die_and_return(broker: Broker) -> None:
+    await asyncio.to_thread(broker.kill)
+    await asyncio.to_thread(broker.start)
+
+
+@pytest.mark.parametrize("fault", [hang, die_and_return])
+async def test_every_batch_lands_once_over_an_outage(
+    own_broker: Broker, unique: str, fault: Callable[[Broker], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daemon.adapters.kafka_journal._COMMIT_DEADLINE_S", 1.0)  # so that callers see the outage too
+    harness = KafkaHarness(own_broker.bootstrap, unique)
+    journal = harness.journal()
+    await journal.open()
+    outage = None
+    async with asyncio.timeout(DEADLINE_S):
+        for number in range(ROUNDS):
+            if number == ROUNDS // 3:
+                outage = asyncio.ensure_future(fault(own_broker))  # type: ignore[arg-type]
+            notice = Notice("counted", "r1", {"number": number})
+            await commit_until_it_landed(journal, JournalBatch(notices=[notice], daemon=DaemonRecord(number)))
+        assert outage is not None
+        await outage
+        folded = await journal.open()
+    await journal.close()
+
+    numbers = [json.loads(record.value or b"")["data"]["number"] for record in harness.read(harness.names.events)]
+    assert numbers == list(range(ROUNDS))
+    assert folded.daemon.applied_control_offset == ROUNDS - 1
+
+
+async def test_a_leader_that_can_not_reach_the_broker_while_starting_may_try_again(
+    tmp_path: Path, own_broker: Broker, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daemon.adapters.kafka_journal._OPEN_DEADLINE_S", 1.0)
+    harness = KafkaHarness(own_broker.bootstrap, unique)
+    journal = harness.journal()
+    own_broker.pause()
+    with pytest.raises(ClusterProblem) as caught:
+        await journal.open()
+    own_broker.cont()
+    assert caught.value.retriable
+    async with asyncio.timeout(DEADLINE_S):
+        await open_until_it_works(journal)
+        await journal.commit(JournalBatch(daemon=DaemonRecord(1)))
+    await journal.close()
+
+
+async def open_until_it_works(journal: KafkaJournal) -> None:
+    while True:
+        try:
+            await journal.open()
+        except ClusterProblem as problem:
+            if not problem.retriable:
+                raise
+        else:
+            return
