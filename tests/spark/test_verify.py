@@ -192,3 +192,16 @@ def test_work_is_split_by_weight() -> None:
     plan = VerifyPlan(0, {0: 10, 1: 1, 2: 5, 3: 5}, ())
     assert split_plan(plan, 2) == [(0, 1), (2, 3)]
     assert split_plan(replace(plan, load={}), 2) == []
+
+
+def test_times_that_the_broker_sets_are_not_compared(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out", 1, message_timestamp_type="LogAppendTime")
+    cluster.fill(source, GOOD)
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]])
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert min(r.time_ms for r in cluster.read(target)) > max(r.time_ms for r in GOOD)
+    assert verify(recovery.spec).result == "match"
+    other = cluster.topic("other", 1, message_timestamp_type="LogAppendTime")
+    cluster.fill(other, with_row(7, key=None))
+    changed = replace(recovery.spec.target, topic=other, topic_id=cluster.topic_id(other))
+    assert kinds(verify(replace(recovery.spec, target=changed))) == [("digest", 0, 0, COUNT)]
