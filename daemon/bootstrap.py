@@ -106,7 +106,7 @@ def build(settings: Settings) -> Daemon:
         period_s=values.monitor.interval / 1000,
         monitored=[(topic.cluster, topic.topic) for topic in values.monitor.topics],
     )
-    server = HealthServer(_sources(runtime, pulse, clock, metrics), values.http.host, values.http.port)
+    server = HealthServer(_sources(runtime, collector, pulse, clock, metrics), values.http.host, values.http.port)
     return Daemon(runtime, intake, interpreter, collector, server, journal, clusters, jobs, progress, pulse)
 
 
@@ -121,9 +121,9 @@ def _decode(record: ControlRecord) -> Event:
     return decode_event(record.partition, record.offset, record.broker_ms, record.key, record.value, record.headers)
 
 
-def _sources(runtime: Runtime, pulse: Pulse, clock: Clock, metrics: Metrics) -> Sources:
+def _sources(runtime: Runtime, collector: Collector, pulse: Pulse, clock: Clock, metrics: Metrics) -> Sources:
     return Sources(
-        health=lambda: _health(runtime, pulse, clock.monotonic_s()),
+        health=lambda: _health(runtime, collector, pulse, clock.monotonic_s()),
         recoveries=lambda: runtime.state.recoveries,
         metrics=metrics.render,
         document=to_document,
@@ -131,7 +131,7 @@ def _sources(runtime: Runtime, pulse: Pulse, clock: Clock, metrics: Metrics) -> 
     )
 
 
-def _health(runtime: Runtime, pulse: Pulse, now_s: float) -> Health:
+def _health(runtime: Runtime, collector: Collector, pulse: Pulse, now_s: float) -> Health:
     vitals = runtime.vitals
     return Health(
         role=vitals.role,
@@ -139,6 +139,7 @@ def _health(runtime: Runtime, pulse: Pulse, now_s: float) -> Health:
         loop_age_s=pulse.age_s,
         round_age_s=None if vitals.round_began_s is None else now_s - vitals.round_began_s,
         journal_failing_for_s=None if vitals.journal_failing_s is None else now_s - vitals.journal_failing_s,
+        is_main_reachable=collector.is_main_reachable,
     )
 
 

@@ -1,7 +1,8 @@
 """Looks at the clusters from time to time and tells the loop what it saw. Never raises, never decides.
 
 Sampled are source and target of every active recovery and the topics the config wants to watch. The control topic's id is looked at as well: a control
-topic that was deleted and made anew under a running daemon would restart its offsets, and records would be taken for old ones.
+topic that was deleted and made anew under a running daemon would restart its offsets, and records would be taken for old ones. That look also tells
+whether the main cluster answers at all, which an idle leader would not notice.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from daemon.ports import Clock, Clusters, Emit
 log = structlog.stdlib.get_logger(__name__)
 
 DEADLINE_S: Final = 20.0
-CONTROL_TOPIC_EVERY_S: Final = 30.0
+CONTROL_TOPIC_EVERY_S: Final = 10.0
 _WATCHED: Final = ACTIVE | {State.PLANNING, State.AWAITING_APPROVAL}
 
 
@@ -42,6 +43,7 @@ class Collector:
         self._clock = clock
         self._period_s = period_s
         self._monitored = tuple(monitored)
+        self.is_main_reachable = True  # as of the last look at the control topic
         self._failing = False
         self._control_checked_s = clock.monotonic_s()
 
@@ -78,6 +80,7 @@ class Collector:
             return
         if self._failing:
             log.info("offsets can be sampled again")
+        self.is_main_reachable = True  # as of the last look at the control topic
         self._failing = False
         self._emit(sampled)
 
@@ -86,7 +89,9 @@ class Collector:
             async with asyncio.timeout(DEADLINE_S):
                 found_id = await self._clusters.control_topic_id()
         except (RecoverydError, TimeoutError):
+            self.is_main_reachable = False
             return
+        self.is_main_reachable = True
         if known_id and found_id != known_id:
             message = "The control topic was deleted and made anew; a new start reads it from its beginning."
             raise RecoverydError(Code.INVARIANT_BROKEN, message)

@@ -30,6 +30,7 @@ class Health:
     loop_age_s: float
     round_age_s: float | None
     journal_failing_for_s: float | None
+    is_main_reachable: bool = True
 
     @property
     def is_live(self) -> bool:
@@ -39,7 +40,11 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        return self.is_live and self.role == "leader" and self.is_loaded and self.journal_failing_for_s is None
+        return self.is_live and self.is_loaded and self.is_journal_writable
+
+    @property
+    def is_journal_writable(self) -> bool:
+        return self.role == "leader" and self.journal_failing_for_s is None and self.is_main_reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ class HealthServer:
             "ready": health.is_ready,
             "role": health.role,
             "status_loaded": health.is_loaded,
-            "journal_writable": health.role == "leader" and health.journal_failing_for_s is None,
+            "journal_writable": health.is_journal_writable,
         }
         return _json(body, 200 if health.is_ready else 503)
 

@@ -7,7 +7,8 @@ are never logged by anybody; the filter here is the second net, for names that s
 import logging
 import re
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TextIO, cast
 
 import structlog
@@ -17,6 +18,8 @@ HIDDEN: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|phrase)?$|secret|token|api.?key|jaas|credential", re.IGNORECASE)
 # Their INFO is our DEBUG: partitions, heartbeats and tables of settings on each rebalance.
 _CHATTY: Final = ("faust", "mode", "aiokafka", "py4j", "aiohttp.access", "asyncio", "kafka")
+
+_REPEATING: Final = ("recoveryd.kafka", "aiokafka", "faust", "mode", "kafka")
 
 
 def configure(format_name: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:
@@ -51,11 +54,42 @@ def configure(format_name: str = "auto", level: str = "info", stream: TextIO | N
             ],
         )
     )
+    handler.addFilter(Repeats())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.captureWarnings(capture=True)
     _quieten(logging.getLevelName(level.upper()))
+
+
+class Repeats(logging.Filter):
+    """Lets a library say the same thing a few times, then counts: without a broker librdkafka alone writes hundreds of lines a minute.
+
+    What is the same is told by logger and beginning of the message. Our own lines always pass; so do lines with a traceback.
+    """
+
+    ALLOWED, WINDOW_S, BEGINNING_CHARS, KEYS_AT_MOST = 3, 30.0, 60, 256
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._now_s = now_s
+        self._windows: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith(_REPEATING) or record.exc_info:
+            return True
+        key = (record.name, record.getMessage()[: self.BEGINNING_CHARS])
+        now_s = self._now_s()
+        began_s, count = self._windows.pop(key, (now_s, 0))
+        suppressed = 0
+        if now_s - began_s >= self.WINDOW_S:
+            suppressed, began_s, count = max(0, count - self.ALLOWED), now_s, 0
+        self._windows[key] = (began_s, count + 1)
+        if len(self._windows) > self.KEYS_AT_MOST:
+            del self._windows[next(iter(self._windows))]
+        if suppressed:
+            record.msg, record.args = f"{record.getMessage()} (and {suppressed} more like it)", ()
+        return count < self.ALLOWED
 
 
 def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

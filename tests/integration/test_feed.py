@@ -10,7 +10,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from daemon.adapters.control_log import KafkaControlLog
 from daemon.app.feed import Feed, FeedConfig
+from daemon.core.catalogue import Code
 from daemon.core.events import Event, SignalRefused
+from daemon.errors import ClusterProblem, RecoverydError
 from daemon.ports import ControlRecord
 from daemon.runtime import Inbox, Intake
 from daemon.runtime.inbox import Item
@@ -138,3 +140,38 @@ async def test_leaving_commits_what_is_done_and_does_not_wait_for_the_rest(rig: 
     await until(lambda: rig.feed._acked_offset == 9)
     await within(rig.feed.stop(5.0), 4.0)
     assert await rig.committed() == 10
+
+
+async def test_a_worker_that_breaks_down_is_noticed(rig: Rig) -> None:
+    watching = asyncio.create_task(rig.feed.watch())
+    await asyncio.sleep(0)
+    await rig.feed._app.crash(RuntimeError("the worker broke"))
+    await rig.feed._app.stop()
+    with pytest.raises(RecoverydError, match="the worker broke") as raised:
+        await within(watching, 10)
+    assert raised.value.code is Code.INVARIANT_BROKEN
+
+
+async def test_a_record_that_can_not_be_taken_in_ends_the_watch_and_is_not_acknowledged(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for item in await rig.take(RECORDS):
+        assert item.done is not None
+        item.done.set_result(None)
+    await rig.committed_becomes(RECORDS)
+
+    async def broken(_: ControlRecord) -> asyncio.Future[None]:
+        raise ClusterProblem("the control topic may not be read", code=Code.NOT_AUTHORISED, retriable=False)
+
+    monkeypatch.setattr(rig.intake, "accept", broken)
+    watching = asyncio.create_task(rig.feed.watch())
+    await asyncio.to_thread(_send_one, rig.bootstrap, rig.topic)
+    with pytest.raises(ClusterProblem):
+        await within(watching, 20)
+    assert await rig.committed() == RECORDS
+
+
+def _send_one(bootstrap: str, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(topic, b"one more")
+    assert producer.flush(20) == 0

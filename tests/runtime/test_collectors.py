@@ -83,3 +83,21 @@ async def test_a_control_topic_made_anew_under_the_daemon_ends_it() -> None:
     with pytest.raises(RecoverydError) as raised:
         await rig.collector.collect()
     assert raised.value.code is Code.INVARIANT_BROKEN
+
+
+async def test_a_main_cluster_that_does_not_answer_is_noticed_and_its_return_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(state_with())
+
+    async def silent() -> str:
+        raise ClusterProblem("no broker")
+
+    answering = rig.clusters.control_topic_id
+    found = []
+    for ask in (silent, answering):
+        monkeypatch.setattr(rig.clusters, "control_topic_id", ask)
+        rig.clock.ms += int(CONTROL_TOPIC_EVERY_S * 1_000)
+        await rig.collector.collect()
+        found.append(rig.collector.is_main_reachable)
+    assert found == [False, True]

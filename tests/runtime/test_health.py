@@ -67,6 +67,7 @@ async def test_live_means_that_the_loop_turns(rig: Rig, health: Health, status: 
         (replace(LEADS, role="standby", is_loaded=False), 503, "standby", False),
         (replace(LEADS, role="taking_over", is_loaded=False), 503, "taking_over", False),
         (replace(LEADS, journal_failing_for_s=3.0), 503, "leader", False),
+        (replace(LEADS, is_main_reachable=False), 503, "leader", False),
     ],
 )
 async def test_ready_means_leading_with_a_journal(

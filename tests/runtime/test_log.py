@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from daemon.log import configure
+from daemon.log import Repeats, configure
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +100,27 @@ def test_auto_is_json_where_nobody_looks() -> None:
     configure("auto", "info", stream)
     structlog.stdlib.get_logger("t").info("copies")
     assert lines(stream)[0]["message"] == "copies"
+
+
+def test_a_library_that_repeats_itself_is_counted_and_our_own_lines_always_pass() -> None:
+    now_s = [0.0]
+    repeats = Repeats(lambda: now_s[0])
+
+    def said(name: str, message: str) -> str | None:
+        record = logging.LogRecord(name, logging.ERROR, "", 0, "%s", (message,), None)
+        return record.getMessage() if repeats.filter(record) else None
+
+    refused = "FAIL [journal#producer-2] [thrd:127.0.0.1:9092/bootstrap]: Connection refused after "
+    passed = [said("recoveryd.kafka", f"{refused}{i} ms") for i in range(10)]
+    assert [line is not None for line in passed] == [True] * 3 + [False] * 7
+    assert said("recoveryd.kafka", "something else") == "something else"
+    assert [said("daemon.runtime.loop", "will try again") for _ in range(5)] == ["will try again"] * 5
+    now_s[0] = 30.0
+    assert said("recoveryd.kafka", f"{refused}10 ms") == f"{refused}10 ms (and 7 more like it)"
+
+
+def test_what_repeats_is_remembered_in_bounded_room() -> None:
+    repeats = Repeats(lambda: 0.0)
+    for i in range(Repeats.KEYS_AT_MOST + 50):
+        assert repeats.filter(logging.LogRecord("aiokafka", logging.ERROR, "", 0, f"message {i}", (), None))
+    assert len(repeats._windows) == Repeats.KEYS_AT_MOST
