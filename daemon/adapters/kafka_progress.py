@@ -35,6 +35,7 @@ LOOK_BACK_MS = (
 _ASK_S = 10.0
 _WAIT_S = 0.2
 _AGAIN_S = 1.0
+_CONNECTING_MS = 10_000  # getting through may take this long and is not counted against the look back
 _CLOSE_S = 5.0
 
 _log = logging.getLogger("recoveryd.progress")
@@ -54,11 +55,13 @@ class KafkaProgressFeed:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._positions: dict[int, int] = {}
+        self._started_ms = 0
         self.unreadable = 0
 
     async def start(self, emit: Emit) -> None:
         """Returns at once; a cluster that does not answer is asked again each second. Once per instance."""
         if self._thread is None:
+            self._started_ms = self._now_ms()
             self._thread = threading.Thread(target=self._run, args=(emit,), name="progress", daemon=True)
             self._thread.start()
 
@@ -96,7 +99,8 @@ class KafkaProgressFeed:
         shape = describe(admin, [self._topic], _ASK_S)[self._topic]
         if shape is None:
             raise ClusterProblem(f"{self._topic} does not exist.")
-        recent = read_offsets(admin, shape.keys, at_time(self._now_ms() - LOOK_BACK_MS), _ASK_S)
+        since_ms = max(self._started_ms, self._now_ms() - _CONNECTING_MS) - LOOK_BACK_MS
+        recent = read_offsets(admin, shape.keys, at_time(since_ms), _ASK_S)
         ends = read_offsets(admin, shape.keys, LATEST, _ASK_S)
         back = {p: recent[p] if recent[p] >= 0 else ends[p] for p in ends}
         return {p: max(back[p], min(self._positions.get(p, 0), ends[p])) for p in ends}

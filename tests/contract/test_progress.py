@@ -48,7 +48,7 @@ async def arrives(harness: Harness, condition: Callable[[], bool]) -> None:
 async def test_heartbeats_are_heard_in_order_also_those_of_a_few_seconds_ago(harness: Harness) -> None:
     heard: list[Event] = []
     feed, topic = harness.progress(), harness.names.progress
-    harness.write(topic, [lane_record(harness, 1, age_ms=60_000), lane_record(harness, 2, age_ms=3_000)])
+    harness.write(topic, [lane_record(harness, 1, age_ms=60_000), lane_record(harness, 2, age_ms=500)])
     await feed.start(heard.append)
     await arrives(harness, lambda: len(heard) == 1)
     harness.write(topic, [lane_record(harness, 3), driver_record(harness, "lanes")])
