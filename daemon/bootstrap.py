@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from daemon.adapters.clock import SystemClock
 from daemon.adapters.control_log import KafkaControlLog
+from daemon.adapters.group_offsets import KafkaGroupOffsets
 from daemon.adapters.kafka_clusters import MAIN, Expectations, KafkaClusters
 from daemon.adapters.kafka_journal import KafkaJournal
 from daemon.adapters.kafka_ledger import KafkaLedger
@@ -15,11 +16,12 @@ from daemon.adapters.kafka_progress import KafkaProgressFeed
 from daemon.adapters.prometheus import CONTENT_TYPE, Metrics
 from daemon.adapters.spark_command import SparkProfile
 from daemon.adapters.spark_jobs_runner import SparkJobs
-from daemon.collectors import Collector
+from daemon.collectors import Collector, Monitored
+from daemon.core.commands import LagSignal
 from daemon.core.decide import Decider
 from daemon.core.events import Event
 from daemon.core.metric_defs import LEADER, LOOP_AGE, Sample
-from daemon.core.observe import gauges
+from daemon.core.observe import gauges, lag_of_signal
 from daemon.health import Health, HealthServer, Sources
 from daemon.interpreter import Interpreter
 from daemon.ports import Clock, Clusters, ControlRecord, Jobs, Journal, ProgressFeed
@@ -100,11 +102,13 @@ def build(settings: Settings) -> Daemon:
     metrics.source = lambda: _samples(runtime, pulse, clock)
     collector = Collector(
         clusters,
+        KafkaGroupOffsets(clients),
         inbox.emit,
+        lambda signal: _show_lag(metrics, runtime, signal, clock.now_ms()),
         lambda: runtime.state if runtime.vitals.role == "leader" else None,
         clock,
         period_s=values.monitor.interval / 1000,
-        monitored=[(topic.cluster, topic.topic) for topic in values.monitor.topics],
+        monitored=[Monitored(m.cluster, m.topic, m.group) for m in values.monitor.topics],
     )
     server = HealthServer(_sources(runtime, collector, pulse, clock, metrics), values.http.host, values.http.port)
     return Daemon(runtime, intake, interpreter, collector, server, journal, clusters, jobs, progress, pulse)
@@ -141,6 +145,11 @@ def _health(runtime: Runtime, collector: Collector, pulse: Pulse, now_s: float) 
         journal_failing_for_s=None if vitals.journal_failing_s is None else now_s - vitals.journal_failing_s,
         is_main_reachable=collector.is_main_reachable,
     )
+
+
+def _show_lag(metrics: Metrics, runtime: Runtime, signal: LagSignal, now_ms: int) -> None:
+    history = runtime.state.samples.get((signal.cluster, signal.topic))
+    metrics.set_live(("live", signal.topic, signal.group), lag_of_signal(signal, history, now_ms))
 
 
 def _samples(runtime: Runtime, pulse: Pulse, clock: Clock) -> Iterator[Sample]:

@@ -1,27 +1,41 @@
 """Looks at the clusters from time to time and tells the loop what it saw. Never raises, never decides.
 
-Sampled are source and target of every active recovery and the topics the config wants to watch. The control topic's id is looked at as well: a control
+Sampled are source and target of every active recovery and the topics the config wants to watch, with the lag of their groups where it names one. The control topic's id is looked at as well: a control
 topic that was deleted and made anew under a running daemon would restart its offsets, and records would be taken for old ones. That look also tells
 whether the main cluster answers at all, which an idle leader would not notice.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from daemon.core.catalogue import Code
+from daemon.core.commands import LagSample, LagSignal
 from daemon.core.decision import CoreState
+from daemon.core.events import OffsetsSampled
 from daemon.core.model import ACTIVE, State
 from daemon.errors import RecoverydError
-from daemon.ports import Clock, Clusters, Emit
+from daemon.ports import Clock, Clusters, Emit, GroupOffsets
 
 log = structlog.stdlib.get_logger(__name__)
+
+ReportLag = Callable[[LagSignal], None]
 
 DEADLINE_S: Final = 20.0
 CONTROL_TOPIC_EVERY_S: Final = 10.0
 _WATCHED: Final = ACTIVE | {State.PLANNING, State.AWAITING_APPROVAL}
+
+
+@dataclass(frozen=True, slots=True)
+class Monitored:
+    """A topic of live traffic; with a `group` its lag is told as well."""
+
+    cluster: str
+    topic: str
+    group: str | None = None
 
 
 class Collector:
@@ -30,15 +44,19 @@ class Collector:
     def __init__(
         self,
         clusters: Clusters,
+        groups: GroupOffsets,
         emit: Emit,
+        report_lag: ReportLag,
         state: Callable[[], CoreState | None],
         clock: Clock,
         *,
         period_s: float,
-        monitored: Sequence[tuple[str, str]] = (),
+        monitored: Sequence[Monitored] = (),
     ) -> None:
         self._clusters = clusters
+        self._groups = groups
         self._emit = emit
+        self._report_lag = report_lag
         self._state = state
         self._clock = clock
         self._period_s = period_s
@@ -61,12 +79,17 @@ class Collector:
             return
         topics = topics_in_play(state, self._monitored)
         if topics:
-            await self._sample(topics)
+            # Positions before ends: the other way round, a lag could look smaller than it is.
+            positions = await self._positions()
+            sampled = await self._sample(topics)
+            if sampled is not None:
+                self._emit(sampled)
+                self._report_lags(positions, sampled)
         if self._clock.monotonic_s() - self._control_checked_s >= CONTROL_TOPIC_EVERY_S:
             self._control_checked_s = self._clock.monotonic_s()
             await self._check_control_topic(state.daemon.control_topic_id)
 
-    async def _sample(self, topics: Sequence[tuple[str, str]]) -> None:
+    async def _sample(self, topics: Sequence[tuple[str, str]]) -> OffsetsSampled | None:
         try:
             async with asyncio.timeout(DEADLINE_S):
                 sampled = await self._clusters.sample(topics)
@@ -74,15 +97,40 @@ class Collector:
             if not self._failing:
                 log.warning("offsets cannot be sampled", error=str(problem) or "time-out")
             self._failing = True
-            return
+            return None
         except Exception:
             log.exception("sampling broke")
-            return
+            return None
         if self._failing:
             log.info("offsets can be sampled again")
-        self.is_main_reachable = True  # as of the last look at the control topic
         self._failing = False
-        self._emit(sampled)
+        return sampled
+
+    async def _positions(self) -> dict[Monitored, dict[int, int]]:
+        """Of each watched group that could be asked."""
+        watched = [m for m in self._monitored if m.group is not None]
+        asked = (self._groups.committed(m.cluster, m.group or "", m.topic) for m in watched)
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                answers = await asyncio.gather(*asked, return_exceptions=True)
+        except TimeoutError:
+            return {}
+        for answer in answers:
+            if isinstance(answer, Exception):
+                log.debug("a group could not be asked", error=str(answer))
+        return {m: a for m, a in zip(watched, answers, strict=True) if not isinstance(a, BaseException)}
+
+    def _report_lags(self, positions: Mapping[Monitored, Mapping[int, int]], sampled: OffsetsSampled) -> None:
+        """Partitions come from the topic, not from the group: one without a commit makes the lag unknown, never small."""
+        samples = {(sample.cluster, sample.topic): sample for sample in sampled.topics}
+        for monitored, committed in positions.items():
+            sample = samples.get((monitored.cluster, monitored.topic))
+            if sample is not None:
+                rows = tuple(
+                    LagSample(partition, committed.get(partition), end, sample.sampled_at_ms)
+                    for partition, end in sorted(sample.high_watermark.items())
+                )
+                self._report_lag(LagSignal(monitored.cluster, monitored.group or "", monitored.topic, rows))
 
     async def _check_control_topic(self, known_id: str) -> None:
         try:
@@ -97,9 +145,9 @@ class Collector:
             raise RecoverydError(Code.INVARIANT_BROKEN, message)
 
 
-def topics_in_play(state: CoreState, monitored: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tuple[str, str]]:
     """(cluster, topic) of everything worth a look now, in a stable order, each once."""
-    topics = dict.fromkeys(monitored)
+    topics: dict[tuple[str, str], None] = {(m.cluster, m.topic): None for m in monitored}
     for recovery in state.recoveries.values():
         if recovery.state in _WATCHED:
             topics[recovery.spec.source.cluster, recovery.spec.source.topic] = None

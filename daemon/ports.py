@@ -73,6 +73,14 @@ class Clusters(Protocol):
     async def close(self) -> None: ...
 
 
+class GroupOffsets(Protocol):
+    """Where consumer groups of live traffic stand."""
+
+    async def committed(self, cluster: str, group: str, topic: str) -> dict[int, int]:
+        """Next offset to read, by partition; a partition without commit is absent."""
+        ...
+
+
 class Ledger(Protocol):
     """Receipts on target clusters."""
 

@@ -1,6 +1,7 @@
 """The real process against the real broker: how it starts, what it refuses, and how it ends. No Spark."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -10,7 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from daemon.core.metric_defs import METRICS
 from sandbox.ports import free_ports
@@ -79,8 +88,6 @@ def test_a_signal_ends_it_cleanly_within_ten_seconds_also_under_load(stack: Stac
     stack.control.many([(json.dumps(c).encode(), None, ()) for c in commands])
     stack.follower.wait_answer(commands[0]["id"])
     began_s = time.monotonic()
-    import os
-
     os.kill(daemon.pid, number)
     assert daemon.await_exit(10) == 0
     assert time.monotonic() - began_s < 10
@@ -147,6 +154,31 @@ def test_a_list_of_recoveries_and_one_of_them_are_served(stack: Stack) -> None:
         listed = json.loads(daemon.get("/api/v1/recoveries")[1])
         assert listed["recoveries"][0] == document
         assert daemon.get("/api/v1/recoveries/none")[0] == 404
+
+
+def test_live_topics_of_the_config_have_traffic_and_lag(stack: Stack, bootstrap: str, unique: str) -> None:
+    topic, group = f"{unique}live", f"{unique}billing"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
+        future.result(timeout=20)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 30)], asynchronous=False)
+    consumer.close()
+    watched = {"monitor": {"interval": "500ms", "topics": [{"topic": topic, "group": group}]}}
+    with stack.running(name="watching", settings=watched) as daemon:
+        idle = f'recoveryd_lag_records{{group="{group}",topic="{topic}",traffic="live"}} 0.0'
+        wait_for(lambda: idle in daemon.get("/metrics")[1], 15, lambda: daemon.get("/metrics")[1])
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for _ in range(50):
+            producer.produce(topic, b"x")
+        assert producer.flush(20) == 0
+        wanted = (
+            f'recoveryd_lag_records{{group="{group}",topic="{topic}",traffic="live"}} 20.0',
+            f'recoveryd_records_total{{topic="{topic}",traffic="live"}} 50.0',
+        )
+        wait_for(
+            lambda: all(line in daemon.get("/metrics")[1] for line in wanted), 30, lambda: daemon.get("/metrics")[1]
+        )
 
 
 def test_help_and_version_load_no_client_library() -> None:

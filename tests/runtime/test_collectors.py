@@ -5,17 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.collectors import CONTROL_TOPIC_EVERY_S, Collector, topics_in_play
+from daemon.collectors import CONTROL_TOPIC_EVERY_S, Collector, Monitored, topics_in_play
 from daemon.core.catalogue import Code
+from daemon.core.commands import LagSample, LagSignal
 from daemon.core.decision import CoreState
-from daemon.core.events import Event, OffsetsSampled
+from daemon.core.events import Event, OffsetsSampled, TopicSample
 from daemon.core.model import DaemonRecord, State
 from daemon.errors import ClusterProblem, RecoverydError
 from tests.builders.core import command
 from tests.builders.world import World
 from tests.runtime.fakes import ManualClock, QuietClusters, until
 
-MONITORED = (("main", "flights.live"),)
+MONITORED = (Monitored("main", "flights.live", "billing"),)
 
 
 def state_with(*states: State) -> CoreState:
@@ -25,12 +26,34 @@ def state_with(*states: State) -> CoreState:
     return CoreState(recoveries, DaemonRecord(control_topic_id="control-1"))
 
 
+class Groups:
+    """Where groups stand, as the test says."""
+
+    def __init__(self) -> None:
+        self.positions: dict[int, int] = {}
+        self.error: Exception | None = None
+
+    async def committed(self, cluster: str, group: str, topic: str) -> dict[int, int]:
+        assert (cluster, group, topic) == ("main", "billing", "flights.live")
+        if self.error is not None:
+            raise self.error
+        return self.positions
+
+
 class Rig:
     def __init__(self, state: CoreState | None) -> None:
         self.state = state
         self.clusters, self.clock, self.events = QuietClusters(), ManualClock(), list[Event]()
+        self.groups, self.lags = Groups(), list[LagSignal]()
         self.collector = Collector(
-            self.clusters, self.events.append, lambda: self.state, self.clock, period_s=0.001, monitored=MONITORED
+            self.clusters,
+            self.groups,
+            self.events.append,
+            self.lags.append,
+            lambda: self.state,
+            self.clock,
+            period_s=0.001,
+            monitored=MONITORED,
         )
 
 
@@ -101,3 +124,23 @@ async def test_a_main_cluster_that_does_not_answer_is_noticed_and_its_return_as_
         await rig.collector.collect()
         found.append(rig.collector.is_main_reachable)
     assert found == [False, True]
+
+
+ENDS = TopicSample("main", "flights.live", "t", {0: 0, 1: 0}, {0: 100, 1: 50}, {0: 90, 1: 50}, 7)
+
+
+async def test_lag_of_a_watched_group_is_told_for_each_partition_of_the_topic() -> None:
+    rig = Rig(state_with())
+    rig.clusters.answer = OffsetsSampled((ENDS,))
+    rig.groups.positions = {0: 80}
+    await rig.collector.collect()
+    rows = (LagSample(0, 80, 100, 7), LagSample(1, None, 50, 7))
+    assert rig.lags == [LagSignal("main", "billing", "flights.live", rows)]
+
+
+async def test_a_group_that_can_not_be_asked_costs_only_its_own_lag() -> None:
+    rig = Rig(state_with())
+    rig.clusters.answer = OffsetsSampled((ENDS,))
+    rig.groups.error = ClusterProblem("no coordinator")
+    await rig.collector.collect()
+    assert (rig.lags, rig.events) == ([], [OffsetsSampled((ENDS,))])

@@ -1,0 +1,101 @@
+"""A runtime between fakes, for tests of the loop and of leadership."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from daemon.adapters.prometheus import Metrics
+from daemon.core.commands import HealthSignal
+from daemon.core.decide import Decider
+from daemon.core.events import Event, SignalReceived
+from daemon.core.params import Params
+from daemon.errors import Fenced, RecoverydError
+from daemon.ports import ControlRecord, Folded, JournalBatch
+from daemon.runtime import Inbox, Intake, Runtime
+from tests.builders.core import NOW_MS
+from tests.runtime.fakes import (
+    ListLog,
+    ManualClock,
+    QuietClusters,
+    RecordingEffects,
+    ScriptedJournal,
+    SilentLanes,
+    record,
+    until,
+    within,
+)
+
+SIGNAL = HealthSignal("main", "produce_latency_p99", 0.02, "s", "ok", NOW_MS)
+
+
+@dataclass
+class Rig:
+    """A runtime between fakes. Control records decode to what `events` has for their offset."""
+
+    folded: Folded = field(default_factory=Folded)
+    control_log: ListLog = field(default_factory=ListLog)
+    capacity: int = 10_000
+
+    def __post_init__(self) -> None:
+        self.log: list[str] = []
+        self.events: dict[int, Event] = {}
+        self.clock = ManualClock()
+        self.journal = ScriptedJournal(self.folded, self.log)
+        self.clusters = QuietClusters()
+        self.lanes = SilentLanes()
+        self.effects = RecordingEffects(self.log)
+        self.inbox = Inbox(self.capacity)
+        self.intake = Intake(self.inbox, self.control_log, self._decode)
+        self.metrics = Metrics()
+        self.runtime = Runtime(
+            decide=Decider(Params()).decide,
+            journal=self.journal,
+            clusters=self.clusters,
+            when_leading=lambda: self.lanes.start(self.inbox.emit),
+            effects=self.effects,
+            inbox=self.inbox,
+            intake=self.intake,
+            clock=self.clock,
+            metrics=self.metrics,
+        )
+
+    def _decode(self, taken: ControlRecord) -> Event:
+        return self.events.get(taken.offset) or SignalReceived(taken.offset, NOW_MS, SIGNAL)
+
+    async def deliver(self, *events: Event) -> list[asyncio.Future[None]]:
+        """Events of control records, as the group delivers them."""
+        futures = []
+        for event in events:
+            offset = getattr(event, "offset", 0)
+            self.events[offset] = event
+            futures.append(await within(self.intake.accept(record(offset))))
+        return futures
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncIterator[asyncio.Task[None]]:
+        """The loop runs and has taken over; what it raised is raised at the end unless the test took it."""
+        self.runtime.assigned()
+        task = asyncio.create_task(self.runtime.run())
+        await until(lambda: self.runtime.vitals.role == "leader" or task.done())
+        await within(self.intake.catch_up())
+        taken = False
+        try:
+            yield task
+        except BaseException:
+            taken = True
+            raise
+        finally:
+            self.runtime.stop()
+            if task.done() and not taken:
+                with suppress(Fenced, RecoverydError):
+                    task.result()
+            else:
+                await within(task)
+
+    def batches_after_leadership(self) -> list[JournalBatch]:
+        return self.journal.batches[1:]
+
+
+async def all_done(futures: list[asyncio.Future[None]]) -> None:
+    await within(asyncio.gather(*futures))
