@@ -14,7 +14,7 @@ from daemon.core.draft import Draft
 from daemon.core.ending import begin_end
 from daemon.core.events import CommandReceived
 from daemon.core.lifecycle import is_reusable
-from daemon.core.model import ACTIVE, CommandRef, Recovery, State, StopReason, Wanted
+from daemon.core.model import ACTIVE, CommandRef, Recovery, State, Stop, StopReason, Wanted
 from daemon.core.policies.admission import refuse_replay
 from daemon.core.policies.conflicts import target_conflict
 
@@ -155,7 +155,7 @@ def _stop(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
     elif recovery.state in {S.REQUESTED, S.PLANNING, S.AWAITING_APPROVAL}:
         _accept(draft, event, f"{recovery.id} ends before it started")
         recovery = draft.answer_creation(recovery, "accepted", "stopped by an operator before the plan was made")
-        draft.move(recovery, S.STOPPED, why)
+        draft.move(recovery, S.STOPPED, why, stop=Stop(StopReason.OPERATOR, None, draft.now_ms))
     elif recovery.state in ACTIVE:
         _accept(draft, event, f"{recovery.id} drains its open chunks and stops")
         begin_end(draft, recovery, StopReason.OPERATOR, S.STOPPED, why)
