@@ -72,14 +72,18 @@ def progress_ratio(recovery: Recovery) -> float | None:
 
 
 def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int) -> list[Sample]:
-    """Lag of a live consumer group as a monitor reported it. A partition without commit or end makes the sum unknown: no sample, never a false zero."""
-    known = [(p.partition, p.committed, p.end) for p in signal.partitions]
-    if not known or any(committed is None or end is None or committed < 0 for _, committed, end in known):
+    """Lag of a live consumer group. A partition without commit or end, or with a commit past the end (a topic made anew, a late sample), makes the sum unknown: no sample, never a false zero."""
+    positions: dict[int, int] = {}
+    lags: dict[int, int] = {}
+    for partition in signal.partitions:
+        committed, end = partition.committed, partition.end
+        if committed is None or end is None or not 0 <= committed <= end:
+            return []
+        positions[partition.partition], lags[partition.partition] = committed, end - committed
+    if not lags:
         return []
     labels = ("live", signal.topic, signal.group)
-    lags = {p: max(0, (end or 0) - (committed or 0)) for p, committed, end in known}
     samples = [Sample(LAG_RECORDS, labels, sum(lags.values()))]
-    positions = {p: committed or 0 for p, committed, _ in known}
     seconds = lag_seconds(positions, lags, history, now_ms)
     if seconds is not None:
         samples.append(Sample(LAG_SECONDS, labels, seconds))

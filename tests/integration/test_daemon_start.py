@@ -162,8 +162,7 @@ def test_live_topics_of_the_config_have_traffic_and_lag(stack: Stack, bootstrap:
     for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
         future.result(timeout=20)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 30)], asynchronous=False)
-    consumer.close()
+    consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
     watched = {"monitor": {"interval": "500ms", "topics": [{"topic": topic, "group": group}]}}
     with stack.running(name="watching", settings=watched) as daemon:
         idle = f'recoveryd_lag_records{{group="{group}",topic="{topic}",traffic="live"}} 0.0'
@@ -172,6 +171,8 @@ def test_live_topics_of_the_config_have_traffic_and_lag(stack: Stack, bootstrap:
         for _ in range(50):
             producer.produce(topic, b"x")
         assert producer.flush(20) == 0
+        consumer.commit(offsets=[TopicPartition(topic, 0, 30)], asynchronous=False)
+        consumer.close()
         wanted = (
             f'recoveryd_lag_records{{group="{group}",topic="{topic}",traffic="live"}} 20.0',
             f'recoveryd_records_total{{topic="{topic}",traffic="live"}} 50.0',

@@ -184,6 +184,7 @@ def test_lag_of_a_live_group_is_summed_in_records_and_worst_in_seconds() -> None
 def test_lag_that_is_not_known_is_no_sample_never_zero() -> None:
     assert lag_of_signal(lag((50, 100), (None, 40)), None, NOW_MS) == []
     assert lag_of_signal(lag((-1, 100)), None, NOW_MS) == []
+    assert lag_of_signal(lag((101, 100)), None, NOW_MS) == [], "a commit past the end is no lag of zero"
     assert lag_of_signal(lag(), None, NOW_MS) == []
     older_than_samples = SampleHistory((sample(NOW_MS, 100),))
     assert values(lag_of_signal(lag((50, 100)), older_than_samples, NOW_MS)) == {
