@@ -84,6 +84,11 @@ def test_a_command_that_nobody_answers_is_on_the_topic_and_said_to_be(ctl: Run, 
     assert f"the command is offset 0 of {unique}control.v1" in result.stderr
 
 
+def _hears_ctrl_c() -> None:
+    """A test run started in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.broker
 def test_ctrl_c_detaches_a_real_watch(ctl: Run, env: dict[str, str], bootstrap: str, unique: str) -> None:
     ctl("topics", "apply")
@@ -93,7 +98,12 @@ def test_ctrl_c_detaches_a_real_watch(ctl: Run, env: dict[str, str], bootstrap: 
     assert producer.flush(10) == 0
 
     watching = subprocess.Popen(
-        [*PROGRAM, "watch", RUNNING.id], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        [*PROGRAM, "watch", RUNNING.id],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        preexec_fn=_hears_ctrl_c,  # noqa: PLW1509  (no thread runs here yet)
     )
     assert watching.stdout is not None
     first = watching.stdout.readline()

@@ -85,7 +85,8 @@ def test_the_share_done_counts_offsets_of_the_plan() -> None:
     assert ratios == [0.5, 1.0, None, None, 1.0]
 
 
-def test_on_a_terminal_progress_is_drawn_over_itself() -> None:
+def test_on_a_terminal_progress_is_drawn_over_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
 
     with following(console) as on_change:

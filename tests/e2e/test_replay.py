@@ -279,7 +279,10 @@ def test_a_replay_that_follows_a_live_topic_stops_by_itself_once_it_caught_up(st
     done = stack.completed(followed.recovery, 90)
     assert (done["stop"]["reason"], done["stop"]["mode"]) == ("zero_lag", "caught_up")
     covered = completed_ranges(done)
-    assert covered == whole_log(stack.bootstrap, followed.source)
+    whole = whole_log(stack.bootstrap, followed.source)
+    # It may have caught up, and stopped, while the producer still wrote; never before it had reached the live records.
+    assert {p: start for p, (start, _) in covered.items()} == {p: start for p, (start, _) in whole.items()}
+    assert all(2_500 < covered[p][1] <= whole[p][1] for p in whole)
     assert (
         stack.violations(
             followed.recovery, followed.source, followed.target, covered, observed=followed.observer.observed()

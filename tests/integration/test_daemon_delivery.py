@@ -75,9 +75,16 @@ def test_the_group_is_committed_only_as_far_as_the_journal_goes(stack: Stack) ->
     dying = stack.daemon("dying", environment={"RECOVERYD_FAILPOINT": "journal.before_commit:25"}, settings=often)
     send(stack, 1_500)
     assert dying.await_exit(60) == -9
+
+    def handled_so_far() -> int:
+        return int(stack.follower.status("_daemon")["applied_control_offset"])
+
+    assert committed(stack) > 0
+    stack.follower.wait(
+        lambda: committed(stack) <= handled_so_far() + 1, 15, "the journal to hold all that is committed"
+    )
+    handled = handled_so_far()
     answered = [e["data"]["control_offset"] for e in stack.follower.events() if ".command_" in e["type"]]
-    handled = int(stack.follower.status("_daemon")["applied_control_offset"])
-    assert 0 < committed(stack) <= handled + 1
     assert all(offset <= handled for offset in answered)
 
 

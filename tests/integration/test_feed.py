@@ -42,7 +42,7 @@ class Rig:
 
     async def take(self, count: int) -> list[Item]:
         items: list[Item] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(items) < count:
                 items += await self.inbox.take(count - len(items), 0.2)
         return items
