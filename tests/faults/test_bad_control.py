@@ -1,0 +1,182 @@
+"""Row 18: control records as bad as Kafka lets them be, also made up by Hypothesis, against a running daemon: each is answered or dead-lettered, none stops it."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.e2e.control import make_command
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.stack import Stack
+
+pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(180)]
+
+BATCH = 20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def daemon(stack: Stack) -> Iterator[DaemonProcess]:
+    with stack.running() as leading:
+        yield leading
+
+
+def good() -> dict[str, Any]:
+    return make_command(
+        "replay",
+        "never",
+        {"source": {"topic": "no-such", "from": "earliest", "to": "latest"}, "target": {"topic": "nor-this"}},
+    )
+
+
+def with_data(**changes: Any) -> bytes:
+    event = good()
+    event["data"].update(changes)
+    return json.dumps(event).encode()
+
+
+def without(name: str) -> bytes:
+    return json.dumps({k: v for k, v in good().items() if k != name}).encode()
+
+
+def changed(**changes: Any) -> bytes:
+    return json.dumps({**good(), **changes}).encode()
+
+
+UNREADABLE: dict[str, bytes | None] = {
+    "a tombstone": None,
+    "nothing": b"",
+    "bad JSON": b"{",
+    "no JSON at all": bytes(range(256)),
+    "not UTF-8": b'{"specversion":"1.0","id":"\xff\xfe"}',
+    "a list": b"[]",
+    "a number": b"17",
+    "a string": b'"replay"',
+    "NaN": b'{"specversion":"1.0","id":"a","source":"b","type":"io.recoveryd.command.replay.v1","subject":"x","data":{"reason":NaN}}',
+    "Infinity": b'{"specversion":"1.0","id":"a","source":"b","type":"io.recoveryd.command.replay.v1","subject":"x","data":{"reason":Infinity}}',
+    "a key twice": b'{"specversion":"1.0","id":"a","id":"b","source":"b","type":"io.recoveryd.command.pause.v1","subject":"x","data":{"reason":"r"}}',
+    "deep lists": b"[" * 200_000,
+    "deep objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "a huge number": b'{"specversion":"1.0","id":' + b"9" * 10_000 + b"}",
+    "as large as the topic takes": b'{"pad":"' + b"x" * 2_000_000 + b'"}',
+    "without id": without("id"),
+    "without source": without("source"),
+    "without type": without("type"),
+    "an id that is no text": changed(id=7),
+}
+REFUSED: dict[str, bytes] = {
+    "without specversion": without("specversion"),
+    "another specversion": changed(specversion="0.3"),
+    "an unknown verb": changed(type="io.recoveryd.command.explode.v1"),
+    "another version": changed(type="io.recoveryd.command.replay.v2"),
+    "an unknown attribute of data": with_data(sorce={}),
+    "no reason": with_data(reason=""),
+    "a reason too long": with_data(reason="x" * 501),
+    "a subject that is no id": changed(subject="Not An Id"),
+    "no subject": without("subject"),
+    "no data": without("data"),
+    "data that is a list": changed(data=[]),
+    "a time without zone": with_data(source={"topic": "a", "from": "2026-11-21T06:00:00", "to": "latest"}),
+    "a negative offset": with_data(source={"topic": "a", "from": {"offset": -5}, "to": "latest"}),
+    "an offset that is no number": with_data(source={"topic": "a", "from": {"offset": True}, "to": "latest"}),
+    "an internal topic": with_data(target={"topic": "__consumer_offsets"}),
+    "source as target": with_data(target={"topic": "no-such"}),
+    "an unknown mapping": with_data(target={"topic": "b", "mapping": "random"}),
+    "an unknown cluster": with_data(source={"topic": "a", "cluster": "mars", "from": "earliest", "to": "latest"}),
+    "limits below zero": with_data(limits={"max_records_per_s": -1}),
+    "a bomb of partitions": with_data(source={"topic": "a", "partitions": [2**63], "from": "earliest", "to": "latest"}),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_row_18_what_can_not_be_read_goes_to_the_dead_letters_as_it_was(stack: Stack, name: str) -> None:
+    value = UNREADABLE[name]
+    offset = stack.control.raw(value, b"some key", [("h", b"1"), ("h", None)])
+    event = stack.follower.wait(lambda: unreadable(stack, offset), 15, f"an event about offset {offset}")
+    assert event["data"]["partition"] == 0
+    assert event["data"]["code"].startswith("RCV-1")
+    [letter] = stack.follower.wait(lambda: letters(stack, offset), 15, "the dead letter")
+    assert (letter.key, letter.value) == (b"some key", value)
+    assert letter.headers[:2] == (("h", b"1"), ("h", None))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_row_18_what_can_be_read_and_not_be_done_is_refused_with_code_and_hint(stack: Stack, name: str) -> None:
+    event = {**json.loads(REFUSED[name]), "id": uuid.uuid4().hex}
+    stack.control.raw(json.dumps(event).encode())
+    answer = stack.follower.wait_answer(event["id"], 15)
+    assert answer["type"] == "io.recoveryd.event.command_rejected.v1"
+    assert answer["data"]["code"].startswith("RCV-")
+    assert answer["data"]["message"]
+    assert answer["data"]["hint"]
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+spots = st.sampled_from(
+    ["specversion", "id", "source", "type", "subject", "time", "expirytime", "data", "data.reason", "data.source", "data.source.from",
+     "data.source.to", "data.source.partitions", "data.target", "data.target.headers", "data.limits", "data.verify", "data.extra", "extra"]
+)  # fmt: skip
+
+
+@st.composite
+def bad_records(draw: st.DrawFn) -> bytes:
+    """Random bytes, random JSON, or a good command with one to three places replaced by anything."""
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        return draw(st.binary(max_size=200))
+    if kind == 1:
+        return json.dumps(draw(values)).encode()
+    event = {**good(), "id": uuid.uuid4().hex}
+    for spot in draw(st.lists(spots, min_size=1, max_size=3)):
+        *way, last = spot.split(".")
+        place: Any = event
+        for part in way:
+            place = place.get(part) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place[last] = draw(values)
+    return json.dumps(event).encode()
+
+
+@settings(max_examples=15, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(st.lists(bad_records(), min_size=BATCH, max_size=BATCH))
+def test_row_18_whatever_hypothesis_makes_up_has_exactly_one_outcome_each(stack: Stack, records: list[bytes]) -> None:
+    first, *_, last = stack.control.many([(record, None, ()) for record in records])
+    wanted = range(first, last + 1)
+    stack.follower.wait(lambda: set(wanted) <= set(outcomes(stack)), 30, f"outcomes of {wanted}")
+    stack.follower.wait(lambda: applied(stack) >= last, 30, f"the daemon to have applied offset {last}")
+    assert sorted(o for o in outcomes(stack) if o in wanted) == list(wanted)
+
+
+def test_row_18_after_all_of_it_a_good_command_works(stack: Stack, daemon: DaemonProcess, plain: str) -> None:
+    stack.control.replay("sound", plain, f"{stack.mark}-sound", target_create=True, dry_run=True)
+    assert stack.follower.wait_state("sound", "planned")["plan"]["records_at_most"] == 16_000
+    assert daemon.is_leader()
+
+
+def unreadable(stack: Stack, offset: int) -> Any:
+    return next((e for e in stack.follower.events(kind="control_unreadable") if e["data"]["offset"] == offset), None)
+
+
+def letters(stack: Stack, offset: int) -> list[Any]:
+    wanted = ("recoveryd-original-offset", str(offset).encode())
+    return [letter for letter in stack.follower.dead_letters() if wanted in letter.headers]
+
+
+def outcomes(stack: Stack) -> list[int]:
+    """The offsets of control records that have an outcome, each as often as it has one."""
+    told = (".command_", ".control_unreadable.", ".signal_")
+    found = [e["data"] for e in stack.follower.events() if any(kind in e["type"] for kind in told)]
+    return [data.get("control_offset", data.get("offset")) for data in found]
+
+
+def applied(stack: Stack) -> int:
+    record = stack.follower.status("_daemon")
+    return -1 if record is None else int(record["applied_control_offset"])

@@ -1,0 +1,96 @@
+"""Row 10: somebody else's transaction stays open on the source, the target or the receipts topic. The copy waits, or says what it waits for; it never goes wrong."""
+
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.builders.history import Draft, create_topics, produce, transactional
+from tests.e2e.asking import copied
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.data import BASE_MS, fill_plain
+from tests.e2e.log_reader import offsets
+from tests.e2e.stack import Stack
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(180)]
+
+RECORDS = 500
+STOP_WAIT_S = 12
+
+
+@pytest.fixture(scope="module", autouse=True)
+def daemon(stack: Stack) -> Iterator[DaemonProcess]:
+    with stack.running(
+        settings={"attempts": {"stop_wait": f"{STOP_WAIT_S}s"}, "profiles": {"default": {"warm": 1}}}
+    ) as leading:
+        yield leading
+
+
+def open_transaction(stack: Stack, topic: str, partition: int, name: str):
+    """A producer with one flushed record in an open transaction."""
+    foreign = transactional(stack.bootstrap, f"{stack.mark}-{name}", **{"transaction.timeout.ms": 600_000})
+    foreign.begin_transaction()
+    produce(foreign, topic, Draft(partition, b"foreign", name.encode(), (), BASE_MS))
+    assert foreign.flush(20) == 0
+    return foreign
+
+
+def test_row_10_an_open_transaction_on_the_source_is_waited_for(stack: Stack, new_case: NewCase) -> None:
+    source = f"{stack.mark}-waits"
+    fill_plain(stack.bootstrap, source, 2, RECORDS)
+    foreign = open_transaction(stack, source, 0, "waits")
+    case = new_case(source)
+    case.start(records_per_s=None)
+    stack.follower.wait(lambda: copied(stack, case.target) == 2 * RECORDS, 60, "all but the open record")
+    state = stack.follower.wait_state(case.recovery, "running")
+    stack.follower.wait(
+        lambda: "transaction" in (stack.follower.status(case.recovery) or state)["why"], 30, "the reason it waits"
+    )
+    foreign.commit_transaction(20)
+    case.judge()
+    assert copied(stack, case.target) == 2 * RECORDS + 1
+
+
+def test_row_10_an_open_transaction_that_does_not_end_fails_the_recovery_by_name(
+    stack: Stack, new_case: NewCase
+) -> None:
+    source = f"{stack.mark}-blocked"
+    fill_plain(stack.bootstrap, source, 2, RECORDS)
+    foreign = open_transaction(stack, source, 0, "blocked")
+    case = new_case(source)
+    case.start(records_per_s=None)
+    failed = case.failed()
+    assert (failed["error_code"], failed["stop"]["reason"]) == ("RCV-3011", "stalled")
+    foreign.abort_transaction(20)
+    case.judge_what_was_covered()
+
+
+def test_row_10_an_open_transaction_on_the_target_delays_and_does_not_disturb(stack: Stack, new_case: NewCase) -> None:
+    case = new_case()
+    create_topics(stack.bootstrap, {case.target: 4})
+    foreign = open_transaction(stack, case.target, 1, "target")
+    case.start(records_per_s=None, target_create=False, target_on_existing="append")
+    stack.follower.wait(lambda: sum(offsets(stack.bootstrap, case.target, end=True).values()) > 16_000, 60, "the copy")
+    foreign.abort_transaction(20)
+    case.judge(shared=True)
+
+
+def test_row_10_an_open_transaction_on_the_receipts_does_not_hide_the_newest_ones(
+    stack: Stack, new_case: NewCase
+) -> None:
+    case = new_case()
+    case.start()
+    case.copying()
+    partitions = len(offsets(stack.bootstrap, stack.receipts_topic, end=True))
+    place = zlib.crc32(case.recovery.encode()) % partitions
+    foreign = transactional(stack.bootstrap, f"{stack.mark}-receipts", **{"transaction.timeout.ms": 600_000})
+    foreign.begin_transaction()
+    produce(foreign, stack.receipts_topic, Draft(place, b"foreign", b'{"recovery":"nobody"}', (), BASE_MS))
+    assert foreign.flush(20) == 0
+    case.copying(2_000)
+    case.kill_driver()
+    stack.follower.driver_pid(case.recovery, 2)
+    foreign.abort_transaction(20)
+    done = case.finish()
+    assert done["attempt"] == 2

@@ -1,0 +1,69 @@
+"""Rows 21 and 22: times -1, 0, far ahead and not in order; transactions interleaved, aborted and left open; marker-only tails; empty partitions. With a worker killed in the middle."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.builders.history import transactional
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.data import add_time_zero, fill_nasty
+from tests.e2e.log_reader import read_log
+from tests.e2e.processes import kill
+from tests.e2e.stack import Stack
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def daemon(stack: Stack) -> Iterator[DaemonProcess]:
+    with stack.running() as leading:
+        yield leading
+
+
+def test_rows_21_and_22_nasty_data_is_copied_bit_for_bit_although_a_worker_dies(
+    stack: Stack, new_case: NewCase, nasty: str
+) -> None:
+    case = new_case(nasty)
+    case.start(records_per_s=400)
+    case.copying(300)
+    for worker in case.workers():
+        kill(worker)
+    done = case.finish()
+    assert done["completeness"][3]["skipped"] == done["completeness"][3]["offsets"] > 0
+    assert done["completeness"][2]["offsets"] == 0
+
+
+def test_row_21_time_zero_is_kept_or_refused_by_name_and_never_changed(
+    stack: Stack, new_case: NewCase, unique: str
+) -> None:
+    source = f"{unique}source"
+    fill_nasty(stack.bootstrap, source, 50)
+    add_time_zero(stack.bootstrap, source, 2)
+    assert [r.time_ms for r in read_log(stack.bootstrap, source)[2]] == [0, 0, 0]
+    case = new_case(source)
+    case.start(records_per_s=None)
+    ended = stack.follower.wait_state(case.recovery, ["completed", "failed"], 90)
+    if ended["state"] == "completed":
+        case.assert_sound(case.ranges)
+    else:
+        assert "time" in ended["why"]
+        case.judge_what_was_covered()
+
+
+def test_row_22_a_transaction_open_when_planned_and_aborted_later_is_skipped(
+    stack: Stack, new_case: NewCase, unique: str
+) -> None:
+    source = f"{unique}source"
+    fill_nasty(stack.bootstrap, source, 100)
+    pending = transactional(stack.bootstrap, f"{unique}pending")
+    pending.begin_transaction()
+    for number in range(10):
+        pending.produce(source, f"pending {number}", partition=number % 3)
+    assert pending.flush(20) == 0
+    case = new_case(source)
+    case.start(records_per_s=None)
+    stack.follower.wait_state(case.recovery, "running", 90)
+    case.copying(100)
+    pending.abort_transaction(20)
+    case.judge()
