@@ -30,8 +30,9 @@ Status = dict[str, Any]
 def main() -> int:
     """0 when both recoveries were completed and verified, 1 when not, 130 after Ctrl-C."""
     screen = Screen()
+    # Also where a shell made Ctrl-C ignored; SIGTERM cleans up as well.
     for wanted_end in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(wanted_end, signal.default_int_handler)  # also where a shell made it ignored; SIGTERM cleans up as well
+        signal.signal(wanted_end, signal.default_int_handler)
     try:
         with DemoStack() as stack:
             ok = _tell(stack, screen)

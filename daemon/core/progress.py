@@ -77,7 +77,11 @@ def with_ledger(recovery: Recovery, ledger: Iterable[LedgerPartition]) -> Recove
 def describe_rate(recovery: Recovery, lanes: int) -> str:
     """One sentence on how it goes: `2 lanes copy at 41.2 MB/s, 12 s left`."""
     progress = recovery.progress
-    rate = f"{progress.bytes_per_s / 1e6:.1f} MB/s" if progress.bytes_per_s >= 1e5 else f"{progress.bytes_per_s / 1e3:.1f} kB/s"
+    rate = (
+        f"{progress.bytes_per_s / 1e6:.1f} MB/s"
+        if progress.bytes_per_s >= 1e5
+        else f"{progress.bytes_per_s / 1e3:.1f} kB/s"
+    )
     left = ""
     if progress.eta_seconds is not None and not (recovery.plan and recovery.plan.is_following):
         left = f", {progress.eta_seconds:.0f} s left"

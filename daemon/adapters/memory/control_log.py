@@ -20,6 +20,4 @@ class MemoryControlLog:
         end = log.high_watermark if stop is None else min(stop, log.high_watermark)
         for begin in range(first, end, PAGE_RECORDS):
             page = log.records[begin : min(begin + PAGE_RECORDS, end)]
-            yield [
-                ControlRecord(0, begin + i, r.timestamp_ms, r.key, r.value, r.headers) for i, r in enumerate(page)
-            ]
+            yield [ControlRecord(0, begin + i, r.timestamp_ms, r.key, r.value, r.headers) for i, r in enumerate(page)]
