@@ -4,16 +4,20 @@ Handles must not cross a fork or a pickle: everything here is called inside a ta
 and are never logged.
 """
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 FETCH_BYTES = 8 * 1024 * 1024
 QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024
 ASK_TIMEOUT_S = 10.0
+_MEET_TIMEOUT_S = 5.0
+QUICK_FETCH_WAIT_MS = 10  # for reading a topic once to its end: the end behind transaction markers shows only when a fetch comes back empty
+FETCH_WAIT_MS = 200
 _BATCH_BYTES = 1_000_000
 _BATCH_OVERHEAD_BYTES = 4096
 _RECORD_BYTES_MAX = 1_000_000_000  # the target decides what is too large, not the client
@@ -21,7 +25,12 @@ _QUEUE_RECORDS_MAX = 10_000_000
 
 
 def make_reader(
-    client: Mapping[str, str], client_id: str, queue_bytes: int, *, isolation: str = "read_committed"
+    client: Mapping[str, str],
+    client_id: str,
+    queue_bytes: int,
+    *,
+    isolation: str = "read_committed",
+    fetch_wait_ms: int = FETCH_WAIT_MS,
 ) -> Consumer:
     """A consumer for `assign` only: no group, no commit, no reset of offsets, an event at each end of a partition."""
     return Consumer({
@@ -37,11 +46,20 @@ def make_reader(
         "queued.min.messages": 1_000_000,
         "queued.max.messages.kbytes": max(queue_bytes // 1024, 1024),
         "fetch.message.max.bytes": min(FETCH_BYTES, max(queue_bytes, 65_536)),
-        "fetch.wait.max.ms": 200,
+        "fetch.wait.max.ms": fetch_wait_ms,
         "fetch.error.backoff.ms": 200,
         "fetch.queue.backoff.ms": 20,
         "reconnect.backoff.max.ms": 2000,
     })  # fmt: skip
+
+
+def meet(reader: Consumer, topic: str) -> None:
+    """Let the reader find the topic's leaders. Looks idle, but an assignment made before it is connected waits for a timer of a second.
+
+    No answer is no error here: the reader goes on trying by itself.
+    """
+    with contextlib.suppress(KafkaException):
+        reader.list_topics(topic, timeout=_MEET_TIMEOUT_S)
 
 
 def make_writer(

@@ -6,6 +6,7 @@ ignored so that a newer writer can add some. All times are milliseconds, all ran
 """
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -338,7 +339,7 @@ def _build(kind: typing.Any, value: typing.Any, where: str) -> typing.Any:  # no
 def _build_dataclass(kind: type, value: typing.Any, where: str) -> typing.Any:
     if not isinstance(value, dict):
         raise ContractError(f"{where}: an object is needed")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     found: dict[str, typing.Any] = {}
     for item in dataclasses.fields(kind):
         if item.name in value:
@@ -346,3 +347,8 @@ def _build_dataclass(kind: type, value: typing.Any, where: str) -> typing.Any:
         elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
             raise ContractError(f"{where}: field {item.name} is missing")
     return kind(**found)
+
+
+@functools.cache  # resolving them takes longer than the rest of reading a heartbeat; there are as many as types in this file
+def _hints(kind: type) -> dict[str, typing.Any]:
+    return typing.get_type_hints(kind)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
-from spark_jobs.clients import make_reader
+from spark_jobs.clients import FETCH_WAIT_MS, QUICK_FETCH_WAIT_MS, make_reader, meet
 from spark_jobs.contract import ContractError, Directive, JobSpec, decode
 
 _QUEUE_BYTES = 1024 * 1024
-_STEP_S = 0.2
+_STEP_S = 0.05
+_QUICK_S = 2.0  # how long a lane that starts is answered at once; later it only follows
 _ASK_TIMEOUT_S = 5.0
 _CLOSE_TIMEOUT_S = 3.0
 
@@ -75,15 +76,23 @@ class Directives:
         self._thread.join(_CLOSE_TIMEOUT_S)
 
     def _follow(self) -> None:
+        """First with a reader that finds the end quickly, because a lane that starts waits for it, then with one that is cheap to leave alone."""
+        quick_until_s = time.monotonic() + _QUICK_S
+        position = self._read(0, QUICK_FETCH_WAIT_MS, lambda: self._fresh_s > 0 or time.monotonic() > quick_until_s)
+        self._read(position, FETCH_WAIT_MS, lambda: False)
+
+    def _read(self, position: int, fetch_wait_ms: int, is_over: Callable[[], bool]) -> int:
+        """Read on from `position` until `is_over()` or closed; where the next one begins."""
         control = self._spec.control
-        consumer = make_reader(control.client, self._client_id, _QUEUE_BYTES)
+        consumer = make_reader(control.client, self._client_id, _QUEUE_BYTES, fetch_wait_ms=fetch_wait_ms)
         try:
-            consumer.assign([TopicPartition(control.directives_topic, 0, OFFSET_BEGINNING)])
-            position = 0
-            while not self._closing:
+            meet(consumer, control.directives_topic)
+            consumer.assign([TopicPartition(control.directives_topic, 0, position or OFFSET_BEGINNING)])
+            while not self._closing and not is_over():
                 position = self._step(consumer, position)
         finally:
             consumer.close()
+        return position
 
     def _step(self, consumer: Consumer, position: int) -> int:
         """Read what is there; for a `refresh`, ask where the end is first and read up to it."""

@@ -12,7 +12,7 @@ from itertools import groupby
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from spark_jobs import errors
-from spark_jobs.clients import make_reader
+from spark_jobs.clients import make_reader, meet
 from spark_jobs.contract import SourceSpec
 
 _END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
@@ -62,6 +62,10 @@ class Source:
     def __init__(self, spec: SourceSpec, client_id: str, queue_bytes: int) -> None:
         self._topic = spec.topic
         self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes)
+
+    def connect(self) -> None:
+        """Know the topic's leaders, so that the first `assign` starts to fetch at once."""
+        meet(self._consumer, self._topic)
 
     def assign(self, positions: Mapping[int, int]) -> None:
         """Forget everything fetched and read these partitions from these offsets."""

@@ -105,6 +105,7 @@ class Lane:
         copier = Copier(self._spec, target, is_stamped=settings.is_stamped)
         self._source = Source(self._spec.source, self._client_id, QUEUE_FULL_SPEED_BYTES)
         target.connect()
+        self._source.connect()
         intake = Intake(self._spec, self._lane, self._source, self._source_topic, copier)
         self._directives.refresh(_REFRESH_S)
         if self._directives.is_superseded():

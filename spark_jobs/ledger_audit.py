@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 
-from spark_jobs.clients import make_reader
+from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader
 from spark_jobs.contract import Difference, JobSpec, PartitionRange, Receipt, decode, receipts_partition
 from spark_jobs.errors import JobError
 
@@ -40,7 +40,7 @@ class Promise:
 def load(spec: JobSpec) -> list[Receipt]:
     """All committed receipts of the recovery, newest of each key. Raises JobError when the topic can not be read to its end in time."""
     client_id = f"recoveryd.{spec.recovery}.verifier"
-    reader = make_reader(spec.target.client, client_id, 4 * 1024 * 1024)
+    reader = make_reader(spec.target.client, client_id, 4 * 1024 * 1024, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
     newest: dict[str, Receipt | None] = {}
     try:
         count = len(reader.list_topics(spec.receipts_topic, timeout=30.0).topics[spec.receipts_topic].partitions)

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from spark_jobs import errors
-from spark_jobs.clients import ASK_TIMEOUT_S, UNCOMMITTED_END, make_admin, make_reader, start_offset_query
+from spark_jobs.clients import (
+    ASK_TIMEOUT_S,
+    QUICK_FETCH_WAIT_MS,
+    UNCOMMITTED_END,
+    make_admin,
+    make_reader,
+    start_offset_query,
+)
 from spark_jobs.contract import ContractError, JobSpec, PartitionRange, Receipt, decode, receipts_partition
 from spark_jobs.errors import Doubt, JobError
 
@@ -101,7 +108,7 @@ def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None]) -> tuple
     `waiting` hears why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing topic or unreadable records,
     `stop_blocked` when a foreign transaction hides the end for longer than `stop_wait_ms`. Raises Doubt when the cluster does not answer.
     """
-    consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES)
+    consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
     try:
         partition = _partition(consumer, spec)
         high = _high_watermark(spec, client_id, partition)

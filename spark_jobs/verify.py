@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from spark_jobs import ledger_audit
-from spark_jobs.clients import make_reader
+from spark_jobs.clients import make_reader, meet
 from spark_jobs.contract import Difference, JobSpec, VerificationReport
 from spark_jobs.digest import SequenceDigest
 from spark_jobs.errors import JobError
@@ -98,6 +98,7 @@ def _read(spec: JobSpec, client_id: str, bounds: Bounds, check: "PartitionCheck"
     partition, start, stop = check.partition, max(check.first, bounds.start), min(check.stop, bounds.high)
     consumer: Consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES)
     try:
+        meet(consumer, spec.target.topic)
         consumer.assign([TopicPartition(spec.target.topic, partition, start)])
         position, moved_s = start, time.monotonic()
         while position < stop:
