@@ -39,7 +39,7 @@ format: $(STAMP) ## Let ruff format and fix what it can
 	$(VENV)/bin/ruff format .
 
 bench: setup ## Measure, and compare with plain loops in the same run
-	$(PY) -m tests.bench $(ARGS)
+	$(PY) -m bench $(ARGS)
 
 docs: schemas ## Regenerate everything in docs/ and config/ that is made from the code
 	$(PY) -m daemon.settings.reference --write

@@ -1,0 +1,120 @@
+"""`python -m bench [names...]`: runs measurements and prints their tables, machine line first.
+
+Exit code 0 whatever the numbers say, 1 with `--strict` when a target is missed, 2 for bad usage. Under ten minutes for everything on two cores.
+"""
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from bench import chunks, daemon_rate, daemon_size, decide, machine, replay, report, start
+from bench.application import Application
+from bench.bed import Bed
+from bench.result import FAIL, Report
+
+_DOCS = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+
+
+class _Surroundings:
+    """Broker and warm Spark session, started when the first measurement asks for them."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+        self._bed: Bed | None = None
+        self._application: Application | None = None
+
+    @property
+    def bed(self) -> Bed:
+        if self._bed is None:
+            self._bed = self._stack.enter_context(Bed())
+        return self._bed
+
+    @property
+    def application(self) -> Application:
+        if self._application is None:
+            self._application = self._stack.enter_context(Application(self.bed))
+        return self._application
+
+
+# What needs no Spark session of this process comes first: an idle JVM beside a measurement costs a little too.
+_MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
+    decide.NAME: lambda _, repeat, quick: decide.measure(repeat, quick=quick),
+    start.NAME: lambda s, repeat, _: start.measure(s.bed, repeat),
+    daemon_rate.NAME: lambda s, repeat, quick: daemon_rate.measure(s.bed, repeat, quick=quick),
+    daemon_size.NAME: lambda s, repeat, quick: daemon_size.measure(s.bed, repeat, quick=quick),
+    replay.NAME: lambda s, repeat, quick: replay.measure(s.bed, s.application, repeat, quick=quick),
+    chunks.NAME: lambda s, repeat, _: chunks.measure(s.bed, s.application, repeat),
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    args = _parse(argv)
+    repeat = args.repeat or (1 if args.quick else 5)
+    line, load = machine.machine_line(), machine.load_line()
+    print(f"{line}\n{load}; medians of {repeat}\n", flush=True)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    reports: list[Report] = []
+    with contextlib.ExitStack() as stack, _quiet_libraries():
+        surroundings = _Surroundings(stack)
+        for name in args.names or _MEASUREMENTS:
+            began_s = time.monotonic()
+            for found in _MEASUREMENTS[name](surroundings, repeat, args.quick):
+                reports.append(found)
+                report.show(found)
+            print(f"  {name}: {time.monotonic() - began_s:.0f} s\n", flush=True)
+    if args.write_docs:
+        _DOCS.write_text(report.markdown(reports, line, load, "make bench ARGS=--write-docs"), encoding="utf-8")
+    missed = [row for found in reports for row in found.rows if row.mark == FAIL]
+    print(f"{len(missed)} targets missed" if missed else "all targets met")
+    return 1 if missed and args.strict else 0
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Measures recoveryd, each number next to a comparison."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"what to measure (default all): {', '.join(_MEASUREMENTS)}"
+    )
+    parser.add_argument("--repeat", type=_positive, help="repetitions (default 5, with --quick 1)")
+    parser.add_argument(
+        "--quick", action="store_true", help="small data, to see that it works; targets are for the real size"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/performance.md")
+    args = parser.parse_args(argv)
+    unknown = [name for name in args.names if name not in _MEASUREMENTS]
+    if unknown:
+        parser.error(f"there is no measurement {unknown[0]!r}; there are {', '.join(_MEASUREMENTS)}")
+    return args
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("1 or more")
+    return value
+
+
+@contextlib.contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Spark's JVM and librdkafka write to the process's stderr; a table between their words can not be read. Our own errors are raised, not printed."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,133 @@
+"""A warm Spark application in this process: lanes and verification run on it exactly as a driver of the product runs them.
+
+Same flags as the daemon puts on the command line, same session, same Python workers, same Spark jobs. What is left out is the daemon: a spec is made here, in
+the way the daemon makes it (lanes assigned by the same rule), and timed from the submission of the jobs to the return of the last lane.
+"""
+
+import os
+import shlex
+import threading
+import time
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from bench.bed import Bed
+from bench.cpu import process_cpu_s, tree_cpu_s
+from bench.loops import Timing
+from bench.records import CODEC, DataSet
+from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
+from daemon.core.model import PlannedPartition
+from daemon.core.sharing import assign_lanes
+from daemon.wire.topics import TopicNames, own_topics
+from spark_jobs.contract import (
+    ChunkLimits,
+    ControlSpec,
+    Directive,
+    JobSpec,
+    LaneSpec,
+    PartitionRange,
+    SourceSpec,
+    TargetSpec,
+    VerificationReport,
+)
+from spark_jobs.lanes import Outcome
+from spark_jobs.replay import run_lane_job, run_verification
+from spark_jobs.session import start_session, warm_workers
+
+LANES = 2
+_DEADLINE_S = 170.0
+_LEASE_TTL_MS = 3_600_000
+
+
+class Application:
+    """Use as a context manager. One per process: Spark allows no second session."""
+
+    def __init__(self, bed: Bed) -> None:
+        self._bed = bed
+        self._names = TopicNames("bench.")
+        self._context: Any = None
+
+    def __enter__(self) -> Self:
+        profile = SparkProfile(f"local[{LANES},4]")
+        submit = submit_command(profile, "recoveryd-bench", self._bed.folder, (), None)
+        os.environ |= submit_environment()
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(submit[1:-1])} pyspark-shell"
+        for topic in own_topics(self._names):
+            self._bed.create(topic.name, topic.partitions, topic.configs)
+        self._context = start_session(LANES)
+        warm_workers(self._context)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._context.stop()
+
+    def spec(self, data: DataSet, target: str, verify: str, chunk: ChunkLimits | None = None) -> JobSpec:
+        """An identity replay of all of `data` into a new topic."""
+        name, client = self._bed.unique("rec"), {"bootstrap.servers": self._bed.bootstrap}
+        planned = tuple(PlannedPartition(p, 0, end, high_watermark=end) for p, end in enumerate(data.ends))
+        lanes = tuple(
+            LaneSpec(number, tuple(PartitionRange(p, 0, data.ends[p]) for p in members))
+            for number, members in enumerate(assign_lanes(planned, LANES))
+        )
+        return JobSpec(
+            kind="replay", scope="bench", recovery=name, attempt=1, lanes=lanes,
+            source=SourceSpec("main", data.topic, self._bed.topic_id(data.topic), client),
+            target=TargetSpec(
+                "main", target, self._bed.create(target, len(data.ends)), len(data.ends), client, compression=CODEC
+            ),
+            control=ControlSpec(client, self._names.directives, self._names.progress),
+            receipts_topic=self._names.receipts,
+            directive=Directive(name, 1, 1, "run", _LEASE_TTL_MS),
+            verify=verify,
+            chunk=chunk or ChunkLimits(),
+        )  # fmt: skip
+
+    def copy(self, spec: JobSpec) -> Timing:
+        """Run all lanes, one Spark job each. Raises RuntimeError when one does not end as done."""
+        outcomes: list[Outcome] = []
+
+        def work(lane: int) -> None:
+            outcomes.append(run_lane_job(self._context, spec, lane))
+
+        threads = [threading.Thread(target=work, args=(lane.lane,), daemon=True) for lane in spec.lanes]
+        with _Stopwatch(self._bed.broker_pid) as watch:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(_DEADLINE_S)
+        if sorted(o.ended for o in outcomes) != ["done"] * len(spec.lanes):
+            raise RuntimeError(f"lanes ended as {outcomes}")
+        return watch.timing
+
+    def verify(self, spec: JobSpec) -> tuple[Timing, VerificationReport]:
+        with _Stopwatch(self._bed.broker_pid) as watch:
+            report = run_verification(self._context, spec, is_whole=True)
+        return watch.timing, report
+
+
+def with_verify(spec: JobSpec, verify: str) -> JobSpec:
+    """The same recovery, verified in another way."""
+    return replace(spec, verify=verify)
+
+
+class _Stopwatch:
+    """Wall, the Spark processes' CPU (JVM, worker daemon, workers: everything below this process) and the broker's."""
+
+    def __init__(self, broker_pid: int) -> None:
+        self._broker_pid = broker_pid
+        self.timing = Timing(0.0, 0.0, 0.0)
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic(), self._clients_s(), process_cpu_s(self._broker_pid)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        wall_s, clients_s, broker_s = self._began
+        self.timing = Timing(
+            time.monotonic() - wall_s, self._clients_s() - clients_s, process_cpu_s(self._broker_pid) - broker_s
+        )
+
+    def _clients_s(self) -> float:
+        """The broker is a child of this process too."""
+        return tree_cpu_s(os.getpid()) - process_cpu_s(self._broker_pid)

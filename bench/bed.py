@@ -1,0 +1,112 @@
+"""What measurements lie on: one broker of their own in a temporary folder, and plain questions and wishes about its topics.
+
+Everything is removed at the end, also after Ctrl-C. The sandbox's own settings, but that deleted topics leave the disk at once: a run makes fifty copies of
+a million records.
+"""
+
+import itertools
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+
+from sandbox.broker import Broker
+
+_TIMEOUT_S = 30.0
+_KEEP = {"retention.ms": "-1"}
+_NO_LEADER_YET = {
+    KafkaError._NOENT,  # noqa: SLF001  (the library's own codes begin with an underscore)
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+}
+_OVERRIDES = {"file.delete.delay.ms": "1000"}
+
+
+class Bed:
+    """Use as a context manager. Names given out by `unique` are never given out again."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-bench-"))
+        self._broker = Broker(self.folder / "kafka", overrides=_OVERRIDES)
+        self._numbers = itertools.count(1)
+        self._admin: AdminClient | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._broker.start()
+        except BaseException:
+            self._end()
+            raise
+        self._admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._end()
+
+    @property
+    def bootstrap(self) -> str:
+        return self._broker.bootstrap
+
+    @property
+    def broker_pid(self) -> int:
+        return self._broker.pid
+
+    @property
+    def admin(self) -> AdminClient:
+        assert self._admin is not None, "enter the bed first"
+        return self._admin
+
+    def unique(self, stem: str) -> str:
+        return f"{stem}-{next(self._numbers)}"
+
+    def create(self, topic: str, partitions: int, config: Mapping[str, str] = _KEEP) -> str:
+        """The new topic's id."""
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config))])[topic].result(_TIMEOUT_S)
+        return self.topic_id(topic)
+
+    def delete(self, *topics: str) -> None:
+        for answer in self.admin.delete_topics(list(topics)).values():
+            answer.result(_TIMEOUT_S)
+
+    def topic_id(self, topic: str) -> str:
+        """Raises KafkaException when the topic does not show up within half a minute."""
+        give_up_s = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                found = self.admin.describe_topics(TopicCollection([topic]))[topic].result(_TIMEOUT_S)
+                return str(found.topic_id)
+            except KafkaException:
+                if time.monotonic() > give_up_s:
+                    raise
+                time.sleep(0.02)
+
+    def ends(self, topic: str, partitions: int) -> list[int]:
+        """High watermarks: what was produced, committed or not."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(topic, p): latest for p in range(partitions)}
+        answers = self.admin.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_TIMEOUT_S
+        )
+        found = {where.partition: answer.result(_TIMEOUT_S).offset for where, answer in answers.items()}
+        return [found[p] for p in range(partitions)]
+
+    def produced(self, topic: str, partitions: int) -> int:
+        """Sum of high watermarks; 0 while there is no such topic, or no leader of it yet. Takes a few milliseconds."""
+        if topic not in self.admin.list_topics(timeout=_TIMEOUT_S).topics:
+            return 0
+        try:
+            return sum(self.ends(topic, partitions))
+        except KafkaException as error:
+            if error.args[0].code() in _NO_LEADER_YET:
+                return 0
+            raise
+
+    def _end(self) -> None:
+        self._broker.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)

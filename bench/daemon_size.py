@@ -1,0 +1,127 @@
+"""What a daemon weighs, idle and with recoveries known, and what it costs to start on a status topic that holds ten thousand of them."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bench.bed import Bed
+from bench.cpu import resident_bytes
+from bench.daemon_process import Home, leading
+from bench.recoveries import completed
+from bench.result import Report, Row, Sample
+from daemon.adapters.kafka_journal import KafkaJournal
+from daemon.wire.status import encode_status
+
+NAME = "daemon-size"
+_KNOWN, _MANY = 200, 10_000
+_IDLE_MB, _FOLD_S = 150.0, 5.0
+_IDLE_S = 5.0
+_DEADLINE_S = 60.0
+_ROOT = Path(__file__).resolve().parents[1]
+_IMPORTS = (
+    "import daemon.__main__, daemon.app.serve, faust, confluent_kafka, aiohttp, pydantic, structlog; import os;"
+    "print(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1])"
+)
+
+
+def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
+    many = _MANY // 10 if quick else _MANY
+    starts = min(repeat, 3)  # each is a whole start of a daemon
+    empty, known, full = Home(bed, "empty"), Home(bed, "known"), Home(bed, "full")
+    _fill(bed, known, _KNOWN)
+    _fill(bed, full, many)
+    idle, empty_s = _sizes(empty, starts)
+    with_known, _ = _sizes(known, starts)
+    with_many, full_s = _sizes(full, starts)
+    imports = Sample(tuple(_imports_mb() for _ in range(starts)), "MB")
+    fold, plain = _fold(bed, full, many, repeat), _plain_read(bed, full, many, repeat)
+    rows = (
+        Row("memory of a leading, idle daemon", idle, "its imports alone", imports, at_most=_IDLE_MB),
+        Row(f"memory with {_KNOWN} recoveries known", with_known, "idle", idle),
+        Row(f"memory with {many:,} recoveries known", with_many, "idle", idle),
+        Row(
+            f"fence and fold a status topic of {many:,} recoveries",
+            fold,
+            "consume and json.loads",
+            plain,
+            at_most=_FOLD_S,
+        ),
+        Row(f"process start to leading with {many:,} recoveries", full_s, "with none", empty_s),
+    )
+    note = "memory is resident (VmRSS), five seconds after the daemon began to lead"
+    return [Report("Size and start of the daemon", rows, (note,))]
+
+
+def _fill(bed: Bed, home: Home, count: int) -> None:
+    """Write the records a daemon would have left behind."""
+    producer = Producer({"bootstrap.servers": bed.bootstrap, "linger.ms": 20})
+    for recovery in completed(count):
+        key, value = encode_status(recovery)
+        producer.produce(home.names.status, value, key)
+        producer.poll(0)
+    if producer.flush(_DEADLINE_S):
+        raise RuntimeError("the status topic could not be filled")
+
+
+def _sizes(home: Home, starts: int) -> tuple[Sample, Sample]:
+    """Resident MB, and seconds from process start to leading."""
+    sizes, seconds = [], []
+    for _ in range(starts):
+        with leading(home) as daemon:
+            seconds.append(daemon.ready_s - daemon.started_s)
+            time.sleep(_IDLE_S)
+            sizes.append(resident_bytes(daemon.pid) / 1e6)
+    return Sample(tuple(sizes), "MB"), Sample(tuple(seconds), "s")
+
+
+def _imports_mb() -> float:
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORTS], capture_output=True, text=True, timeout=60, check=True, cwd=_ROOT
+    )
+    return int(done.stdout.split()[-1]) * 1024 / 1e6
+
+
+def _fold(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
+    """What a new leader does first: `open` of the journal. The producer's close is not part of it."""
+
+    async def once() -> float:
+        journal = KafkaJournal(
+            {"bootstrap.servers": bed.bootstrap}, home.names, home.scope, lambda: time.time_ns() // 1_000_000
+        )
+        began_s = time.monotonic()
+        folded = await journal.open()
+        elapsed_s = time.monotonic() - began_s
+        await journal.close()
+        if len(folded.recoveries) != count:
+            raise RuntimeError(f"{len(folded.recoveries)} of {count} recoveries were folded")
+        return elapsed_s
+
+    return Sample(tuple(asyncio.run(once()) for _ in range(repeat)), "s")
+
+
+def _plain_read(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
+    """The same records read into plain dicts."""
+    found = []
+    end = bed.ends(home.names.status, 1)[0]
+    for _ in range(repeat):
+        began_s, documents, position = time.monotonic(), {}, 0
+        consumer = Consumer({
+            "bootstrap.servers": bed.bootstrap, "group.id": "bench-fold", "enable.auto.commit": False,
+            "isolation.level": "read_committed", "enable.partition.eof": True,
+        })  # fmt: skip
+        consumer.assign([TopicPartition(home.names.status, 0, 0)])
+        while position < end:
+            for message in consumer.consume(10_000, 0.05):
+                if message.error() is None:
+                    documents[message.key()] = json.loads(message.value() or b"null")
+                position = max(position, (message.offset() or 0) + (message.error() is None))
+        found.append(time.monotonic() - began_s)
+        consumer.close()
+        if len(documents) < count:
+            raise RuntimeError(f"{len(documents)} of {count} records were read")
+    return Sample(tuple(found), "s")

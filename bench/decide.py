@@ -1,0 +1,90 @@
+"""The pure step alone: events per second through `decide`, with fifty recoveries running, next to what it costs to decode the same event from its bytes."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from bench.control import command, encoded, lag_signal
+from bench.recoveries import NOW_MS, lane_heartbeat, start_state, with_running
+from bench.result import Report, Row, Sample
+from daemon.core.decide import Decider
+from daemon.core.decision import CoreState
+from daemon.core.events import Event, Tick
+from daemon.core.params import Params
+from daemon.wire.codec import decode_event
+from daemon.wire.jobs import decode_progress
+from spark_jobs.contract import Heartbeat, Position, encode
+
+NAME = "decide"
+_RUNNING = 50
+_EVENTS = 2_000
+
+
+def measure(repeat: int, *, quick: bool) -> list[Report]:
+    params = Params(max_active_recoveries=_RUNNING)
+    decider = Decider(params)
+    state = start_state(params)
+    for number in range(_RUNNING):
+        state = with_running(decider, state, f"r{number:02d}", number)
+    count = _EVENTS // 10 if quick else _EVENTS
+    rows = (
+        _row("lane heartbeat", decider, state, _heartbeats(count), decode_progress, repeat),
+        _row("lag signal of 8 partitions", decider, state, _signals(count), _decode_control, repeat),
+        _row("throttle, accepted", decider, state, _throttles(count), _decode_control, repeat),
+        Row(
+            f"tick over {_RUNNING} recoveries", _rate(lambda: _fold(decider, state, [Tick()] * 200, 1_000), 200, repeat)
+        ),
+    )
+    return [Report(f"decide(), one core, {_RUNNING} recoveries running", rows)]
+
+
+def _row(
+    what: str, decider: Decider, state: CoreState, raw: Sequence[bytes], decode: Callable[[bytes], Event], repeat: int
+) -> Row:
+    events = [decode(value) for value in raw]
+    decided = _rate(lambda: _fold(decider, state, events, 1), len(events), repeat)
+    decoded = _rate(lambda: [decode(value) for value in raw], len(raw), repeat)
+    return Row(what, decided, "decoding it", decoded)
+
+
+def _rate(work: Callable[[], object], count: int, repeat: int) -> Sample:
+    rates = []
+    for _ in range(repeat):
+        began_s = time.perf_counter()
+        work()
+        rates.append(count / (time.perf_counter() - began_s))
+    return Sample(tuple(rates), "/s")
+
+
+def _fold(decider: Decider, state: CoreState, events: Sequence[Event], step_ms: int) -> CoreState:
+    """One event after the other, each a little later, as in the daemon."""
+    for number, event in enumerate(events):
+        state = decider.decide(state, event, NOW_MS + number * step_ms).state
+    return state
+
+
+def _heartbeats(count: int) -> list[bytes]:
+    found = []
+    for number in range(count):
+        beat = lane_heartbeat(f"r{number % _RUNNING:02d}", number % 2, number)
+        positions = tuple(
+            Position(p.partition, p.position, p.stop, p.state, p.copied, p.filtered, p.skipped, p.lost, p.bytes)
+            for p in beat.positions
+        )
+        found.append(encode(Heartbeat(beat.recovery, 1, beat.lane, 1, "copying", True, 1e5, 4e7, positions)))
+    return found
+
+
+def _signals(count: int) -> list[bytes]:
+    return [encoded(lag_signal(f"group-{n % 50}", "flights.live", 8, n)) for n in range(count)]
+
+
+def _throttles(count: int) -> list[bytes]:
+    return [
+        encoded(command("throttle", f"r{n % _RUNNING:02d}", {"limits": {"max_bytes_per_s": 1e6 + n}}))
+        for n in range(count)
+    ]
+
+
+def _decode_control(value: bytes) -> Event:
+    """A record that the broker stamped when it was made, which the codec checks times against."""
+    return decode_event(0, 0, time.time_ns() // 1_000_000, None, value, ())

@@ -1,0 +1,79 @@
+"""What is copied: a million real flights as JSON, and 600 thousand records of exactly 1 kB. Made once per run on the run's own broker."""
+
+import time
+from dataclasses import dataclass
+from itertools import count, islice
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from bench.bed import Bed
+from sandbox.flights import flights
+from sandbox.seed import TOPIC_CONFIG, seed
+
+PARTITIONS = 4
+CODEC = "lz4"
+_KILOBYTE = 1000
+_KEYS = 10_000
+_BLOB_FLIGHTS = 20_000
+_FIRST_MS = 1_357_034_400_000
+_FLUSH_DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A filled topic: offsets of each partition are [0, ends[p]), with nothing missing."""
+
+    name: str
+    topic: str
+    ends: tuple[int, ...]
+
+    @property
+    def records(self) -> int:
+        return sum(self.ends)
+
+
+def make_flights(bed: Bed, *, quick: bool) -> DataSet:
+    """1,010,328 records of about 350 bytes with the key (about 330 without); a third of that when quick."""
+    topic = "bench.flights"
+    report = seed(bed.bootstrap, topic, PARTITIONS, repeat=1 if quick else 3)
+    return DataSet(f"{report.records:,} flights", topic, tuple(bed.ends(topic, PARTITIONS)))
+
+
+def make_kilobyte(bed: Bed, *, quick: bool) -> DataSet:
+    """600,000 records with values of 1,000 bytes cut out of the flights, so that they compress as real data does."""
+    topic, records = "bench.kilobyte", 100_000 if quick else 600_000
+    bed.create(topic, PARTITIONS, TOPIC_CONFIG)
+    blob = b"".join(flight.value for flight in flights(_BLOB_FLIGHTS))
+    failures: list[KafkaError] = []
+
+    def note(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    producer = Producer({
+        "bootstrap.servers": bed.bootstrap, "enable.idempotence": True, "compression.type": CODEC, "linger.ms": 20,
+        "batch.size": 1_000_000, "queue.buffering.max.kbytes": 131_072, "queue.buffering.max.messages": 1_000_000,
+        "delivery.report.only.error": True, "on_delivery": note,
+    })  # fmt: skip
+    room = len(blob) - _KILOBYTE
+    for number in islice(count(), records):
+        at = number * 331 % room
+        while True:
+            try:
+                producer.produce(
+                    topic, blob[at : at + _KILOBYTE], f"key-{number % _KEYS}", number % PARTITIONS,
+                    timestamp=_FIRST_MS + number,
+                )  # fmt: skip
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if number % 1000 == 0:
+            producer.poll(0)
+    if producer.flush(_FLUSH_DEADLINE_S) or failures:
+        raise RuntimeError(f"{topic} could not be filled: {failures[:1]}")
+    return DataSet(f"{records:,} of 1 kB", topic, tuple(bed.ends(topic, PARTITIONS)))
+
+
+def settle(seconds: float = 1.0) -> None:
+    """Let the broker finish what it does behind a large write before something is timed."""
+    time.sleep(seconds)

@@ -1,0 +1,97 @@
+"""Recoveries as a daemon knows them, made by the pure core itself, so that their records have the size and shape of real ones."""
+
+from dataclasses import replace
+
+from daemon.core.commands import Earliest, Latest, Meta, Replay, ReplaySpec, SourceRef, TargetRef
+from daemon.core.decide import Decider
+from daemon.core.decision import CoreState
+from daemon.core.events import (
+    BecameLeader,
+    CommandReceived,
+    DriverHeartbeat,
+    Event,
+    FactsGathered,
+    LaneHeartbeat,
+    LanePosition,
+)
+from daemon.core.model import CompletenessRow, Recovery, State, Stop, StopReason, Verification
+from daemon.core.params import Params
+from daemon.core.plan_facts import PartitionFacts, PlanFacts, TopicFacts
+
+NOW_MS = 1_800_000_000_000
+PARTITIONS = 4
+LANES = 2
+_RECORDS = 250_000
+_BYTES = 90_000_000
+_ROW_BYTES = 85_000_000
+
+
+def start_state(params: Params) -> CoreState:
+    """A leader that knows nothing yet."""
+    return Decider(params).decide(CoreState(), BecameLeader(1, "control-topic-id"), NOW_MS).state
+
+
+def with_running(decider: Decider, state: CoreState, name: str, offset: int) -> CoreState:
+    """The state after `name` was asked for, planned, launched, and its driver and lanes were heard."""
+    events: tuple[Event, ...] = (
+        _asked(name, offset),
+        FactsGathered(name, _facts(name)),
+        DriverHeartbeat(name, 1, "lanes", 1),
+        *(lane_heartbeat(name, lane, 0) for lane in range(LANES)),
+    )
+    for event in events:
+        state = decider.decide(state, event, NOW_MS).state
+    if state.recoveries[name].state is not State.RUNNING:
+        raise RuntimeError(f"{name} is {state.recoveries[name].state}: {state.recoveries[name].why}")
+    return state
+
+
+def lane_heartbeat(name: str, lane: int, position: int) -> LaneHeartbeat:
+    """What a lane says once a second."""
+    rows = tuple(
+        LanePosition(p, position, _RECORDS, "copying", position, 0, 0, 0, position * 350)
+        for p in range(lane, PARTITIONS, LANES)
+    )
+    return LaneHeartbeat(name, 1, lane, 1, "copying", True, 120_000.0, 41_000_000.0, rows, "")
+
+
+def completed(count: int) -> list[Recovery]:
+    """`count` recoveries of four partitions that ran to their end and were verified."""
+    params = Params(max_active_recoveries=2)
+    decider = Decider(params)
+    running = with_running(decider, start_state(params), "model", 0).recoveries["model"]
+    rows = tuple(CompletenessRow(p, 0, _RECORDS, _RECORDS - 10, 0, 10, 0) for p in range(PARTITIONS))
+    progress = replace(
+        running.progress,
+        partitions=tuple(
+            replace(p, position=_RECORDS, state="done", copied=_RECORDS - 10, skipped=10, bytes=_ROW_BYTES)
+            for p in running.progress.partitions
+        ),
+        lag_records=0,
+        eta_seconds=None,
+    )
+    model = replace(
+        running, state=State.COMPLETED, why="copied and verified", progress=progress, completeness=rows,
+        stop=Stop(StopReason.ZERO_LAG, "bounded", NOW_MS + 30_000, {"records": PARTITIONS * _RECORDS}),
+        verification=Verification("match", PARTITIONS * (_RECORDS - 10), PARTITIONS * (_RECORDS - 10), "0" * 32),
+    )  # fmt: skip
+    return [replace(model, id=f"recovery-{number:05d}", control_offset=number) for number in range(count)]
+
+
+def _asked(name: str, offset: int) -> CommandReceived:
+    target = TargetRef(f"{name}.copy")
+    spec = ReplaySpec(source=SourceRef("flights", Earliest(), Latest()), target=target)
+    return CommandReceived(offset, NOW_MS, Replay(Meta(f"id-{name}", "//bench", name, "to be measured", "hash"), spec))
+
+
+def _facts(name: str) -> PlanFacts:
+    parts = tuple(PartitionFacts(p, 0, _RECORDS, _RECORDS, bytes_on_disk=_BYTES) for p in range(PARTITIONS))
+    zeros, ends = dict.fromkeys(range(PARTITIONS), 0), dict.fromkeys(range(PARTITIONS), _RECORDS)
+    keep = {"retention.ms": "-1"}
+    return PlanFacts(
+        source=TopicFacts("flights", "source-id-0123456789AB", PARTITIONS, keep, zeros, ends),
+        source_partitions=parts,
+        target=TopicFacts(f"{name}.copy", f"target-id-{name}", PARTITIONS, keep, zeros, zeros),
+        task_slots=LANES,
+        gathered_at_ms=NOW_MS,
+    )

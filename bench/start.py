@@ -1,0 +1,73 @@
+"""From the command on the control topic to the first copied record: with a cold Spark, and with a spare driver kept ready.
+
+The clock starts when the command is handed to the producer and stops when the target's log end moves, asked for every 20 ms, committed or not: lanes
+produce a first record long before they commit a chunk. The target is created by the plan, so that is in the time too.
+"""
+
+import time
+from pathlib import Path
+
+from bench.bed import Bed
+from bench.control import ControlWriter, encoded, replay
+from bench.daemon_process import DaemonProcess, Home, leading
+from bench.result import Report, Row, Sample
+from sandbox.seed import seed
+
+NAME = "start"
+_COLD_S, _WARM_S = 12.0, 2.0
+_PARTITIONS = 4
+_RECORDS = 40_000
+_DEADLINE_S = 60.0
+_POLL_S = 0.02
+_SPARES_MAX = 8
+_ENDED = {"completed", "stopped", "failed", "rejected", "expired"}
+
+
+def measure(bed: Bed, repeat: int) -> list[Report]:
+    seed(bed.bootstrap, "bench.start", _PARTITIONS, limit=_RECORDS)
+    with leading(Home(bed, "cold")) as daemon:
+        cold = _first_records(bed, daemon, repeat)
+    # As many spares as repetitions: a used one is replaced only after a while, and a second one in the making would take the machine's attention.
+    spares = min(repeat, _SPARES_MAX)
+    with leading(Home(bed, "warm"), {"profiles": {"default": {"warm": spares}}}) as daemon:
+        daemon.wait_for(lambda: _ready_spares(daemon) >= spares, f"make {spares} spare drivers ready", 2 * _DEADLINE_S)
+        warm = _first_records(bed, daemon, spares)
+    rows = (
+        Row("command to first copied record, cold", cold, at_most=_COLD_S),
+        Row("command to first copied record, spare driver", warm, "cold", cold, at_most=_WARM_S),
+    )
+    note = "creation of the target topic and the plan are included; a spare driver is an idle application with a warm session (`profiles.NAME.warm`)"
+    return [Report("Start of a recovery", rows, (note,))]
+
+
+def _ready_spares(daemon: DaemonProcess) -> int:
+    return len(list(Path(daemon.home.work_dir).glob("_spares/*/ready")))
+
+
+def _first_records(bed: Bed, daemon: DaemonProcess, repeat: int) -> Sample:
+    writer = ControlWriter(bed.bootstrap, daemon.home.names.control)
+    found = []
+    for _ in range(repeat):
+        recovery = bed.unique("start")
+        target = f"bench.out.{recovery}"
+        bed.produced(target, _PARTITIONS)  # the admin client knows the broker before the clock starts
+        value = encoded(replay(recovery, "bench.start", target, verify="none"))
+        began_s = time.monotonic()
+        writer.send([value])
+        while not bed.produced(target, _PARTITIONS):
+            if time.monotonic() - began_s > _DEADLINE_S:
+                raise RuntimeError(f"nothing was copied: {daemon.get(f'/api/v1/recoveries/{recovery}')}")
+            time.sleep(_POLL_S)
+        found.append(time.monotonic() - began_s)
+        daemon.wait_for(lambda name=recovery: _has_ended(daemon, name), f"end {recovery}", _DEADLINE_S)
+        bed.delete(target)
+    return Sample(tuple(found), "s")
+
+
+def _has_ended(daemon: DaemonProcess, recovery: str) -> bool:
+    status = daemon.get(f"/api/v1/recoveries/{recovery}")
+    if status is None or status["state"] not in _ENDED:
+        return False
+    if status["state"] != "completed":
+        raise RuntimeError(f"{recovery} ended as {status['state']}: {status['why']}")
+    return True
