@@ -18,11 +18,18 @@ _STOP_DEADLINE_S = 20.0
 
 
 def fill_plain(
-    bootstrap: str, topic: str, partitions: int, records_each: int, *, value_bytes: int = 100, start_ms: int = BASE_MS
+    bootstrap: str,
+    topic: str,
+    partitions: int,
+    records_each: int,
+    *,
+    value_bytes: int = 100,
+    start_ms: int = BASE_MS,
+    compression: str = "lz4",
 ) -> None:
     """Creates the topic; each partition gets `records_each` unique records, one per second of CreateTime from `start_ms` on."""
     create_topics(bootstrap, {topic: partitions})
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4"})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": compression})
     write_plain(producer, topic, range(partitions), range(records_each), value_bytes=value_bytes, start_ms=start_ms)
 
 
