@@ -81,6 +81,11 @@ class Intake:
             if r.stop is None or ledger.standings[r.partition].position < r.stop
         }
 
+    def fetch_ahead(self, queue_bytes: int) -> None:
+        """Fetch about this much before it is needed. To be called between chunks."""
+        if self._source.resize(queue_bytes, {p: self._chunk.parts[p].position for p in self.unfinished}):
+            self._ends.clear()
+
     def take(self, count_max: int, wait_s: float) -> tuple[int, int]:
         """(records, bytes) taken from the source now. Raises JobError, and what copying raises."""
         items = self._source.take(count_max, wait_s)

@@ -18,6 +18,8 @@ from spark_jobs.contract import SourceSpec
 _END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
 _OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
 
+RESIZE_FACTOR = 8
+
 _error_of = Message.error
 _partition_of: Callable[[Message], int] = Message.partition  # type: ignore[assignment]  # never None on what a consumer returns
 
@@ -60,8 +62,22 @@ class Source:
     """One consumer on some partitions of the source topic. Not for use from several threads at once."""
 
     def __init__(self, spec: SourceSpec, client_id: str, queue_bytes: int) -> None:
+        self._spec = spec
         self._topic = spec.topic
+        self._client_id = client_id
+        self._queue_bytes = queue_bytes
         self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes)
+
+    def resize(self, queue_bytes: int, positions: Mapping[int, int]) -> bool:
+        """Fetch ahead about this much from now on. Takes a new consumer at `positions`, so only a change that matters is made: then True."""
+        if self._queue_bytes < queue_bytes * RESIZE_FACTOR and queue_bytes < self._queue_bytes * RESIZE_FACTOR:
+            return False
+        self._consumer.close()
+        self._queue_bytes = queue_bytes
+        self._consumer = make_reader(self._spec.client, self._client_id, queue_bytes)
+        self.connect()
+        self.assign(positions)
+        return True
 
     def connect(self) -> None:
         """Know the topic's leaders, so that the first `assign` starts to fetch at once."""

@@ -9,13 +9,14 @@ import time
 
 from spark_jobs import failpoints
 from spark_jobs.chunk import Chunk, Committer
+from spark_jobs.clients import QUEUE_FULL_SPEED_BYTES
 from spark_jobs.contract import JobSpec, LaneSpec
 from spark_jobs.copier import Copier
 from spark_jobs.directives import Directives, Received
 from spark_jobs.errors import JobError, Redo, Superseded
 from spark_jobs.intake import Intake
 from spark_jobs.lane_status import LaneStatus
-from spark_jobs.pacing import Lease, Pacer
+from spark_jobs.pacing import Lease, Pacer, fetch_ahead_bytes
 from spark_jobs.receipts import Ledger
 from spark_jobs.target import Target
 
@@ -23,7 +24,7 @@ _CHUNK_AGE_MAX_S = 30.0
 _IDLE_COMMIT_S = 0.5
 _SLICE_RECORDS = 10_000
 _SLICE_BYTES = 4 * 1024 * 1024
-_FIRST_GUESS_BYTES = 8192.0
+FIRST_GUESS_BYTES = 8192.0
 _WAIT_S = 0.1
 _REST_S = 0.5
 _DENSE_CHUNKS = 20
@@ -52,7 +53,7 @@ class LaneLoop:
         self._ledger = Ledger()
         self._committer: Committer | None = None
         self._chunk = Chunk({})
-        self._record_bytes = _FIRST_GUESS_BYTES
+        self._record_bytes = FIRST_GUESS_BYTES
         self._read_s = self._collected_s = time.monotonic()
         self._dense_chunks_left = 0
         self._shrink = 1
@@ -98,6 +99,7 @@ class LaneLoop:
                 continue
             if self._is_commit_due(now_s):
                 self._commit()
+                self._intake.fetch_ahead(fetch_ahead_bytes(rates, self._record_bytes, QUEUE_FULL_SPEED_BYTES))
             self._pacer.set_rates(rates, now_s)
             wait_s = self._pacer.wait_s(now_s)
             if wait_s > 0:

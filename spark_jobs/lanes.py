@@ -24,8 +24,9 @@ from spark_jobs.directives import Directives
 from spark_jobs.errors import Doubt, JobError, Redo, Superseded
 from spark_jobs.intake import Intake
 from spark_jobs.kafka_source import Source
-from spark_jobs.lane_loop import LaneLoop
+from spark_jobs.lane_loop import FIRST_GUESS_BYTES, LaneLoop
 from spark_jobs.lane_status import LaneStatus
+from spark_jobs.pacing import Lease, fetch_ahead_bytes
 from spark_jobs.progress import ProgressSender
 from spark_jobs.receipts import Ledger
 from spark_jobs.target import Target
@@ -103,7 +104,9 @@ class Lane:
         settings = self._target_topic.settings()
         self._target = target = Target(self._spec, self._lane.lane, settings.max_message_bytes)
         copier = Copier(self._spec, target, is_stamped=settings.is_stamped)
-        self._source = Source(self._spec.source, self._client_id, QUEUE_FULL_SPEED_BYTES)
+        first = Lease(self._directives.current().directive, self._lane.lane, len(self._spec.lanes), time.monotonic())
+        ahead_bytes = fetch_ahead_bytes(first.rates(time.monotonic(), 0.0), FIRST_GUESS_BYTES, QUEUE_FULL_SPEED_BYTES)
+        self._source = Source(self._spec.source, self._client_id, ahead_bytes)
         target.connect()
         self._source.connect()
         intake = Intake(self._spec, self._lane, self._source, self._source_topic, copier)

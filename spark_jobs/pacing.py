@@ -12,6 +12,8 @@ from spark_jobs.contract import Directive
 
 DECAY_PER_S = 0.8
 BURST_S = 0.4  # what may be caught up after a stall: keeps any 10 s within 4 % of the rate
+AHEAD_S = 2.0
+AHEAD_MIN_BYTES = 1024 * 1024
 SLICE_S = 0.1  # a limited lane works in slices of about this much of its rate
 
 
@@ -26,6 +28,16 @@ class Rates:
     @property
     def is_limited(self) -> bool:
         return self.bytes_per_s is not None or self.records_per_s is not None
+
+
+def fetch_ahead_bytes(rates: Rates, record_bytes: float, most: int) -> int:
+    """How much a lane may fetch before it needs it: a guest on a limit does not take 64 MB at full speed first."""
+    wanted = float(most)
+    if rates.bytes_per_s is not None:
+        wanted = min(wanted, rates.bytes_per_s * AHEAD_S)
+    if rates.records_per_s is not None:
+        wanted = min(wanted, rates.records_per_s * record_bytes * AHEAD_S)
+    return max(AHEAD_MIN_BYTES, int(wanted))
 
 
 class Lease:

@@ -51,6 +51,7 @@ class Topic:
         self.name = spec.topic
         self._id = spec.topic_id
         self._side = side
+        self._client, self._client_id = spec.client, client_id
         self._admin: AdminClient = make_admin(spec.client, client_id)
         self._missing_since_s: float | None = None
 
@@ -88,7 +89,12 @@ class Topic:
     def bounds(self, partitions: Iterable[int]) -> dict[int, Bounds]:
         """Raises NoAnswer when the cluster does not answer, JobError when the topic is gone or may not be read."""
         wanted = [TopicPartition(self.name, p) for p in partitions]
-        starts, stable, high = (self._offsets(wanted, which) for which in (START, COMMITTED_END, UNCOMMITTED_END))
+        try:
+            starts, stable, high = (self._offsets(wanted, which) for which in (START, COMMITTED_END, UNCOMMITTED_END))
+        except NoAnswer:
+            # After a change of leaders this client goes on asking with the old leader epoch, for ever: a new one asks again.
+            self._admin = make_admin(self._client, self._client_id)
+            raise
         return {p.partition: Bounds(starts[p.partition], stable[p.partition], high[p.partition]) for p in wanted}
 
     def settings(self) -> "Settings":

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from spark_jobs.contract import Directive
-from spark_jobs.pacing import BURST_S, Lease, Pacer, RateMeter, Rates, TokenBucket
+from spark_jobs.pacing import BURST_S, Lease, Pacer, RateMeter, Rates, TokenBucket, fetch_ahead_bytes
 
 RUN = Directive("r", 1, 1, "run", 30_000)
 MB = 1_000_000.0
@@ -123,3 +123,12 @@ def test_the_meter_shows_the_last_few_seconds() -> None:
     for second in range(10, 20):
         meter.add(900, 9000, float(second))
     assert meter.per_s() == (0.0, 0.0)
+
+
+def test_a_limited_lane_fetches_two_seconds_ahead_and_no_more() -> None:
+    most = 64 * 1024 * 1024
+    assert fetch_ahead_bytes(Rates(None, None), 350.0, most) == most
+    assert fetch_ahead_bytes(Rates(5 * MB, None), 350.0, most) == 10 * MB
+    assert fetch_ahead_bytes(Rates(5 * MB, 10_000.0), 350.0, most) == 7 * MB
+    assert fetch_ahead_bytes(Rates(1000.0, None), 350.0, most) == 1024 * 1024
+    assert fetch_ahead_bytes(Rates(500 * MB, None), 350.0, most) == most

@@ -1,0 +1,54 @@
+"""A lane rides out a broker that hangs, dies or stays away for longer than a transaction may last."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.broker import Broker
+from spark_jobs.contract import PartitionRange
+from spark_jobs.lanes import Outcome
+from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+
+pytestmark = [pytest.mark.broker, pytest.mark.faults]
+
+COUNT = 15_000
+TRANSACTION_TIMEOUT_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that these tests may hurt."""
+    with Broker(tmp_path_factory.mktemp("hurt"), heap="512m") as broker:
+        yield broker
+
+
+def stay_away(seconds: float) -> None:
+    """The fault itself lasts this long; there is nothing to wait for."""
+    time.sleep(seconds)
+
+
+@pytest.mark.parametrize("fault", ["hangs", "is killed", "is away for longer than a transaction may last"])
+def test_the_copy_stays_exact_when_the_broker(own_broker: Broker, unique: str, fault: str) -> None:
+    cluster = Cluster(own_broker.bootstrap, unique)
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    cluster.fill(source, rows(COUNT, 0) + rows(COUNT, 1))
+    recovery = Recovery(
+        cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT), PartitionRange(1, 0, COUNT)]], partitions=2,
+        transaction_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
+        directive=Recovery.run_directive(cluster, max_records_per_s=4_000.0, lease_ttl_ms=300_000),
+    )  # fmt: skip
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: h.chunk_open and h.positions[0].position > 0)
+    if fault == "hangs":
+        own_broker.pause()
+        stay_away(6.0)
+        own_broker.cont()
+    else:
+        own_broker.kill()
+        stay_away(TRANSACTION_TIMEOUT_S + 3.0 if "away" in fault else 0.5)
+        own_broker.start()
+    recovery.direct("run", lease_ttl_ms=300_000)
+    assert lane.outcome(100.0) == Outcome(0, "done")
+    assert_exact(recovery.ledger(), recovery.spec)
+    assert [r.content for r in cluster.read(target, 2)] == [r.content for r in rows(COUNT, 0) + rows(COUNT, 1)]
