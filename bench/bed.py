@@ -21,6 +21,7 @@ from sandbox.broker import Broker
 _TIMEOUT_S = 30.0
 _KEEP = {"retention.ms": "-1"}
 _NO_LEADER_YET = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError._NOENT,  # noqa: SLF001  (the library's own codes begin with an underscore)
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,

@@ -112,8 +112,9 @@ def _plain_read(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
         began_s, documents, position = time.monotonic(), {}, 0
         consumer = Consumer({
             "bootstrap.servers": bed.bootstrap, "group.id": "bench-fold", "enable.auto.commit": False,
-            "isolation.level": "read_committed", "enable.partition.eof": True,
+            "isolation.level": "read_committed", "enable.partition.eof": True, "fetch.wait.max.ms": 10,
         })  # fmt: skip
+        consumer.list_topics(home.names.status, timeout=_DEADLINE_S)  # an assignment before that waits for a timer
         consumer.assign([TopicPartition(home.names.status, 0, 0)])
         while position < end:
             for message in consumer.consume(10_000, 0.05):

@@ -295,6 +295,7 @@ def encode(value: object) -> bytes:
 
 
 T = typing.TypeVar("T")
+_hints = functools.cache(typing.get_type_hints)  # resolving them takes longer than the rest of reading a heartbeat
 
 
 def decode(cls: type[T], raw: bytes | str) -> T:
@@ -347,8 +348,3 @@ def _build_dataclass(kind: type, value: typing.Any, where: str) -> typing.Any:
         elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
             raise ContractError(f"{where}: field {item.name} is missing")
     return kind(**found)
-
-
-@functools.cache  # resolving them takes longer than the rest of reading a heartbeat; there are as many as types in this file
-def _hints(kind: type) -> dict[str, typing.Any]:
-    return typing.get_type_hints(kind)
