@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.e2e.log_reader import Header, Record
+from tests.e2e.log_reader import QUIET, Header, Record
 from tests.e2e.murmur2 import partition_of
 
 _TIMEOUT_S = 20.0
@@ -179,7 +179,7 @@ def create_topics(bootstrap: str, partitions: Mapping[str, int], configs: Mappin
 
 def transactional(bootstrap: str, transactional_id: str, **settings: Any) -> Producer:
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "linger.ms": 5, **settings}
+        {"bootstrap.servers": bootstrap, **QUIET, "transactional.id": transactional_id, "linger.ms": 5, **settings}
     )
     producer.init_transactions(_TIMEOUT_S)
     return producer

@@ -65,7 +65,7 @@ class Case:
         if self.observer is not None:
             more["observed"] = self.observer.observed()
         found = self.stack.violations(self.recovery, self.source, self.target, ranges, **self.asked, **more)
-        assert found == []
+        assert not found, "\n".join(map(str, found))
 
     def failed(self, deadline_s: float = 90.0) -> Document:
         return self.stack.follower.wait_state(self.recovery, "failed", deadline_s)

@@ -7,6 +7,8 @@ from typing import Any
 
 from confluent_kafka import Message, Producer
 
+from tests.e2e.log_reader import QUIET
+
 _TIMEOUT_S = 30.0
 
 
@@ -15,7 +17,9 @@ class Control:
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.topic = f"{prefix}control.v1"
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "message.max.bytes": 20_000_000})
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, **QUIET, "linger.ms": 5, "message.max.bytes": 20_000_000}
+        )
 
     def replay(
         self,

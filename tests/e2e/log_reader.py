@@ -8,7 +8,7 @@ import functools
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
@@ -28,6 +28,9 @@ PASSING = frozenset({
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
 })  # fmt: skip
+QUIET: Final[dict[str, str | int | float | bool]] = {
+    "log_level": 0
+}  # brokers that go away are what many of these tests are about
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
 _ADMIN_TIMEOUT_S = 20.0
@@ -84,7 +87,7 @@ def _offsets(bootstrap: str, topic: str, *, end: bool, committed: bool) -> dict[
 
 @functools.lru_cache(maxsize=4)
 def _admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap})
+    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
 
 
 def forget_clients() -> None:
@@ -122,6 +125,7 @@ def make_reader(bootstrap: str, *, committed: bool) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
+            **QUIET,
             "group.id": "history-checker",
             "enable.auto.commit": False,
             "enable.partition.eof": True,

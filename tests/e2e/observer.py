@@ -9,7 +9,7 @@ from typing import Self
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.e2e.log_reader import make_reader, offsets
+from tests.e2e.log_reader import QUIET, make_reader, offsets
 from tests.e2e.model import Observed
 
 _POLL_S = 0.05
@@ -66,7 +66,7 @@ class TargetObserver:
             self._failure = error
 
     def _await_topic(self) -> bool:
-        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, **QUIET})
         known = None
         while not self._ended.is_set():
             with contextlib.suppress(KafkaException):  # the broker may be away

@@ -50,9 +50,11 @@ def test_row_1_a_stop_that_the_daemon_died_in_ends_stopped(stack: Stack, new_cas
     case, running = new_case(), next_daemon(stack)
     case.start()
     case.copying()
+    frozen = case.freeze()  # or stopping would be over before the daemon dies
     stack.control.command("stop", case.recovery)
     stack.follower.wait_state(case.recovery, "stopping")
     running.kill()
+    case.thaw(frozen)
     running = next_daemon(stack)
     stack.follower.wait_state(case.recovery, "stopped")
     case.judge_what_was_covered()
