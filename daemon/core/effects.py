@@ -68,6 +68,25 @@ class ReadLedger:
 
 
 @dataclass(frozen=True, slots=True)
+class CallWebhook:
+    """A signed POST to the URL that the config has under this name, retried → WebhookEnded. `delivery` is its idempotency key, the same after a restart."""
+
+    watch: str
+    webhook: str
+    delivery: str
+    body: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuota:
+    """Limit the recovery's clients on both of its clusters, or lift the limit with None → QuotaSet or EffectFailed("set_quota"). Only its own client ids are touched."""
+
+    recovery: str
+    clusters: tuple[str, ...]
+    bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class WakeAt:
     """Send a Tick no later than this wall-clock time. The runtime also ticks each second while a recovery is active."""
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from daemon.core.commands import Command, Refusal, Signal
 from daemon.core.model import Verification
 from daemon.core.plan_facts import PlanFacts
+from daemon.core.policies.freshness import Reading
+from daemon.core.policies.lag_book import Reader
+from daemon.core.policies.lag_window import LagSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,45 @@ class OffsetsSampled:
 
     topics: tuple[TopicSample, ...]
     missing: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSampled:
+    """One look at a consumer group on a topic. `planned` are all partitions of the topic: one that is not in `samples` is unknown, never zero.
+
+    Positions were asked for before the ends they are compared with.
+    """
+
+    reader: Reader
+    planned: tuple[int, ...]
+    samples: tuple[tuple[int, LagSample], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingTaken:
+    """One measurement of live traffic in a domain (a cluster's name): the canary's produce latency, or the answer to a configured Prometheus query. Seconds."""
+
+    domain: str
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookEnded:
+    """The last word on a webhook: delivered, or given up after its retries. `status` is the HTTP status, None when nobody answered."""
+
+    watch: str
+    delivered: bool
+    status: int | None
+    attempts: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSet:
+    """The brokers' quota of a recovery's clients is now this; None = removed."""
+
+    recovery: str
+    bytes_per_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
