@@ -148,7 +148,7 @@ class Collector:
 def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tuple[str, str]]:
     """(cluster, topic) of everything worth a look now, in a stable order, each once."""
     topics: dict[tuple[str, str], None] = {(m.cluster, m.topic): None for m in monitored}
-    for recovery in state.recoveries.values():
+    for recovery in state.recoveries.live.values():
         if recovery.state in _WATCHED:
             topics[recovery.spec.source.cluster, recovery.spec.source.topic] = None
             topics[recovery.spec.target.cluster, recovery.spec.target.topic] = None

@@ -28,7 +28,7 @@ from daemon.core.events import (
 )
 from daemon.core.handlers import commands, observations, planning
 from daemon.core.params import Params
-from daemon.core.steer import is_live, steer
+from daemon.core.steer import steer
 
 
 class Decider:
@@ -49,7 +49,7 @@ class Decider:
 def _touched(draft: Draft, event: Event) -> list[str]:
     """Recoveries whose situation the event can have changed."""
     if isinstance(event, Tick | BecameLeader | OffsetsSampled):
-        return [r.id for r in draft.recoveries() if is_live(r)]
+        return [r.id for r in draft.live()]
     if isinstance(event, CommandReceived):
         command = event.command
         return [command.subject if isinstance(command, Refusal) else command.meta.subject]
@@ -76,10 +76,9 @@ def _on_leader(draft: Draft, event: BecameLeader) -> None:
         "",
         {"epoch": event.epoch, "recoveries": len(draft.state.recoveries), "control_topic_known": known},
     )
-    for recovery in draft.recoveries():
-        if is_live(recovery):
-            draft.forget(recovery.id)
-            draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
+    for recovery in draft.live():
+        draft.forget(recovery.id)
+        draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
 
 
 def _on_unreadable(draft: Draft, event: ControlUnreadable) -> None:

@@ -8,6 +8,7 @@ from daemon.core.effects import Effect
 from daemon.core.events import ControlUnreadable
 from daemon.core.model import DaemonRecord, Recovery
 from daemon.core.observed import Observed, SampleHistory
+from daemon.core.recoveries import Recoveries
 
 __all__ = ["Answer", "CoreState", "Decision", "Directive", "Notice"]  # a directive is one of the records of a decision
 
@@ -60,9 +61,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class CoreState:
-    """All the core knows. `recoveries` and `daemon` are journaled; `observed` is soft (heartbeats, samples) and rebuilt from the world after a restart."""
+    """All the core knows. `recoveries` and `daemon` are journaled; `observed` (of live ones) is soft (heartbeats, samples) and rebuilt from the world after a restart."""
 
-    recoveries: Mapping[str, Recovery] = field(default_factory=dict)
+    recoveries: Recoveries = field(default_factory=Recoveries)
     daemon: DaemonRecord = DaemonRecord()
     observed: Mapping[str, Observed] = field(default_factory=dict)
     samples: Mapping[tuple[str, str], SampleHistory] = field(default_factory=dict)

@@ -16,6 +16,9 @@ from daemon.core.lifecycle import advance
 from daemon.core.model import DaemonRecord, Recovery, State
 from daemon.core.observed import Observed, SampleHistory
 from daemon.core.params import Params
+from daemon.core.recoveries import is_live
+
+SAMPLES_KEPT_MS = 3_600_000
 
 
 class Draft:
@@ -42,10 +45,9 @@ class Draft:
     def recovery(self, recovery_id: str) -> Recovery | None:
         return self._recoveries.get(recovery_id) or self.state.recoveries.get(recovery_id)
 
-    def recoveries(self) -> list[Recovery]:
-        return [self._recoveries.get(i, r) for i, r in self.state.recoveries.items()] + [
-            r for i, r in self._recoveries.items() if i not in self.state.recoveries
-        ]
+    def live(self) -> list[Recovery]:
+        """Every recovery that is not over; the ended ones are many and no rule needs them all."""
+        return [r for r in {**self.state.recoveries.live, **self._recoveries}.values() if is_live(r)]
 
     def observed(self, recovery_id: str) -> Observed:
         return self._observed.get(recovery_id) or self.state.observed.get(recovery_id) or Observed()
@@ -135,9 +137,12 @@ class Draft:
     def finish(self) -> Decision:
         """The immutable result; an unchanged part of the state is the same object as before."""
         state = self.state
-        recoveries = {**state.recoveries, **self._recoveries} if self._recoveries else state.recoveries
-        observed = {**state.observed, **self._observed} if self._observed else state.observed
-        samples = {**state.samples, **self._samples} if self._samples else state.samples
+        recoveries = state.recoveries.with_changes(self._recoveries)
+        observed, samples = state.observed, state.samples
+        if self._observed or recoveries.ended is not state.recoveries.ended:
+            observed = {i: o for i, o in {**observed, **self._observed}.items() if i in recoveries.live}
+        if self._samples:
+            samples = {k: h for k, h in {**samples, **self._samples}.items() if self._is_fresh(h)}
         return Decision(
             state=CoreState(recoveries, self.daemon, observed, samples),
             reason=self.reason,
@@ -149,3 +154,7 @@ class Draft:
             dead_letters=tuple(self._dead_letters),
             effects=tuple(self._effects),
         )
+
+    def _is_fresh(self, history: SampleHistory) -> bool:
+        """Topics that nobody samples any more are forgotten."""
+        return bool(history.samples) and self.now_ms - history.samples[-1].sampled_at_ms <= SAMPLES_KEPT_MS

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from daemon.core.decision import CoreState
 from daemon.core.events import OffsetsSampled, TopicSample
 from daemon.core.metric_defs import BYTES, RECORDS, Sample
+from daemon.core.recoveries import Copied, copied_by
 
 SETTLE_MS = 5_000
 _PENDING_AT_MOST = 64
@@ -35,28 +36,18 @@ class LiveTraffic:
 
     def with_sample(self, sampled: OffsetsSampled, state: CoreState, now_ms: int) -> tuple["LiveTraffic", list[Sample]]:
         """Next counting state and how far the live counters move; topics no longer sampled are forgotten."""
-        replayed = _replayed(state)
+        by_live = copied_by(state.recoveries.live.values())
         topics: dict[tuple[str, str], Ingress] = {}
         samples: list[Sample] = []
         for sample in sampled.topics:
             key = (sample.cluster, sample.topic)
             before = self.topics.get(key)
-            after, grown = _step(before, sample, replayed.get(key, 0), now_ms)
+            copied = by_live.get(key, Copied()).plus(state.recoveries.totals.copied.get(key, Copied()))
+            after, grown = _step(before, sample, copied.into_records, now_ms)
             topics[key] = after
             if grown:
-                samples.extend(_counted(sample.topic, grown, mean_record_bytes(state, key)))
+                samples.extend(_counted(sample.topic, grown, copied))
         return LiveTraffic(topics), samples
-
-
-def mean_record_bytes(state: CoreState, key: tuple[str, str]) -> float | None:
-    """Mean size of a record of the topic, from what replays read from it or wrote to it; None = never measured."""
-    records = size = 0
-    for recovery in state.recoveries.values():
-        source, target = recovery.spec.source, recovery.spec.target
-        if key in {(source.cluster, source.topic), (target.cluster, target.topic)}:
-            records += recovery.progress.records
-            size += recovery.progress.bytes
-    return size / records if records else None
 
 
 def _step(before: Ingress | None, sample: TopicSample, replayed: int, now_ms: int) -> tuple[Ingress, int]:
@@ -71,15 +62,8 @@ def _step(before: Ingress | None, sample: TopicSample, replayed: int, now_ms: in
     return replace(before, counted=before.counted + grown, pending=pending), grown
 
 
-def _replayed(state: CoreState) -> dict[tuple[str, str], int]:
-    totals: dict[tuple[str, str], int] = {}
-    for recovery in state.recoveries.values():
-        key = (recovery.spec.target.cluster, recovery.spec.target.topic)
-        totals[key] = totals.get(key, 0) + recovery.progress.records
-    return totals
-
-
-def _counted(topic: str, records: int, mean_bytes: float | None) -> Iterable[Sample]:
+def _counted(topic: str, records: int, copied: Copied) -> Iterable[Sample]:
+    """Bytes by the mean size of a record of the topic, from what replays read from it or wrote to it; none when that was never measured."""
     yield Sample(RECORDS, ("live", topic), records)
-    if mean_bytes is not None:
-        yield Sample(BYTES, ("live", topic), records * mean_bytes)
+    if copied.records:
+        yield Sample(BYTES, ("live", topic), records * copied.bytes / copied.records)

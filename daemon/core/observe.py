@@ -3,9 +3,9 @@
 Pure like the rest of the core. Which metrics exist is told by `metric_defs`; how they are exposed by `daemon.adapters.prometheus`.
 """
 
-import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from daemon.core.commands import LagSignal
 from daemon.core.decision import Answer, CoreState
@@ -35,24 +35,24 @@ KIND = "replay"
 
 def gauges(state: CoreState, now_ms: int) -> list[Sample]:
     """Every gauge that follows from the state. Recoveries that ended over an hour ago only count in `recoveryd_recoveries`; so do ended ones beyond the newest 500."""
-    counts = Counter((r.kind, r.state) for r in state.recoveries.values())
+    known = state.recoveries
+    counts = Counter((r.kind, r.state) for r in known.live.values()) + Counter(known.totals.counts)
     kinds = sorted({KIND, *(kind for kind, _ in counts)})
     samples = [Sample(RECOVERIES, (kind, s.value), counts[kind, s]) for kind in kinds for s in State]
-    live = [r for r in state.recoveries.values() if not r.is_terminal]
-    ended = [r for r in state.recoveries.values() if r.is_terminal and now_ms - r.updated_ms <= ENDED_SERIES_KEPT_MS]
-    for recovery in (*live, *heapq.nlargest(ENDED_SERIES_AT_MOST, ended, key=lambda r: r.updated_ms)):
-        samples.extend(_of_recovery(recovery, state.samples, now_ms))
+    last_ended = islice(reversed(known.ended.values()), ENDED_SERIES_AT_MOST)
+    for recovery in (*known.live.values(), *last_ended):
+        if not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_SERIES_KEPT_MS:
+            samples.extend(_of_recovery(recovery, state.samples, now_ms))
     return samples
 
 
 def increments(before: CoreState, after: CoreState, answers: Iterable[Answer] = ()) -> list[Sample]:
     """How far the way from `before` to `after`, with these answers, moves the counters; zero steps are left out."""
     samples = [Sample(COMMANDS, (answer.verb or "unknown", answer.kind), 1) for answer in answers]
-    for recovery in after.recoveries.values():
+    for recovery in after.recoveries.changed_since(before.recoveries):
         earlier = before.recoveries.get(recovery.id)
-        if earlier is not recovery:
-            samples.extend(_copied(earlier, recovery))
-            samples.extend(_ended(earlier, recovery))
+        samples.extend(_copied(earlier, recovery))
+        samples.extend(_ended(earlier, recovery))
     return [sample for sample in samples if sample.value > 0]
 
 

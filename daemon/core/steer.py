@@ -34,11 +34,6 @@ def steer(draft: Draft, recovery_id: str) -> None:
             return
 
 
-def is_live(recovery: Recovery) -> bool:
-    """Whether time alone can change something about it."""
-    return not (recovery.is_terminal or recovery.state is S.PLANNED) or not recovery.attempt.released
-
-
 def _nothing(_draft: Draft, _recovery: Recovery) -> None:
     return
 

@@ -27,6 +27,7 @@ from daemon.core.lifecycle import is_reusable
 from daemon.core.model import TERMINAL, State
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import PARAMS, World, illegal_moves
+from tests.properties.test_recoveries import assert_is_what_a_scan_finds
 
 IDS = st.sampled_from(["r1", "r2"])
 ERRORS = st.sampled_from(["data_lost", "target_unavailable", "internal", "fenced", "nonsense"])
@@ -116,6 +117,11 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def moves_follow_the_table(self) -> None:
         assert illegal_moves(self.world) == []
+
+    @invariant()
+    def kept_parts_and_totals_are_what_a_scan_finds(self) -> None:
+        assert_is_what_a_scan_finds(self.world.state.recoveries)
+        assert self.world.state.observed.keys() <= self.world.state.recoveries.live.keys()
 
     @invariant()
     def terminal_states_absorb(self) -> None:

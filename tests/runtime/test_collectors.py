@@ -11,6 +11,7 @@ from daemon.core.commands import LagSample, LagSignal
 from daemon.core.decision import CoreState
 from daemon.core.events import Event, OffsetsSampled, TopicSample
 from daemon.core.model import DaemonRecord, State
+from daemon.core.recoveries import Recoveries
 from daemon.errors import ClusterProblem, RecoverydError
 from tests.builders.core import command
 from tests.builders.world import World
@@ -23,7 +24,7 @@ def state_with(*states: State) -> CoreState:
     world = World()
     world.feed(command("replay"))
     recoveries = {s.value: replace(world.recovery(), id=s.value, state=s) for s in states}
-    return CoreState(recoveries, DaemonRecord(control_topic_id="control-1"))
+    return CoreState(Recoveries(recoveries), DaemonRecord(control_topic_id="control-1"))
 
 
 class Groups:

@@ -14,6 +14,7 @@ from daemon.core.metric_defs import METRICS, Kind, Sample
 from daemon.core.model import PartitionProgress, Recovery, State
 from daemon.core.observe import gauges, increments, lag_of_signal, progress_ratio
 from daemon.core.observed import SampleHistory
+from daemon.core.recoveries import Recoveries
 from tests.builders.core import FOLLOWING, NOW_MS, command
 from tests.builders.world import World
 
@@ -35,6 +36,22 @@ CONTRACT = {
     "recoveryd_auto_stops_total": ("reason",),
     "recoveryd_records_lost_total": ("topic",),
     "recoveryd_verifications_total": ("result",),
+    "recoveryd_pressure": ("domain", "signal"),
+    "recoveryd_budget_bytes_per_second": ("domain",),
+    "recoveryd_control_rule_total": ("domain", "rule"),
+    "recoveryd_signal_age_seconds": ("domain", "signal"),
+    "recoveryd_loop_delay_seconds": ("domain",),
+    "recoveryd_stop_candidate": ("recovery",),
+    "recoveryd_lag_verdict": ("topic", "group", "verdict"),
+    "recoveryd_coverage_ratio": ("topic", "group"),
+    "recoveryd_recovery_eta_bound_seconds": ("recovery", "bound"),
+    "recoveryd_speedup_ratio": ("recovery",),
+    "recoveryd_retention_slack_seconds": ("recovery",),
+    "recoveryd_live_slo_seconds": ("domain", "signal"),
+    "recoveryd_live_slo_violation_seconds_total": ("domain", "signal", "attributable"),
+    "recoveryd_signals_rejected_total": ("reason",),
+    "recoveryd_canary_produce_seconds": ("cluster",),
+    "recoveryd_rate_requested_bytes_per_second": ("recovery",),
 }
 
 
@@ -74,14 +91,14 @@ def test_every_metric_has_its_help_and_type_on_the_page() -> None:
 
 def test_a_series_without_value_is_gone_at_the_next_scrape() -> None:
     recovery = running_world().recovery()
-    now = [gauges(CoreState({"r1": recovery}), NOW_MS), gauges(CoreState(), NOW_MS)]
+    now = [gauges(CoreState(Recoveries({"r1": recovery})), NOW_MS), gauges(CoreState(), NOW_MS)]
     metrics = Metrics(lambda: now.pop(0))
     assert 'recovery="r1"' in metrics.render().decode()
     assert 'recovery="r1"' not in metrics.render().decode()
 
 
 def test_recoveries_are_counted_by_state_also_where_there_are_none() -> None:
-    found = values(gauges(CoreState({"r1": running_world().recovery()}), NOW_MS))
+    found = values(gauges(CoreState(Recoveries({"r1": running_world().recovery()})), NOW_MS))
     counts = {state: found["recoveries", "replay", state.value] for state in State}
     assert counts == dict.fromkeys(State, 0) | {State.RUNNING: 1}
 
@@ -89,7 +106,7 @@ def test_recoveries_are_counted_by_state_also_where_there_are_none() -> None:
 def test_series_of_an_ended_recovery_go_an_hour_later() -> None:
     world = running_world()
     ended = world.run_until(State.COMPLETED)
-    state = CoreState({"r1": ended})
+    state = CoreState(Recoveries({"r1": ended}))
     soon = values(gauges(state, ended.updated_ms + 3_600_000))
     assert soon["recovery_progress_ratio", "r1"] == 1.0
     assert soon["rate_achieved_bytes_per_second", "r1"] == 0.0
@@ -100,8 +117,9 @@ def test_series_of_an_ended_recovery_go_an_hour_later() -> None:
 
 def test_of_many_ended_recoveries_only_the_newest_have_series() -> None:
     ended = running_world().run_until(State.COMPLETED)
+    ended = replace(ended, attempt=replace(ended.attempt, released=True))
     many = {f"r{i}": replace(ended, id=f"r{i}", updated_ms=ended.updated_ms + i) for i in range(600)}
-    found = values(gauges(CoreState(many), ended.updated_ms + 600))
+    found = values(gauges(CoreState(Recoveries(many)), ended.updated_ms + 600))
     kept = {key[1] for key in found if key[0] == "recovery_progress_ratio"}
     assert kept == {f"r{i}" for i in range(100, 600)}
     assert found["recoveries", "replay", "completed"] == 600
@@ -124,8 +142,8 @@ def test_progress_of_a_following_recovery_is_the_part_of_what_is_there() -> None
 def test_counters_move_by_what_became_durable() -> None:
     before = with_progress(running_world().recovery(), 10)
     after = with_progress(before, 25, lost=5)
-    state = CoreState({"r1": after})
-    moved = values(increments(CoreState({"r1": before}), state))
+    state = CoreState(Recoveries({"r1": after}))
+    moved = values(increments(CoreState(Recoveries({"r1": before})), state))
     assert moved == {
         ("records_total", "replay", "flights.v2"): 15,
         ("bytes_total", "replay", "flights.v2"): 1_500,
@@ -214,7 +232,7 @@ def feed(
 
 def test_live_records_of_a_target_are_what_replays_did_not_write() -> None:
     recovery = running_world().recovery()
-    states = [CoreState({"r1": with_progress(recovery, copied)}) for copied in (0, 0, 80, 80)]
+    states = [CoreState(Recoveries({"r1": with_progress(recovery, copied)})) for copied in (0, 0, 80, 80)]
     live, counted = LiveTraffic(), []
     # 80 records of the replay become stable before its lanes report them; 7 are others'.
     for step, (state, stable) in enumerate(zip(states, (10, 97, 97, 97), strict=True)):

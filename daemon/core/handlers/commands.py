@@ -80,7 +80,7 @@ def _replay(draft: Draft, event: CommandReceived, command: Replay) -> None:
     if existing is not None and not is_reusable(existing):
         _reject(draft, event, Code.ID_IN_USE, f"recovery {meta.subject} exists already and is {existing.state.value}")
         return
-    refusal = refuse_replay(command.spec, draft.recoveries(), draft.params)
+    refusal = refuse_replay(command.spec, draft.live(), draft.params)
     if refusal is not None:
         _reject(draft, event, refusal.code, refusal.message, refusal.hint)
         return
@@ -199,7 +199,7 @@ def _approve(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
         _wrong_state(draft, event, recovery)
     elif command.plan_hash != recovery.plan.hash:
         _reject(draft, event, Code.STALE_PLAN, f"the plan waiting for approval has the hash {recovery.plan.hash}")
-    elif conflict := target_conflict(recovery, draft.recoveries()):
+    elif conflict := target_conflict(recovery, draft.live()):
         _reject(draft, event, Code.TARGET_IN_USE, conflict)
     else:
         _accept(draft, event, f"{recovery.id} is approved and starts")

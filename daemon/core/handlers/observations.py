@@ -119,7 +119,7 @@ def on_offsets(draft: Draft, event: OffsetsSampled) -> None:
         samples = (*draft.history(key).samples, sample)[-draft.params.sample_history :]
         draft.remember_sample(key, SampleHistory(samples))
     missing = set(event.missing)
-    for recovery in draft.recoveries():
+    for recovery in draft.live():
         if recovery.state not in ACTIVE or recovery.plan is None:
             continue
         _note_missing(draft, recovery, missing)

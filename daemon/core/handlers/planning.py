@@ -35,7 +35,7 @@ def _proceed(draft: Draft, recovery: Recovery, plan: Plan) -> None:
         recovery = draft.answer_creation(recovery, "accepted", f"planned: {size}")
         draft.move(recovery, State.PLANNED, f"dry run: {size}, nothing was started", _told(plan))
         return
-    conflict = target_conflict(recovery, draft.recoveries())
+    conflict = target_conflict(recovery, draft.live())
     if conflict is not None:
         refuse(draft, recovery, Code.TARGET_IN_USE, conflict)
         return
