@@ -38,9 +38,10 @@ class Metrics(Collector):
             counter = self._counters[sample.metric.name]
             (counter.labels(*sample.labels) if sample.labels else counter).inc(sample.value)
 
-    def observe(self, metric: Metric, value: float) -> None:
+    def observe(self, metric: Metric, value: float, labels: Sequence[str] = ()) -> None:
         """Put one value into a histogram."""
-        self._histograms[metric.name].observe(value)
+        histogram = self._histograms[metric.name]
+        (histogram.labels(*labels) if labels else histogram).observe(value)
 
     def set_live(self, labels: tuple[str, ...], samples: Sequence[Sample]) -> None:
         """Gauges that others report from time to time, all those with `labels` at once (none = unknown now).

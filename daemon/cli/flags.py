@@ -89,6 +89,16 @@ FLAGS: tuple[Flag, ...] = (
     Flag("max-records", ("limits", "max_records"), "Stop after so many.", "N", read=values.parse_count, panel=_LIMITS),
     Flag("max-runtime", ("limits", "max_runtime"), "Stop after this time of running, like 2h.", "DURATION", panel=_LIMITS),
     Flag("deadline", ("limits", "deadline"), "Stop at this time with zone, or after 2h.", "TIME", panel=_LIMITS),
+    Flag(
+        "mode", ("limits", "mode"), "controller yields to live traffic; left out: where something is protected.",
+        kind=Literal["controller", "fixed", "unlimited"], panel=_LIMITS,
+    ),
+    Flag("weight", ("limits", "weight"), "Share next to other replays, 1 when left out.", "N", float, panel=_LIMITS),
+    Flag("tier", ("limits", "tier"), "Lower ones are served first, 0 to 9.", "N", int, panel=_LIMITS),
+    Flag(
+        "override-live-slo", ("limits", "override_live_slo"), "Start although live traffic is over its SLO.", kind=bool,
+        panel=_LIMITS,
+    ),
     Flag("reason", ("reason",), "Why, for the record; required (1 to 500 characters).", "TEXT"),
 )  # fmt: skip
 

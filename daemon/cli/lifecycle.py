@@ -5,7 +5,7 @@ Each sends one command and hears its answer; with `--wait` it stays until the re
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -105,6 +105,10 @@ def throttle(
     max_records_per_s: Annotated[
         str | None, typer.Option(metavar="N", help="Rate of all lanes together.", show_default=False)
     ] = None,
+    mode: Annotated[
+        Literal["controller", "fixed", "unlimited"] | None,
+        typer.Option(help="controller yields to live traffic, up to the rate; kept when left out.", show_default=False),
+    ] = None,
     lift: Annotated[bool, typer.Option("--lift", help="No limit any more.")] = False,
     reason: Reason = None,
     print_only: PrintRecord = False,
@@ -113,14 +117,16 @@ def throttle(
     output: Output = Format.TABLE,
 ) -> int:
     """Set or lift the rate of a recovery, within 5 seconds. Both rates are replaced together: the one not given is lifted."""
-    if lift == bool(max_bytes_per_s or max_records_per_s):
-        raise usage("Say which rate.", "Give --max-bytes-per-s or --max-records-per-s, or --lift alone.")
-    limits = {
+    if lift == bool(max_bytes_per_s or max_records_per_s) and (lift or mode is None):
+        raise usage("Say which rate.", "Give --max-bytes-per-s, --max-records-per-s or --mode, or --lift alone.")
+    limits: dict[str, object] = {
         "max_bytes_per_s": None if max_bytes_per_s is None else parse_size(max_bytes_per_s, "--max-bytes-per-s"),
         "max_records_per_s": None
         if max_records_per_s is None
         else parse_count(max_records_per_s, "--max-records-per-s"),
     }
+    if mode is not None:
+        limits["mode"] = mode
     sending = Sending(print_only=print_only, expires=expires, command_id=command_id, output=output)
     return _steer(connection, "throttle", recovery, {"reason": reason, "limits": limits}, sending, has_ended)
 

@@ -55,7 +55,11 @@ To = Latest | AtOffset | AtOffsets | AtTime | CaughtUp | Never
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None = no limit. `deadline_ms` is absolute, `max_runtime_ms` counts from the first attempt."""
+    """None = no limit. `deadline_ms` is absolute, `max_runtime_ms` counts from the first attempt.
+
+    `mode` is unlimited | fixed | controller, None = by what is protected and what rate is given. Of what the controller has to give, recoveries of a
+    lower `tier` take first, within one by `weight`. `override_live_slo` lets it start although live traffic is over its SLO already.
+    """
 
     max_bytes_per_s: float | None = None
     max_records_per_s: float | None = None
@@ -63,6 +67,10 @@ class Limits:
     max_records: int | None = None
     max_runtime_ms: int | None = None
     deadline_ms: int | None = None
+    mode: str | None = None
+    weight: float = 1.0
+    tier: int = 0
+    override_live_slo: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +145,14 @@ class StopRecovery:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """`None` lifts the limit; both rates are replaced together."""
+    """`None` lifts a rate; both are replaced together. `None` for the others leaves them as they are."""
 
     meta: Meta
     max_bytes_per_s: float | None
     max_records_per_s: float | None
+    mode: str | None = None
+    weight: float | None = None
+    tier: int | None = None
     verb = "throttle"
 
 

@@ -98,6 +98,102 @@ RECORDS_LOST = Metric(
 )
 VERIFICATIONS = Metric("recoveryd_verifications_total", Kind.COUNTER, "Verifications that ended.", ("result",))
 
+# Of the throttle controller and what it protects. A domain is a cluster's name, a signal the name of a protected signal of the config.
+PRESSURE = Metric(
+    "recoveryd_pressure",
+    Kind.GAUGE,
+    "How close a protected signal is to its SLO: 0 is live traffic alone, 1 is the SLO; absent while unknown.",
+    ("domain", "signal"),
+)
+BUDGET = Metric(
+    "recoveryd_budget_bytes_per_second",
+    Kind.GAUGE,
+    "Rate that all controlled recoveries of a domain may take together, as the controller wants it now.",
+    ("domain",),
+)
+CONTROL_RULES = Metric(
+    "recoveryd_control_rule_total",
+    Kind.COUNTER,
+    "Control decisions, by the rule that set the rate.",
+    ("domain", "rule"),
+)
+SIGNAL_AGE = Metric(
+    "recoveryd_signal_age_seconds",
+    Kind.GAUGE,
+    "Age of the newest sample of a protected signal; absent while it was never seen.",
+    ("domain", "signal"),
+)
+LOOP_DELAY = Metric(
+    "recoveryd_loop_delay_seconds",
+    Kind.GAUGE,
+    "How long after something happens the controller's answer to it can take effect.",
+    ("domain",),
+)
+STOP_CANDIDATE = Metric(
+    "recoveryd_stop_candidate",
+    Kind.GAUGE,
+    "Evaluations in a row at which a following recovery was caught up; enough of them stop it.",
+    ("recovery",),
+)
+LAG_VERDICT = Metric(
+    "recoveryd_lag_verdict",
+    Kind.GAUGE,
+    "1 for the present lag verdict of a consumer group on a topic, 0 for the others.",
+    ("topic", "group", "verdict"),
+)
+COVERAGE_RATIO = Metric(
+    "recoveryd_coverage_ratio",
+    Kind.GAUGE,
+    "Part of a topic's partitions of which a consumer group's lag is known and fresh.",
+    ("topic", "group"),
+)
+ETA_BOUND = Metric(
+    "recoveryd_recovery_eta_bound_seconds",
+    Kind.GAUGE,
+    "Forecast of the seconds until a recovery ends: lo, mid or hi; infinite when it never would.",
+    ("recovery", "bound"),
+)
+SPEEDUP = Metric(
+    "recoveryd_speedup_ratio",
+    Kind.GAUGE,
+    "Event time copied per second, in seconds: how many times faster than live a recovery is.",
+    ("recovery",),
+)
+RETENTION_SLACK = Metric(
+    "recoveryd_retention_slack_seconds",
+    Kind.GAUGE,
+    "Time until retention would reach a recovery's position; negative when it has.",
+    ("recovery",),
+)
+LIVE_SLO = Metric(
+    "recoveryd_live_slo_seconds", Kind.GAUGE, "The SLO of a protected signal, from the config.", ("domain", "signal")
+)
+LIVE_SLO_VIOLATION = Metric(
+    "recoveryd_live_slo_violation_seconds_total",
+    Kind.COUNTER,
+    "Seconds in which a protected signal was over its SLO; attributable = a replay ran above the floor in its domain.",
+    ("domain", "signal", "attributable"),
+)
+SIGNALS_REJECTED = Metric(
+    "recoveryd_signals_rejected_total",
+    Kind.COUNTER,
+    "Samples of live traffic that were not used, by reason.",
+    ("reason",),
+)
+CANARY_PRODUCE = Metric(
+    "recoveryd_canary_produce_seconds",
+    Kind.HISTOGRAM,
+    "Time from producing a canary record to its acknowledgement by all in-sync replicas.",
+    ("cluster",),
+    buckets=_COMMIT,
+)
+RATE_REQUESTED = Metric(
+    "recoveryd_rate_requested_bytes_per_second",
+    Kind.GAUGE,
+    "Rate that the command of a recovery asks for; absent while it asks for none.",
+    ("recovery",),
+)
+
 METRICS: tuple[Metric, ...] = (
     RECORDS,
     BYTES,
@@ -116,4 +212,20 @@ METRICS: tuple[Metric, ...] = (
     AUTO_STOPS,
     RECORDS_LOST,
     VERIFICATIONS,
+    PRESSURE,
+    BUDGET,
+    CONTROL_RULES,
+    SIGNAL_AGE,
+    LOOP_DELAY,
+    STOP_CANDIDATE,
+    LAG_VERDICT,
+    COVERAGE_RATIO,
+    ETA_BOUND,
+    SPEEDUP,
+    RETENTION_SLACK,
+    LIVE_SLO,
+    LIVE_SLO_VIOLATION,
+    SIGNALS_REJECTED,
+    CANARY_PRODUCE,
+    RATE_REQUESTED,
 )

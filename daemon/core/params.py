@@ -1,6 +1,37 @@
 """Numbers the rules use. Frozen for the life of a daemon, made from the config by bootstrap; every default is the documented one."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from daemon.core.policies.control_types import ControllerParams
+from daemon.core.policies.lag_book import Reader
+from daemon.core.policies.lag_window import LagParams
+
+
+@dataclass(frozen=True, slots=True)
+class ControlParams:
+    """What holds for all budget domains. `default_mode` is auto | controller | unlimited; rates in bytes/s, of a domain's recoveries together."""
+
+    default_mode: str = "auto"
+    max_bytes_per_s: float = 100e6
+    min_bytes_per_s: float = 1e6
+    pause_allowed: bool = True
+    period_ms: int = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class LiveParams:
+    """What of live traffic is watched and protected. A budget domain is a cluster's name; only clusters with something to protect are domains.
+
+    `readers` are the consumer groups whose lag is evaluated, `protected` those with an SLO and the name of their reading in the domain of their cluster,
+    `health` the (cluster, name) of health signals that are readings.
+    """
+
+    domains: Mapping[str, ControllerParams] = field(default_factory=dict)
+    lag: LagParams = LagParams()
+    readers: frozenset[Reader] = frozenset()
+    protected: Mapping[Reader, str] = field(default_factory=dict)
+    health: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +77,6 @@ class Params:
 
     eta_bytes_per_s: float = 30e6
     keep_terminal_ms: int = 90 * 86_400_000
+
+    control: ControlParams = ControlParams()
+    live: LiveParams = LiveParams()

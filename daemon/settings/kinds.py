@@ -3,7 +3,15 @@
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
 
 from daemon.wire.quantities import SizeProblem, format_bytes, parse_bytes
 from daemon.wire.times import TimeProblem, format_duration_ms, parse_duration_ms
@@ -12,6 +20,12 @@ LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|[1-9]\d{0,3})(?:,\s*(\d{1,3}))?
 _OTHER_MASTER: Final = re.compile(r"(?:spark|k8s|mesos)://\S+|yarn", flags=re.ASCII)
 _LISTEN: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):(\d{1,5})", flags=re.ASCII)
 _MAX_MS: Final = 366 * 86_400_000
+
+
+class Section(BaseModel):
+    """A group of options: strict, and never shown with the values it refuses."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 def _read_duration(value: Any) -> Any:

@@ -7,7 +7,7 @@ Durations are held in ms, sizes in bytes; both are written as text (`5s`, `32MiB
 import os
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from daemon.settings.kinds import (
     LOCAL_MASTER,
@@ -15,12 +15,14 @@ from daemon.settings.kinds import (
     Duration,
     Listen,
     Master,
+    Section,
     Size,
     SparkText,
-    TopicName,
     Word,
     at_most,
 )
+from daemon.settings.live import ControlSection, MonitorSection
+from daemon.settings.prices import PricesSection
 from daemon.wire.kafka_properties import PROPERTIES
 
 # What may stand in the file; the model itself sees texts only, after secrets were read.
@@ -51,10 +53,6 @@ _CLUSTERS_SCHEMA: Final[dict[str, Any]] = {
         "additionalProperties": False,
     },
 }
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class TopicsSection(Section):
@@ -199,28 +197,6 @@ class ApprovalSection(Section):
     ttl: Duration = Field(default=86_400_000, description="How long a plan waits for approval before it expires.")
 
 
-class MonitoredTopic(Section):
-    topic: TopicName = Field(description="Its log ends are sampled as live traffic.")
-    cluster: Word = Field(default="main", description="A name under `clusters`.")
-    group: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
-        default=None, description="Consumer group whose lag is sampled too."
-    )
-
-
-class MonitorSection(Section):
-    interval: Duration = Field(default=5_000, description="How often offsets are sampled.")
-    topics: Annotated[tuple[MonitoredTopic, ...], Field(max_length=1000)] = Field(
-        default=(), description="Live topics: names, or mappings of cluster, topic and group."
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _names_are_topics(cls, value: Any) -> Any:
-        if isinstance(value, dict) and isinstance(value.get("topics"), list | tuple):
-            return value | {"topics": [{"topic": t} if isinstance(t, str) else t for t in value["topics"]]}
-        return value
-
-
 class RatesSection(Section):
     bytes_per_s: Size = Field(default=30_000_000, description="Assumed for the ETA before any rate was measured.")
 
@@ -270,8 +246,12 @@ class SettingsModel(Section):
     )
     limits: LimitsSection = Field(default=LimitsSection(), description="Of the daemon.")
     approval: ApprovalSection = Field(default=ApprovalSection(), description="Which plans wait for a person.")
-    monitor: MonitorSection = Field(default=MonitorSection(), description="Live traffic to watch.")
+    monitor: MonitorSection = Field(default=MonitorSection(), description="Live traffic to watch and to protect.")
+    control: ControlSection = Field(
+        default=ControlSection(), description="The controller that makes replays yield to live traffic."
+    )
     rates: RatesSection = Field(default=RatesSection(), description="Assumptions until measured.")
+    prices: PricesSection = Field(default=PricesSection(), description="What forecasts count as cost; 0 is not shown.")
     work_dir: str | None = Field(
         default=None, description="Logs and spec files of attempts, never state; null is $XDG_STATE_HOME/recoveryd."
     )
@@ -286,9 +266,9 @@ class SettingsModel(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        unknown = next((t.cluster for t in self.monitor.topics if t.cluster not in self.clusters), None)
-        if unknown is not None:
-            raise ValueError(f"monitor.topics names the cluster {unknown!r}, which is not under clusters")
+        for key, cluster in self.monitor.named_clusters:
+            if cluster not in self.clusters:
+                raise ValueError(f"monitor.{key} names the cluster {cluster!r}, which is not under clusters")
         if self.chunk.max_interval * 2 > self.attempts.transaction_timeout:
             raise ValueError("attempts.transaction_timeout must be at least twice chunk.max_interval")
         return self

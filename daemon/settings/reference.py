@@ -72,7 +72,8 @@ def _option(name: str, info: FieldInfo, default: Any, depth: int) -> Iterator[st
 def _model(model: BaseModel, depth: int) -> Iterator[str]:
     shown = model.model_dump(mode="json")
     for name, info in type(model).model_fields.items():
-        yield from _option(name, info, shown[name], depth)
+        value = getattr(model, name)
+        yield from _option(name, info, value if isinstance(value, BaseModel) else shown[name], depth)
 
 
 def _text(value: Any) -> str:

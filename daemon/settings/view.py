@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from daemon.core.params import Params
 from daemon.settings.model import SettingsModel
+from daemon.settings.protecting import make_control_params, make_live_params
 from daemon.settings.secrets import MASK
 from daemon.settings.sources import Key, Origin, origin_of
 from daemon.wire.jobs import JobDefaults
@@ -95,6 +96,8 @@ class Settings:
             stall_after_ms=v.attempts.stall_after,
             sample_period_ms=v.monitor.interval,
             eta_bytes_per_s=float(v.rates.bytes_per_s),
+            control=make_control_params(v.control),
+            live=make_live_params(v.monitor, v.control),
         )
 
     def job_defaults(self) -> JobDefaults:

@@ -38,7 +38,9 @@ from daemon.wire.fields import (
     Reason,
     Runtime,
     Strict,
+    Tier,
     Topic,
+    Weight,
     at_most,
 )
 from daemon.wire.problems import wrong
@@ -95,9 +97,28 @@ class TargetData(Strict):
     headers: HeadersData = Field(default=HeadersData(), description="changes of headers; none: bit-identical")
 
 
+Mode = Literal["unlimited", "fixed", "controller"]
+_MODE: Final = (
+    "`controller` yields to live traffic (rates are its ceiling), `fixed` keeps the given rate, `unlimited` takes all; left out: "
+    "the controller where something is protected, else by whether a rate is given"
+)
+
+
+def _check_mode(mode: str | None, has_rate: bool) -> None:
+    if mode == "fixed" and not has_rate:
+        raise wrong(
+            "has mode fixed, but no rate", "Name max_bytes_per_s or max_records_per_s.", code=Code.MISSING_FIELD
+        )
+    if mode == "unlimited" and has_rate:
+        raise wrong("has mode unlimited and a rate", "Leave the rate out, or choose mode fixed or controller.")
+
+
 class RatesData(Strict):
     max_bytes_per_s: Rate | None = Field(default=None, description="rate of all lanes together; null lifts")
     max_records_per_s: Rate | None = Field(default=None, description="rate of all lanes together; null lifts")
+    mode: Mode | None = Field(default=None, description=f"{_MODE}; here, left out keeps it")
+    weight: Weight | None = Field(default=None, description="its share next to others; left out keeps it")
+    tier: Tier | None = Field(default=None, description="lower tiers are served first; left out keeps it")
 
     @model_validator(mode="after")
     def _names_a_rate(self) -> Self:
@@ -105,6 +126,7 @@ class RatesData(Strict):
             raise wrong(
                 "is empty", "Name max_bytes_per_s or max_records_per_s; null lifts it.", code=Code.MISSING_FIELD
             )
+        _check_mode(self.mode, self.max_bytes_per_s is not None or self.max_records_per_s is not None)
         return self
 
 
@@ -119,6 +141,17 @@ class LimitsData(Strict):
     deadline: Deadline | None = Field(
         default=None, description="stop at this time (with zone), or after this duration from now"
     )
+    mode: Mode | None = Field(default=None, description=_MODE)
+    weight: Weight = Field(default=1.0, description="share of what the controller has to give, next to others")
+    tier: Tier = Field(default=0, description="recoveries of a lower tier are served first")
+    override_live_slo: bool = Field(
+        default=False, description="start although protected live traffic is over its SLO already"
+    )
+
+    @model_validator(mode="after")
+    def _mode_fits_the_rates(self) -> Self:
+        _check_mode(self.mode, self.max_bytes_per_s is not None or self.max_records_per_s is not None)
+        return self
 
     def to_core(self) -> Limits:
         return Limits(
@@ -128,6 +161,10 @@ class LimitsData(Strict):
             max_records=self.max_records,
             max_runtime_ms=self.max_runtime,
             deadline_ms=self.deadline,
+            mode=self.mode,
+            weight=self.weight,
+            tier=self.tier,
+            override_live_slo=self.override_live_slo,
         )
 
 
@@ -220,7 +257,8 @@ def _replay(meta: Meta, data: CommandData) -> Command:
 
 def _throttle(meta: Meta, data: CommandData) -> Command:
     assert isinstance(data, ThrottleData)
-    return Throttle(meta, data.limits.max_bytes_per_s, data.limits.max_records_per_s)
+    limits = data.limits
+    return Throttle(meta, limits.max_bytes_per_s, limits.max_records_per_s, limits.mode, limits.weight, limits.tier)
 
 
 def _approve(meta: Meta, data: CommandData) -> Command:

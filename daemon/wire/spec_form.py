@@ -24,6 +24,7 @@ from daemon.core.commands import (
 from daemon.wire.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
 
 _EARLIEST: Final = Earliest()
+_NO_LIMITS: Final = Limits()
 _TO_WORDS: Final[dict[str, To]] = {"latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
 
 
@@ -94,6 +95,10 @@ def limits_to_data(limits: Limits) -> dict[str, Any]:
         "max_records": limits.max_records,
         "max_runtime": None if limits.max_runtime_ms is None else format_duration_ms(limits.max_runtime_ms),
         "deadline": None if limits.deadline_ms is None else format_time_ms(limits.deadline_ms),
+        "mode": limits.mode,
+        "weight": None if limits.weight == _NO_LIMITS.weight else limits.weight,
+        "tier": limits.tier or None,
+        "override_live_slo": limits.override_live_slo or None,
     }
     return {name: value for name, value in data.items() if value is not None}
 
@@ -109,6 +114,10 @@ def limits_from_data(data: dict[str, Any]) -> Limits:
         max_records=data.get("max_records"),
         max_runtime_ms=None if runtime is None else parse_duration_ms(runtime),
         deadline_ms=None if deadline is None else parse_time_ms(deadline),
+        mode=data.get("mode"),
+        weight=data.get("weight", _NO_LIMITS.weight),
+        tier=data.get("tier", _NO_LIMITS.tier),
+        override_live_slo=data.get("override_live_slo", _NO_LIMITS.override_live_slo),
     )
 
 

@@ -100,6 +100,10 @@ class RequestedPart(Part):
     max_records: int | None = None
     max_runtime: str | None = Field(default=None, description="duration, such as 90s")
     deadline: Time | None = None
+    mode: Literal["unlimited", "fixed", "controller"] | None = None
+    weight: float | None = Field(default=None, description="when it is not 1")
+    tier: int | None = Field(default=None, description="when it is not 0")
+    override_live_slo: bool | None = Field(default=None, description="when it is set")
 
 
 class LimitsPart(Part):

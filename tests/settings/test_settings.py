@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from daemon.core.catalogue import Code
-from daemon.core.params import Params
+from daemon.core.params import LiveParams, Params
+from daemon.core.policies.lag_window import LagParams
 from daemon.errors import ConfigProblem
 from daemon.settings import Settings, load
 from daemon.wire.jobs import JobDefaults
@@ -93,6 +94,7 @@ def test_the_core_gets_what_the_config_says() -> None:
         stall_after_ms=60_000,
         sample_period_ms=500,
         eta_bytes_per_s=1e6,
+        live=LiveParams(lag=LagParams(period_ms=2_000)),
     )
 
 

@@ -1,5 +1,6 @@
 """Nouns of the throttle controller: its parameters, what it is told, what it remembers, what it answers. The rules are in `controller`."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -72,6 +73,7 @@ class ControllerParams:
     raise_band: float = 1.10
     cut_band: float = 0.95
     law: Law = Law.BUDGET
+    most_bytes_per_s: float = math.inf  # of all claims together, whatever each may take
     freshness: FreshnessParams = FreshnessParams()
 
     @property

@@ -84,7 +84,7 @@ def throttle(
     stepped = {
         domain: step(
             states.get(domain, ControllerState()),
-            _inputs(domain, signals.get(domain, DomainSignals()), controlled),
+            _inputs(domain, signals.get(domain, DomainSignals()), controlled, params[domain].most_bytes_per_s),
             now_ms,
             params[domain],
         )
@@ -98,7 +98,7 @@ def throttle(
     return Throttled({domain: state for domain, (state, _) in stepped.items()}, decisions, grants)
 
 
-def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claimant]) -> Inputs:
+def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claimant], most: float) -> Inputs:
     """The claims on the domain as one: floors, ceilings and achieved rates summed by their parts."""
     members = [(c, c.parts[domain]) for c in controlled.values() if c.parts.get(domain, 0.0) > 0]
     known = [c.achieved_bytes_per_s * part for c, part in members if c.achieved_bytes_per_s is not None]
@@ -107,7 +107,7 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claima
         ingress=signals.ingress,
         achieved_bytes_per_s=sum(known) if known else None,
         floor_bytes_per_s=sum(c.claim.floor * part for c, part in members),
-        ceiling_bytes_per_s=sum(c.claim.ceiling * part for c, part in members),
+        ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),
         active=bool(members),
     )
 

@@ -1,0 +1,109 @@
+"""What of live traffic is protected: from the config to the parameters of the rules."""
+
+from pathlib import Path
+
+import pytest
+
+from daemon.core.params import ControlParams, LiveParams
+from daemon.core.policies.control_types import ControllerParams
+from daemon.core.policies.lag_book import Reader
+from daemon.core.policies.lag_window import LagParams
+from daemon.core.policies.pressure import Kind, Protection
+from daemon.errors import ConfigProblem
+from daemon.settings import Settings, load
+
+MINIMAL = "clusters: {main: {bootstrap.servers: 127.0.0.1:9092}, dr: {bootstrap.servers: 127.0.0.1:9093}}\n"
+
+
+def loaded(tmp_path: Path, text: str) -> Settings:
+    path = tmp_path / "c.yaml"
+    path.write_text(MINIMAL + text)
+    return load(path, env={})
+
+
+def test_nothing_listed_protects_nothing(tmp_path: Path) -> None:
+    params = loaded(tmp_path, "monitor: {topics: [a, {topic: b, group: g}]}\n").params()
+    assert params.live == LiveParams(readers=frozenset({Reader("main", "b", "g")}))
+    assert params.control == ControlParams()
+
+
+def test_each_kind_of_protection_is_a_signal_of_its_cluster(tmp_path: Path) -> None:
+    text = """
+monitor:
+  interval: 3s
+  topics:
+    - {topic: flights, group: board, slo: 30s}
+    - {topic: flights, group: audit, slo: 4s, drop_when_unattributable: true, cluster: dr}
+  canary: {latency_slo: 150ms}
+  health: [{name: produce_latency_p99, slo: 250ms}]
+  prometheus: [{name: fetch_p99, cluster: dr, url: "http://127.0.0.1:9090", query: "max(x)", slo: 1s}]
+control: {target_pressure: 0.8, max_bytes_per_s: 50MB, min_bytes_per_s: 1MB, loop_delay: 20s, period: 2s, displacement: 2}
+"""
+    params = loaded(tmp_path, text).params()
+    common = {"target": 0.8, "displacement": 2.0, "period_ms": 2_000, "loop_delay_ms": 20_000, "most_bytes_per_s": 50e6}
+    board, audit = Reader("main", "flights", "board"), Reader("dr", "flights", "audit")
+    main = (
+        Protection("lag:board@flights", Kind.LAG, 30.0, 5.0),
+        Protection("produce_latency", Kind.LATENCY, 0.15),
+        Protection("produce_latency_p99", Kind.LATENCY, 0.25),
+    )
+    dr = (Protection("lag:audit@flights", Kind.LAG, 4.0, 2.0, True), Protection("fetch_p99", Kind.LATENCY, 1.0))
+    assert params.live == LiveParams(
+        domains={
+            "main": ControllerParams(protections=main, **common),  # type: ignore[arg-type]
+            "dr": ControllerParams(protections=dr, **common),  # type: ignore[arg-type]
+        },
+        lag=LagParams(period_ms=3_000),
+        readers=frozenset({board, audit}),
+        protected={board: "lag:board@flights", audit: "lag:audit@flights"},
+        health=frozenset({("main", "produce_latency_p99")}),
+    )
+    assert params.control == ControlParams("auto", 50e6, 1e6, True, 2_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [
+        ("", False),
+        ("monitor: {topics: [{topic: a, group: g}]}", False),
+        ("monitor: {topics: [{topic: a, group: g, slo: 5s}]}", True),
+        ("monitor: {canary: {latency_slo: 100ms}}", True),
+        ("monitor: {canary: {enabled: true}}", True),
+        ("monitor: {health: [{name: x, slo: 1s}]}", True),
+        ("monitor: {canary: {enabled: false}, topics: [{topic: a, group: g, slo: 5s}]}", False),
+    ],
+)
+def test_the_canary_runs_when_there_is_something_to_protect(tmp_path: Path, text: str, is_on: bool) -> None:
+    settings = loaded(tmp_path, text + "\n")
+    domains = settings.params().live.domains
+    names = [p.name for domain in domains.values() for p in domain.protections]
+    assert (settings.values.monitor.is_canary_on, "produce_latency" in names) == (is_on, is_on)
+
+
+def test_without_the_right_to_pause_lost_telemetry_means_the_floor(tmp_path: Path) -> None:
+    text = "monitor: {canary: {latency_slo: 100ms}}\ncontrol: {pause_allowed: false}\n"
+    params = loaded(tmp_path, text).params()
+    assert params.live.domains["main"].lost_after_ms > 10**12
+    assert not params.control.pause_allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("monitor: {topics: [{topic: a, slo: 5s}]}", "slo is the time lag of a consumer group"),
+        ("monitor: {topics: [{topic: a, group: g}, {topic: a, group: g, slo: 5s}]}", "names the group 'g' on 'a' twice"),
+        ("monitor: {health: [{name: produce_latency, slo: 5s}]}", "are called 'produce_latency'"),
+        ("monitor: {health: [{name: x, slo: 5s, cluster: zz}]}", "monitor.health names the cluster 'zz'"),
+        ("monitor: {canary: {clusters: [zz]}}", "monitor.canary.clusters names the cluster 'zz'"),
+        ("monitor: {prometheus: [{name: x, url: 'file:///etc/passwd', query: q, slo: 1s}]}", "prometheus.0.url"),
+        ("monitor: {canary: {evry: 1s}}", "There is no key monitor.canary.evry"),
+        ("control: {max_bytes_per_s: 1MB, min_bytes_per_s: 2MB}", "min_bytes_per_s must be at most max_bytes_per_s"),
+        ("control: {target_pressure: 1.5}", "control.target_pressure"),
+        ("control: {loop_delay: 5s}", "loop_delay must be at least twice the period"),
+        ("control: {default_mode: fixed}", "control.default_mode"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigProblem) as caught:
+        loaded(tmp_path, text + "\n")
+    assert message in caught.value.message
