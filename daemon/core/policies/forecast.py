@@ -7,6 +7,7 @@ here reads a clock; `math.inf` means never. A job is as slow as its slowest part
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from daemon.core.policies.live_profile import catch_up_s
 from daemon.core.policies.outlook import Outlook, Situation, all_outlooks, suggest
@@ -35,9 +36,17 @@ class Work:
     lanes: int | None = None
 
 
+class Reason(NamedTuple):
+    """Why a verdict applies and what would help, a sentence each; `suggestion` is empty when all is well."""
+
+    outlook: Outlook
+    why: str
+    suggestion: str
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The worst verdict first, its interval and a suggestion in numbers.
+    """The worst verdict first, its interval and a suggestion in numbers; `reasons` has the same for every verdict that applies.
 
     `speed_up` = replay rate / historical rate of the window. `processed` = records read until done, `extra_share` the part of them that arrives meanwhile.
     `loss_in_s` = until retention takes the record at the position; `lost_data_s` = event time lost before the start.
@@ -58,6 +67,7 @@ class Forecast:
     loss_in_s: float
     lost_data_s: float
     partition: int | None = None
+    reasons: tuple[Reason, ...] = ()
 
 
 def duration_s(work: Work, replay: float, live: float, profile: tuple[tuple[float, float], ...] = ()) -> float:
@@ -106,12 +116,12 @@ def forecast(work: Work, rates: Rates, retention: Retention | None = None, deadl
         deadline_s=deadline_s,
     )
     outlooks = all_outlooks(situation)
-    why, suggestion = suggest(outlooks[0], situation)
+    reasons = tuple(Reason(outlook, *suggest(outlook, situation)) for outlook in outlooks)
     return Forecast(
         outlook=outlooks[0],
         outlooks=outlooks,
-        why=why,
-        suggestion=suggestion,
+        why=reasons[0].why,
+        suggestion=reasons[0].suggestion,
         seconds=seconds,
         seconds_lo=duration_s(work, fast, quiet, _shifted(rates.profile, -rates.live_sigma)),
         seconds_hi=situation.seconds_hi,
@@ -122,6 +132,7 @@ def forecast(work: Work, rates: Rates, retention: Retention | None = None, deadl
         extra_share=live / gain if work.is_moving and gain > 0 else 0.0,
         loss_in_s=loss_s,
         lost_data_s=situation.lost_data_s,
+        reasons=reasons,
     )
 
 
@@ -142,7 +153,11 @@ def forecast_job(parts: Sequence[PartitionForecast], deadline_s: float | None = 
         return None
     slowest = max(found, key=lambda f: f.seconds)
     worst = min(found, key=lambda f: (f.outlook.rank, -f.seconds))
-    outlooks = tuple(o for o in Outlook if any(o in f.outlooks for f in found))
+    told: dict[Outlook, Reason] = {}
+    for one in sorted(found, key=lambda f: -f.seconds):
+        for reason in one.reasons:
+            told.setdefault(reason.outlook, reason)
+    outlooks = tuple(o for o in Outlook if o in told and (o is not Outlook.OK or len(told) == 1))
     return replace(
         slowest,
         outlook=worst.outlook,
@@ -157,6 +172,7 @@ def forecast_job(parts: Sequence[PartitionForecast], deadline_s: float | None = 
         required_rate=math.fsum(f.required_rate for f in found if f.required_rate is not None)
         if deadline_s is not None
         else None,
+        reasons=tuple(told[o] for o in outlooks),
     )
 
 

@@ -79,7 +79,8 @@ def suggest(outlook: Outlook, s: Situation) -> tuple[str, str]:
             why = f"at {s.speed_up:.2f} times real time it takes {_span(s.seconds)}, small changes of the rates make it {_span(s.seconds_hi)}"
             return why, f"{_faster(s, MARGINAL_SPEED_UP)} for a safe margin"
         case Outlook.OK:
-            return f"{s.speed_up:,.0f} times real time: {_span(s.seconds)}", ""
+            fast = f"{s.speed_up:,.0f} times real time: " if math.isfinite(s.speed_up) else "it takes "
+            return f"{fast}{_span(s.seconds)}", ""
 
 
 def _retention(s: Situation) -> tuple[str, str]:
