@@ -7,7 +7,7 @@ told apart in `transactions`; how topics are folded stands in `journal_fold`; wh
 import asyncio
 from collections.abc import Callable, Iterator
 
-from daemon.adapters.journal_fold import TopicReader, fold_seen, fold_sequences, fold_status
+from daemon.adapters.journal_fold import TopicReader, fold_seen, fold_sequences, fold_status, kept_for_good
 from daemon.adapters.kafka_client import Properties, make_admin, make_consumer
 from daemon.adapters.transactions import Record, TransactionalWriter
 from daemon.adapters.workers import Workers
@@ -63,9 +63,10 @@ class KafkaJournal:
         try:
             # Only now: before the fencing an older leader could still have written behind what we read.
             reader = TopicReader(make_admin(self._properties), consumer, _READ_DEADLINE_S)
-            recoveries, daemon = fold_status(reader.records(self._names.status))
-            seen = fold_seen(reader.records(self._names.control, daemon.applied_control_offset + 1))
-            sequences = fold_sequences(reader.records(self._names.directives))
+            with kept_for_good():
+                recoveries, daemon = fold_status(reader.records(self._names.status))
+                seen = fold_seen(reader.records(self._names.control, daemon.applied_control_offset + 1))
+                sequences = fold_sequences(reader.records(self._names.directives))
         finally:
             consumer.close()
         return Folded(recoveries, daemon, seen, sequences)

@@ -1,0 +1,30 @@
+"""Folding the journal keeps the garbage collector away from what stays, and gives it back in every case."""
+
+import gc
+
+import pytest
+
+from daemon.adapters.journal_fold import fold_status, kept_for_good
+from daemon.errors import RecoverydError
+from daemon.ports import ControlRecord
+
+
+def test_what_is_folded_is_out_of_the_collectors_sight() -> None:
+    before = gc.get_freeze_count()
+    try:
+        with kept_for_good():
+            assert not gc.isenabled()
+            kept = [[number] for number in range(1_000)]
+        assert gc.isenabled()
+        assert gc.get_freeze_count() >= before + len(kept)
+    finally:
+        gc.unfreeze()
+
+
+def test_the_collector_works_on_after_a_broken_record() -> None:
+    try:
+        with pytest.raises(RecoverydError), kept_for_good():
+            fold_status([ControlRecord(0, 0, 0, b"r1", b"not JSON", ())])
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()
