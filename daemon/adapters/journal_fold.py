@@ -74,7 +74,8 @@ def fold_sequences(records: Iterable[ControlRecord]) -> dict[str, int]:
 @contextlib.contextmanager
 def kept_for_good() -> Iterator[None]:
     """What is made inside stays as long as the process, so the garbage collector need not walk it: not now, which doubles the time to fold, and not later,
-    when a walk over ten thousand recoveries would stop the loop for a tenth of a second."""
+    when a walk over ten thousand recoveries would stop the loop for a tenth of a second.
+    """
     gc.disable()
     try:
         yield
