@@ -20,8 +20,9 @@ from daemon.collectors import Collector, Monitored
 from daemon.core.commands import LagSignal
 from daemon.core.decide import Decider
 from daemon.core.events import Event
-from daemon.core.metric_defs import LEADER, LOOP_AGE, Sample
+from daemon.core.metric_defs import JOURNAL_FAILING, LEADER, LOOP_AGE, Sample
 from daemon.core.observe import gauges, lag_of_signal
+from daemon.core.observe_details import details
 from daemon.health import Health, HealthServer, Sources
 from daemon.interpreter import Interpreter
 from daemon.ports import Clock, Clusters, ControlRecord, Jobs, Journal, ProgressFeed
@@ -155,5 +156,8 @@ def _show_lag(metrics: Metrics, runtime: Runtime, signal: LagSignal, now_ms: int
 def _samples(runtime: Runtime, pulse: Pulse, clock: Clock) -> Iterator[Sample]:
     yield Sample(LEADER, (), 1.0 if runtime.vitals.role == "leader" else 0.0)
     yield Sample(LOOP_AGE, (), pulse.age_s)
+    failing_s = runtime.vitals.journal_failing_s
+    yield Sample(JOURNAL_FAILING, (), 0.0 if failing_s is None else clock.monotonic_s() - failing_s)
     if runtime.vitals.is_loaded:
         yield from gauges(runtime.state, clock.now_ms())
+        yield from details(runtime.state, clock.now_ms())

@@ -194,6 +194,71 @@ RATE_REQUESTED = Metric(
     ("recovery",),
 )
 
+# Of one recovery, for the dashboard that shows it alone. How many recoveries and partitions have them is bounded by `observe_details`.
+RECOVERY_STATE = Metric(
+    "recoveryd_recovery_state", Kind.GAUGE, "1 for the present state of a recovery.", ("recovery", "state")
+)
+RECOVERY_OFFSETS = Metric(
+    "recoveryd_recovery_offsets",
+    Kind.GAUGE,
+    "Offsets of a recovery's range by what became of them; left are those not covered yet.",
+    ("recovery", "outcome"),
+)
+PARTITION_POSITION = Metric(
+    "recoveryd_partition_position_offset",
+    Kind.GAUGE,
+    "Offset up to which a source partition is durable in the target.",
+    ("recovery", "partition"),
+)
+PARTITION_STOP = Metric(
+    "recoveryd_partition_stop_offset",
+    Kind.GAUGE,
+    "Offset a source partition's copy stops before; the newest known end while the recovery follows.",
+    ("recovery", "partition"),
+)
+PARTITIONS = Metric(
+    "recoveryd_partitions",
+    Kind.GAUGE,
+    "Planned partitions of a recovery that has not ended, by state.",
+    ("recovery", "state"),
+)
+LANES = Metric(
+    "recoveryd_lanes",
+    Kind.GAUGE,
+    "Lanes of a recovery's present application by what they last reported; silent when that is long ago.",
+    ("recovery", "state"),
+)
+ATTEMPT_NUMBER = Metric(
+    "recoveryd_attempt_number", Kind.GAUGE, "Number of a recovery's newest application, counted from 1.", ("recovery",)
+)
+ATTEMPT_FAILURES = Metric(
+    "recoveryd_attempt_failures",
+    Kind.GAUGE,
+    "Applications of a recovery in a row that ended without progress.",
+    ("recovery",),
+)
+VERIFICATION_RECORDS = Metric(
+    "recoveryd_verification_records",
+    Kind.GAUGE,
+    "Records the receipts promise (source) and records read back (target) in the verification that ended.",
+    ("recovery", "result", "side"),
+)
+STOP_TIME = Metric(
+    "recoveryd_recovery_stop_timestamp_seconds",
+    Kind.GAUGE,
+    "When it was decided that a recovery ends, and why.",
+    ("recovery", "reason", "mode"),
+)
+STOP_EVIDENCE = Metric(
+    "recoveryd_recovery_stop_evidence",
+    Kind.GAUGE,
+    "A number that the rule saw which ended a recovery.",
+    ("recovery", "name"),
+)
+JOURNAL_FAILING = Metric(
+    "recoveryd_journal_failing_seconds", Kind.GAUGE, "Seconds since journal transactions fail; 0 while they succeed."
+)
+
 METRICS: tuple[Metric, ...] = (
     RECORDS,
     BYTES,
@@ -228,4 +293,16 @@ METRICS: tuple[Metric, ...] = (
     SIGNALS_REJECTED,
     CANARY_PRODUCE,
     RATE_REQUESTED,
+    RECOVERY_STATE,
+    RECOVERY_OFFSETS,
+    PARTITION_POSITION,
+    PARTITION_STOP,
+    PARTITIONS,
+    LANES,
+    ATTEMPT_NUMBER,
+    ATTEMPT_FAILURES,
+    VERIFICATION_RECORDS,
+    STOP_TIME,
+    STOP_EVIDENCE,
+    JOURNAL_FAILING,
 )

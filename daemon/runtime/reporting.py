@@ -18,6 +18,7 @@ from daemon.core.live_traffic import LiveTraffic
 from daemon.core.metric_defs import DECISION_SECONDS
 from daemon.core.model import State
 from daemon.core.observe import increments, lag_of_signal
+from daemon.core.observe_details import beginnings, first_values
 from daemon.runtime.rounds import Round, Step
 
 log = structlog.stdlib.get_logger("daemon.decisions")
@@ -33,12 +34,15 @@ class Reporter:
         self.measured_bytes_per_s: float | None = None
         self._metrics = metrics
         self._live = LiveTraffic()
+        metrics.add(first_values())
 
     def report(self, taken: Round, now_ms: int) -> None:
         """Never raises for what an event contains."""
         if taken.steps:
             answers = [answer for step in taken.steps for answer in step.decision.answers]
-            self._metrics.add(increments(taken.steps[0].before, taken.state, answers))
+            before = taken.steps[0].before
+            self._metrics.add(beginnings(before, taken.state))
+            self._metrics.add(increments(before, taken.state, answers))
         for step in taken.steps:
             self._metrics.observe(DECISION_SECONDS, step.seconds)
             self._observe_live(step, now_ms)

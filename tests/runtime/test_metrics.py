@@ -52,6 +52,18 @@ CONTRACT = {
     "recoveryd_signals_rejected_total": ("reason",),
     "recoveryd_canary_produce_seconds": ("cluster",),
     "recoveryd_rate_requested_bytes_per_second": ("recovery",),
+    "recoveryd_recovery_state": ("recovery", "state"),
+    "recoveryd_recovery_offsets": ("recovery", "outcome"),
+    "recoveryd_partition_position_offset": ("recovery", "partition"),
+    "recoveryd_partition_stop_offset": ("recovery", "partition"),
+    "recoveryd_partitions": ("recovery", "state"),
+    "recoveryd_lanes": ("recovery", "state"),
+    "recoveryd_attempt_number": ("recovery",),
+    "recoveryd_attempt_failures": ("recovery",),
+    "recoveryd_verification_records": ("recovery", "result", "side"),
+    "recoveryd_recovery_stop_timestamp_seconds": ("recovery", "reason", "mode"),
+    "recoveryd_recovery_stop_evidence": ("recovery", "name"),
+    "recoveryd_journal_failing_seconds": (),
 }
 
 

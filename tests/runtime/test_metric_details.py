@@ -1,0 +1,147 @@
+"""What the metrics say about one recovery closely, and that counters exist before they count."""
+
+from dataclasses import replace
+
+from daemon.adapters.prometheus import Metrics
+from daemon.core.decision import CoreState
+from daemon.core.metric_defs import Sample
+from daemon.core.model import PartitionProgress, State, StopReason
+from daemon.core.observe_details import ENDED_AT_MOST, PARTITIONS_AT_MOST, beginnings, details, first_values
+from daemon.core.recoveries import Recoveries
+from tests.builders.core import FOLLOWING, command
+from tests.builders.world import World
+
+
+def values(samples: list[Sample]) -> dict[tuple[str, ...], float]:
+    return {(s.metric.name.removeprefix("recoveryd_"), *s.labels): s.value for s in samples}
+
+
+def of(world: World, name: str) -> dict[tuple[str, ...], float]:
+    """Series of one metric without its name and the recovery."""
+    found = values(list(details(world.state, world.now_ms)))
+    return {key[2:]: value for key, value in found.items() if key[0] == name}
+
+
+def running() -> World:
+    world = World()
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    return world
+
+
+def test_only_the_present_state_has_a_series() -> None:
+    world = running()
+    assert of(world, "recovery_state") == {("running",): 1}
+    world.run_until(State.COMPLETED)
+    assert of(world, "recovery_state") == {("completed",): 1}
+
+
+def test_offsets_add_up_to_the_range_while_it_runs_and_when_it_ended() -> None:
+    world = running()
+    plan = world.recovery().plan
+    assert plan is not None
+    whole = sum((p.stop or 0) - p.start for p in plan.partitions)
+    world.second(2)
+    during = of(world, "recovery_offsets")
+    assert (sum(during.values()), during["unexplained",], during["left",] > 0) == (whole, 0, True)
+    world.run_until(State.COMPLETED)
+    after = of(world, "recovery_offsets")
+    assert (sum(after.values()), after["unexplained",], after["left",]) == (whole, 0, 0)
+
+
+def test_positions_stand_against_their_stops_while_it_runs_and_are_gone_when_it_ended() -> None:
+    world = running()
+    world.second(2)
+    rows = world.recovery().progress.partitions
+    assert of(world, "partition_position_offset") == {(str(r.partition),): r.position for r in rows}
+    assert of(world, "partition_stop_offset") == {(str(r.partition),): r.stop for r in rows}
+    assert sum(of(world, "partitions").values()) == len(rows)
+    world.run_until(State.COMPLETED)
+    while not world.recovery().attempt.released:
+        world.second(1)
+    assert of(world, "partition_position_offset") == of(world, "partitions") == of(world, "lanes") == {}
+
+
+def test_a_following_partition_stands_against_the_newest_end() -> None:
+    world = World()
+    world.feed(command("replay", spec=FOLLOWING))
+    world.run_until(State.RUNNING)
+    world.second(6)
+    ends = next(iter(world.state.samples.values())).samples[-1].high_watermark
+    assert of(world, "partition_stop_offset") == {(str(p),): end for p, end in ends.items()}
+
+
+def test_partitions_beyond_the_bound_only_count() -> None:
+    world = running()
+    recovery = world.recovery()
+    many = tuple(PartitionProgress(p, 0, 9, "copying") for p in range(PARTITIONS_AT_MOST + 5))
+    wide = replace(recovery, progress=replace(recovery.progress, partitions=many))
+    found = values(list(details(CoreState(Recoveries({"r1": wide, "r2": replace(wide, id="r2")})), world.now_ms)))
+    assert len([key for key in found if key[0] == "partition_position_offset"]) == PARTITIONS_AT_MOST
+    assert [found["partitions", name, "copying"] for name in ("r1", "r2")] == [len(many)] * 2
+
+
+def test_of_many_ended_recoveries_only_the_newest_have_details() -> None:
+    ended = running().run_until(State.COMPLETED)
+    ended = replace(ended, attempt=replace(ended.attempt, released=True))
+    names = [f"r{i}" for i in range(ENDED_AT_MOST + 50)]
+    state = CoreState(Recoveries({name: replace(ended, id=name) for name in names}))
+    found = values(list(details(state, ended.updated_ms)))
+    assert {key[1] for key in found} == set(names[50:])
+
+
+def test_lanes_that_are_not_heard_are_silent() -> None:
+    world = running()
+    plan = world.recovery().plan
+    assert plan is not None
+    world.second(1)
+    heard = of(world, "lanes")
+    assert (heard["silent",], sum(heard.values())) == (0, len(plan.lanes))
+    late = values(list(details(world.state, world.now_ms + 60_000)))
+    assert {key[2]: n for key, n in late.items() if key[0] == "lanes"} == {"silent": len(plan.lanes)}
+
+
+def test_the_end_is_told_with_its_reason_its_numbers_and_what_was_verified() -> None:
+    world = running()
+    done = world.run_until(State.COMPLETED)
+    assert done.stop is not None
+    assert done.verification is not None
+    assert of(world, "recovery_stop_timestamp_seconds") == {("zero_lag", "bounded"): done.stop.at_ms / 1000}
+    assert done.plan is not None
+    ends = sum(p.stop or 0 for p in done.plan.partitions)
+    assert of(world, "recovery_stop_evidence") == {
+        ("partitions",): len(done.plan.partitions),
+        ("partitions.position",): ends,
+        ("partitions.stop",): ends,
+    }
+    assert of(world, "verification_records") == {
+        ("match", "source"): done.verification.source_records,
+        ("match", "target"): done.verification.target_records,
+    }
+
+
+def test_counters_with_known_labels_are_on_the_page_before_anything_happened() -> None:
+    metrics = Metrics()
+    metrics.add(first_values())
+    page = metrics.render().decode()
+    for reason in set(StopReason) - {StopReason.OPERATOR}:
+        assert f'recoveryd_auto_stops_total{{reason="{reason}"}} 0.0' in page
+    assert 'recoveryd_verifications_total{result="mismatch"} 0.0' in page
+    assert 'recoveryd_signals_rejected_total{reason="not_a_number"} 0.0' in page
+    assert "operator" not in page
+
+
+def test_counters_of_its_topics_begin_at_zero_once_when_a_recovery_is_planned() -> None:
+    world = World()
+    before = world.state
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    spec = world.recovery().spec
+    assert values(beginnings(before, world.state)) == {
+        ("records_total", "replay", spec.target.topic): 0,
+        ("bytes_total", "replay", spec.target.topic): 0,
+        ("records_lost_total", spec.source.topic): 0,
+    }
+    planned = world.state
+    world.run_until(State.COMPLETED)
+    assert beginnings(planned, world.state) == []
