@@ -33,6 +33,11 @@ class Code(StrEnum):
     TOO_MANY_RECOVERIES = "RCV-1020"
     REJECTED_BY_OPERATOR = "RCV-1021"
     APPROVAL_EXPIRED = "RCV-1022"
+    LIVE_OVER_SLO = "RCV-1023"
+    LIVE_UNKNOWN = "RCV-1024"
+    UNKNOWN_WEBHOOK = "RCV-1030"
+    NOT_FOR_A_WATCH = "RCV-1031"
+    TOO_MANY_WATCHES = "RCV-1032"
     SOURCE_TOPIC_MISSING = "RCV-2001"
     SOURCE_PARTITION_MISSING = "RCV-2002"
     OFFSET_OUTSIDE_LOG = "RCV-2003"
@@ -60,6 +65,8 @@ class Code(StrEnum):
     STOP_BLOCKED = "RCV-3011"
     LAUNCH_FAILED = "RCV-3012"
     RECORD_REFUSED = "RCV-3013"
+    WATCH_UNFULFILLED = "RCV-3030"
+    WEBHOOK_FAILED = "RCV-3031"
     CONFIG_UNREADABLE = "RCV-4001"
     CONFIG_UNKNOWN_KEY = "RCV-4002"
     CONFIG_INVALID = "RCV-4003"
@@ -163,6 +170,18 @@ CATALOGUE: dict[Code, Entry] = {
     Code.APPROVAL_EXPIRED: Entry(
         "Nobody approved the plan in time.", "Send the command again and have it approved in time."
     ),
+    Code.UNKNOWN_WEBHOOK: Entry(
+        "The command names a webhook that the daemon's config does not have.",
+        "Use a name under `webhooks:` of the config; `recoveryctl config show` lists them.",
+    ),
+    Code.NOT_FOR_A_WATCH: Entry(
+        "The command is not possible for a watch, which copies nothing.",
+        "End the watch with `recoveryctl stop ID`, or name a replay.",
+    ),
+    Code.TOO_MANY_WATCHES: Entry(
+        "As many watches are active as one daemon looks after.",
+        "Wait until one ends, or stop one that is no longer needed.",
+    ),
     Code.SOURCE_TOPIC_MISSING: Entry(
         "The source topic does not exist.", "Check the name and the cluster of the source."
     ),
@@ -260,6 +279,14 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.LAUNCH_FAILED: Entry(
         "The Spark application could not be started.", "Run `recoveryctl doctor` on the daemon's machine."
+    ),
+    Code.WATCH_UNFULFILLED: Entry(
+        "The deadline of the watch came before its condition held.",
+        "See with `recoveryctl describe ID` which partitions were not there; then watch again, or look after the group.",
+    ),
+    Code.WEBHOOK_FAILED: Entry(
+        "The condition of the watch held, but its webhook could not be told.",
+        "Do by hand what the webhook should have done; then check the receiver, and `webhooks:` of the config.",
     ),
     Code.CONFIG_UNREADABLE: Entry(
         "The config file can not be read.", "Check the path and that it is one YAML mapping."

@@ -7,6 +7,8 @@ match over `Command` with `assert_never` shows where a new verb is missing.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from daemon.core.watches.spec import WatchSpec
+
 
 @dataclass(frozen=True, slots=True)
 class Earliest:
@@ -170,8 +172,15 @@ class Reject:
     verb = "reject"
 
 
-Command = Replay | Pause | Resume | StopRecovery | Throttle | Approve | Reject
-VERBS = ("replay", "pause", "resume", "stop", "throttle", "approve", "reject")
+@dataclass(frozen=True, slots=True)
+class StartWatch:
+    meta: Meta
+    spec: WatchSpec
+    verb = "watch"
+
+
+Command = Replay | Pause | Resume | StopRecovery | Throttle | Approve | Reject | StartWatch
+VERBS = ("replay", "pause", "resume", "stop", "throttle", "approve", "reject", "watch")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,13 @@ def refuse_replay(spec: ReplaySpec, recoveries: Iterable[Recovery], params: Para
             return Refusal(
                 Code.UNKNOWN_CLUSTER,
                 f"{field}: the config has no cluster {cluster!r}",
-                _nearest(cluster, params.clusters),
+                nearest_name(cluster, params.clusters),
             )
     if spec.profile not in params.profiles:
         return Refusal(
             Code.UNKNOWN_PROFILE,
             f"job.profile: the config has no profile {spec.profile!r}",
-            _nearest(spec.profile, params.profiles),
+            nearest_name(spec.profile, params.profiles),
         )
     for field, topic in (("source.topic", spec.source.topic), ("target.topic", spec.target.topic)):
         if topic.startswith("_") or topic in params.own_topics:
@@ -56,6 +56,6 @@ def needs_approval(plan: Plan, params: Params) -> str | None:
     return None
 
 
-def _nearest(name: str, known: frozenset[str]) -> str:
+def nearest_name(name: str, known: frozenset[str]) -> str:
     close = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else f"the config has: {', '.join(sorted(known))}"
