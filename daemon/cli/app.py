@@ -14,7 +14,19 @@ import typer
 from typer.completion import get_completion_inspect_parameters
 from typer.core import TyperGroup
 
-from daemon.cli import completion, config, doctor, explain, forecast, inspect, lifecycle, replay, sandbox, topics
+from daemon.cli import (
+    completion,
+    config,
+    doctor,
+    explain,
+    forecast,
+    inspect,
+    lifecycle,
+    replay,
+    sandbox,
+    simulate,
+    topics,
+)
 from daemon.cli.connect import Tools
 from daemon.cli.failure import ExitCode, Failure, exit_code_of, usage
 from daemon.cli.output import note, print_failure
@@ -134,5 +146,5 @@ def _root(
     _ = version  # acted upon by its callback
 
 
-for group in (replay, inspect, lifecycle, forecast, topics, config, explain, doctor, sandbox, completion):
+for group in (replay, inspect, lifecycle, forecast, topics, config, explain, doctor, simulate, sandbox, completion):
     group.add_to(app)

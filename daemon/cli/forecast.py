@@ -30,7 +30,9 @@ def _option(name: str, metavar: str, text: str, panel: str | None = None) -> typ
 
 
 def _number(name: str, text: str, panel: str | None = None) -> typer.models.OptionInfo:
-    made: typer.models.OptionInfo = typer.Option(name, min=1, help=text, show_default=False, rich_help_panel=panel)
+    made: typer.models.OptionInfo = typer.Option(
+        name, metavar="N", min=1, help=text, show_default=False, rich_help_panel=panel
+    )
     return made
 
 
@@ -41,7 +43,9 @@ Moving = Annotated[bool, typer.Option("--moving/--pinned", help="Judge a moving 
 Contended = Annotated[
     bool, typer.Option("--contended", help="The replay rate was measured read-only: take a fifth off.")
 ]
-Spread = Annotated[float, typer.Option("--spread", min=0, max=99, help="Both rates may be off by this percent.")]
+Spread = Annotated[
+    float, typer.Option("--spread", metavar="PERCENT", min=0, max=99, help="Both rates may be off by this percent.")
+]
 Startup = Annotated[str | None, _option("--startup", "DURATION", "Until the first record is copied.")]
 Deadline = Annotated[str | None, _option("--deadline", "DURATION", "It must be done within this time.")]
 Retention = Annotated[str | None, _option("--retention", "DURATION", "Of the source, by time.")]

@@ -4,9 +4,7 @@ import argparse
 import sys
 import time
 
-from daemon.simulation.gate import expectations, gate
 from daemon.simulation.matrix import TEST_SEEDS, run_matrix
-from daemon.simulation.model import ModelParams
 from daemon.simulation.policies import BUDGET
 from daemon.simulation.report import (
     SUMMARY_HEADER,
@@ -16,7 +14,10 @@ from daemon.simulation.report import (
     summary_rows,
     text_table,
 )
+from daemon.simulation.study import run_study
 from daemon.simulation.variants import VARIANTS
+
+CHECK_HEADER = ("", "check", "found", "wanted")
 
 
 def main() -> int:
@@ -26,24 +27,22 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--variants", action="store_true", help="run the controller in every variant of the model, too")
     chosen = parser.parse_args()
-    seeds = range(TEST_SEEDS[0], TEST_SEEDS[0] + chosen.seeds)
     began_s = time.monotonic()
-    nominal = run_matrix(seeds=seeds, processes=chosen.processes)
-    scaled = run_matrix((BUDGET,), seeds=seeds, params=ModelParams(scale=5.0), processes=chosen.processes)
-    checks = gate(nominal, scaled)
-    _show(text_table(SUMMARY_HEADER, summary_rows(nominal)))
-    _show(text_table(scenario_header(nominal), scenario_rows(nominal)))
-    _show("capacity x5", text_table(SUMMARY_HEADER, summary_rows(scaled)))
-    _show("baselines", text_table(("", "expected", "found", "wanted"), check_rows(expectations(nominal))))
-    _show("gate", text_table(("", "check", "found", "wanted"), check_rows(checks)))
-    _show(f"{len(seeds)} seeds in {time.monotonic() - began_s:.1f} s")
+    study = run_study(seeds=chosen.seeds, processes=chosen.processes)
+    _show(text_table(SUMMARY_HEADER, summary_rows(study.nominal)))
+    _show(text_table(scenario_header(study.nominal), scenario_rows(study.nominal)))
+    if study.scaled is not None:
+        _show("capacity x5", text_table(SUMMARY_HEADER, summary_rows(study.scaled)))
+        _show("baselines", text_table(CHECK_HEADER, check_rows(study.baselines)))
+        _show("gate", text_table(CHECK_HEADER, check_rows(study.checks)))
+    _show(f"{len(study.seeds)} seeds in {time.monotonic() - began_s:.1f} s")
     if chosen.variants:
         rows: list[tuple[str, ...]] = []
         for name, params in VARIANTS.items():
-            matrix = run_matrix((BUDGET,), seeds=seeds, params=params, processes=chosen.processes)
+            matrix = run_matrix((BUDGET,), seeds=study.seeds, params=params, processes=chosen.processes)
             rows.extend((name, *row[1:]) for row in summary_rows(matrix))
         _show("variants", text_table(("variant", *SUMMARY_HEADER[1:]), rows))
-    return 0 if all(check.passed for check in checks) else 1
+    return 0 if study.passed else 1
 
 
 def _show(*parts: str) -> None:

@@ -19,7 +19,7 @@ from tests.cli.scripted import ScriptedBackend, run
 
 VERBS = {
     "replay", "list", "get", "describe", "watch", "wait", "pause", "resume", "stop", "throttle", "approve", "reject",
-    "forecast", "topics", "config", "explain", "doctor", "sandbox", "completion",
+    "forecast", "simulate", "topics", "config", "explain", "doctor", "sandbox", "completion",
 }  # fmt: skip
 HELP_LIMIT_S = 0.5
 PROGRAM = [sys.executable, "-c", "from daemon.cli import main; main()"]
