@@ -26,6 +26,7 @@ from spark_jobs.intake import Intake
 from spark_jobs.kafka_source import Source
 from spark_jobs.lane_loop import FIRST_GUESS_BYTES, LaneLoop
 from spark_jobs.lane_status import LaneStatus
+from spark_jobs.lost_markers import end_abandoned, target_partitions
 from spark_jobs.pacing import Lease, fetch_ahead_bytes
 from spark_jobs.progress import ProgressSender
 from spark_jobs.receipts import Ledger
@@ -77,6 +78,7 @@ class Lane:
         self._target: Target | None = None
         self._trouble_since_s: float | None = None
         self._fences = 0
+        self._opened = False
 
     def run(self) -> str:
         """How it ended: done | stopped | capped. Raises Superseded or JobError."""
@@ -140,6 +142,16 @@ class Lane:
         ledger = receipts.fold(found, self._lane.partitions, self._lane.lane, *ids)
         if ledger.newest_attempt > self._spec.attempt:
             raise Superseded
+        if self._opened or self._spec.attempt > 1:
+            self._starting("looks for transactions that lost their end")
+            end_abandoned(
+                target,
+                self._target_topic,
+                target_partitions(self._spec, self._lane),
+                found,
+                time.monotonic() + self._spec.transaction_timeout_ms / 1000.0,
+            )
+        self._opened = True
         topics = (self._source_topic, self._target_topic)
         return ledger, Committer(self._spec, self._lane.lane, target, topics, partition)
 

@@ -5,8 +5,9 @@ One lazily made admin client per cluster, calls in threads, every wait bounded. 
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from confluent_kafka.admin import AdminClient
@@ -72,14 +73,15 @@ class KafkaClusters:
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
         """Raises `ClusterProblem`. A topic that does not exist is None in the facts."""
         spec = effect.spec
-        source, target = await asyncio.gather(
-            self._questions.run(read_topic, self._admin(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
-            self._questions.run(read_topic, self._admin(spec.target.cluster), spec.target.topic, _TIMEOUT_S),
-        )
-        target_facts = target[0] if target is not None else None
-        if source is None:
-            return self._facts(effect, None, target_facts)
-        return await self._gather_ranges(effect, source[0], source[1], target_facts)
+        with self._asking(spec.source.cluster, spec.target.cluster):
+            source, target = await asyncio.gather(
+                self._questions.run(read_topic, self._admin(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
+                self._questions.run(read_topic, self._admin(spec.target.cluster), spec.target.topic, _TIMEOUT_S),
+            )
+            target_facts = target[0] if target is not None else None
+            if source is None:
+                return self._facts(effect, None, target_facts)
+            return await self._gather_ranges(effect, source[0], source[1], target_facts)
 
     async def _gather_ranges(
         self, effect: GatherFacts, source: TopicFacts, shape: TopicShape, target: TopicFacts | None
@@ -119,7 +121,8 @@ class KafkaClusters:
 
     async def create_target(self, effect: CreateTarget) -> TargetReady:
         """Make the topic, or accept the empty one of the right width that an earlier run of this effect made. Raises `ClusterProblem`."""
-        return await self._questions.run(self._create_target, effect)
+        with self._asking(effect.cluster):
+            return await self._questions.run(self._create_target, effect)
 
     def _create_target(self, effect: CreateTarget) -> TargetReady:
         admin = self._admin(effect.cluster)
@@ -161,12 +164,14 @@ class KafkaClusters:
             self._samplers[cluster] = (sampler, asyncio.Lock())
         sampler, lock = self._samplers[cluster]
         async with lock:
-            return await self._samples.run(sampler.sample, names)
+            with self._asking(cluster):
+                return await self._samples.run(sampler.sample, names)
 
     async def control_topic_id(self) -> str:
         """Raises `ClusterProblem`, also when the control topic does not exist."""
         name = self._names.control
-        shape = (await self._questions.run(describe, self._admin(MAIN), [name], _TIMEOUT_S))[name]
+        with self._asking(MAIN):
+            shape = (await self._questions.run(describe, self._admin(MAIN), [name], _TIMEOUT_S))[name]
         if shape is None:
             raise ClusterProblem(f"{name} does not exist.", code=Code.OWN_TOPIC_MISSING, retriable=False)
         return shape.topic_id
@@ -206,6 +211,22 @@ class KafkaClusters:
 
     def _wanted_on(self, cluster: str) -> tuple[OwnTopic, ...]:
         return self._wanted if cluster == MAIN else tuple(t for t in self._wanted if t.on_targets)
+
+    @contextlib.contextmanager
+    def _asking(self, *clusters: str) -> Iterator[None]:
+        """A client that got no answer is not asked again.
+
+        librdkafka can lose sight of the controller when a broker was frozen or fenced, or go on with an old leader epoch, and then times out for ever
+        although the broker is back; a new client finds it at once. Calls under way keep the old one.
+        """
+        try:
+            yield
+        except ClusterProblem as problem:
+            if problem.retriable:
+                for cluster in clusters:
+                    self._admins.pop(cluster, None)
+                    self._samplers.pop(cluster, None)
+            raise
 
     def _admin(self, cluster: str) -> AdminClient:
         if cluster not in self._clusters:

@@ -1,0 +1,130 @@
+"""Rows 7, 9 and 16, on a broker of their own that may be killed, frozen and tuned: the broker goes away, transactions time out, the log is compacted under the reader."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from sandbox.broker import Broker
+from tests.builders.history import Draft, create_topics, produce
+from tests.e2e.data import BASE_MS, fill_plain
+from tests.e2e.log_reader import read_log, whole_log
+from tests.e2e.processes import kill
+from tests.e2e.stack import Stack
+from tests.e2e.supervisor import Supervisor
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(280)]
+
+TRANSACTION_TIMEOUT_S = 6
+FROZEN_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    overrides = {
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+        "log.cleaner.backoff.ms": "200",
+        "log.segment.delete.delay.ms": "1000",
+    }
+    with Broker(tmp_path_factory.mktemp("own"), overrides=overrides) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def stack(own_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    settings = {"attempts": {"transaction_timeout": f"{TRANSACTION_TIMEOUT_S}s", "heartbeat_timeout": "60s"}}
+    with Stack(own_broker.bootstrap, tmp_path_factory.mktemp("brokers"), settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def supervisor(stack: Stack) -> Iterator[Supervisor]:
+    with Supervisor(lambda: stack.daemon("kept", lead=False, settings={"faust": {"instance_id": "one"}})) as kept:
+        kept.daemon.await_leader()
+        yield kept
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGSTOP"])
+def test_row_7_a_broker_that_goes_away_and_comes_back_interrupts_and_breaks_nothing(
+    own_broker: Broker, supervisor: Supervisor, new_case: NewCase, how: str
+) -> None:
+    case = new_case()
+    case.start()
+    case.copying()
+    if how == "SIGSTOP":
+        own_broker.pause()
+        time.sleep(FROZEN_S)  # the length of the fault itself
+        own_broker.cont()
+    else:
+        own_broker.kill() if how == "SIGKILL" else own_broker.stop()
+        own_broker.start()
+    case.finish()
+    assert set(supervisor.exit_codes) <= {70}, "a daemon that left did so for its supervisor"
+
+
+def test_row_9_a_chunk_whose_transaction_timed_out_is_written_again_once(own_broker: Broker, new_case: NewCase) -> None:
+    case = new_case()
+    case.start()
+    case.copying()
+    workers = case.workers()
+    for worker in workers:
+        kill(worker, signal.SIGSTOP)
+    time.sleep(
+        TRANSACTION_TIMEOUT_S + 4.0
+    )  # the length of the fault itself: the broker has ended the open transactions by then
+    for worker in workers:
+        kill(worker, signal.SIGCONT)
+    case.finish()
+
+
+def test_row_16_compaction_under_the_reader_takes_only_what_it_took_from_the_log(
+    stack: Stack, new_case: NewCase, unique: str
+) -> None:
+    source, records, keys = f"{unique}source", 8_000, 50
+    create_topics(stack.bootstrap, {source: 2}, {
+        "cleanup.policy": "compact", "segment.bytes": str(1024 * 1024), "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000",
+    })  # fmt: skip
+    producer = Producer({"bootstrap.servers": stack.bootstrap, "linger.ms": 5, "batch.size": 50_000})
+    for number in range(records):
+        for partition in range(2):
+            unique_early = number < records // 2  # the first half is unique until the second half supersedes it
+            key = f"k{number if unique_early else number % keys}".encode()
+            produce(
+                producer,
+                source,
+                Draft(partition, key, f"{partition}-{number}".encode().ljust(500), (), BASE_MS + number),
+            )
+    assert producer.flush(60) == 0
+    before = read_log(stack.bootstrap, source)
+    case = new_case(source)
+    case.start(records_per_s=800)
+    case.copying()
+    supersede(producer, source, records // 2)
+    at_start = len([r for rs in read_log(stack.bootstrap, source).values() for r in rs])
+    stack.follower.wait(
+        lambda: len([r for rs in read_log(stack.bootstrap, source, case.ranges).values() for r in rs]) < at_start - 1_000,
+        60, "the cleaner to take records of the range",
+    )  # fmt: skip
+    done = case.finish(before=before)
+    assert sum(row["skipped"] for row in done["completeness"]) > 0
+    assert whole_log(stack.bootstrap, source)[0][1] > case.ranges[0][1]
+
+
+def supersede(producer: Producer, topic: str, keys: int) -> None:
+    """A newer record for each of the first keys, so that the cleaner may take the older ones."""
+    for number in range(keys):
+        for partition in range(2):
+            produce(producer, topic, Draft(partition, f"k{number}".encode(), b"newer".ljust(500), (), BASE_MS))
+    assert producer.flush(60) == 0
+
+
+def test_the_broker_still_serves_plain_clients(own_broker: Broker, unique: str) -> None:
+    """The faults above were ended: what follows in this run is not their doing."""
+    topic = f"{unique}after"
+    fill_plain(own_broker.bootstrap, topic, 1, 10)
+    assert len(read_log(own_broker.bootstrap, topic)[0]) == 10
+    assert threading.active_count() < 100
