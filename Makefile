@@ -44,6 +44,7 @@ bench: setup ## Measure, and compare with plain loops in the same run
 docs: schemas ## Regenerate everything in docs/ and config/ that is made from the code
 	$(PY) -m daemon.settings.reference --write
 	$(PY) -m daemon.cli.reference --write
+	$(PY) -m grafana.generate
 
 schemas: $(STAMP) ## Regenerate the JSON Schemas and the AsyncAPI document
 	$(PY) -m daemon.wire.schemas --write

@@ -1,0 +1,312 @@
+"""The pieces all dashboards are made of: a query, seven kinds of panel, the variables, the annotations. House style in one place; no query stands here.
+
+Every panel must have a title, a description and a unit; the signatures leave no choice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from grafana_foundation_sdk.builders import bargauge, common, dashboard, heatmap, prometheus, stat, statetimeline, table
+from grafana_foundation_sdk.builders import timeseries as ts
+from grafana_foundation_sdk.models import common as kinds
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import heatmap as heatmap_model
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
+REPLAY, LIVE = "orange", "blue"
+GOOD, WARN, BAD, NEUTRAL = "green", "orange", "red", "gray"
+CLEAR = "transparent"
+STATES = (
+    "requested", "planning", "planned", "awaiting_approval", "starting", "running", "pausing", "paused", "stopping", "verifying", "completed",
+    "stopped", "failed", "rejected", "expired",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`legend` is Grafana's template for the name of a series: `{{topic}}`. `instant` asks for the newest value only."""
+
+    expr: str
+    legend: str = ""
+    instant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How series whose name matches `regex` are drawn; None leaves the house style."""
+
+    regex: str
+    color: str | None = None
+    dashed: bool = False
+    band: bool = False  # a filled background on a hidden axis from 0 to 1
+    unit: str | None = None
+
+    def properties(self) -> list[model.DynamicConfigValue]:
+        found: dict[str, Any] = {}
+        if self.color:
+            found["color"] = {"mode": "fixed", "fixedColor": self.color}
+        if self.dashed:
+            found["custom.lineStyle"] = {"fill": "dash", "dash": [8, 6]}
+            found["custom.fillOpacity"] = 0
+        if self.band:
+            found |= {"custom.lineWidth": 0, "custom.fillOpacity": 12, "custom.axisPlacement": "hidden", "max": 1}
+            found |= {
+                "custom.lineInterpolation": "stepAfter",
+                "min": 0,
+                "custom.hideFrom": {"legend": False, "tooltip": True, "viz": False},
+            }
+        if self.unit:
+            found["unit"] = self.unit
+        return [model.DynamicConfigValue(name, value) for name, value in found.items()]
+
+
+class PanelBuilder(Protocol):
+    """What `Dashboard.with_panel` takes."""
+
+    def build(self) -> model.Panel: ...
+
+
+def queries_of(asked: Sequence[Query]) -> list[prometheus.Dataquery]:
+    return [_query(number, one) for number, one in enumerate(asked)]
+
+
+def thresholds(base: str, *steps: tuple[float, str]) -> dashboard.ThresholdsConfig:
+    """`base` is the colour below the first step."""
+    made = [model.Threshold(None, base), *(model.Threshold(value, color) for value, color in steps)]
+    return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(made)
+
+
+def mapping(shown: dict[str, tuple[str, str]]) -> list[model.ValueMapping]:
+    """Text and colour per value."""
+    results = {
+        value: model.ValueMappingResult(text=text, color=color, index=i)
+        for i, (value, (text, color)) in enumerate(shown.items())
+    }
+    return [model.ValueMap(options=results)]
+
+
+def timeseries(
+    title: str, description: str, unit: str, asked: Sequence[Query], *,
+    width: int = 12, height: int = 8, looks: Sequence[Look] = (), stacked: bool = False, least: float | None = 0.0, most: float | None = None,
+    line_at: float | None = None, bars: bool = False,
+) -> ts.Panel:  # fmt: skip
+    """Lines over time; `line_at` draws a red line at that value, `stacked` makes areas that add up."""
+    panel = ts.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
+    panel.targets([*queries_of(asked)]).line_width(1.5).show_points(kinds.VisibilityMode.NEVER).span_nulls(False)
+    panel.fill_opacity(60 if bars else 25 if stacked else 5)
+    panel.legend(
+        common.VizLegendOptions()
+        .display_mode(kinds.LegendDisplayMode.LIST)
+        .placement(kinds.LegendPlacement.BOTTOM)
+        .show_legend(True)
+    )
+    panel.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI).sort(kinds.SortOrder.DESCENDING))
+    if least is not None:
+        panel.min(least)
+    if most is not None:
+        panel.max(most)
+    if stacked or bars:
+        panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL))
+    if bars:
+        panel.draw_style(kinds.GraphDrawStyle.BARS)
+    if line_at is not None:
+        panel.thresholds(thresholds(CLEAR, (line_at, BAD)))
+        panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED))
+    for look in looks:
+        panel.override_by_regexp(look.regex, look.properties())
+    return panel
+
+
+def stat_panel(
+    title: str, description: str, unit: str, asked: Sequence[Query], *,
+    width: int = 4, height: int = 4, levels: dashboard.ThresholdsConfig | None = None, shown: dict[str, tuple[str, str]] | None = None,
+    name_only: bool = False,
+) -> stat.Panel:  # fmt: skip
+    """One big value per series, coloured by `levels` or named by `shown`; `name_only` shows the series' name instead of its value."""
+    panel = stat.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
+    panel.targets([*queries_of(asked)]).graph_mode(kinds.BigValueGraphMode.NONE).color_mode(
+        kinds.BigValueColorMode.VALUE
+    )
+    panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False))
+    panel.thresholds(levels or thresholds(NEUTRAL))
+    if shown:
+        panel.mappings(mapping(shown))
+    if name_only:
+        panel.text_mode(kinds.BigValueTextMode.NAME)
+    return panel
+
+
+def state_timeline(
+    title: str,
+    description: str,
+    asked: Sequence[Query],
+    shown: dict[str, tuple[str, str]],
+    *,
+    width: int = 24,
+    height: int = 8,
+) -> statetimeline.Panel:
+    """A row per series, a coloured span per value; `shown` names the values."""
+    panel = statetimeline.Panel().title(title).description(description).unit("none").datasource(SOURCE)
+    panel.span(width).height(height).targets([*queries_of(asked)]).mappings(mapping(shown))
+    panel.show_value(kinds.VisibilityMode.NEVER).merge_values(True).row_height(0.8).fill_opacity(80).line_width(0)
+    panel.legend(
+        common.VizLegendOptions()
+        .display_mode(kinds.LegendDisplayMode.LIST)
+        .placement(kinds.LegendPlacement.BOTTOM)
+        .show_legend(False)
+    )
+    panel.thresholds(thresholds(CLEAR))
+    return panel
+
+
+def bar_gauge(
+    title: str, description: str, unit: str, asked: Sequence[Query], *,
+    width: int = 12, height: int = 8, levels: dashboard.ThresholdsConfig | None = None, least: float = 0.0, most: float | None = None,
+) -> bargauge.Panel:  # fmt: skip
+    """A horizontal bar per series with its newest value."""
+    panel = (
+        bargauge.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
+    )
+    panel.targets([*queries_of(asked)]).orientation(kinds.VizOrientation.HORIZONTAL).display_mode(
+        kinds.BarGaugeDisplayMode.BASIC
+    )
+    panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False))
+    panel.min(least).thresholds(levels or thresholds(LIVE))
+    return panel if most is None else panel.max(most)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table: the value of `expr`, or of its `label` when one is given, joined over the table's key."""
+
+    title: str
+    expr: str
+    unit: str = "none"
+    label: str = ""
+
+
+def table_panel(
+    title: str, description: str, key: str, columns: Sequence[Column], *, width: int = 24, height: int = 8
+) -> table.Panel:
+    """A row per value of the label `key`, a column per query. A column that shows a label must keep it in its result."""
+    refs = [_ref(number) for number in range(len(columns))]
+    panel = (
+        table.Panel().title(title).description(description).unit("none").datasource(SOURCE).span(width).height(height)
+    )
+    panel.targets([_query(i, Query(c.expr, instant=True)).format(PromQueryFormat.TABLE) for i, c in enumerate(columns)])
+    panel.cell_height(kinds.TableCellHeight.SM).filterable(True).thresholds(thresholds(NEUTRAL))
+    panel.with_transformation(model.DataTransformerConfig("joinByField", options={"byField": key, "mode": "outer"}))
+    several = len(columns) > 1
+    names = {c.label or _value_of(ref, several=several): c.title for ref, c in zip(refs, columns, strict=True)}
+    kept = [key, *names]
+    options = {"include": {"names": kept}}
+    panel.with_transformation(model.DataTransformerConfig("filterFieldsByName", options=options))
+    order = {name: i for i, name in enumerate(kept)}
+    panel.with_transformation(
+        model.DataTransformerConfig(
+            "organize",
+            options={"renameByName": {key: key.capitalize(), **names}, "indexByName": order, "excludeByName": {}},
+        )
+    )
+    for column in columns:
+        if column.unit != "none":
+            panel.override_by_name(column.title, [model.DynamicConfigValue("unit", column.unit)])
+    return panel
+
+
+def heatmap_panel(
+    title: str, description: str, unit: str, asked: Query, *, width: int = 12, height: int = 8
+) -> heatmap.Panel:
+    """Buckets of a Prometheus histogram over time; `asked` must keep the label `le`."""
+    panel = (
+        heatmap.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
+    )
+    panel.targets([_query(0, asked).format(PromQueryFormat.HEATMAP)]).calculate(False)
+    panel.y_axis(heatmap.YAxisConfig().unit(unit))
+    panel.color(
+        heatmap.HeatmapColorOptions()
+        .mode(heatmap_model.HeatmapColorMode.SCHEME)
+        .scheme("Oranges")
+        .steps(32)
+        .exponent(0.5)
+    )
+    panel.thresholds(thresholds(NEUTRAL))
+    return panel
+
+
+def variable(name: str, label: str, description: str, query: str, *, several: bool = True) -> dashboard.QueryVariable:
+    """Values of a label; `several` offers All and any number of them, else exactly one is chosen."""
+    made = dashboard.QueryVariable(name).label(label).description(description).datasource(SOURCE)
+    made.query({"query": query, "refId": f"variable-{name}"})
+    made.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(model.VariableSort.ALPHABETICAL_ASC)
+    if several:
+        made.multi(True).include_all(True).all_value(".*")
+        made.current(model.VariableOption(selected=True, text=["All"], value=["$__all"]))
+    return made
+
+
+def annotation(name: str, color: str, expr: str, title: str, text: str) -> dashboard.AnnotationQuery:
+    """A mark wherever `expr` has a value; `title` and `text` may use its labels."""
+    return Lifecycle(name, color, expr, title, text)
+
+
+class Lifecycle(dashboard.AnnotationQuery):
+    """The SDK knows no title and text of Prometheus annotations; this adds them."""
+
+    def __init__(self, name: str, color: str, expr: str, title: str, text: str) -> None:
+        super().__init__()
+        self._told = {"titleFormat": title, "textFormat": text, "step": "15s", "useValueForTime": False}
+        self.name(name).datasource(SOURCE).enable(True).icon_color(color).expr(expr)
+
+    def build(self) -> model.AnnotationQuery:
+        return _Annotation(super().build(), self._told)
+
+
+class _Annotation(model.AnnotationQuery):
+    def __init__(self, plain: model.AnnotationQuery, more: dict[str, object]) -> None:
+        super().__init__(plain.name, plain.datasource, plain.enable, icon_color=plain.icon_color, expr=plain.expr)
+        self._more = more
+
+    def to_json(self) -> dict[str, object]:
+        return super().to_json() | self._more
+
+
+def board(uid: str, title: str, description: str, *, last: str = "now-1h") -> dashboard.Dashboard:
+    """An empty dashboard with the variables all have: where the data comes from, and which daemon's it is."""
+    made = dashboard.Dashboard(title).uid(uid).description(description).tags(["recoveryd"]).timezone("browser")
+    made.time(last, "now").refresh("10s").tooltip(model.DashboardCursorSync.CROSSHAIR).version(1)
+    made.link(
+        dashboard.DashboardLink("recoveryd").type(model.DashboardLinkType.DASHBOARDS).tags(["recoveryd"])
+        .as_dropdown(True).keep_time(True).include_vars(True)
+    )  # fmt: skip
+    made.with_variable(
+        dashboard.DatasourceVariable("datasource")
+        .label("Data source")
+        .description("The Prometheus that scrapes the daemon.")
+        .type("prometheus")
+    )
+    made.with_variable(
+        variable("job", "Daemon", "Scrape job of the daemons of one scope.", "label_values(recoveryd_leader, job)")
+    )
+    return made
+
+
+def _query(number: int, asked: Query) -> prometheus.Dataquery:
+    made = (
+        prometheus.Dataquery()
+        .expr(asked.expr)
+        .ref_id(_ref(number))
+        .datasource(SOURCE)
+        .legend_format(asked.legend or "__auto")
+    )
+    return made.instant() if asked.instant else made.range()
+
+
+def _ref(number: int) -> str:
+    return chr(ord("A") + number)
+
+
+def _value_of(ref: str, *, several: bool) -> str:
+    return f"Value #{ref}" if several else "Value"

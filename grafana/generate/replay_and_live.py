@@ -1,0 +1,219 @@
+"""The dashboard for the question "does the replay harm live traffic?": both on the same axes, what is granted and why, and what is left to do."""
+
+from typing import Any
+
+from grafana_foundation_sdk.builders import dashboard
+
+from grafana.generate import parts
+from grafana.generate.layout import Layout
+from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, REPLAY, WARN, Column, Look, Query
+from grafana.generate.queries import AT_WORK, JOB, STATE_COLORS, VERDICT_COLORS, quantile, shown, state_of, verdict_of
+
+_TOPIC = f'{JOB}, topic=~"$topic"'
+_GROUP = f'{_TOPIC}, group=~"$group"'
+_DOMAIN = f'{JOB}, domain=~"$domain"'
+_RECOVERY = f'{JOB}, recovery=~"$recovery"'
+_TRAFFIC = (Look("replay", REPLAY), Look("live", LIVE))
+_BAND = Query(f'max(recoveryd_recoveries{{{JOB}, state=~"{AT_WORK}"}} > bool 0)', "a replay runs")
+_BAND_LOOK = Look("a replay runs", REPLAY, band=True)
+
+
+def make() -> dashboard.Dashboard:
+    board = parts.board(
+        "recoveryd-replay-and-live",
+        "recoveryd / Replay and live",
+        "Replays next to live traffic: rates on one axis, lag of live readers against its SLO, what each recovery asks for, is granted and achieves, and which rule says so.",
+    )
+    for name, label, metric in (
+        ("topic", "Topic", "recoveryd_records_total"),
+        ("group", "Consumer group", 'recoveryd_lag_records{traffic="live"}'),
+        ("domain", "Domain", "recoveryd_budget_bytes_per_second"),
+        ("recovery", "Recovery", "recoveryd_recovery_state"),
+    ):
+        board.with_variable(parts.variable(name, label, f"{label}s to show.", f"label_values({metric}, {name})"))
+    board.annotation(_lifecycle())
+    board.annotation(_auto_stops_marked())
+    layout = Layout(board)
+    layout.row("Now", _now())
+    layout.row("Traffic", _traffic())
+    layout.row("Live readers", _live_readers())
+    layout.row("What replays may take, and why", _controller())
+    layout.row("Recoveries", _recoveries())
+    return board
+
+
+def _lifecycle() -> dashboard.AnnotationQuery:
+    now = f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} == 1)"
+    before = f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} offset 30s == 1)"
+    return parts.annotation("Recovery changes state", LIVE, f"{now} unless {before}", "{{recovery}}", "now {{state}}")
+
+
+def _auto_stops_marked() -> dashboard.AnnotationQuery:
+    stopped = f"sum by (reason) (increase(recoveryd_auto_stops_total{{{JOB}}}[30s])) > 0"
+    return parts.annotation("Auto-stop", WARN, stopped, "Auto-stop", "reason: {{reason}}")
+
+
+def _now() -> list[Any]:
+    share = f'sum(rate(recoveryd_bytes_total{{{_TOPIC}, traffic="replay"}}[$__rate_interval])) / sum(rate(recoveryd_bytes_total{{{_TOPIC}}}[$__rate_interval]))'
+    return [
+        parts.stat_panel(
+            "Recoveries at work", "Recoveries that have an application now.", "none",
+            [Query(f'sum(max by (kind, state) (recoveryd_recoveries{{{JOB}, state=~"{AT_WORK}"}}))')],
+            levels=parts.thresholds(NEUTRAL, (1, REPLAY)),
+        ),
+        parts.stat_panel(
+            "Replay share", "Part of all written bytes that replays write.", "percentunit", [Query(share)],
+            levels=parts.thresholds(NEUTRAL, (0.001, REPLAY)),
+        ),
+        parts.stat_panel(
+            "Worst pressure", "Highest pressure of all protected signals: 0 is live traffic alone, 1 is the SLO. The controller aims below 1.", "percentunit",
+            [Query(f"max(recoveryd_pressure{{{_DOMAIN}}})")], levels=parts.thresholds(GOOD, (0.95, WARN), (1, BAD)),
+        ),
+        parts.stat_panel(
+            "Budget", "What all controlled recoveries may take together now.", "Bps",
+            [Query(f"sum(max by (domain) (recoveryd_budget_bytes_per_second{{{_DOMAIN}}}))")],
+        ),
+        parts.stat_panel(
+            "SLO broken by replays", "Time in the shown range in which a protected signal was over its SLO while a replay ran above its floor.", "s",
+            [Query(f'sum(increase(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, attributable="yes"}}[$__range]))', instant=True)],
+            levels=parts.thresholds(GOOD, (1, WARN), (60, BAD)),
+        ),
+        parts.stat_panel(
+            "Auto-stops", "Recoveries that a policy ended by itself in the shown range.", "none",
+            [Query(f"sum(increase(recoveryd_auto_stops_total{{{JOB}}}[$__range]))", instant=True)],
+        ),
+    ]  # fmt: skip
+
+
+def _traffic() -> list[Any]:
+    def rate(metric: str, by: str) -> str:
+        return f"sum by ({by}) (rate({metric}{{{_TOPIC}}}[$__rate_interval]))"
+
+    replay = f'sum(rate(recoveryd_bytes_total{{{_TOPIC}, traffic="replay"}}[$__rate_interval]))'
+    every = f"sum(rate(recoveryd_bytes_total{{{_TOPIC}}}[$__rate_interval]))"
+    return [
+        parts.timeseries(
+            "Records written", "Records per second written to the topics in play, by replays and by everybody else, on one axis.", "cps",
+            [Query(rate("recoveryd_records_total", "traffic"), "{{traffic}}"), _BAND], looks=(*_TRAFFIC, _BAND_LOOK),
+        ),
+        parts.timeseries(
+            "Bytes written", "Bytes per second. Live bytes are records times the mean size that a replay of the topic measured.", "Bps",
+            [Query(rate("recoveryd_bytes_total", "traffic"), "{{traffic}}"), _BAND], looks=(*_TRAFFIC, _BAND_LOOK),
+        ),
+        parts.timeseries(
+            "Replay share", "Part of all written bytes that replays write.", "percentunit",
+            [Query(f"{replay} / {every}", "replay share")], looks=(Look("replay share", REPLAY),), most=1,
+        ),
+        parts.timeseries(
+            "Records written by topic", "The same by topic.", "cps",
+            [Query(rate("recoveryd_records_total", "traffic, topic"), "{{traffic}} {{topic}}")],
+        ),
+    ]  # fmt: skip
+
+
+def _live_readers() -> list[Any]:
+    live = f'{_GROUP}, traffic="live"'
+    slo = Query(f'max by (signal) (recoveryd_live_slo_seconds{{{_DOMAIN}, signal=~"lag:.*"}})', "SLO {{signal}}")
+    return [
+        parts.timeseries(
+            "Live lag", "Age of the oldest record that a live consumer group has still to read. Dashed: its SLO. Shaded: a replay runs. No line: unknown, which is not zero.", "s",
+            [Query(f"max by (topic, group) (recoveryd_lag_seconds{{{live}}})", "{{group}} on {{topic}}"), slo, _BAND],
+            looks=(Look("SLO .*", BAD, dashed=True), _BAND_LOOK),
+        ),
+        parts.timeseries(
+            "Live lag in records", "Records between a live group's committed offsets and the end of the topic.", "none",
+            [Query(f"max by (topic, group) (recoveryd_lag_records{{{live}}})", "{{group}} on {{topic}}"), _BAND], looks=(_BAND_LOOK,),
+        ),
+        parts.timeseries(
+            "Produce latency of the canary", "Time until a tiny record with acks=all is acknowledged, measured each second. Dashed: the SLO of latencies.", "s",
+            [
+                Query(quantile(0.99, "recoveryd_canary_produce_seconds", JOB, "le, cluster"), "p99 {{cluster}}"),
+                Query(quantile(0.5, "recoveryd_canary_produce_seconds", JOB, "le, cluster"), "p50 {{cluster}}"),
+                Query(f'max by (signal) (recoveryd_live_slo_seconds{{{_DOMAIN}, signal!~"lag:.*"}})', "SLO {{signal}}"),
+                _BAND,
+            ],
+            looks=(Look("SLO .*", BAD, dashed=True), _BAND_LOOK),
+        ),
+        parts.timeseries(
+            "Live SLO broken", "Seconds per second in which a protected signal is over its SLO; `by replay` = a replay ran above its floor at that time.", "percentunit",
+            [
+                Query(f'sum by (signal) (rate(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, attributable="yes"}}[$__rate_interval]))', "by replay: {{signal}}"),
+                Query(f'sum by (signal) (rate(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, attributable="no"}}[$__rate_interval]))', "by others: {{signal}}"),
+            ],
+            looks=(Look("by replay.*", BAD), Look("by others.*", NEUTRAL)),
+        ),
+        parts.state_timeline(
+            "Lag verdicts", "What the lag rules say about each live consumer group.", [Query(verdict_of(_GROUP), "{{group}} on {{topic}}")],
+            shown(VERDICT_COLORS), height=6,
+        ),
+    ]  # fmt: skip
+
+
+def _controller() -> list[Any]:
+    def of_recoveries(metric: str) -> str:
+        return f"sum(max by (recovery) ({metric}{{{_RECOVERY}}}))"
+
+    return [
+        parts.timeseries(
+            "Requested, granted and achieved rate", "Sums over the recoveries shown. Requested: what their commands ask for. Granted: the lease of now. Achieved: what lanes report.", "Bps",
+            [
+                Query(of_recoveries("recoveryd_rate_requested_bytes_per_second"), "requested"),
+                Query(of_recoveries("recoveryd_rate_limit_bytes_per_second"), "granted"),
+                Query(of_recoveries("recoveryd_rate_achieved_bytes_per_second"), "achieved"),
+                Query(f"sum(max by (domain) (recoveryd_budget_bytes_per_second{{{_DOMAIN}}}))", "budget"),
+            ],
+            looks=(Look("requested", NEUTRAL, dashed=True), Look("granted", LIVE), Look("achieved", REPLAY), Look("budget", "purple", dashed=True)),
+        ),
+        parts.timeseries(
+            "Pressure by signal", "How close each protected signal is to its SLO: 0 is live traffic alone, 1 (dashed) the SLO. The worst one steers.", "percentunit",
+            [Query(f"max by (domain, signal) (recoveryd_pressure{{{_DOMAIN}}})", "{{signal}} of {{domain}}"), _BAND], line_at=1, looks=(_BAND_LOOK,), least=None,
+        ),
+        parts.state_timeline(
+            "Rule that sets the rate", "Rules of the controller that made a decision, per domain: stale, gate, guard, slow start, track, no wind-up, publish, protect.",
+            [Query(f"max by (domain, rule) (increase(recoveryd_control_rule_total{{{_DOMAIN}}}[$__rate_interval]) > bool 0)", "{{domain}}: {{rule}}")],
+            {"0": ("", parts.CLEAR), "1": ("decides", LIVE)},
+        ),
+        parts.timeseries(
+            "Auto-stops", "Recoveries that a policy ended by itself, by reason.", "none",
+            [Query(f"sum by (reason) (increase(recoveryd_auto_stops_total{{{JOB}}}[$__rate_interval])) > 0", "{{reason}}")], bars=True,
+        ),
+        parts.timeseries(
+            "Age of signals", "Seconds since the newest sample of each protected signal. Beyond the loop delay (dashed) rates decay to the floor; beyond five minutes replays pause.", "s",
+            [
+                Query(f"max by (domain, signal) (recoveryd_signal_age_seconds{{{_DOMAIN}}})", "{{signal}} of {{domain}}"),
+                Query(f"max by (domain) (recoveryd_loop_delay_seconds{{{_DOMAIN}}})", "loop delay of {{domain}}"),
+            ],
+            looks=(Look("loop delay.*", NEUTRAL, dashed=True),),
+        ),
+    ]  # fmt: skip
+
+
+def _recoveries() -> list[Any]:
+    def value(metric: str, more: str = "") -> str:
+        return f"max by (recovery) ({metric}{{{_RECOVERY}{more}}})"
+
+    return [
+        parts.state_timeline("States", "State of each recovery over time.", [Query(state_of(_RECOVERY), "{{recovery}}")], shown(STATE_COLORS)),
+        parts.table_panel(
+            "Recoveries", "One row per recovery that is at work or ended within the hour. Time left: at the present rate; from and to: the forecast's bounds.", "recovery",
+            [
+                Column("State", f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} == 1)", label="state"),
+                Column("Progress", value("recoveryd_recovery_progress_ratio"), "percentunit"),
+                Column("Requested", value("recoveryd_rate_requested_bytes_per_second"), "Bps"),
+                Column("Granted", value("recoveryd_rate_limit_bytes_per_second"), "Bps"),
+                Column("Achieved", value("recoveryd_rate_achieved_bytes_per_second"), "Bps"),
+                Column("Records left", _records_left(), "short"),
+                Column("Time left", value("recoveryd_recovery_eta_seconds"), "s"),
+                Column("From", value("recoveryd_recovery_eta_bound_seconds", ', bound="lo"'), "s"),
+                Column("To", value("recoveryd_recovery_eta_bound_seconds", ', bound="hi"'), "s"),
+                Column("Times live", value("recoveryd_speedup_ratio"), "none"),
+                Column("Retention slack", value("recoveryd_retention_slack_seconds"), "s"),
+            ],
+        ),
+    ]  # fmt: skip
+
+
+def _records_left() -> str:
+    """Lag of replays names the recovery in the label `group`."""
+    lag = f'recoveryd_lag_records{{{JOB}, traffic="replay", group=~"$recovery"}}'
+    return f'max by (recovery) (label_replace({lag}, "recovery", "$1", "group", "(.*)"))'

@@ -1,0 +1,1 @@
+"""A real Prometheus, and pictures of dashboards drawn from its answers: plain SVG and HTML, made a PNG by Chromium. No Grafana server is needed."""

@@ -1,0 +1,1 @@
+"""Dashboards, alert rules and pictures, and the real Prometheus they are tried on."""

@@ -1,0 +1,102 @@
+"""Alert rules, their unit tests and the example configuration, by promtool; and that each alert leads to its section of the runbook."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from daemon.adapters.prometheus import Metrics
+from daemon.core.metric_defs import METRICS, Sample
+from daemon.core.observe_details import first_values
+from grafana.pictures.binaries import SWITCH, Binaries, Unavailable, find_prometheus
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "grafana" / "prometheus"
+RULES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "recoveryd.rules.yml").read_text())["groups"][0]["rules"]
+CASES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "recoveryd.rules.test.yml").read_text())["tests"]
+WANTED = {
+    "RecoverydDown", "RecoverydNoLeader", "RecoverydCommitsStalled", "RecoverydRecoveryStalled", "RecoverydDataLost",
+    "RecoverydVerificationMismatch", "RecoverydTelemetryStale", "RecoverydRetentionRace", "RecoverydLiveSloViolatedByReplay",
+}  # fmt: skip
+_TIMEOUT_S = 60
+
+
+def promtool(binaries: Binaries, *words: str, stdin: bytes = b"") -> str:
+    done = subprocess.run(
+        [str(binaries.promtool), *words], cwd=FOLDER, input=stdin, capture_output=True, timeout=_TIMEOUT_S, check=False
+    )
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0, said
+    return said
+
+
+def headings(path: Path) -> set[str]:
+    return {line.lstrip("# ").lower() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")}
+
+
+def test_there_is_an_alert_for_each_thing_that_needs_somebody() -> None:
+    assert {rule["alert"] for rule in RULES} == WANTED
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
+def test_each_alert_says_what_is_wrong_how_bad_it_is_and_where_to_read_on(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in {"critical", "warning"}
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+    assert re.fullmatch(r"[A-Z{].+\.", rule["annotations"]["description"])
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+    assert anchor == rule["alert"].lower()
+    assert anchor in headings(ROOT / page)
+
+
+@pytest.mark.parametrize("name", sorted(WANTED))
+def test_each_alert_is_shown_to_fire(name: str) -> None:
+    shown = [check for case in CASES for check in case["alert_rule_test"] if check["alertname"] == name]
+    assert [check for check in shown if check["exp_alerts"]]
+
+
+def test_promtool_finds_nothing_wrong_with_configuration_and_rules(prometheus_binaries: Binaries) -> None:
+    said = promtool(prometheus_binaries, "check", "config", "--lint-fatal", "prometheus.yml")
+    assert f"{len(WANTED)} rules found" in said
+
+
+def test_the_alerts_fire_when_they_should_and_not_when_they_should_not(prometheus_binaries: Binaries) -> None:
+    assert "SUCCESS" in promtool(prometheus_binaries, "test", "rules", "recoveryd.rules.test.yml")
+
+
+def test_promtool_finds_nothing_wrong_with_the_metrics(prometheus_binaries: Binaries) -> None:
+    gauges = [Sample(m, tuple("x" for _ in m.labels), 1.0) for m in METRICS if m.kind.value == "gauge"]
+    metrics = Metrics(lambda: gauges)
+    metrics.add(first_values())
+    metrics.add([Sample(m, tuple("x" for _ in m.labels), 1.0) for m in METRICS if m.kind.value == "counter"])
+    for metric in METRICS:
+        if metric.kind.value == "histogram":
+            metrics.observe(metric, 0.1, tuple("x" for _ in metric.labels))
+    assert promtool(prometheus_binaries, "check", "metrics", stdin=metrics.render()) == ""
+
+
+def test_prometheus_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "0")
+    with pytest.raises(Unavailable, match="RECOVERYD_PROMETHEUS=0"):
+        find_prometheus()
+
+
+def test_without_a_prometheus_or_apt_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(SWITCH, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("RECOVERYD_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(Unavailable, match="there is no apt"):
+        find_prometheus()
+
+
+def test_provisioning_files_name_what_the_dashboards_are_called() -> None:
+    read = {
+        path.parent.name: yaml.safe_load(path.read_text()) for path in (ROOT / "grafana/provisioning").glob("*/*.yaml")
+    }
+    assert [(s["type"], s["isDefault"]) for s in read["datasources"]["datasources"]] == [("prometheus", True)]
+    assert [(p["type"], p["folder"]) for p in read["dashboards"]["providers"]] == [("file", "recoveryd")]
+    scraped = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
+    assert [s["job_name"] for s in scraped] == ["recoveryd"]
+    assert all('job="recoveryd"' in rule["expr"] for rule in RULES if rule["alert"] == "RecoverydDown")
