@@ -6,6 +6,7 @@ Only here and on the command line are settings known; everything else is handed 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from daemon.adapters.client_quotas import KafkaClientQuotas
 from daemon.adapters.clock import SystemClock
 from daemon.adapters.control_log import KafkaControlLog
 from daemon.adapters.group_offsets import KafkaGroupOffsets
@@ -86,7 +87,8 @@ def build(settings: Settings) -> Daemon:
         await progress.start(inbox.emit)
         await jobs.start()
 
-    interpreter = Interpreter(clusters, ledger, jobs, inbox.emit)
+    quotas = KafkaClientQuotas({name: settings.access(name) for name in clients}, values.scope)
+    interpreter = Interpreter(clusters, ledger, jobs, inbox.emit, quotas=quotas)
     intake = Intake(inbox, KafkaControlLog(clients[MAIN], names.control), _decode)
     runtime = Runtime(
         decide=Decider(settings.params()).decide,

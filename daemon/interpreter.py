@@ -10,11 +10,21 @@ from typing import Final, assert_never
 import structlog
 
 from daemon.core.catalogue import Code
-from daemon.core.effects import CreateTarget, Effect, GatherFacts, KillAttempt, LaunchAttempt, ReadLedger, WakeAt
+from daemon.core.effects import (
+    CreateTarget,
+    Effect,
+    GatherFacts,
+    KillAttempt,
+    LaunchAttempt,
+    ReadLedger,
+    SetQuota,
+    SweepQuotas,
+    WakeAt,
+)
 from daemon.core.events import EffectFailed, Event, FactsGathered
 from daemon.errors import RecoverydError
 from daemon.failpoints import hit
-from daemon.ports import Clusters, Emit, Jobs, Ledger
+from daemon.ports import ClientQuotas, Clusters, Emit, Jobs, Ledger
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -23,7 +33,7 @@ DEADLINE_S: Final = (
     180.0  # adapters have deadlines of their own; this one only keeps a hole in them from holding a slot for ever
 )
 
-WorldEffect = GatherFacts | CreateTarget | LaunchAttempt | KillAttempt | ReadLedger
+WorldEffect = GatherFacts | CreateTarget | LaunchAttempt | KillAttempt | ReadLedger | SetQuota | SweepQuotas
 
 # Kinds as `EffectFailed.effect` names them.
 KINDS: Final[dict[type, str]] = {
@@ -32,14 +42,19 @@ KINDS: Final[dict[type, str]] = {
     LaunchAttempt: "launch",
     KillAttempt: "kill",
     ReadLedger: "read_ledger",
+    SetQuota: "set_quota",
+    SweepQuotas: "sweep_quotas",
 }
 
 
 class Interpreter:
     """`start` begins an effect; results and failures go to `emit`."""
 
-    def __init__(self, clusters: Clusters, ledger: Ledger, jobs: Jobs, emit: Emit) -> None:
+    def __init__(
+        self, clusters: Clusters, ledger: Ledger, jobs: Jobs, emit: Emit, *, quotas: ClientQuotas | None = None
+    ) -> None:
         self._clusters = clusters
+        self._quotas = quotas
         self._ledger = ledger
         self._jobs = jobs
         self._emit = emit
@@ -77,7 +92,7 @@ class Interpreter:
             except TimeoutError:
                 self._fail(effect, Code.CLUSTER_UNREACHABLE, f"No end within {DEADLINE_S:.0f} s.", is_retriable=True)
             except Exception as bug:
-                log.exception("an effect broke", effect=KINDS[type(effect)], recovery_id=effect.recovery)
+                log.exception("an effect broke", effect=KINDS[type(effect)], recovery_id=_subject(effect))
                 # Nothing has run yet while planning: refuse honestly. Later trying again is safer than giving a half-done copy up.
                 is_retriable = not isinstance(effect, GatherFacts | CreateTarget)
                 self._fail(effect, Code.INVARIANT_BROKEN, f"{type(bug).__name__}: {bug}", is_retriable=is_retriable)
@@ -100,16 +115,27 @@ class Interpreter:
                 await self._jobs.kill(effect.recovery, effect.attempt)
             case ReadLedger():
                 return await self._ledger.read(effect)
+            case SetQuota():
+                assert self._quotas is not None, "the core asks for quotas only where they are switched on"
+                return await self._quotas.set(effect)
+            case SweepQuotas():
+                assert self._quotas is not None, "the core asks for quotas only where they are switched on"
+                return await self._quotas.sweep(effect)
             case _:
                 assert_never(effect)
         return None  # heartbeats and exits tell about applications
 
     def _fail(self, effect: WorldEffect, code: Code, message: str, *, is_retriable: bool) -> None:
         kind = KINDS[type(effect)]
-        log.warning("an effect failed", effect=kind, recovery_id=effect.recovery, code=code.value, error=message)
-        attempt = 0 if isinstance(effect, GatherFacts | CreateTarget) else effect.attempt
-        self._emit(EffectFailed(effect.recovery, kind, attempt, code.value, message, is_retriable))
+        log.warning("an effect failed", effect=kind, recovery_id=_subject(effect), code=code.value, error=message)
+        attempt = effect.attempt if isinstance(effect, LaunchAttempt | KillAttempt | ReadLedger) else 0
+        self._emit(EffectFailed(_subject(effect), kind, attempt, code.value, message, is_retriable))
 
     def _forget(self, recovery: str, done: asyncio.Task[None]) -> None:
         if self._applications.get(recovery) is done:
             del self._applications[recovery]
+
+
+def _subject(effect: WorldEffect) -> str:
+    """The recovery it is about; sweeping a cluster is about none."""
+    return "" if isinstance(effect, SweepQuotas) else effect.recovery

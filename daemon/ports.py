@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from daemon.core.decision import Answer, Directive, Notice
-from daemon.core.effects import CreateTarget, GatherFacts, LaunchAttempt, ReadLedger
-from daemon.core.events import ControlUnreadable, Event, LedgerRead, OffsetsSampled, Seen, TargetReady
+from daemon.core.effects import CreateTarget, GatherFacts, LaunchAttempt, ReadLedger, SetQuota, SweepQuotas
+from daemon.core.events import (
+    ControlUnreadable,
+    Event,
+    LedgerRead,
+    OffsetsSampled,
+    QuotaSet,
+    QuotasSwept,
+    Seen,
+    TargetReady,
+)
 from daemon.core.model import DaemonRecord, Recovery
 from daemon.core.plan_facts import PlanFacts
 
@@ -85,6 +94,14 @@ class Ledger(Protocol):
     """Receipts on target clusters."""
 
     async def read(self, effect: ReadLedger) -> LedgerRead: ...
+
+
+class ClientQuotas(Protocol):
+    """The brokers' client quotas of recoveries; raises `ClusterProblem`."""
+
+    async def set(self, effect: SetQuota) -> QuotaSet: ...
+
+    async def sweep(self, effect: SweepQuotas) -> QuotasSwept: ...
 
 
 class Jobs(Protocol):

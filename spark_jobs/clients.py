@@ -24,6 +24,11 @@ _RECORD_BYTES_MAX = 1_000_000_000  # the target decides what is too large, not t
 _QUEUE_RECORDS_MAX = 10_000_000
 
 
+def lane_client_id(recovery: str, lane: int) -> str:
+    """`client.id` of what a lane needs besides moving data: directives, progress, questions. Not the copying one's, so a quota never cuts a lane off."""
+    return f"recoveryd.{recovery}.{lane}"
+
+
 def make_reader(
     client: Mapping[str, str],
     client_id: str,

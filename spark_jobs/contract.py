@@ -263,9 +263,9 @@ def transactional_id(scope: str, recovery: str, lane: int) -> str:
     return f"recoveryd.{scope}.{recovery}.{lane}"
 
 
-def lane_client_id(recovery: str, lane: int) -> str:
-    """`client.id` of a lane's clients; quotas and broker logs find the recovery by it."""
-    return f"recoveryd.{recovery}.{lane}"
+def copy_client_id(scope: str, recovery: str) -> str:
+    """`client.id` of all that moves a recovery's data, in any lane: one quota limits their sum. Unambiguous (a scope has no dot), and no other client's."""
+    return f"recoveryd-copy.{scope}.{recovery}"
 
 
 def receipts_partition(recovery: str, partitions: int) -> int:

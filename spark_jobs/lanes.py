@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from spark_jobs import failpoints, receipts
 from spark_jobs.chunk import Committer
-from spark_jobs.clients import QUEUE_FULL_SPEED_BYTES
-from spark_jobs.contract import JobSpec, LaneSpec, lane_client_id
+from spark_jobs.clients import QUEUE_FULL_SPEED_BYTES, lane_client_id
+from spark_jobs.contract import JobSpec, LaneSpec, copy_client_id
 from spark_jobs.copier import Copier
 from spark_jobs.directives import Directives
 from spark_jobs.errors import Doubt, JobError, Redo, Superseded
@@ -108,7 +108,8 @@ class Lane:
         copier = Copier(self._spec, target, is_stamped=settings.is_stamped)
         first = Lease(self._directives.current().directive, self._lane.lane, len(self._spec.lanes), time.monotonic())
         ahead_bytes = fetch_ahead_bytes(first.rates(time.monotonic(), 0.0), FIRST_GUESS_BYTES, QUEUE_FULL_SPEED_BYTES)
-        self._source = Source(self._spec.source, self._client_id, ahead_bytes)
+        copier_id = copy_client_id(self._spec.scope, self._spec.recovery)
+        self._source = Source(self._spec.source, copier_id, ahead_bytes)
         target.connect()
         self._source.connect()
         intake = Intake(self._spec, self._lane, self._source, self._source_topic, copier)

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from spark_jobs import errors
 from spark_jobs.clients import make_writer
-from spark_jobs.contract import JobSpec, lane_client_id, transactional_id
+from spark_jobs.contract import JobSpec, copy_client_id, transactional_id
 from spark_jobs.errors import Doubt, JobError
 
 _STEP_S = 5.0
@@ -154,7 +154,7 @@ class Target:
         spec = self._spec
         return make_writer(
             spec.target.client,
-            lane_client_id(spec.recovery, self._lane),
+            copy_client_id(spec.scope, spec.recovery),
             transactional_id(spec.scope, spec.recovery, self._lane),
             spec.transaction_timeout_ms,
             spec.chunk.max_bytes + _QUEUE_SLACK_BYTES,

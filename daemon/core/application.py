@@ -10,13 +10,14 @@ from daemon.core.draft import Draft
 from daemon.core.effects import KillAttempt, LaunchAttempt
 from daemon.core.model import Recovery, State, Wanted
 from daemon.core.params import Params
+from daemon.core.quotas import allows_launch
 
 
 def ensure_application(draft: Draft, recovery: Recovery, *, launch: bool = True) -> None:
     """See that an application lives, or start the next attempt when its time has come."""
     attempt, params = recovery.attempt, draft.params
     if attempt.released:
-        if launch and draft.now_ms >= attempt.retry_at_ms:
+        if launch and draft.now_ms >= attempt.retry_at_ms and allows_launch(draft, recovery):
             _launch_next(draft, recovery)
         return
     seen = draft.observed(recovery.id)

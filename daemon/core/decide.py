@@ -6,6 +6,7 @@ decide(state, event, now_ms) = handler of the event, then `steer` for every reco
 from collections.abc import Callable
 from dataclasses import replace
 
+from daemon.core import quotas
 from daemon.core.commands import Refusal
 from daemon.core.decision import CoreState, Decision
 from daemon.core.draft import Draft
@@ -21,6 +22,8 @@ from daemon.core.events import (
     LaneHeartbeat,
     LedgerRead,
     OffsetsSampled,
+    QuotaSet,
+    QuotasSwept,
     SignalReceived,
     SignalRefused,
     TargetReady,
@@ -41,8 +44,10 @@ class Decider:
         """What follows from `event` at `now_ms`. Same input, same output."""
         draft = Draft(state, self._params, now_ms)
         _HANDLERS[type(event)](draft, event)
-        for recovery_id in _touched(draft, event):
+        touched = _touched(draft, event)
+        for recovery_id in touched:
             steer(draft, recovery_id)
+        quotas.keep_quotas(draft, touched, everything=isinstance(event, Tick | BecameLeader | QuotasSwept))
         return draft.finish()
 
 
@@ -76,6 +81,7 @@ def _on_leader(draft: Draft, event: BecameLeader) -> None:
         "",
         {"epoch": event.epoch, "recoveries": len(draft.state.recoveries), "control_topic_known": known},
     )
+    quotas.forget_quotas(draft)
     for recovery in draft.live():
         draft.forget(recovery.id)
         draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
@@ -87,6 +93,12 @@ def _on_unreadable(draft: Draft, event: ControlUnreadable) -> None:
     told = {"partition": event.partition, "offset": event.offset, "code": event.code, "error": event.message}
     draft.notice("control_unreadable", "", told)
     draft.reason = f"control record {event.offset} is not readable: {event.message}"
+
+
+def _on_effect_failed(draft: Draft, event: EffectFailed) -> None:
+    observations.on_effect_failed(draft, event)
+    if event.effect == "set_quota":
+        quotas.on_set_failed(draft, event)
 
 
 def _on_signal_refused(draft: Draft, event: SignalRefused) -> None:
@@ -111,13 +123,15 @@ _HANDLERS: dict[type, Callable[[Draft, object], None]] = {
     SignalReceived: _on_signal,  # type: ignore[dict-item]
     SignalRefused: _on_signal_refused,  # type: ignore[dict-item]
     FactsGathered: planning.on_facts,  # type: ignore[dict-item]
-    EffectFailed: observations.on_effect_failed,  # type: ignore[dict-item]
+    EffectFailed: _on_effect_failed,  # type: ignore[dict-item]
     TargetReady: planning.on_target_ready,  # type: ignore[dict-item]
     AttemptExited: observations.on_attempt_exited,  # type: ignore[dict-item]
     LaneHeartbeat: observations.on_lane_heartbeat,  # type: ignore[dict-item]
     DriverHeartbeat: observations.on_driver_heartbeat,  # type: ignore[dict-item]
     LedgerRead: observations.on_ledger,  # type: ignore[dict-item]
     OffsetsSampled: observations.on_offsets,  # type: ignore[dict-item]
+    QuotaSet: quotas.on_set,  # type: ignore[dict-item]
+    QuotasSwept: quotas.on_swept,  # type: ignore[dict-item]
     BecameLeader: _on_leader,  # type: ignore[dict-item]
     Tick: _on_tick,  # type: ignore[dict-item]
 }

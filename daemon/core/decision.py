@@ -8,6 +8,7 @@ from daemon.core.effects import Effect
 from daemon.core.events import ControlUnreadable
 from daemon.core.model import DaemonRecord, Recovery
 from daemon.core.observed import Observed, SampleHistory
+from daemon.core.quota_book import QuotaBook
 from daemon.core.recoveries import Recoveries
 
 __all__ = ["Answer", "CoreState", "Decision", "Directive", "Notice"]  # a directive is one of the records of a decision
@@ -67,3 +68,4 @@ class CoreState:
     daemon: DaemonRecord = DaemonRecord()
     observed: Mapping[str, Observed] = field(default_factory=dict)
     samples: Mapping[tuple[str, str], SampleHistory] = field(default_factory=dict)
+    quotas: QuotaBook = QuotaBook()

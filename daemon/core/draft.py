@@ -29,6 +29,7 @@ class Draft:
         self.params = params
         self.now_ms = now_ms
         self.reason = ""
+        self.quotas = state.quotas
         self._recoveries: dict[str, Recovery] = {}
         self._journal: set[str] = set()
         self._observed: dict[str, Observed] = {}
@@ -144,7 +145,14 @@ class Draft:
         if self._samples:
             samples = {k: h for k, h in {**samples, **self._samples}.items() if self._is_fresh(h)}
         return Decision(
-            state=CoreState(recoveries, self.daemon, observed, samples),
+            state=replace(
+                state,
+                recoveries=recoveries,
+                daemon=self.daemon,
+                observed=observed,
+                samples=samples,
+                quotas=self.quotas,
+            ),
             reason=self.reason,
             changed=tuple(self._recoveries[i] for i in self._recoveries if i in self._journal),
             daemon=self._daemon,

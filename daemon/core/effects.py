@@ -79,11 +79,23 @@ class CallWebhook:
 
 @dataclass(frozen=True, slots=True)
 class SetQuota:
-    """Limit the recovery's clients on both of its clusters, or lift the limit with None → QuotaSet or EffectFailed("set_quota"). Only its own client ids are touched."""
+    """Limit what the recovery's clients read of the source and write to the target, or lift it with None → QuotaSet or EffectFailed("set_quota").
+
+    Only the quota of its own client id is touched. A cluster that refuses leaves none on the other.
+    """
 
     recovery: str
-    clusters: tuple[str, ...]
+    source_cluster: str
+    target_cluster: str
     bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepQuotas:
+    """Remove the quotas of this installation's recoveries on a cluster, except those of `keep` → QuotasSwept. Without an answer it is asked again."""
+
+    cluster: str
+    keep: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +105,4 @@ class WakeAt:
     at_ms: int
 
 
-Effect = GatherFacts | CreateTarget | LaunchAttempt | KillAttempt | ReadLedger | WakeAt
+Effect = GatherFacts | CreateTarget | LaunchAttempt | KillAttempt | ReadLedger | SetQuota | SweepQuotas | WakeAt

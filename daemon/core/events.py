@@ -227,6 +227,16 @@ class QuotaSet:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotasSwept:
+    """On the cluster are left the quotas of `kept` (recovery, bytes/s); those of `removed` are gone. `refused`: what the cluster said when it does not let us look."""
+
+    cluster: str
+    kept: tuple[tuple[str, float], ...] = ()
+    removed: tuple[str, ...] = ()
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BecameLeader:
     """The status topic was folded and the journal is fenced for us: reconcile with the world."""
 
@@ -252,6 +262,8 @@ Event = (
     | DriverHeartbeat
     | LedgerRead
     | OffsetsSampled
+    | QuotaSet
+    | QuotasSwept
     | BecameLeader
     | Tick
 )

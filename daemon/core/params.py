@@ -76,6 +76,7 @@ class Params:
     caught_up_epsilon_records: int = 0
 
     eta_bytes_per_s: float = 30e6
+    quotas_enabled: bool = False
     keep_terminal_ms: int = 90 * 86_400_000
 
     control: ControlParams = ControlParams()

@@ -201,6 +201,13 @@ class RatesSection(Section):
     bytes_per_s: Size = Field(default=30_000_000, description="Assumed for the ETA before any rate was measured.")
 
 
+class QuotasSection(Section):
+    enabled: bool = Field(
+        default=False,
+        description="Hold the lanes of a rate-limited replay by a Kafka client quota as well, at 1.5 times their lease.",
+    )
+
+
 class FaustSection(Section):
     session_timeout: Duration = Field(default=10_000, description="A silent daemon loses leadership after this.")
     heartbeat_interval: Duration = Field(
@@ -250,6 +257,7 @@ class SettingsModel(Section):
     control: ControlSection = Field(
         default=ControlSection(), description="The controller that makes replays yield to live traffic."
     )
+    quotas: QuotasSection = Field(default=QuotasSection(), description="The brokers' backstop behind the rate.")
     rates: RatesSection = Field(default=RatesSection(), description="Assumptions until measured.")
     prices: PricesSection = Field(default=PricesSection(), description="What forecasts count as cost; 0 is not shown.")
     work_dir: str | None = Field(

@@ -96,6 +96,7 @@ class Settings:
             stall_after_ms=v.attempts.stall_after,
             sample_period_ms=v.monitor.interval,
             eta_bytes_per_s=float(v.rates.bytes_per_s),
+            quotas_enabled=v.quotas.enabled,
             control=make_control_params(v.control),
             live=make_live_params(v.monitor, v.control),
         )

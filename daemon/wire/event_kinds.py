@@ -67,6 +67,14 @@ OTHERS: Final[dict[str, EventKind]] = {
     "effect_failed": EventKind(
         "Something the daemon wanted did not work.", ("effect", "attempt", "code", "message", "retriable")
     ),
+    "quota_changed": EventKind(
+        "The brokers' quota of a recovery was set for the first time, or removed; between, it follows the rate.",
+        ("bytes_per_s", "why"),
+    ),
+    "quota_refused": EventKind("A cluster does not let the daemon set quotas; recoveries go on.", ("message", "why")),
+    "quotas_removed": EventKind(
+        "Quotas of recoveries that are over, left by a daemon that died, were removed.", ("cluster", "recoveries")
+    ),
     "leader_changed": EventKind("This daemon became the leader.", ("epoch", "recoveries", "control_topic_known")),
 }
 

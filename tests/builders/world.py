@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 
 from daemon.core.decide import Decider
 from daemon.core.decision import Answer, CoreState, Decision, Directive, Notice
-from daemon.core.effects import CreateTarget, Effect, GatherFacts, KillAttempt, LaunchAttempt, ReadLedger
+from daemon.core.effects import (
+    CreateTarget,
+    Effect,
+    GatherFacts,
+    KillAttempt,
+    LaunchAttempt,
+    ReadLedger,
+    SetQuota,
+    SweepQuotas,
+)
 from daemon.core.events import (
     AttemptExited,
     BecameLeader,
@@ -21,6 +30,8 @@ from daemon.core.events import (
     LedgerPartition,
     LedgerRead,
     OffsetsSampled,
+    QuotaSet,
+    QuotasSwept,
     TargetReady,
     Tick,
     TopicSample,
@@ -75,6 +86,9 @@ class World:
         self.directives: list[Directive] = []
         self.launches: list[tuple[str, int]] = []
         self.failing: set[str] = set()  # kinds of effects that fail
+        self.quotas: dict[str, float] = {}  # as the brokers hold them
+        self.quota_history: list[tuple[int, float | None]] = []
+        self.quota_refusal = ""
         self.lost_effects = False  # effects are journaled but the daemon dies before running them
         self.moves: list[tuple[str, State, State]] = []
         self.epoch = 0
@@ -122,6 +136,8 @@ class World:
             self._kill(effect)
         elif isinstance(effect, ReadLedger):
             return [self._ledger(effect)]
+        elif isinstance(effect, SetQuota | SweepQuotas):
+            return [self._set_quota(effect) if isinstance(effect, SetQuota) else self._sweep(effect)]
         return []
 
     def _launch(self, effect: LaunchAttempt) -> None:
@@ -136,6 +152,22 @@ class World:
         app = self.applications.get(effect.recovery)
         if app is not None and app.attempt == effect.attempt:
             app.alive = False
+
+    def _set_quota(self, effect: SetQuota) -> QuotaSet | EffectFailed:
+        if self.quota_refusal:
+            return EffectFailed(effect.recovery, "set_quota", 0, "RCV-2012", self.quota_refusal, False)
+        self.quota_history.append((self.now_ms, effect.bytes_per_s))
+        self.quotas.pop(effect.recovery, None)
+        if effect.bytes_per_s is not None:
+            self.quotas[effect.recovery] = effect.bytes_per_s
+        return QuotaSet(effect.recovery, effect.bytes_per_s)
+
+    def _sweep(self, effect: SweepQuotas) -> QuotasSwept:
+        if self.quota_refusal:
+            return QuotasSwept(effect.cluster, refused=self.quota_refusal)
+        removed = tuple(r for r in self.quotas if r not in effect.keep)
+        self.quotas = {r: rate for r, rate in self.quotas.items() if r in effect.keep}
+        return QuotasSwept(effect.cluster, tuple(self.quotas.items()), removed)
 
     def _ledger(self, effect: ReadLedger) -> LedgerRead:
         if effect.fence:
@@ -247,9 +279,16 @@ def _failed(effect: Effect) -> EffectFailed:
         "CreateTarget": "create_target",
         "LaunchAttempt": "launch",
         "ReadLedger": "read_ledger",
+        "SetQuota": "set_quota",
+        "SweepQuotas": "sweep_quotas",
     }
     return EffectFailed(
-        effect.recovery, names[type(effect).__name__], getattr(effect, "attempt", 0), "RCV-2011", "no answer", True
+        getattr(effect, "recovery", ""),
+        names[type(effect).__name__],
+        getattr(effect, "attempt", 0),
+        "RCV-2011",
+        "no answer",
+        True,
     )  # type: ignore[union-attr]
 
 
