@@ -1,6 +1,7 @@
 """`python -m bench [names...]`: runs measurements and prints their tables, machine line first.
 
-Exit code 0 whatever the numbers say, 1 with `--strict` when a target is missed, 2 for bad usage. Under ten minutes for everything on two cores.
+Exit code 0 whatever the numbers say, 1 with `--strict` when a target is missed, 2 for bad usage. Under a quarter of an hour for everything on two cores. `--write-docs` with names
+renews the sections of those measurements and leaves the others of the page as they are.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench import chunks, daemon_rate, daemon_size, decide, machine, replay, report, start
+from bench import chunks, daemon_rate, daemon_size, decide, machine, policies, replay, report, start, throttle
 from bench.application import Application
 from bench.bed import Bed
 from bench.result import FAIL, Report
@@ -43,10 +44,12 @@ class _Surroundings:
 
 # What needs no Spark session of this process comes first: an idle JVM beside a measurement costs a little too.
 _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
+    policies.NAME: lambda _, repeat, __: policies.measure(repeat),
     decide.NAME: lambda _, repeat, quick: decide.measure(repeat, quick=quick),
     start.NAME: lambda s, repeat, _: start.measure(s.bed, repeat),
     daemon_rate.NAME: lambda s, repeat, quick: daemon_rate.measure(s.bed, repeat, quick=quick),
     daemon_size.NAME: lambda s, repeat, quick: daemon_size.measure(s.bed, repeat, quick=quick),
+    throttle.NAME: lambda s, _, quick: throttle.measure(s.bed, quick=quick),
     replay.NAME: lambda s, repeat, quick: replay.measure(s.bed, s.application, repeat, quick=quick),
     chunks.NAME: lambda s, repeat, _: chunks.measure(s.bed, s.application, repeat),
 }
@@ -68,7 +71,8 @@ def main(argv: Sequence[str]) -> int:
                 report.show(found)
             print(f"  {name}: {time.monotonic() - began_s:.0f} s\n", flush=True)
     if args.write_docs:
-        _DOCS.write_text(report.markdown(reports, line, load, "make bench ARGS=--write-docs"), encoding="utf-8")
+        before = _DOCS.read_text(encoding="utf-8") if _DOCS.exists() and args.names else ""
+        _DOCS.write_text(report.page(before, reports, line, load), encoding="utf-8")
     missed = [row for found in reports for row in found.rows if row.mark == FAIL]
     print(f"{len(missed)} targets missed" if missed else "all targets met")
     return 1 if missed and args.strict else 0
@@ -86,7 +90,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--quick", action="store_true", help="small data, to see that it works; targets are for the real size"
     )
     parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
-    parser.add_argument("--write-docs", action="store_true", help="write docs/performance.md")
+    parser.add_argument(
+        "--write-docs", action="store_true", help="write docs/performance.md, or renew the sections of the names given"
+    )
     args = parser.parse_args(argv)
     unknown = [name for name in args.names if name not in _MEASUREMENTS]
     if unknown:

@@ -11,6 +11,12 @@ from bench.result import FAIL, PASS, Report, Row, Sample
 
 _COLUMNS = ("measurement", "median", "range", "compared with", "", "ratio", "target", "")
 _WIDTH = 170
+_SECTION = "\n\n## "
+_PREFACE = (
+    "Measured by `make bench ARGS=--write-docs`, which writes this page. Each number is a median, with its range over the repetitions, next to what it is "
+    "compared with in the same run on the same machine. Broker, clients, Spark and daemon share the cores, so ratios travel to other machines better than "
+    "seconds do. Other work ran on the machine at the same time, as the load says: the ratio of two numbers of one table is what counts."
+)
 
 
 def show(report: Report) -> None:
@@ -27,23 +33,23 @@ def show(report: Report) -> None:
         console.print(f"  {note}", style="dim")
 
 
-def markdown(reports: Iterable[Report], machine: str, load: str, command: str) -> str:
-    """The page of numbers, whole."""
+def page(before: str, reports: Iterable[Report], machine: str, load: str) -> str:
+    """The page of numbers: the sections of `before`, each of these reports in place of the one with its title or behind the last."""
+    parts = before.split(_SECTION)[1:]
+    sections = {part.splitlines()[0]: part.rstrip("\n") for part in parts}
+    sections |= {report.title: _section(report, load) for report in reports}
+    head = f"# Performance\n\nMachine: {machine}.\n\n{_PREFACE}"
+    return _SECTION.join([head, *sections.values()]) + "\n"
+
+
+def _section(report: Report, load: str) -> str:
     text = io.StringIO()
-    text.write("# Performance\n\n")
-    text.write(f"Measured by `{command}`, which writes this page. Machine: {machine}; {load} at the start.\n\n")
-    text.write(
-        "Each number is a median, with its range over the repetitions, next to what it is compared with in the same run on the same machine. "
-        "Broker, clients, Spark and daemon share the cores, so ratios travel to other machines better than seconds do.\n"
-    )
-    for report in reports:
-        text.write(f"\n## {report.title}\n\n")
-        text.write("| measurement | median | range | compared with | | ratio | target | |\n")
-        text.write("| --- | ---: | ---: | --- | ---: | ---: | --- | --- |\n")
-        for row in report.rows:
-            text.write("| " + " | ".join(_cells(row)) + " |\n")
-        if report.notes:
-            text.write("\n" + "\n".join(f"- {note}" for note in report.notes) + "\n")
+    text.write(f"{report.title}\n\n")
+    text.write("| measurement | median | range | compared with | | ratio | target | |\n")
+    text.write("| --- | ---: | ---: | --- | ---: | ---: | --- | --- |\n")
+    for row in report.rows:
+        text.write("| " + " | ".join(_cells(row)) + " |\n")
+    text.write("\n" + "\n".join(f"- {note}" for note in (*report.notes, f"{load}, when it began")))
     return text.getvalue()
 
 
