@@ -170,6 +170,14 @@ CATALOGUE: dict[Code, Entry] = {
     Code.APPROVAL_EXPIRED: Entry(
         "Nobody approved the plan in time.", "Send the command again and have it approved in time."
     ),
+    Code.LIVE_OVER_SLO: Entry(
+        "Protected live traffic is over its SLO already, so a replay would add to it unseen.",
+        "Wait until it is well, see `recoveryctl lag`; or set `limits.override_live_slo` to start in spite of it.",
+    ),
+    Code.LIVE_UNKNOWN: Entry(
+        "Nothing is known of the live traffic that the recovery must yield to.",
+        "It goes on by itself once live traffic is measured again; `throttle` with mode fixed or unlimited goes on without.",
+    ),
     Code.UNKNOWN_WEBHOOK: Entry(
         "The command names a webhook that the daemon's config does not have.",
         "Use a name under `webhooks:` of the config; `recoveryctl config show` lists them.",

@@ -24,14 +24,20 @@ from daemon.core.events import (
     OffsetsSampled,
     QuotaSet,
     QuotasSwept,
+    ReaderSampled,
+    ReadingTaken,
     SignalReceived,
     SignalRefused,
     TargetReady,
     Tick,
+    WebhookEnded,
 )
-from daemon.core.handlers import commands, observations, planning
+from daemon.core.handlers import commands, live, observations, planning
 from daemon.core.params import Params
 from daemon.core.steer import steer
+from daemon.core.throttling import control
+from daemon.core.watches import looking
+from daemon.core.watches.ending import on_webhook_ended
 
 
 class Decider:
@@ -47,6 +53,8 @@ class Decider:
         touched = _touched(draft, event)
         for recovery_id in touched:
             steer(draft, recovery_id)
+        if isinstance(event, Tick | BecameLeader):
+            looking.keep_time(draft)
         quotas.keep_quotas(draft, touched, everything=isinstance(event, Tick | BecameLeader | QuotasSwept))
         return draft.finish()
 
@@ -82,6 +90,8 @@ def _on_leader(draft: Draft, event: BecameLeader) -> None:
         {"epoch": event.epoch, "recoveries": len(draft.state.recoveries), "control_topic_known": known},
     )
     quotas.forget_quotas(draft)
+    control(draft)
+    looking.forget_looks(draft)
     for recovery in draft.live():
         draft.forget(recovery.id)
         draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
@@ -109,18 +119,26 @@ def _on_signal_refused(draft: Draft, event: SignalRefused) -> None:
     draft.reason = event.message
 
 
-def _on_signal(_draft: Draft, _event: SignalReceived) -> None:
-    """Signals inform; the policies that use them look at what was observed."""
+def _on_offsets(draft: Draft, event: OffsetsSampled) -> None:
+    observations.on_offsets(draft, event)
+    live.on_offsets(draft, event)
+    looking.on_offsets_of_watched(draft, event)
 
 
-def _on_tick(_draft: Draft, _event: Tick) -> None:
-    """Steering does the rest."""
+def _on_reader(draft: Draft, event: ReaderSampled) -> None:
+    live.on_reader(draft, event)
+    looking.on_reader_sampled(draft, event)
+
+
+def _on_tick(draft: Draft, _event: Tick) -> None:
+    """Controllers take their step when it is due; steering does the rest."""
+    control(draft)
 
 
 _HANDLERS: dict[type, Callable[[Draft, object], None]] = {
     CommandReceived: commands.on_command,  # type: ignore[dict-item]
     ControlUnreadable: _on_unreadable,  # type: ignore[dict-item]
-    SignalReceived: _on_signal,  # type: ignore[dict-item]
+    SignalReceived: live.on_signal,  # type: ignore[dict-item]
     SignalRefused: _on_signal_refused,  # type: ignore[dict-item]
     FactsGathered: planning.on_facts,  # type: ignore[dict-item]
     EffectFailed: _on_effect_failed,  # type: ignore[dict-item]
@@ -129,9 +147,12 @@ _HANDLERS: dict[type, Callable[[Draft, object], None]] = {
     LaneHeartbeat: observations.on_lane_heartbeat,  # type: ignore[dict-item]
     DriverHeartbeat: observations.on_driver_heartbeat,  # type: ignore[dict-item]
     LedgerRead: observations.on_ledger,  # type: ignore[dict-item]
-    OffsetsSampled: observations.on_offsets,  # type: ignore[dict-item]
+    OffsetsSampled: _on_offsets,  # type: ignore[dict-item]
+    ReaderSampled: _on_reader,  # type: ignore[dict-item]
+    ReadingTaken: live.on_reading,  # type: ignore[dict-item]
     QuotaSet: quotas.on_set,  # type: ignore[dict-item]
     QuotasSwept: quotas.on_swept,  # type: ignore[dict-item]
+    WebhookEnded: on_webhook_ended,  # type: ignore[dict-item]
     BecameLeader: _on_leader,  # type: ignore[dict-item]
     Tick: _on_tick,  # type: ignore[dict-item]
 }

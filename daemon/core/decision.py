@@ -8,8 +8,11 @@ from daemon.core.effects import Effect
 from daemon.core.events import ControlUnreadable
 from daemon.core.model import DaemonRecord, Recovery
 from daemon.core.observed import Observed, SampleHistory
+from daemon.core.protecting import Protecting
 from daemon.core.quota_book import QuotaBook
 from daemon.core.recoveries import Recoveries
+from daemon.core.watches.known import Watches
+from daemon.core.watches.model import Watch
 
 __all__ = ["Answer", "CoreState", "Decision", "Directive", "Notice"]  # a directive is one of the records of a decision
 
@@ -40,7 +43,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`changed` recoveries and, if not None, `daemon` go to the status topic. All five kinds of records go into one transaction, then `effects` run.
+    """`changed` recoveries, changed `watches` and, if not None, `daemon` go to the status topic. All kinds of records go into one transaction, then `effects` run.
 
     An empty decision (nothing to journal) costs no transaction; its effects (only WakeAt, GatherFacts retries) may run at once.
     """
@@ -48,6 +51,7 @@ class Decision:
     state: "CoreState"
     reason: str = ""
     changed: tuple[Recovery, ...] = ()
+    watches: tuple[Watch, ...] = ()
     daemon: DaemonRecord | None = None
     answers: tuple[Answer, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -57,7 +61,15 @@ class Decision:
 
     @property
     def needs_journal(self) -> bool:
-        return bool(self.changed or self.daemon or self.answers or self.notices or self.directives or self.dead_letters)
+        return bool(
+            self.changed
+            or self.watches
+            or self.daemon
+            or self.answers
+            or self.notices
+            or self.directives
+            or self.dead_letters
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +81,5 @@ class CoreState:
     observed: Mapping[str, Observed] = field(default_factory=dict)
     samples: Mapping[tuple[str, str], SampleHistory] = field(default_factory=dict)
     quotas: QuotaBook = QuotaBook()
+    protecting: Protecting = Protecting()
+    watches: Watches = Watches()

@@ -40,7 +40,7 @@ def make_directive(draft: Draft, recovery: Recovery, why: str) -> Directive:
         attempt=recovery.attempt.number,
         sequence=recovery.directive_sequence,
         wanted=recovery.wanted.value,
-        max_bytes_per_s=recovery.limits.max_bytes_per_s,
+        max_bytes_per_s=recovery.effective_bytes_per_s,
         max_records_per_s=recovery.limits.max_records_per_s,
         floor_bytes_per_s=params.floor_bytes_per_s,
         lease_ttl_ms=params.lease_ttl_ms,
@@ -53,4 +53,12 @@ def renew_lease(draft: Draft, recovery: Recovery) -> None:
     """Repeat the directive before the lease of the lanes ends."""
     seen = draft.observed(recovery.id)
     if not recovery.attempt.released and draft.now_ms - seen.directive_ms >= draft.params.lease_renew_ms:
-        renew(draft, recovery)
+        renew(draft, _with_newest_grant(draft, recovery))
+
+
+def _with_newest_grant(draft: Draft, recovery: Recovery) -> Recovery:
+    """Small changes of the granted rate ride along with the lease."""
+    grant = draft.protecting.grants.get(recovery.id)
+    if grant is None or grant.pause:
+        return recovery
+    return replace(recovery, effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)

@@ -17,6 +17,7 @@ from daemon.core.model import DaemonRecord, Recovery, State
 from daemon.core.observed import Observed, SampleHistory
 from daemon.core.params import Params
 from daemon.core.recoveries import is_live
+from daemon.core.watches.model import Watch
 
 SAMPLES_KEPT_MS = 3_600_000
 
@@ -30,8 +31,11 @@ class Draft:
         self.now_ms = now_ms
         self.reason = ""
         self.quotas = state.quotas
+        self.protecting = state.protecting
+        self.watches = state.watches
         self._recoveries: dict[str, Recovery] = {}
         self._journal: set[str] = set()
+        self._watches: dict[str, Watch] = {}
         self._observed: dict[str, Observed] = {}
         self._samples: dict[tuple[str, str], SampleHistory] = {}
         self._daemon: DaemonRecord | None = None
@@ -98,6 +102,15 @@ class Draft:
     def remember_sample(self, key: tuple[str, str], history: SampleHistory) -> None:
         self._samples[key] = history
 
+    def put_watch(self, watch: Watch) -> Watch:
+        """Keep and journal it."""
+        self._watches[watch.id] = watch
+        self.watches = self.watches.with_watch(watch)
+        return watch
+
+    def see_watch(self, watch_id: str, **changes: Any) -> None:
+        self.watches = self.watches.with_seen(watch_id, replace(self.watches.seen_of(watch_id), **changes))
+
     def set_daemon(self, record: DaemonRecord) -> None:
         self._daemon = record
 
@@ -152,8 +165,11 @@ class Draft:
                 observed=observed,
                 samples=samples,
                 quotas=self.quotas,
+                protecting=self.protecting,
+                watches=self.watches,
             ),
             reason=self.reason,
+            watches=tuple(self._watches.values()),
             changed=tuple(self._recoveries[i] for i in self._recoveries if i in self._journal),
             daemon=self._daemon,
             answers=tuple(self._answers),

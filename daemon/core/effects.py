@@ -105,4 +105,14 @@ class WakeAt:
     at_ms: int
 
 
-Effect = GatherFacts | CreateTarget | LaunchAttempt | KillAttempt | ReadLedger | SetQuota | SweepQuotas | WakeAt
+Effect = (
+    GatherFacts
+    | CreateTarget
+    | LaunchAttempt
+    | KillAttempt
+    | ReadLedger
+    | SetQuota
+    | SweepQuotas
+    | CallWebhook
+    | WakeAt
+)

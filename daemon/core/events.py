@@ -168,7 +168,10 @@ class LedgerRead:
 
 @dataclass(frozen=True, slots=True)
 class TopicSample:
-    """Offsets of one topic; a partition the broker did not answer for is absent. `last_stable` may be absent on its own."""
+    """Offsets of one topic; a partition the broker did not answer for is absent. `last_stable` may be absent on its own.
+
+    `partitions`: how many the topic has, also without an answer; 0 = not told.
+    """
 
     cluster: str
     topic: str
@@ -177,6 +180,7 @@ class TopicSample:
     high_watermark: Mapping[int, int]
     last_stable: Mapping[int, int]
     sampled_at_ms: int  # when the query was *sent*: positions received before it were sampled before the ends
+    partitions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +266,11 @@ Event = (
     | DriverHeartbeat
     | LedgerRead
     | OffsetsSampled
+    | ReaderSampled
+    | ReadingTaken
     | QuotaSet
     | QuotasSwept
+    | WebhookEnded
     | BecameLeader
     | Tick
 )

@@ -7,11 +7,14 @@ markers count as records, because end offsets cannot tell.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from daemon.core.decision import CoreState
 from daemon.core.events import OffsetsSampled, TopicSample
 from daemon.core.metric_defs import BYTES, RECORDS, Sample
 from daemon.core.recoveries import Copied, copied_by
+
+if TYPE_CHECKING:  # the state of the core holds what is counted here
+    from daemon.core.decision import CoreState
 
 SETTLE_MS = 5_000
 _PENDING_AT_MOST = 64
@@ -34,7 +37,9 @@ class LiveTraffic:
 
     topics: Mapping[tuple[str, str], Ingress] = field(default_factory=dict)
 
-    def with_sample(self, sampled: OffsetsSampled, state: CoreState, now_ms: int) -> tuple["LiveTraffic", list[Sample]]:
+    def with_sample(
+        self, sampled: OffsetsSampled, state: "CoreState", now_ms: int
+    ) -> tuple["LiveTraffic", list[Sample]]:
         """Next counting state and how far the live counters move; topics no longer sampled are forgotten."""
         by_live = copied_by(state.recoveries.live.values())
         topics: dict[tuple[str, str], Ingress] = {}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from daemon.core.commands import Limits, ReplaySpec
+from daemon.core.policies.forecast_view import ForecastView
 
 
 class State(StrEnum):
@@ -79,6 +80,8 @@ class PlannedPartition:
     high_watermark: int = 0  # as seen when planned
     log_start: int = 0
     bytes_at_most: int = 0
+    first_ms: int | None = None  # smallest timestamp at the start and largest at the end of the range, None = not known
+    last_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class PlannedTopic:
 class EtaSeconds:
     lo: float
     mid: float
-    hi: float
+    hi: float | None  # None = it may never end
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,9 @@ class Plan:
     findings: tuple[Finding, ...]
     pinned_at_ms: int
     replication_factor: int = 1  # of a target to be created
+    retention_ms: int | None = None  # of the source, None = kept for ever
+    retention_bytes: int | None = None  # of each source partition
+    forecast: ForecastView | None = None  # no part of the hash: it changes with the rates
 
     @property
     def is_following(self) -> bool:
@@ -143,6 +149,7 @@ class Progress:
     bytes_per_s: float = 0.0
     lag_records: int | None = None
     eta_seconds: float | None = None
+    forecast: ForecastView | None = None  # the newest one, from measured rates
 
     @property
     def records(self) -> int:
@@ -276,6 +283,7 @@ class Recovery:
     deadline_ms: int | None = None  # absolute; kept over restarts
     resume_state: State | None = None  # where `resume` goes back to (running or verifying)
     error_code: str | None = None
+    held: str = ""  # why the daemon paused it by itself (`daemon.core.holding`), "" if it did not
 
     @property
     def is_terminal(self) -> bool:

@@ -168,6 +168,9 @@ def _ended(before: Recovery | None, after: Recovery) -> Iterator[Sample]:
     had_stop = before is not None and before.stop is not None
     if after.stop is not None and not had_stop and after.stop.reason is not StopReason.OPERATOR:
         yield Sample(AUTO_STOPS, (after.stop.reason.value,), 1)
+    is_pressed_out = after.held == StopReason.LIVE_SLO.value
+    if is_pressed_out and (before is None or before.held != after.held):
+        yield Sample(AUTO_STOPS, (StopReason.LIVE_SLO.value,), 1)
     had_result = before is not None and before.verification is not None
     if after.verification is not None and not had_result:
         yield Sample(VERIFICATIONS, (after.verification.result,), 1)

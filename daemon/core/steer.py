@@ -14,6 +14,7 @@ from daemon.core.draft import Draft
 from daemon.core.drain import read_when_drained
 from daemon.core.effects import CreateTarget, GatherFacts, WakeAt
 from daemon.core.ending import FINAL_ERRORS, begin_end, completeness, fail, last_heard_completeness, settle
+from daemon.core.holding import paused_why
 from daemon.core.ledger import ask_ledger, use_ledger
 from daemon.core.model import Recovery, State, Stop, StopReason, Verification, Wanted
 from daemon.core.policies.auto_stop import capped, judge
@@ -233,7 +234,7 @@ def _pausing(draft: Draft, recovery: Recovery) -> None:
     draft.move(
         recovery,
         S.PAUSED,
-        "paused: no chunk is open and every position is in a receipt",
+        paused_why(recovery),
         {"positions": positions},
         progress=idle,
     )

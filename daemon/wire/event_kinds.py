@@ -63,6 +63,51 @@ OTHERS: Final[dict[str, EventKind]] = {
         "A policy ends a recovery by itself; `evidence` has the numbers it saw.",
         ("reason", "mode", "evidence", "ends", "why"),
     ),
+    "auto_pause": EventKind(
+        "The daemon pauses a recovery by itself for the sake of live traffic; `reason` is telemetry or live_slo.",
+        ("reason", "evidence", "why"),
+    ),
+    "throttle_decided": EventKind(
+        "The controller of a cluster changed its mind: the numbers it saw, the rule by its number, what each recovery gets.",
+        (
+            "domain",
+            "rule",
+            "rule_name",
+            "verdict",
+            "pressure",
+            "pressures",
+            "signals",
+            "rate_bytes_per_s",
+            "wanted_bytes_per_s",
+            "budget_bytes_per_s",
+            "ingress_bytes_per_s",
+            "achieved_bytes_per_s",
+            "loop_delay_ms",
+            "oldest_age_ms",
+            "pause",
+            "why",
+            "recoveries",
+        ),
+    ),
+    "lag_verdict_changed": EventKind(
+        "The lag of a watched consumer group on a topic is judged otherwise than before.",
+        (
+            "cluster",
+            "topic",
+            "group",
+            "was",
+            "verdict",
+            "why",
+            "coverage",
+            "sample_age_ms",
+            "fill",
+            "lag_records",
+            "lag_seconds",
+            "lost",
+            "verdicts",
+            "partitions",
+        ),
+    ),
     "throttle_changed": EventKind("The rate was set.", ("max_bytes_per_s", "max_records_per_s", "why")),
     "effect_failed": EventKind(
         "Something the daemon wanted did not work.", ("effect", "attempt", "code", "message", "retriable")
@@ -75,6 +120,26 @@ OTHERS: Final[dict[str, EventKind]] = {
     "quotas_removed": EventKind(
         "Quotas of recoveries that are over, left by a daemon that died, were removed.", ("cluster", "recoveries")
     ),
+    "watch_started": EventKind("A watch looks at a group of others.", ("why", "group", "topics", "webhook")),
+    "watch_fulfilled": EventKind(
+        "The condition of a watch held; `evidence` has the numbers it saw.",
+        ("reason", "mode", "why", "evidence", "webhook"),
+    ),
+    **{
+        f"watch_{state}": EventKind(meaning, ("from", "to", "why", "reason", "mode", "evidence"))
+        for state, meaning in (
+            ("completed", "A watch is over: its condition held, and its webhook was told if it has one."),
+            ("stopped", "An operator ended a watch."),
+            ("failed", "A watch ended unfulfilled, or its webhook was not reached; `code` says which."),
+        )
+    },
+    **{
+        f"webhook_{state}": EventKind(meaning, ("webhook", "delivery", "status", "attempts", "message"))
+        for state, meaning in (
+            ("delivered", "The webhook of a watch answered with success."),
+            ("failed", "The webhook of a watch was given up."),
+        )
+    },
     "leader_changed": EventKind("This daemon became the leader.", ("epoch", "recoveries", "control_topic_known")),
 }
 

@@ -8,15 +8,30 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from daemon.core.catalogue import Code
-from daemon.core.commands import Approve, Command, Pause, Refusal, Reject, Replay, Resume, StopRecovery, Throttle
+from daemon.core.commands import (
+    Approve,
+    Command,
+    Pause,
+    Refusal,
+    Reject,
+    Replay,
+    Resume,
+    StartWatch,
+    StopRecovery,
+    Throttle,
+)
 from daemon.core.directing import want
 from daemon.core.draft import Draft
 from daemon.core.ending import begin_end
 from daemon.core.events import CommandReceived
+from daemon.core.holding import TELEMETRY, begin_pause, begin_resume
 from daemon.core.lifecycle import is_reusable
-from daemon.core.model import ACTIVE, CommandRef, Recovery, State, Stop, StopReason, Wanted
+from daemon.core.model import ACTIVE, CommandRef, Recovery, State, Stop, StopReason
+from daemon.core.modes import with_limits
 from daemon.core.policies.admission import refuse_replay
 from daemon.core.policies.conflicts import target_conflict
+from daemon.core.throttling import refuse_over_slo
+from daemon.core.watches.commands import on_watch, steer_watch
 
 S = State
 
@@ -50,6 +65,13 @@ def on_command(draft: Draft, event: CommandReceived) -> None:
     if isinstance(command, Replay):
         _replay(draft, event, command)
         return
+    if isinstance(command, StartWatch):
+        on_watch(draft, event, command)
+        return
+    watch = draft.watches.get(command.meta.subject)
+    if watch is not None:
+        steer_watch(draft, event, command, watch)
+        return
     recovery = draft.recovery(command.meta.subject)
     if recovery is None:
         _reject(draft, event, Code.NO_SUCH_RECOVERY, f"there is no recovery {command.meta.subject}")
@@ -76,6 +98,10 @@ def _wrong_state(draft: Draft, event: CommandReceived, recovery: Recovery) -> No
 
 def _replay(draft: Draft, event: CommandReceived, command: Replay) -> None:
     meta = command.meta
+    watch = draft.watches.get(meta.subject)
+    if watch is not None:
+        _reject(draft, event, Code.ID_IN_USE, f"watch {meta.subject} exists already and is {watch.state.value}")
+        return
     existing = draft.recovery(meta.subject)
     if existing is not None and not is_reusable(existing):
         _reject(draft, event, Code.ID_IN_USE, f"recovery {meta.subject} exists already and is {existing.state.value}")
@@ -95,13 +121,9 @@ def _replay(draft: Draft, event: CommandReceived, command: Replay) -> None:
         command=CommandRef(meta.id, meta.source, meta.reason),
         spec=command.spec,
         control_offset=event.offset,
-        limits=command.spec.limits,
-        effective_bytes_per_s=command.spec.limits.max_bytes_per_s,
-        rule="as the command asked"
-        if command.spec.limits.max_bytes_per_s or command.spec.limits.max_records_per_s
-        else "no limit was asked for",
         directive_sequence=existing.directive_sequence if existing else 0,
     )
+    recovery = with_limits(recovery, command.spec.limits, draft.params)
     draft.forget(recovery.id)
     draft.notice("recovery_requested", recovery.id, {"why": meta.reason, "dry_run": command.spec.dry_run}, meta.id)
     draft.move(recovery, S.PLANNING, "asks the clusters what the plan needs")
@@ -122,15 +144,14 @@ def _steer_existing(draft: Draft, event: CommandReceived, command: Command, reco
 def _pause(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
     if recovery.state in {S.PAUSING, S.PAUSED}:
         _accept(draft, event, f"{recovery.id} is {recovery.state.value} already")
+        if recovery.held:  # from now on it is the operator's pause, which only an operator ends
+            draft.put(replace(recovery, held="", updated_ms=draft.now_ms, version=recovery.version + 1))
         return
     if recovery.state not in {S.STARTING, S.RUNNING}:
         _wrong_state(draft, event, recovery)
         return
     _accept(draft, event, f"{recovery.id} drains its open chunks and pauses")
-    why = f"paused by {_who(event)}: {_reason(event)}"
-    moved = draft.move(recovery, S.PAUSING, why)
-    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
-    want(draft, moved, Wanted.PAUSE, why)
+    begin_pause(draft, recovery, f"paused by {_who(event)}: {_reason(event)}")
 
 
 def _resume(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
@@ -140,12 +161,11 @@ def _resume(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
     if recovery.state not in {S.PAUSING, S.PAUSED}:
         _wrong_state(draft, event, recovery)
         return
+    if recovery.held == TELEMETRY:
+        _reject(draft, event, Code.LIVE_UNKNOWN, f"{recovery.id}: {recovery.rule}")
+        return
     _accept(draft, event, f"{recovery.id} goes on at its exact position")
-    why = f"resumed by {_who(event)}: {_reason(event)}"
-    to = S.STARTING if recovery.attempt.released else S.RUNNING
-    moved = draft.move(recovery, to, why)
-    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=draft.now_ms)
-    want(draft, moved, Wanted.RUN, why)
+    begin_resume(draft, recovery, f"resumed by {_who(event)}: {_reason(event)}")
 
 
 def _stop(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
@@ -169,18 +189,19 @@ def _throttle(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
     if recovery.is_terminal or recovery.state in {S.PLANNED, S.STOPPING}:
         _wrong_state(draft, event, recovery)
         return
+    before = recovery.limits
     limits = replace(
-        recovery.limits, max_bytes_per_s=command.max_bytes_per_s, max_records_per_s=command.max_records_per_s
+        before,
+        max_bytes_per_s=command.max_bytes_per_s,
+        max_records_per_s=command.max_records_per_s,
+        mode=command.mode or before.mode,
+        weight=before.weight if command.weight is None else command.weight,
+        tier=before.tier if command.tier is None else command.tier,
     )
     why = f"rate set to {_rate(command)} by {_who(event)}: {_reason(event)}"
     _accept(draft, event, f"{recovery.id}: rate {_rate(command)}")
     changed = replace(
-        recovery,
-        limits=limits,
-        rule=why,
-        effective_bytes_per_s=command.max_bytes_per_s,
-        updated_ms=draft.now_ms,
-        version=recovery.version + 1,
+        with_limits(recovery, limits, draft.params, why), updated_ms=draft.now_ms, version=recovery.version + 1
     )
     told = {"max_bytes_per_s": command.max_bytes_per_s, "max_records_per_s": command.max_records_per_s, "why": why}
     draft.notice("throttle_changed", recovery.id, told, command.meta.id)
@@ -201,6 +222,8 @@ def _approve(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
         _reject(draft, event, Code.STALE_PLAN, f"the plan waiting for approval has the hash {recovery.plan.hash}")
     elif conflict := target_conflict(recovery, draft.live()):
         _reject(draft, event, Code.TARGET_IN_USE, conflict)
+    elif over_slo := refuse_over_slo(draft, recovery):
+        _reject(draft, event, Code.LIVE_OVER_SLO, over_slo)
     else:
         _accept(draft, event, f"{recovery.id} is approved and starts")
         draft.move(recovery, S.STARTING, f"approved by {_who(event)}: {_reason(event)}", started_ms=draft.now_ms)

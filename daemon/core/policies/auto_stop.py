@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 from daemon.core.commands import CaughtUp
 from daemon.core.model import Recovery, State, StopReason
+from daemon.core.modes import mode_of
 from daemon.core.observed import Observed
 from daemon.core.params import Params
 from daemon.core.policies.caught_up import is_caught_up
+from daemon.core.policies.throttle import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,18 @@ def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) 
     return Verdict(StopReason.ZERO_LAG, State.COMPLETED, why, "caught_up", seen.candidate.evidence)
 
 
+def _is_at_floor(recovery: Recovery, params: Params) -> bool:
+    """At the controller's floor little may move for long, and on purpose."""
+    rate = recovery.effective_bytes_per_s
+    is_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
+    return is_controlled and rate is not None and rate <= params.control.min_bytes_per_s
+
+
 def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:
     if recovery.state is not State.RUNNING or not seen.progress_ms or recovery.progress.lag_records == 0:
         return None
     idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
-    if idle_ms < params.stall_after_ms:
+    if idle_ms < params.stall_after_ms or _is_at_floor(recovery, params):
         return None
     why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {recovery.progress.lag_records} records are left"
     return Verdict(

@@ -2,7 +2,8 @@
 
 One evaluation holds when, for every planned partition: its lane was heard within two periods and *before* the ends were asked for, the topic is still the
 same one, and the durable position is within what live traffic produces in one chunk and one period (or within ten seconds of it). Absent is unknown, never
-zero. The maximum over partitions counts, never a sum. K evaluations in a row that span enough time make a candidate a stop.
+zero. The maximum over partitions counts, never a sum. K evaluations in a row that span enough time make a candidate a stop; a lag of up to three times what
+counts does not end the row, but does not count.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from daemon.core.events import TopicSample
 from daemon.core.model import Recovery, State
 from daemon.core.observed import Candidate, Observed, SampleHistory
 from daemon.core.params import Params
+
+LEAVE_FACTOR = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,11 @@ class Clause:
     end: int = -1
     tolerance: float = 0.0
 
+    @property
+    def is_near(self) -> bool:
+        """Known, fresh, and within three times of what is near enough to count."""
+        return 0 <= self.position <= self.end and self.end - self.position <= LEAVE_FACTOR * self.tolerance
+
 
 def evaluate_caught_up(
     recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int, params: Params
@@ -34,10 +42,11 @@ def evaluate_caught_up(
     sample = history.samples[-1]
     if sample.topic_id != recovery.plan.source.topic_id:
         return None
+    before = seen.candidate
     clauses = [_judge(p.partition, seen, history, now_ms, params) for p in recovery.plan.partitions]
     if not all(c.holds for c in clauses):
-        return None
-    before = seen.candidate
+        # Not left, but not counted either, while every violated clause is a lag within the hysteresis.
+        return before if all(c.holds or c.is_near for c in clauses) else None
     count = before.count + 1 if before else 1
     since = before.since_ms if before else now_ms
     evidence = {

@@ -27,6 +27,7 @@ class Reject(StrEnum):
     UNKNOWN_NAME = "unknown_name"
     DUPLICATE_PARTITION = "duplicate_partition"
     TOO_MANY = "too_many"
+    WRONG_UNIT = "wrong_unit"
 
 
 class Reading(NamedTuple):

@@ -124,9 +124,7 @@ def _look_for_zero_lag(draft: Draft, watch: Watch, event: ReaderSampled, before:
 
 def _is_long_enough(draft: Draft, span: Span) -> bool:
     params = draft.params
-    return (
-        span.count >= params.caught_up_evaluations and span.counted_ms - span.since_ms >= params.caught_up_span_ms
-    )
+    return span.count >= params.caught_up_evaluations and span.counted_ms - span.since_ms >= params.caught_up_span_ms
 
 
 def _seconds(span: Span) -> float:

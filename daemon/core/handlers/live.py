@@ -1,0 +1,138 @@
+"""What was seen of live traffic: offsets of consumer groups, measured latencies, signals that others put on the control topic.
+
+Everything here only informs. A verdict that changed is told; a reading waits for the next step of the controller (`daemon.core.throttling`). What cannot be
+believed is counted and used for nothing: it never makes a lag zero and never raises a rate.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from daemon.core.commands import HealthSignal, LagSignal
+from daemon.core.draft import Draft
+from daemon.core.events import OffsetsSampled, ReaderSampled, ReadingTaken, SignalReceived
+from daemon.core.ingress import with_offsets
+from daemon.core.policies.evidence import lag_evidence
+from daemon.core.policies.freshness import Reading, Reject
+from daemon.core.policies.lag_book import Reader, evaluate_reader, lag_reading, samples_of_signal, with_samples
+from daemon.core.policies.lag_verdicts import SEVERITY, LagVerdict
+from daemon.core.policies.lag_window import LagSample, Window
+from daemon.core.protecting import ReaderLag, grown
+
+TELL_TROUBLE_EVERY_MS = 10_000
+TELL_CALM_EVERY_MS = 60_000
+_SECONDS = frozenset({"s", "seconds"})
+
+
+def on_reader(draft: Draft, event: ReaderSampled) -> None:
+    """The collector looked at a consumer group."""
+    if event.reader in draft.params.live.readers:
+        _take(draft, event.reader, event.planned, event.samples)
+
+
+def on_reading(draft: Draft, event: ReadingTaken) -> None:
+    """The daemon measured a latency."""
+    draft.protecting = draft.protecting.with_reading(event.domain, event.reading, draft.params.live.domains)
+
+
+def on_signal(draft: Draft, event: SignalReceived) -> None:
+    """Somebody else looked."""
+    if isinstance(event.signal, LagSignal):
+        _on_lag(draft, event.signal)
+    else:
+        _on_health(draft, event.signal)
+
+
+def on_offsets(draft: Draft, event: OffsetsSampled) -> None:
+    """How much others write, for the domains that are protected."""
+    domains = draft.params.live.domains
+    if domains:
+        draft.protecting = with_offsets(draft.protecting, event, draft.state, draft.now_ms, frozenset(domains))
+
+
+def refresh_lags(draft: Draft) -> None:
+    """Lags that nobody told for two periods are not known any more; each is judged anew once."""
+    late_ms = 2 * draft.params.live.lag.period_ms
+    for reader, known in draft.protecting.lags.items():
+        age_ms = known.sample_age_ms(draft.now_ms)
+        if age_ms is not None and age_ms > late_ms and known.group.coverage > 0:
+            _judge(draft, reader, known.planned)
+
+
+def _on_lag(draft: Draft, signal: LagSignal) -> None:
+    reader = Reader(signal.cluster, signal.topic, signal.group)
+    if reader not in draft.params.live.readers:
+        draft.protecting = draft.protecting.with_rejections({Reject.UNKNOWN_NAME: 1})
+        return
+    known = draft.protecting.lags.get(reader)
+    newest = draft.history((signal.cluster, signal.topic)).samples[-1:]
+    sampled = tuple(sorted(newest[0].high_watermark)) if newest else ()
+    planned = sampled or (known.planned if known else ())
+    _take(draft, reader, planned, samples_of_signal(signal))
+
+
+def _on_health(draft: Draft, signal: HealthSignal) -> None:
+    """A configured name is a reading of its cluster; any other is somebody's alert and of no use here."""
+    reason = None
+    if (signal.cluster, signal.name) not in draft.params.live.health:
+        reason = Reject.UNKNOWN_NAME
+    elif signal.value is None:
+        reason = Reject.NOT_A_NUMBER
+    elif signal.unit not in _SECONDS:
+        reason = Reject.WRONG_UNIT
+    if reason is not None or signal.value is None:
+        draft.protecting = draft.protecting.with_rejections({reason or Reject.NOT_A_NUMBER: 1})
+        return
+    reading = Reading(signal.name, signal.value, signal.sampled_at_ms)
+    draft.protecting = draft.protecting.with_reading(signal.cluster, reading, draft.params.live.domains)
+
+
+def _take(draft: Draft, reader: Reader, planned: tuple[int, ...], samples: Iterable[tuple[int, LagSample]]) -> None:
+    """Put the samples into the book, judge the reader, and hand its time lag to the controller."""
+    before, live = draft.protecting, draft.params.live
+    book = with_samples(before.book, reader, samples, draft.now_ms, live.lag, live.readers)
+    windows = book.readers.get(reader, {})
+    draft.protecting = (
+        replace(before, book=book)
+        .with_rejections(grown(before.book.rejections, book.rejections))
+        .with_rejections(_refused(before.book.readers.get(reader, {}), windows))
+    )
+    _judge(draft, reader, planned or tuple(sorted(windows)))
+
+
+def _refused(before: Mapping[int, Window], after: Mapping[int, Window]) -> dict[Reject, int]:
+    """What the windows of a reader refused by this report."""
+    counts: dict[Reject, int] = {}
+    for partition, window in after.items():
+        earlier = before.get(partition)
+        if window is earlier or not window.rejections:
+            continue
+        for reason, n in grown(earlier.rejections if earlier else {}, window.rejections).items():
+            counts[reason] = counts.get(reason, 0) + n
+    return counts
+
+
+def _judge(draft: Draft, reader: Reader, planned: tuple[int, ...]) -> None:
+    live, known = draft.params.live, draft.protecting.lags.get(reader)
+    group = evaluate_reader(draft.protecting.book, reader, planned, draft.now_ms, live.lag)
+    told, told_ms = (known.told, known.told_ms) if known else (None, 0)
+    if _is_worth_telling(told, told_ms, group.verdict, draft.now_ms):
+        where = {"cluster": reader.cluster, "topic": reader.topic, "group": reader.group}
+        was = {"was": told.value if told else None}
+        draft.notice("lag_verdict_changed", "", where | was | lag_evidence(group))
+        draft.reason = f"{reader.group} on {reader.topic} is {group.verdict.value}: {group.why}"
+        told, told_ms = group.verdict, draft.now_ms
+    now = ReaderLag(planned, group, draft.now_ms, told, told_ms)
+    draft.protecting = replace(draft.protecting, lags={**draft.protecting.lags, reader: now})
+    name = live.protected.get(reader)
+    reading = lag_reading(name, group, draft.now_ms) if name is not None else None
+    if reading is not None:
+        draft.protecting = draft.protecting.with_reading(reader.cluster, reading, live.domains)
+
+
+def _is_worth_telling(told: LagVerdict | None, told_ms: int, verdict: LagVerdict, now_ms: int) -> bool:
+    """A change, but not one that only fills the window at the start, and not each of a verdict that goes to and fro."""
+    if verdict is told or (told is None and verdict is LagVerdict.UNKNOWN):
+        return False
+    calm = SEVERITY[LagVerdict.UNKNOWN]
+    is_trouble = SEVERITY[verdict] >= calm or (told is not None and SEVERITY[told] >= calm)
+    return told is None or now_ms - told_ms >= (TELL_TROUBLE_EVERY_MS if is_trouble else TELL_CALM_EVERY_MS)

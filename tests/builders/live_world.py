@@ -1,0 +1,71 @@
+"""A world next to live traffic: a canary that answers each second, and a protected consumer group."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from daemon.core.commands import Limits
+from daemon.core.decision import Notice
+from daemon.core.events import ReadingTaken
+from daemon.core.model import State
+from daemon.core.params import ControlParams, LiveParams, Params
+from daemon.core.policies.control_types import ControllerParams
+from daemon.core.policies.freshness import Reading
+from daemon.core.policies.lag_book import Reader
+from daemon.core.policies.lag_window import LagParams
+from daemon.core.policies.pressure import Kind, Protection
+from tests.builders.core import command, make_facts, make_spec
+from tests.builders.world import PARAMS, World
+
+MAX, MIN = 4_000.0, 40.0
+BOARD = Reader("main", "departures", "board")
+LATENCY = Protection("produce_latency", Kind.LATENCY, 0.2)
+LAG = Protection("lag:board@departures", Kind.LAG, 30.0)
+
+
+def make_params(*protections: Protection, pause_allowed: bool = True) -> Params:
+    controller = ControllerParams(protections=protections or (LATENCY,), most_bytes_per_s=MAX)
+    live = LiveParams(
+        domains={"main": controller},
+        lag=LagParams(),
+        readers=frozenset({BOARD}),
+        protected={BOARD: LAG.name},
+        health=frozenset({("main", "produce_latency")}),
+    )
+    control = ControlParams(max_bytes_per_s=MAX, min_bytes_per_s=MIN, pause_allowed=pause_allowed)
+    return replace(PARAMS, live=live, control=control)
+
+
+class LiveWorld(World):
+    """A world whose canary answers each second with `latency_s`, None = no telemetry."""
+
+    def __init__(self, params: Params | None = None) -> None:
+        self.latency_s: Callable[[], float] | None = lambda: 0.01
+        super().__init__(make_facts((1_000_000, 1_000_000)), params or make_params())
+
+    def live(self, seconds: int) -> None:
+        for _ in range(seconds):
+            if self.latency_s is not None:
+                taken = Reading("produce_latency", self.latency_s(), self.now_ms + 1_000)
+                self.now_ms += 1_000
+                self.feed(ReadingTaken("main", taken))
+                self.now_ms -= 1_000
+            self.second()
+
+    def copying(self, **limits: object) -> "LiveWorld":
+        """Live traffic is known, then a replay runs."""
+        self.live(70)
+        self.feed(command("replay", spec=make_spec(limits=Limits(**limits))))  # type: ignore[arg-type]
+        self.live(10)
+        assert self.recovery().state is State.RUNNING
+        return self
+
+    def told(self, kind: str) -> list[Notice]:
+        return [n for n in self.notices if n.type == kind]
+
+    @property
+    def rate(self) -> float | None:
+        return self.recovery().effective_bytes_per_s
+
+    @property
+    def directive_rate(self) -> float | None:
+        return self.directives[-1].max_bytes_per_s

@@ -1,0 +1,336 @@
+"""Replays next to live traffic in a simulated world: they wait at the floor until live traffic is known, speed up, yield, pause and go on by themselves."""
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.commands import HealthSignal, LagSignal, Limits
+from daemon.core.commands import LagSample as SignalSample
+from daemon.core.events import ReaderSampled, SignalReceived
+from daemon.core.model import State, Wanted
+from daemon.core.policies.control_types import ControlVerdict
+from daemon.core.policies.freshness import Reject
+from daemon.core.policies.lag_verdicts import LagVerdict
+from daemon.core.policies.lag_window import LagSample
+from tests.builders.core import NOW_MS, command, make_spec
+from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, make_params
+from tests.builders.world import World
+
+
+def test_a_replay_stays_at_the_floor_until_live_traffic_was_measured() -> None:
+    world = LiveWorld()
+    world.latency_s = None
+    world.feed(command("replay"))
+    world.live(60)
+    assert (world.recovery().state, world.rate, world.directive_rate) == (State.RUNNING, MIN, MIN)
+    assert world.recovery().rule == "main: produce_latency was never measured without a replay: stays at the floor"
+
+
+def test_a_replay_speeds_up_while_live_traffic_is_well() -> None:
+    world = LiveWorld().copying()
+    started = world.rate
+    world.live(120)
+    assert MIN < started <= 0.1 * MAX  # slow start: 5 % of the most, doubled at most once by now
+    assert world.rate == world.directive_rate == MAX
+    decided = [n.data for n in world.told("throttle_decided")]
+    assert {d["rule_name"] for d in decided} >= {"slow_start"}
+    assert all(d["recoveries"] == {"r1": d["rate_bytes_per_s"]} for d in decided if d["verdict"] != "idle")
+
+
+def test_it_is_cut_at_once_when_live_traffic_reaches_its_slo() -> None:
+    world = LiveWorld().copying()
+    world.live(120)
+    world.latency_s = lambda: 0.25
+    world.live(6)
+    assert world.directive_rate <= 0.7 * MAX
+    assert world.recovery().rule.startswith("main: produce_latency is at 1.25 of its SLO")
+    assert world.told("throttle_decided")[-1].data["rule"] == 3
+    violations = world.state.protecting.violations_s
+    assert violations == {("main", "produce_latency", "yes"): 5.0}
+
+
+def test_telemetry_that_is_cut_for_a_minute_costs_the_rate_down_to_the_floor_and_it_comes_back() -> None:
+    world = LiveWorld().copying()
+    world.live(120)
+    healthy, world.latency_s = world.latency_s, None
+    rates = []
+    for _ in range(180):
+        world.live(1)
+        rates.append(world.directive_rate)
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] == MIN
+    world.latency_s = healthy
+    world.live(180)
+    assert world.directive_rate > 0.5 * MAX
+
+
+def test_telemetry_lost_for_five_minutes_pauses_and_its_return_resumes() -> None:
+    world = LiveWorld().copying()
+    healthy, world.latency_s = world.latency_s, None
+    world.live(320)
+    paused = world.recovery()
+    assert (paused.state, paused.wanted, paused.held) == (State.PAUSED, Wanted.PAUSE, "telemetry")
+    assert paused.why == "paused by itself until live traffic is measured again; every position is in a receipt"
+    assert [n.data["reason"] for n in world.told("auto_pause")] == ["telemetry"]
+    world.latency_s = healthy
+    world.live(30)
+    assert (world.recovery().state, world.recovery().held, world.directives[-1].wanted) == (State.RUNNING, "", "run")
+    world.live(200)
+    assert world.directive_rate > MIN
+
+
+def test_a_pause_by_itself_survives_a_restart_and_ends_only_when_telemetry_is_back() -> None:
+    world = LiveWorld().copying()
+    healthy, world.latency_s = world.latency_s, None
+    world.live(320)
+    world.restart_daemon()
+    world.live(60)
+    assert (world.recovery().state, world.recovery().held) == (State.PAUSED, "telemetry")
+    world.latency_s = healthy
+    world.live(120)
+    assert (world.recovery().state, world.recovery().held) == (State.RUNNING, "")
+
+
+def test_an_operators_pause_is_never_ended_by_the_daemon() -> None:
+    world = LiveWorld().copying()
+    world.feed(command("pause"))
+    healthy, world.latency_s = world.latency_s, None
+    world.live(400)
+    world.latency_s = healthy
+    world.live(120)
+    assert (world.recovery().state, world.recovery().held) == (State.PAUSED, "")
+
+
+def test_an_operators_pause_takes_over_one_of_the_daemon() -> None:
+    world = LiveWorld().copying()
+    healthy, world.latency_s = world.latency_s, None
+    world.live(320)
+    world.feed(command("pause"))
+    world.latency_s = healthy
+    world.live(120)
+    assert (world.recovery().state, world.recovery().held) == (State.PAUSED, "")
+    world.feed(command("resume"))
+    world.live(10)
+    assert world.recovery().state is State.RUNNING
+
+
+def test_resuming_into_the_dark_is_refused_with_the_way_out() -> None:
+    world = LiveWorld().copying()
+    world.latency_s = None
+    world.live(320)
+    world.feed(command("resume"))
+    assert (world.answers[-1].kind, world.answers[-1].code) == ("rejected", "RCV-1024")
+    world.feed(command("throttle", mode="unlimited"))
+    world.live(10)
+    assert (world.recovery().state, world.directive_rate) == (State.RUNNING, None)
+
+
+def test_without_the_right_to_pause_it_stays_at_the_floor() -> None:
+    params = make_params(pause_allowed=False)
+    domain = replace(params.live.domains["main"], lost_after_ms=10**15)
+    world = LiveWorld(replace(params, live=replace(params.live, domains={"main": domain}))).copying()
+    world.latency_s = None
+    world.live(700)
+    assert (world.recovery().state, world.directive_rate) == (State.RUNNING, MIN)
+
+
+def test_live_traffic_over_its_slo_for_ten_minutes_at_the_floor_pauses_until_an_operator_resumes() -> None:
+    world = LiveWorld().copying()
+    healthy, world.latency_s = world.latency_s, lambda: 0.5
+    world.live(700)
+    assert (world.recovery().state, world.recovery().held) == (State.PAUSED, "live_slo")
+    (told,) = world.told("auto_pause")
+    assert (told.subject, told.data["reason"]) == ("r1", "live_slo")
+    world.latency_s = healthy
+    world.live(120)
+    assert world.recovery().state is State.PAUSED
+    world.feed(command("resume"))
+    world.live(10)
+    assert world.recovery().state is State.RUNNING
+
+
+def test_a_replay_is_refused_while_live_traffic_is_over_its_slo() -> None:
+    world = LiveWorld()
+    world.latency_s = lambda: 0.3
+    world.live(70)
+    world.feed(command("replay"))
+    assert (world.recovery().state, world.answers[-1].code) == (State.REJECTED, "RCV-1023")
+    assert "produce_latency is at 0.3 s before the start, its SLO is 0.2 s" in world.answers[-1].message
+    world.feed(command("replay", "r2", spec=make_spec(limits=Limits(override_live_slo=True))))
+    assert world.recovery("r2").state is State.STARTING
+
+
+@pytest.mark.parametrize(
+    ("limits", "rate", "rule"),
+    [
+        (Limits(mode="unlimited"), None, "no limit was asked for: live traffic is not protected"),
+        (Limits(mode="fixed", max_bytes_per_s=900.0), 900.0, "as the command asked: live traffic is not protected"),
+    ],
+)
+def test_other_modes_are_not_the_controllers(limits: Limits, rate: float | None, rule: str) -> None:
+    world = LiveWorld()
+    world.live(70)
+    world.feed(command("replay", spec=make_spec(limits=limits)))
+    world.live(60)
+    assert (world.rate, world.directive_rate, world.recovery().rule) == (rate, rate, rule)
+    assert world.state.protecting.grants == {}
+    world.latency_s = lambda: 0.5
+    world.live(60)
+    assert world.directive_rate == rate
+
+
+def test_a_rate_is_the_ceiling_of_the_controller() -> None:
+    world = LiveWorld().copying(max_bytes_per_s=500.0)
+    world.live(200)
+    assert world.directive_rate == 500.0
+
+
+def test_what_is_measured_next_to_an_unlimited_replay_is_no_baseline() -> None:
+    world = LiveWorld()
+    world.live(70)
+    before = world.state.protecting.states["main"].baselines
+    world.feed(command("replay", spec=make_spec(limits=Limits(mode="unlimited"))))
+    world.live(20)
+    world.latency_s = lambda: 0.09
+    world.live(60)
+    after = world.state.protecting.states["main"].baselines
+    assert 0.09 not in after["produce_latency"]
+    assert len(after["produce_latency"]) >= len(before["produce_latency"])
+
+
+def test_two_replays_share_one_budget_by_weight_and_tier() -> None:
+    world = LiveWorld().copying(max_bytes_per_s=1_000.0, weight=3.0)
+    spec = make_spec(limits=Limits(weight=1.0), target=replace(make_spec().target, topic="other.v2"))
+    world.feed(command("replay", "r2", spec=spec))
+    world.live(20)
+    world.latency_s = lambda: 0.02
+    grants, decision = world.state.protecting.grants, world.state.protecting.decisions["main"]
+    rates = {name: grant.bytes_per_s for name, grant in grants.items()}
+    assert sum(rates.values()) == pytest.approx(decision.rate_bytes_per_s)
+    floor = MIN / 2
+    assert rates["r1"] == pytest.approx(min(1_000.0, 3 * max(floor, rates["r2"])), rel=0.05)
+
+
+def test_after_a_restart_a_running_replay_falls_to_the_floor_until_live_traffic_was_seen() -> None:
+    world = LiveWorld().copying()
+    world.live(120)
+    assert world.directive_rate == MAX
+    world.restart_daemon()
+    assert world.directive_rate == MIN
+    world.live(10)
+    assert world.directive_rate == MIN
+    world.live(240)
+    assert world.directive_rate > 0.5 * MAX
+
+
+def lag_look(at_ms: int, position: int | None, end: int, partitions: int = 1) -> ReaderSampled:
+    sample = LagSample(position, at_ms - 10, end, at_ms)
+    return ReaderSampled(BOARD, tuple(range(partitions)), ((0, sample),))
+
+
+def test_the_lag_of_a_protected_group_presses_on_the_rate() -> None:
+    world = LiveWorld(make_params(LATENCY, LAG))
+    ends = 0
+    for _ in range(20):
+        ends += 500
+        world.feed(lag_look(world.now_ms, ends, ends))
+        world.live(5)
+    assert world.state.protecting.lags[BOARD].group.verdict is LagVerdict.OK
+    world.feed(command("replay"))
+    stuck = ends
+    for _ in range(13):
+        ends += 500
+        world.feed(lag_look(world.now_ms, stuck, ends))
+        world.live(5)
+    pressures = {p.name: p.severity for p in world.state.protecting.decisions["main"].pressures}
+    assert pressures[LAG.name] == pytest.approx(65 / 30, rel=0.01)
+    assert world.directive_rate == MIN
+    told = [(n.data["was"], n.data["verdict"]) for n in world.told("lag_verdict_changed")]
+    assert told == [(None, "ok"), ("ok", "stalled")]
+
+
+def test_a_partition_that_is_not_told_makes_the_lag_unknown_and_no_reading() -> None:
+    world = LiveWorld(make_params(LATENCY, LAG))
+    for _ in range(10):
+        world.feed(lag_look(world.now_ms, 100, 100, partitions=2))
+        world.live(5)
+    group = world.state.protecting.lags[BOARD].group
+    assert (group.verdict, group.offset_lag, group.time_lag_s, group.coverage) == (LagVerdict.UNKNOWN, None, None, 0.5)
+    assert LAG.name not in world.state.protecting.states["main"].tracks
+
+
+def test_a_group_that_nobody_looks_at_any_more_is_unknown() -> None:
+    world = LiveWorld(make_params(LATENCY, LAG))
+    for i in range(10):
+        world.feed(lag_look(world.now_ms, i * 100, i * 100))
+        world.live(5)
+    assert world.state.protecting.lags[BOARD].group.verdict is LagVerdict.OK
+    world.live(30)
+    group = world.state.protecting.lags[BOARD].group
+    assert (group.verdict, group.coverage, group.offset_lag) == (LagVerdict.UNKNOWN, 0.0, None)
+
+
+def test_lag_signals_and_looks_meet_by_sample_time() -> None:
+    world = LiveWorld(make_params(LATENCY, LAG))
+    for i in range(10):
+        at_ms = world.now_ms
+        world.feed(lag_look(at_ms, i * 100, i * 100))
+        row = SignalSample(0, i * 100 + 50, i * 100 + 50, at_ms + 2_000)
+        late = SignalSample(0, 0, 0, at_ms - 4_000)
+        world.now_ms += 2_000
+        world.feed(SignalReceived(i, at_ms, LagSignal("main", "board", "departures", (row,))))
+        world.feed(SignalReceived(i, at_ms, LagSignal("main", "board", "departures", (late,))))
+        world.live(3)
+    assert world.state.protecting.lags[BOARD].group.verdict is LagVerdict.OK
+    assert world.state.protecting.book.readers[BOARD][0].position == 950
+    assert world.state.protecting.rejections == {Reject.OUT_OF_ORDER: 10}
+
+
+@pytest.mark.parametrize(
+    ("signal", "reason"),
+    [
+        (HealthSignal("main", "produce_latency", 0.02, "ms", "ok", NOW_MS), Reject.WRONG_UNIT),
+        (HealthSignal("main", "produce_latency", None, "s", "critical", NOW_MS), Reject.NOT_A_NUMBER),
+        (HealthSignal("main", "produce_latency", float("nan"), "s", "ok", NOW_MS), Reject.NOT_A_NUMBER),
+        (HealthSignal("main", "produce_latency", -1.0, "s", "ok", NOW_MS), Reject.NEGATIVE),
+        (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS + 60_000), Reject.FUTURE),
+        (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS - 600_000), Reject.TOO_OLD),
+        (HealthSignal("main", "some_alert", 0.01, "s", "ok", NOW_MS), Reject.UNKNOWN_NAME),
+        (HealthSignal("dr", "produce_latency", 0.01, "s", "ok", NOW_MS), Reject.UNKNOWN_NAME),
+        (LagSignal("main", "nobody", "departures", (SignalSample(0, 5, 5, NOW_MS),)), Reject.UNKNOWN_NAME),
+        (LagSignal("main", "board", "departures", (SignalSample(0, -5, 5, NOW_MS),)), Reject.NEGATIVE),
+        (LagSignal("main", "board", "departures", (SignalSample(0, 5, 5, NOW_MS + 60_000),)), Reject.FUTURE),
+    ],
+)
+def test_what_cannot_be_believed_is_counted_and_moves_nothing(signal: HealthSignal | LagSignal, reason: Reject) -> None:
+    world = LiveWorld(make_params(LATENCY, LAG))
+    world.latency_s = None
+    world.feed(SignalReceived(0, NOW_MS, signal))
+    world.live(6)
+    assert world.state.protecting.rejections == {reason: 1}
+    assert not any(track.times_ms for track in world.state.protecting.states["main"].tracks.values())
+    assert all(lag.group.time_lag_s is None for lag in world.state.protecting.lags.values())
+
+
+def test_a_health_signal_of_a_configured_name_is_a_reading() -> None:
+    world = LiveWorld()
+    world.latency_s = None
+    world.feed(SignalReceived(0, NOW_MS, HealthSignal("main", "produce_latency", 0.05, "s", "ok", NOW_MS)))
+    world.live(6)
+    assert world.state.protecting.states["main"].tracks["produce_latency"].values == (0.05,)
+
+
+def test_idle_domains_are_stepped_but_say_nothing() -> None:
+    world = LiveWorld()
+    world.live(200)
+    decision = world.state.protecting.decisions["main"]
+    assert (decision.verdict, world.told("throttle_decided")) == (ControlVerdict.IDLE, [])
+    assert len(world.state.protecting.states["main"].baselines["produce_latency"]) >= 12
+
+
+def test_without_anything_protected_nothing_changes() -> None:
+    world = World()
+    world.feed(command("replay"))
+    world.second(20)
+    assert (world.state.protecting.decisions, world.state.protecting.lags) == ({}, {})
+    assert world.recovery().rule == "no limit was asked for"
