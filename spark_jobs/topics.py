@@ -66,8 +66,10 @@ class Topic:
             found = str(answer.result(ASK_TIMEOUT_S + 1.0).topic_id)
         except KafkaException as error:
             self._judge(error.args[0])
+            self._renew()
             raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None
         except TimeoutError:
+            self._renew()
             raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
         self._missing_since_s = None
         if found != self._id:
@@ -92,8 +94,7 @@ class Topic:
         try:
             starts, stable, high = (self._offsets(wanted, which) for which in (START, COMMITTED_END, UNCOMMITTED_END))
         except NoAnswer:
-            # After a change of leaders this client goes on asking with the old leader epoch, for ever: a new one asks again.
-            self._admin = make_admin(self._client, self._client_id)
+            self._renew()
             raise
         return {p.partition: Bounds(starts[p.partition], stable[p.partition], high[p.partition]) for p in wanted}
 
@@ -121,6 +122,10 @@ class Topic:
             except TimeoutError:
                 raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
         return found
+
+    def _renew(self) -> None:
+        """After a change of leaders or a freeze a client may go on with an old leader epoch or without a controller, for ever: a new one asks again."""
+        self._admin = make_admin(self._client, self._client_id)
 
     def _judge(self, error: KafkaError) -> None:
         """Raises when the error is final: no right to ask, or the topic has been missing for a while."""
