@@ -6,6 +6,7 @@ no other program's. Any broker takes the requests and passes changes on to the c
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -112,7 +113,8 @@ class KafkaClientQuotas:
         return QuotasSwept(effect.cluster, kept, tuple(sorted(gone)))
 
     async def _alter(self, cluster: str, recovery: str, names: list[str], bytes_per_s: float | None) -> None:
-        ops: Ops = [(name, bytes_per_s or 0.0, bytes_per_s is None) for name in names]
+        whole = float(math.ceil(bytes_per_s or 0.0))  # brokers take no fractions of a byte
+        ops: Ops = [(name, whole, bytes_per_s is None) for name in names]
         async with self._connected(cluster) as client:
             await _send(client, _AlterRequest({copy_client_id(self._scope, recovery): ops}), cluster)
 

@@ -1,0 +1,156 @@
+"""Client quotas on the real broker: ours are set, enforced, swept; everybody else's stay as they are. Kafka's own tool is the judge."""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from daemon.adapters.client_quotas import KafkaClientQuotas
+from daemon.core.catalogue import Code
+from daemon.core.effects import SetQuota, SweepQuotas
+from daemon.core.events import QuotaSet, QuotasSwept
+from daemon.errors import ClusterProblem
+from daemon.wire.kafka_properties import ClientAccess
+from sandbox.broker import Broker
+from spark_jobs.contract import copy_client_id
+from tests.integration import kafka_configs
+
+pytestmark = pytest.mark.broker
+
+HUGE = 1e12  # quotas of others must not slow the tests that share the broker
+
+
+@pytest.fixture
+def scope(unique: str) -> str:
+    return unique.rstrip("-")
+
+
+def entity(scope: str, recovery: str) -> str:
+    return f"client-id '{copy_client_id(scope, recovery)}'"
+
+
+async def test_quotas_are_set_changed_and_removed_for_reading_and_writing_alike(bootstrap: str, scope: str) -> None:
+    quotas = KafkaClientQuotas({"main": ClientAccess(bootstrap)}, scope)
+    for rate in (1_500_000.0, 2_500_000.5):
+        assert await quotas.set(SetQuota("r.1", "main", "main", rate)) == QuotaSet("r.1", rate)
+        found = kafka_configs.quotas(bootstrap)[entity(scope, "r.1")]
+        assert found == dict.fromkeys(("consumer_byte_rate", "producer_byte_rate"), math.ceil(rate))
+    assert await quotas.set(SetQuota("r.1", "main", "main", None)) == QuotaSet("r.1", None)
+    assert entity(scope, "r.1") not in kafka_configs.quotas(bootstrap)
+
+
+async def test_between_clusters_the_source_limits_reading_and_the_target_writing(
+    bootstrap: str, scope: str, tmp_path: Path
+) -> None:
+    with Broker(tmp_path / "other") as other:
+        accesses = {"main": ClientAccess(bootstrap), "other": ClientAccess(other.bootstrap)}
+        quotas = KafkaClientQuotas(accesses, scope)
+        await quotas.set(SetQuota("r1", "main", "other", 7e6))
+        assert kafka_configs.quotas(bootstrap)[entity(scope, "r1")] == {"consumer_byte_rate": 7e6}
+        assert kafka_configs.quotas(other.bootstrap) == {entity(scope, "r1"): {"producer_byte_rate": 7e6}}
+        await quotas.set(SetQuota("r1", "main", "other", None))
+        assert kafka_configs.quotas(other.bootstrap) == {}
+
+
+async def test_a_sweep_takes_what_is_ours_and_over_and_nothing_else(bootstrap: str, scope: str) -> None:
+    quotas = KafkaClientQuotas({"main": ClientAccess(bootstrap)}, scope)
+    ours = ("going", "ended", "unknown.1")
+    for recovery in ours:
+        await quotas.set(SetQuota(recovery, "main", "main", 3e6))
+    foreign = [
+        ("--entity-type", "clients", "--entity-name", copy_client_id(f"{scope}x", "ended")),  # another installation
+        ("--entity-type", "clients", "--entity-name", f"{scope}-someone"),
+        ("--entity-type", "clients", "--entity-default"),
+        (
+            "--entity-type", "users", "--entity-name", f"{scope}-bob",
+            "--entity-type", "clients", "--entity-name", copy_client_id(scope, "ended"),
+        ),
+    ]  # fmt: skip
+    try:
+        for one in foreign:
+            kafka_configs.add(bootstrap, f"producer_byte_rate={HUGE:.0f}", *one)
+        before = kafka_configs.quotas(bootstrap)
+        swept = await quotas.sweep(SweepQuotas("main", ("going", "not-there")))
+        assert swept == QuotasSwept("main", (("going", 3e6),), ("ended", "unknown.1"))
+        gone = {entity(scope, "ended"), entity(scope, "unknown.1")}
+        assert kafka_configs.quotas(bootstrap) == {name: v for name, v in before.items() if name not in gone}
+    finally:
+        for one in foreign:
+            kafka_configs.run(bootstrap, "--alter", "--delete-config", "producer_byte_rate", *one)
+        await quotas.sweep(SweepQuotas("main", ()))
+
+
+async def test_the_broker_holds_a_client_that_ignores_its_lease(bootstrap: str, scope: str) -> None:
+    topic = f"{scope}-held"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
+    quotas = KafkaClientQuotas({"main": ClientAccess(bootstrap)}, scope)
+    await quotas.set(SetQuota("r1", "main", "main", 100_000.0))
+    held_s: list[float] = []
+    producer = Producer({
+        "bootstrap.servers": bootstrap,
+        "client.id": copy_client_id(scope, "r1"),
+        "linger.ms": 0,
+        "throttle_cb": lambda event: held_s.append(event.throttle_time),
+    })  # fmt: skip
+    deadline_s = time.monotonic() + 60
+    try:
+        while not any(held_s):
+            assert time.monotonic() < deadline_s, "2 MB at 100 kB/s were never held"
+            producer.produce(topic, b"x" * 200_000)
+            await asyncio.to_thread(producer.flush, 20)
+    finally:
+        await quotas.set(SetQuota("r1", "main", "main", None))
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker on which everybody may do everything but look at or change quotas."""
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with Broker(tmp_path_factory.mktemp("guarded"), overrides=settings) as broker:
+        cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:ANONYMOUS", "*")
+        allowed = (AclOperation.CLUSTER_ACTION, AclOperation.ALTER, AclOperation.DESCRIBE, AclOperation.CREATE)
+        acls = [AclBinding(*cluster, operation, AclPermissionType.ALLOW) for operation in allowed]
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        for future in admin.create_acls(acls).values():
+            future.result(20)
+        yield broker
+
+
+async def test_a_cluster_that_refuses_is_told_apart_from_one_that_is_away(guarded: Broker, scope: str) -> None:
+    accesses = {"guarded": ClientAccess(guarded.bootstrap), "away": ClientAccess("127.0.0.1:1")}
+    quotas = KafkaClientQuotas(accesses, scope)
+    with pytest.raises(ClusterProblem) as refused:
+        await quotas.set(SetQuota("r1", "guarded", "guarded", 1e6))
+    assert (refused.value.code, refused.value.retriable) == (Code.NOT_AUTHORISED, False)
+    swept = await quotas.sweep(SweepQuotas("guarded", ()))
+    assert (swept.cluster, swept.kept, swept.removed, bool(swept.refused)) == ("guarded", (), (), True)
+    for away in (quotas.set(SetQuota("r1", "away", "away", 1e6)), quotas.sweep(SweepQuotas("away", ()))):
+        with pytest.raises(ClusterProblem) as silent:
+            await asyncio.wait_for(away, 30)
+        assert (silent.value.code, silent.value.retriable) == (Code.CLUSTER_UNREACHABLE, True)
+
+
+async def test_after_a_refusal_by_one_cluster_the_other_is_left_without_a_quota(
+    bootstrap: str, guarded: Broker, scope: str
+) -> None:
+    accesses = {"main": ClientAccess(bootstrap), "guarded": ClientAccess(guarded.bootstrap)}
+    with pytest.raises(ClusterProblem):
+        await KafkaClientQuotas(accesses, scope).set(SetQuota("r1", "main", "guarded", 1e6))
+    assert entity(scope, "r1") not in kafka_configs.quotas(bootstrap)
