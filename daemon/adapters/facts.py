@@ -5,13 +5,20 @@ Judging the facts is `daemon.core.plan`'s work. Blocking parts run in threads; t
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
+from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
 from daemon.adapters.kafka_offsets import EARLIEST, LATEST, at_time, read_offsets
+from daemon.adapters.record_samples import RecordSample
 from daemon.adapters.topic_admin import TopicShape, describe, read_configs
 from daemon.core.commands import AtOffset, AtOffsets, AtTime, From, ReplaySpec, To
-from daemon.core.plan_facts import PartitionFacts, TopicFacts
+from daemon.core.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, TopicFacts
+
+_HOURS: Final = 24
+_HOUR_MS: Final = 3_600_000
+_HOURLY_PARTITIONS_MAX: Final = 64
 
 
 def read_topic(admin: AdminClient, topic: str, timeout_s: float) -> tuple[TopicFacts, TopicShape] | None:
@@ -32,23 +39,43 @@ def read_topic(admin: AdminClient, topic: str, timeout_s: float) -> tuple[TopicF
 
 
 def read_partitions(
-    admin: AdminClient, shape: TopicShape, spec: ReplaySpec, timeout_s: float
+    admin: AdminClient, shape: TopicShape, spec: ReplaySpec, now_ms: int, timeout_s: float
 ) -> tuple[PartitionFacts, ...]:
     """Offsets of every source partition.
 
-    Times are looked up first and ends last, so that no answered start or stop lies past the end it is compared with.
+    Times are looked up first and ends last, so that no answered start, stop or recent offset lies past the end it is compared with.
     """
     keys = shape.keys
     start_at, stop_at = (
         read_offsets(admin, keys, at_time(bound.time_ms), timeout_s) if isinstance(bound, AtTime) else {}
         for bound in (spec.source.start, spec.source.stop)
     )
+    recent = read_offsets(admin, keys, at_time(now_ms - LIVE_LOOKBACK_MS), timeout_s)
     starts = read_offsets(admin, keys, EARLIEST, timeout_s)
     stable = read_offsets(admin, keys, LATEST, timeout_s, committed=True)
     ends = read_offsets(admin, keys, LATEST, timeout_s)
     return tuple(
-        PartitionFacts(p, starts[p], ends[p], stable[p], start_at.get(p), stop_at.get(p)) for _topic, p in keys
+        PartitionFacts(p, starts[p], ends[p], stable[p], start_at.get(p), stop_at.get(p), recent_at=recent.get(p))
+        for _topic, p in keys
     )
+
+
+def read_hours(
+    admin: AdminClient, shape: TopicShape, partitions: tuple[PartitionFacts, ...], now_ms: int, timeout_s: float
+) -> tuple[float, ...]:
+    """Records/s of the whole topic in each of the last 24 hours, oldest first, by the log's own times.
+
+    () for a topic of very many partitions: two dozen questions about each would cost the brokers more than the answer is worth.
+    """
+    if len(partitions) > _HOURLY_PARTITIONS_MAX:
+        return ()
+    ends = {p.partition: p.high_watermark for p in partitions}
+    reached = []
+    for hours_ago in range(_HOURS, 0, -1):
+        found = read_offsets(admin, shape.keys, at_time(now_ms - hours_ago * _HOUR_MS), timeout_s)
+        reached.append(sum(end if found.get(p, -1) < 0 else min(found[p], end) for p, end in ends.items()))
+    reached.append(sum(ends.values()))
+    return tuple(max(0, later - earlier) * 1000 / _HOUR_MS for earlier, later in pairwise(reached))
 
 
 def probable_ranges(spec: ReplaySpec, partitions: tuple[PartitionFacts, ...]) -> dict[int, tuple[int, int]]:
@@ -69,9 +96,10 @@ def probable_ranges(spec: ReplaySpec, partitions: tuple[PartitionFacts, ...]) ->
 
 
 def with_sizes(
-    partitions: tuple[PartitionFacts, ...], on_disk: Mapping[int, int] | None, mean_bytes: Mapping[int, float]
+    partitions: tuple[PartitionFacts, ...], on_disk: Mapping[int, int] | None, sample: RecordSample
 ) -> tuple[PartitionFacts, ...]:
-    """Fill in `bytes_on_disk`: the broker's number, else records times their sampled mean, else None."""
+    """Fill in `bytes_on_disk`: the broker's number, else records times their sampled mean, else None; and the sampled times."""
+    mean_bytes = sample.mean_bytes
     overall = sum(mean_bytes.values()) / len(mean_bytes) if mean_bytes else None
     sized = []
     for facts in partitions:
@@ -82,7 +110,8 @@ def with_sizes(
             size = 0
         if size is None and mean is not None:
             size = round(offsets_held * mean)
-        sized.append(replace(facts, bytes_on_disk=size))
+        first_ms, last_ms = sample.first_ms.get(facts.partition), sample.last_ms.get(facts.partition)
+        sized.append(replace(facts, bytes_on_disk=size, first_ms=first_ms, last_ms=last_ms))
     return tuple(sized)
 
 

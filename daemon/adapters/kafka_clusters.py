@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from confluent_kafka.admin import AdminClient
 
 from daemon.adapters import own_topics
-from daemon.adapters.facts import probable_ranges, read_partitions, read_topic, with_sizes
+from daemon.adapters.bulk_offsets import BulkOffsets
+from daemon.adapters.facts import probable_ranges, read_hours, read_partitions, read_topic, with_sizes
 from daemon.adapters.kafka_client import Properties, make_admin
 from daemon.adapters.kafka_offsets import EARLIEST, LATEST, read_offsets
 from daemon.adapters.log_sizes import read_log_sizes
@@ -23,6 +24,7 @@ from daemon.adapters.sampling import OffsetSampler
 from daemon.adapters.topic_admin import TopicShape, await_topic, create, describe
 from daemon.adapters.workers import Workers
 from daemon.core.catalogue import Code
+from daemon.core.commands import CaughtUp, Never
 from daemon.core.effects import CreateTarget, GatherFacts
 from daemon.core.events import OffsetsSampled, TargetReady, TopicSample
 from daemon.core.plan_facts import PlanFacts, TopicFacts
@@ -90,14 +92,19 @@ class KafkaClusters:
         sizes_asked = asyncio.ensure_future(read_log_sizes(properties, shape.topic, shape.leaders, _SIZES_S))
         try:
             admin = self._admin(spec.source.cluster)
-            partitions = await self._questions.run(read_partitions, admin, shape, spec, _TIMEOUT_S)
+            now_ms = self._now_ms()
+            partitions = await self._questions.run(read_partitions, admin, shape, spec, now_ms, _TIMEOUT_S)
             ranges = probable_ranges(spec, partitions)
             sample = await self._questions.run(sample_records, properties, shape.topic, ranges, _RECORDS_S)
+            follows = isinstance(spec.source.stop, CaughtUp | Never)
+            hourly = (
+                await self._questions.run(read_hours, admin, shape, partitions, now_ms, _TIMEOUT_S) if follows else ()
+            )
             sizes = await sizes_asked
         finally:
             sizes_asked.cancel()
         facts = self._facts(effect, source, target, sample)
-        return replace(facts, source_partitions=with_sizes(partitions, sizes, sample.mean_bytes))
+        return replace(facts, source_partitions=with_sizes(partitions, sizes, sample), hourly=hourly)
 
     def _facts(
         self,
@@ -160,7 +167,9 @@ class KafkaClusters:
 
     async def _sample_cluster(self, cluster: str, names: list[str]) -> tuple[tuple[TopicSample, ...], tuple[str, ...]]:
         if cluster not in self._samplers:
-            sampler = OffsetSampler(cluster, self._admin(cluster), _SAMPLE_TIMEOUT_S, self._now_ms)
+            admin = self._admin(cluster)
+            offsets = BulkOffsets(cluster, self._clusters[cluster], _SAMPLE_TIMEOUT_S)
+            sampler = OffsetSampler(cluster, admin, offsets, _SAMPLE_TIMEOUT_S, self._now_ms)
             self._samplers[cluster] = (sampler, asyncio.Lock())
         sampler, lock = self._samplers[cluster]
         async with lock:

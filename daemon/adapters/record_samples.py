@@ -19,11 +19,15 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RecordSample:
-    """`oldest_ms`: smallest timestamp seen at the starts. `mean_bytes` (key, value and headers) by partition, where records were seen."""
+    """`oldest_ms`: smallest timestamp seen at the starts. By partition, where records were seen: `mean_bytes` (key, value and headers), `first_ms` (smallest
+    timestamp at the start) and `last_ms` (largest at the end).
+    """
 
     oldest_ms: int | None = None
     largest_bytes: int | None = None
     mean_bytes: Mapping[int, float] = field(default_factory=dict)
+    first_ms: Mapping[int, int] = field(default_factory=dict)
+    last_ms: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class _Seen:
     bytes: int = 0
     largest: int = 0
     oldest_ms: int | None = None
+    newest_ms: int | None = None
 
 
 def sample_records(
@@ -90,6 +95,7 @@ def _add(seen: _Seen, message: Message) -> None:
     kind, time_ms = message.timestamp()
     if kind != TIMESTAMP_NOT_AVAILABLE:
         seen.oldest_ms = time_ms if seen.oldest_ms is None else min(seen.oldest_ms, time_ms)
+        seen.newest_ms = time_ms if seen.newest_ms is None else max(seen.newest_ms, time_ms)
 
 
 def _summary(starts: Mapping[int, _Seen], ends: Mapping[int, _Seen]) -> RecordSample:
@@ -101,4 +107,8 @@ def _summary(starts: Mapping[int, _Seen], ends: Mapping[int, _Seen]) -> RecordSa
         if start.count + end.count:
             means[partition] = (start.bytes + end.bytes) / (start.count + end.count)
     largest = max((s.largest for s in both), default=0)
-    return RecordSample(min(times, default=None), largest or None, means)
+    first_ms = {p: s.oldest_ms for p, s in starts.items() if s.oldest_ms is not None}
+    # Of a range that a look at its start saw whole, the end was not looked at again.
+    tails = {p: ends.get(p, start) for p, start in starts.items()}
+    last_ms = {p: s.newest_ms for p, s in tails.items() if s.newest_ms is not None}
+    return RecordSample(min(times, default=None), largest or None, means, first_ms, last_ms)

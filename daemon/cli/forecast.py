@@ -155,14 +155,7 @@ def _with_prices(case: "Case", file: Path) -> "Case":
 
     if case.record_bytes is None:
         raise usage("Prices need the size of a record.", "Give --record-bytes too.")
-    found = load(file, "unset:9092").values.prices
-    return replace(
-        case,
-        prices=found.per_unit(),
-        currency=found.currency,
-        cross_share=found.cross_share,
-        keep_s=found.keep / 1000,
-    )
+    return replace(case, pricing=load(file, "unset:9092").values.prices.pricing())
 
 
 def _table(data: "Document", told: list[str]) -> "list[RenderableType]":

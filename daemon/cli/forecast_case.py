@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from daemon.core.policies.estimate import contended_rate
 from daemon.core.policies.forecast import Rates, Work, duration_s, forecast
-from daemon.core.policies.forecast_cost import Prices, Usage
+from daemon.core.policies.forecast_cost import Pricing, Usage
 from daemon.core.policies.forecast_view import ForecastView, cost_of, make_view, storage_of
 from daemon.core.policies.outlook import MARGINAL_SPEED_UP, NEVER_RATIO, SLOW_SPEED_UP
 from daemon.core.policies.retention import Retention
@@ -36,10 +36,7 @@ class Case:
     lanes: int | None = None
     replication_factor: int = 1
     brokers: int | None = None
-    prices: Prices = Prices()
-    currency: str = ""
-    cross_share: float = 1.0
-    keep_s: float = 0.0
+    pricing: Pricing = Pricing()
 
     @property
     def sustained(self) -> float:
@@ -75,11 +72,11 @@ def answer(case: Case) -> ForecastView:
         bytes_read=found.processed * case.record_bytes,
         bytes_out=found.processed * case.record_bytes,
         replication_factor=case.replication_factor,
-        cross_share=case.cross_share,
+        cross_share=case.pricing.cross_share,
         kept_bytes=kept * case.replication_factor,
-        kept_s=case.keep_s,
+        kept_s=case.pricing.keep_s,
     )
-    cost = cost_of(usage, case.prices, case.currency) if view.mid_s is not None else None
+    cost = cost_of(usage, case.pricing) if view.mid_s is not None else None
     return replace(view, storage=storage_of(kept, case.replication_factor, case.brokers), cost=cost)
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from daemon.cli import figures
 from daemon.cli.connect import Document
 from daemon.cli.proof import result_parts
+from daemon.cli.render_forecast import forecast_facts, interval
 from daemon.cli.tables import columns, facts
 from daemon.cli.waiting import has_ended
 
@@ -64,6 +65,8 @@ def describe(document: Document, events: Sequence[Document]) -> list[RenderableT
         parts += ["", *plan_parts(document["plan"])]
     if (document.get("progress") or {}).get("partitions"):
         parts += ["", Text("Progress", style="bold"), progress_table(document)]
+    if not has_ended(document) and (document.get("progress") or {}).get("forecast"):
+        parts += ["", Text("Forecast as it runs", style="bold"), forecast_facts(document["progress"]["forecast"])]
     parts += result_parts(document)
     if events:
         parts += ["", Text("Events (UTC)", style="bold"), timeline_table(events)]
@@ -92,6 +95,8 @@ def plan_parts(plan: Document) -> list[RenderableType]:
             "no record is so new: the end" if row.get("at_end") else "",
         )
     parts: list[RenderableType] = [Text("Plan", style="bold"), summary, table]
+    if plan.get("forecast"):
+        parts += ["", Text("Forecast", style="bold"), forecast_facts(plan["forecast"])]
     findings = plan.get("findings") or []
     return [*parts, "", _findings_table(findings)] if findings else parts
 
@@ -194,8 +199,8 @@ def _event_text(event: Document) -> str:
 
 def _eta_text(eta: Document | None) -> str:
     if not eta:
-        return "not known"
-    return f"about {figures.duration(eta['mid'])} ({figures.duration(eta['lo'])} to {figures.duration(eta['hi'])})"
+        return "for ever, as things are"
+    return interval(eta)
 
 
 def _topic(topic: Document) -> str:

@@ -24,7 +24,7 @@ def forecast_facts(data: Document) -> Table:
         ("forecast", ", ".join(verdict(name) for name in data["outlooks"])),
         ("why", data["sentence"]),
         ("better", data["suggestion"]),
-        ("takes", _interval(data["eta_seconds"])),
+        ("takes", interval(data["eta_seconds"])),
         ("to a pinned end", _time(data["bounded_seconds"])),
         ("to a moving head", _time(data["moving_seconds"])),
         ("backlog", f"{figures.count(data['backlog_records'])} records"),
@@ -42,7 +42,8 @@ def verdict(name: str) -> str:
     return VERDICTS.get(name, name)
 
 
-def _interval(eta: Document) -> str:
+def interval(eta: Document) -> str:
+    """`about 8 min (6 min to 12 min)`."""
     if eta["mid"] is None:
         return "for ever"
     if eta["lo"] == eta["mid"] == eta["hi"]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from daemon.core.policies.control_types import ControllerParams
+from daemon.core.policies.forecast_cost import Pricing
 from daemon.core.policies.lag_book import Reader
 from daemon.core.policies.lag_window import LagParams
 
@@ -36,11 +37,12 @@ class LiveParams:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Times in ms, sizes in bytes. `profiles` and `clusters` are the names the config has, `own_topics` recoveryd's own topic names."""
+    """Times in ms, sizes in bytes. `profiles`, `clusters` and `webhooks` are the names the config has, `own_topics` recoveryd's own topic names."""
 
     profiles: frozenset[str] = frozenset({"default"})
     clusters: frozenset[str] = frozenset({"main"})
     own_topics: frozenset[str] = frozenset()
+    webhooks: frozenset[str] = frozenset()
 
     max_active_recoveries: int = 50
     approval_above_bytes: int | None = None
@@ -76,6 +78,7 @@ class Params:
     caught_up_epsilon_records: int = 0
 
     eta_bytes_per_s: float = 30e6
+    pricing: Pricing = Pricing()
     quotas_enabled: bool = False
     keep_terminal_ms: int = 90 * 86_400_000
 

@@ -21,13 +21,13 @@ from daemon.core.commands import (
     ReplaySpec,
     To,
 )
-from daemon.core.model import EtaSeconds, Finding, Plan, PlannedPartition, PlannedTopic, Severity
+from daemon.core.forecast_plan import NO_SAMPLES, retention_of, with_forecast
+from daemon.core.model import Finding, Plan, PlannedPartition, PlannedTopic, Severity
+from daemon.core.observed import SampleHistory
 from daemon.core.params import Params
 from daemon.core.plan_facts import PartitionFacts, PlanFacts
 from daemon.core.preflight import created_configs, inspect_target
 from daemon.core.sharing import assign_lanes
-
-START_UP_S = (4.0, 8.0, 15.0)  # until a cold Spark application copies its first record
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,20 @@ class _RefusedError(Exception):
         self.refused = Refused(code, message)
 
 
-def make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params) -> Plan | Refused:
-    """The plan for `spec` in the world of `facts`. Findings of severity error come back as a refusal with their message."""
+def make_plan(
+    spec: ReplaySpec, facts: PlanFacts, params: Params, history: SampleHistory = NO_SAMPLES
+) -> Plan | Refused:
+    """The plan for `spec` in the world of `facts`. Findings of severity error come back as a refusal with their message.
+
+    `history` holds offset samples of the source, if it was watched: the better source of its live rate.
+    """
     try:
-        return _make_plan(spec, facts, params)
+        return _make_plan(spec, facts, params, history)
     except _RefusedError as refusal:
         return refusal.refused
 
 
-def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params) -> Plan:
+def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: SampleHistory) -> Plan:
     source = facts.source
     if source is None:
         raise _RefusedError(
@@ -67,6 +72,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params) -> Plan:
     creates = facts.target is None
     target = facts.target
     width = target.partitions if target else source.partitions
+    retention_ms, retention_bytes = retention_of(source)
     plan = Plan(
         hash="",
         source=PlannedTopic(spec.source.cluster, spec.source.topic, source.topic_id, source.partitions),
@@ -83,8 +89,10 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params) -> Plan:
         findings=findings,
         pinned_at_ms=facts.gathered_at_ms,
         replication_factor=source.replication_factor,
+        retention_ms=retention_ms,
+        retention_bytes=retention_bytes,
     )
-    plan = replace(plan, eta_seconds=_eta(plan, spec, facts, params))
+    plan = with_forecast(plan, spec, facts, params, history)
     return replace(plan, hash=plan_hash(plan, spec))
 
 
@@ -126,6 +134,8 @@ def _pin(spec: ReplaySpec, facts: PartitionFacts) -> PlannedPartition:
         high_watermark=facts.high_watermark,
         log_start=facts.log_start,
         bytes_at_most=round((facts.bytes_on_disk or 0) * max(0.0, share)),
+        first_ms=facts.first_ms,
+        last_ms=facts.last_ms,
     )
 
 
@@ -256,18 +266,6 @@ def _listed(partitions: list[int]) -> str:
 def _size(partition: PlannedPartition) -> int:
     end = partition.high_watermark if partition.stop is None else partition.stop
     return max(0, end - partition.start)
-
-
-def _eta(plan: Plan, spec: ReplaySpec, facts: PlanFacts, params: Params) -> EtaSeconds:
-    """Start-up plus the range at the measured or configured rate; the limits of the command are upper bounds of the rate."""
-    rate = facts.bytes_per_s or params.eta_bytes_per_s
-    limit = spec.limits.max_bytes_per_s
-    seconds = plan.bytes_at_most / min(rate, limit or rate)
-    if spec.limits.max_records_per_s:
-        seconds = max(seconds, plan.records_at_most / spec.limits.max_records_per_s)
-    spread = 1.3 if facts.rate_source == "measured" else 2.0
-    lo, mid, hi = START_UP_S
-    return EtaSeconds(round(lo + seconds / spread, 1), round(mid + seconds, 1), round(hi + seconds * spread, 1))
 
 
 def plan_hash(plan: Plan, spec: ReplaySpec) -> str:

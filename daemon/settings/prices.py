@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from daemon.core.policies.forecast_cost import Prices
+from daemon.core.policies.forecast_cost import Prices, Pricing
 from daemon.settings.kinds import Duration, Section
 
 _HOUR_S: Final = 3_600
@@ -25,11 +25,12 @@ class PricesSection(Section):
     )
     keep: Duration = Field(default=30 * 86_400_000, description="How long a copy is kept.")
 
-    def per_unit(self) -> Prices:
+    def pricing(self) -> Pricing:
         """Per second and per byte, as the formulas want them."""
-        return Prices(
+        prices = Prices(
             executor_s=self.executor_per_hour / _HOUR_S,
             network_byte=self.network_per_gb / _GB,
             storage_byte_s=self.storage_per_gb_month / _GB / _MONTH_S,
             slo_s=self.slo_per_second,
         )
+        return Pricing(prices, self.currency, self.cross_share, self.keep / 1000)

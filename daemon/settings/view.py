@@ -78,6 +78,7 @@ class Settings:
             profiles=frozenset(v.profiles),
             clusters=frozenset(v.clusters),
             own_topics=frozenset(self.topic_names.all),
+            webhooks=frozenset(v.webhooks),
             max_active_recoveries=v.limits.max_active_recoveries,
             approval_above_bytes=v.approval.above_bytes,
             approval_above_records=v.approval.above_records,
@@ -96,10 +97,15 @@ class Settings:
             stall_after_ms=v.attempts.stall_after,
             sample_period_ms=v.monitor.interval,
             eta_bytes_per_s=float(v.rates.bytes_per_s),
+            pricing=v.prices.pricing(),
             quotas_enabled=v.quotas.enabled,
             control=make_control_params(v.control),
             live=make_live_params(v.monitor, v.control),
         )
+
+    def webhook_targets(self) -> dict[str, tuple[str, bytes]]:
+        """URL and key of each webhook, never to be logged. Reads secret files; raises `ConfigProblem`."""
+        return {name: (webhook.url, webhook.read_secret(name)) for name, webhook in self.values.webhooks.items()}
 
     def job_defaults(self) -> JobDefaults:
         """What every attempt has in common, secrets included."""

@@ -5,13 +5,13 @@ from typing import Any, Final
 _HASH: Final = "sha256:" + "5f" * 32
 
 
-def _command(verb: str, data: dict[str, Any], number: int) -> dict[str, Any]:
+def _command(verb: str, data: dict[str, Any], number: int, subject: str = "flights-rerun") -> dict[str, Any]:
     return {
         "specversion": "1.0",
         "id": f"0199f0c2-6a1e-7c3d-9a55-0000000000{number:02d}",
         "source": "//ops/alice",
         "type": f"io.recoveryd.command.{verb}.v1",
-        "subject": "flights-rerun",
+        "subject": subject,
         "time": "2026-11-21T06:00:00Z",
         "expirytime": "2026-11-21T06:15:00Z",
         "data": data,
@@ -34,6 +34,19 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
     "throttle": _command("throttle", {"reason": "peak hour", "limits": {"max_bytes_per_s": 5_000_000}}, 5),
     "approve": _command("approve", {"reason": "checked with the data team", "plan_hash": _HASH}, 6),
     "reject": _command("reject", {"reason": "wrong range", "plan_hash": _HASH}, 7),
+    "watch": _command(
+        "watch",
+        {
+            "reason": "stop the rerun of the reports once it has caught up",
+            "group": "flights-reports-rerun",
+            "topic": "flights",
+            "until": "caught_up",
+            "then": {"webhook": "stop-rerun"},
+            "deadline": "6h",
+        },
+        10,
+        "reports-caught-up",
+    ),
 }
 
 MORE_REPLAYS: Final[tuple[dict[str, Any], ...]] = (
@@ -67,6 +80,35 @@ MORE_REPLAYS: Final[tuple[dict[str, Any], ...]] = (
         9,
     ),
 )
+
+MORE_WATCHES: Final[tuple[dict[str, Any], ...]] = (
+    _command(
+        "watch",
+        {
+            "reason": "tell when the incident's range is read",
+            "group": "flights-reports",
+            "topics": ["flights", "airports"],
+            "until": {"offsets": {"flights": {"0": 84000, "1": 51000}, "airports": {"0": 1458}}},
+        },
+        11,
+        "reports-caught-up",
+    ),
+    _command(
+        "watch",
+        {
+            "reason": "end of the maintenance window",
+            "cluster": "main",
+            "group": "flights-reports",
+            "topic": "flights",
+            "until": {"deadline": "2026-11-21T18:00:00+01:00"},
+            "then": "notify",
+            "tolerance_records": 1,
+        },
+        12,
+        "reports-caught-up",
+    ),
+)
+MORE: Final[dict[str, tuple[dict[str, Any], ...]]] = {"replay": MORE_REPLAYS, "watch": MORE_WATCHES}
 
 SIGNALS: Final[dict[str, dict[str, Any]]] = {
     "lag": {
@@ -120,6 +162,34 @@ ANSWER: Final[dict[str, Any]] = {
     },
 }
 
+FORECAST: Final[dict[str, Any]] = {
+    "outlook": "ok",
+    "outlooks": ["ok"],
+    "sentence": "5,400 times real time: 16 s",
+    "suggestion": "",
+    "moving_head": False,
+    "eta_seconds": {"lo": 14.2, "mid": 16.0, "hi": 21.0},
+    "bounded_seconds": 16.0,
+    "moving_seconds": 16.1,
+    "speed_up": 5400.0,
+    "window_seconds": 43200.0,
+    "backlog_records": 84000.0,
+    "replay_records_per_s": 10500.0,
+    "replay_source": "measured",
+    "live_records_per_s": 1.9,
+    "live_source": "log times",
+    "required_records_per_s": None,
+    "deadline_seconds": None,
+    "extra_share": None,
+    "loss_in_seconds": None,
+    "retention_slack_seconds": 561600.0,
+    "lost_data_seconds": 0.0,
+    "partition": 0,
+    "storage": {"replica_bytes": 30_000_000, "all_bytes": 90_000_000, "per_broker_bytes": None},
+    "cost": None,
+    "at": "2026-11-21T06:00:00.000Z",
+}
+
 STATUS: Final[dict[str, Any]] = {
     "recovery": "flights-rerun",
     "kind": "replay",
@@ -143,6 +213,7 @@ STATUS: Final[dict[str, Any]] = {
         "records_at_most": 84000,
         "bytes_at_most": 30_000_000,
         "eta_seconds": {"lo": 4.0, "mid": 6.0, "hi": 12.0},
+        "forecast": FORECAST,
         "findings": [],
     },
     "progress": {
@@ -152,6 +223,7 @@ STATUS: Final[dict[str, Any]] = {
         "records_per_s": 0.0,
         "bytes_per_s": 0.0,
         "eta_seconds": 0.0,
+        "forecast": None,
         "partitions": [
             {
                 "partition": 0,
@@ -188,6 +260,62 @@ STATUS: Final[dict[str, Any]] = {
         "digest": "c0ffee",
         "differences": [],
         "why": "",
+    },
+    "internal": {},
+}
+
+WATCH_STATUS: Final[dict[str, Any]] = {
+    "recovery": "reports-caught-up",
+    "kind": "watch",
+    "state": "completed",
+    "why": "its condition held, and the webhook stop-rerun was told",
+    "version": 9,
+    "created": "2026-11-21T06:00:00.000Z",
+    "updated": "2026-11-21T06:41:12.000Z",
+    "command": {
+        "id": COMMANDS["watch"]["id"],
+        "source": "//ops/alice",
+        "reason": "stop the rerun of the reports once it has caught up",
+    },
+    "error_code": None,
+    "stop": {
+        "reason": "zero_lag",
+        "mode": "caught_up",
+        "at": "2026-11-21T06:41:11.000Z",
+        "evidence": {
+            "partitions_judged": 1,
+            "evaluations": 7,
+            "span_ms": 30000,
+            "partitions": [{"topic": "flights", "partition": 0, "position": 84000, "end": 84000, "lag_records": 0}],
+        },
+    },
+    "watch": {
+        "cluster": "main",
+        "group": "flights-reports-rerun",
+        "topics": ["flights"],
+        "until": "caught_up",
+        "then": {"webhook": "stop-rerun"},
+        "deadline": "2026-11-21T12:00:00.000Z",
+        "tolerance_records": 0,
+        "progress": {
+            "done": 1,
+            "planned": 1,
+            "lag_records": 0,
+            "lag_seconds": 0.0,
+            "coverage": 1.0,
+            "evaluations": 7,
+            "partitions": [],
+        },
+        "delivery": {
+            "webhook": "stop-rerun",
+            "id": "5b1de4f6f2c04a3f9c1f2d7a8e9b0c1d",
+            "state": "delivered",
+            "wanted": "2026-11-21T06:41:11.000Z",
+            "ended": "2026-11-21T06:41:12.000Z",
+            "status": 204,
+            "attempts": 1,
+            "message": "204",
+        },
     },
     "internal": {},
 }

@@ -21,6 +21,7 @@ from daemon.core.model import (
     Stop,
     Verification,
 )
+from daemon.wire.forecast_form import forecast_to_data
 from daemon.wire.spec_form import limits_to_data, spec_to_data
 from daemon.wire.times import format_time_ms
 
@@ -76,7 +77,7 @@ def to_document(recovery: Recovery) -> dict[str, Any]:
             "effective_bytes_per_s": finite(r.effective_bytes_per_s),
             "rule": r.rule,
         },
-        "stop": None if r.stop is None else _stop(r.stop),
+        "stop": None if r.stop is None else stop_to_document(r.stop),
         "completeness": [_completeness(row) for row in r.completeness],
         "verification": None if r.verification is None else _verification(r.verification),
         "internal": _internal(r),
@@ -137,6 +138,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "records_at_most": plan.records_at_most,
         "bytes_at_most": plan.bytes_at_most,
         "eta_seconds": None if eta is None else {"lo": finite(eta.lo), "mid": finite(eta.mid), "hi": finite(eta.hi)},
+        "forecast": None if plan.forecast is None else forecast_to_data(plan.forecast),
         "findings": [{"code": f.code, "severity": f.severity.value, "message": f.message} for f in plan.findings],
     }
 
@@ -149,6 +151,7 @@ def _progress(progress: Progress) -> dict[str, Any]:
         "records_per_s": finite(progress.records_per_s) or 0.0,
         "bytes_per_s": finite(progress.bytes_per_s) or 0.0,
         "eta_seconds": finite(progress.eta_seconds),
+        "forecast": None if progress.forecast is None else forecast_to_data(progress.forecast),
         "partitions": [
             {
                 "partition": p.partition,
@@ -166,7 +169,7 @@ def _progress(progress: Progress) -> dict[str, Any]:
     }
 
 
-def _stop(stop: Stop) -> dict[str, Any]:
+def stop_to_document(stop: Stop) -> dict[str, Any]:
     return {
         "reason": stop.reason.value,
         "mode": stop.mode,
@@ -223,6 +226,10 @@ def _internal(recovery: Recovery) -> dict[str, Any]:
             "high_watermarks": [p.high_watermark for p in plan.partitions],
             "log_starts": [p.log_start for p in plan.partitions],
             "bytes_at_most": [p.bytes_at_most for p in plan.partitions],
+            "first_ms": [p.first_ms for p in plan.partitions],
+            "last_ms": [p.last_ms for p in plan.partitions],
+            "retention_ms": plan.retention_ms,
+            "retention_bytes": plan.retention_bytes,
         }
     return internal
 

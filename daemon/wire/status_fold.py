@@ -31,9 +31,13 @@ from daemon.core.model import (
     StopReason,
     Verification,
 )
+from daemon.core.policies.forecast_view import ForecastView
+from daemon.core.watches.model import KIND, Watch
+from daemon.wire.forecast_form import forecast_from_data
 from daemon.wire.spec_form import limits_from_data, spec_from_data
 from daemon.wire.status import DAEMON_KEY, FORMAT, PUBLIC_FIELDS
 from daemon.wire.times import parse_time_ms
+from daemon.wire.watch_status import watch_from_document
 
 
 class StatusUnreadable(ValueError):  # noqa: N818  (named for what happened)
@@ -44,6 +48,13 @@ def from_document(document: dict[str, Any]) -> Recovery:
     """What `to_document` wrote. Raises `StatusUnreadable`."""
     try:
         return _recovery(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StatusUnreadable(f"{document.get('recovery')!r}: {type(error).__name__}: {error}") from error
+
+
+def _watch(document: dict[str, Any]) -> Watch:
+    try:
+        return watch_from_document(document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StatusUnreadable(f"{document.get('recovery')!r}: {type(error).__name__}: {error}") from error
 
@@ -62,7 +73,16 @@ def daemon_from_document(document: dict[str, Any]) -> DaemonRecord:
         raise StatusUnreadable(f"{DAEMON_KEY}: {type(error).__name__}: {error}") from error
 
 
-def fold(records: Iterable[tuple[bytes | None, bytes | None]]) -> tuple[dict[str, Recovery], DaemonRecord]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class StatusFold:
+    """The newest of everything on the status topic."""
+
+    recoveries: dict[str, Recovery]
+    watches: dict[str, Watch]
+    daemon: DaemonRecord
+
+
+def fold(records: Iterable[tuple[bytes | None, bytes | None]]) -> StatusFold:
     """Keys and values of the status topic in order to the newest of each key; a tombstone removes. Only the newest are decoded.
 
     Raises `StatusUnreadable`.
@@ -76,8 +96,17 @@ def fold(records: Iterable[tuple[bytes | None, bytes | None]]) -> tuple[dict[str
             newest[key] = value
     daemon_raw = newest.pop(DAEMON_KEY.encode(), None)
     daemon = DaemonRecord() if daemon_raw is None else daemon_from_document(_document(DAEMON_KEY.encode(), daemon_raw))
-    recoveries = (from_document(_document(key, value)) for key, value in newest.items())
-    return {recovery.id: recovery for recovery in recoveries}, daemon
+    recoveries: dict[str, Recovery] = {}
+    watches: dict[str, Watch] = {}
+    for key, value in newest.items():
+        document = _document(key, value)
+        if document.get("kind") == KIND:
+            watch = _watch(document)
+            watches[watch.id] = watch
+        else:
+            recovery = from_document(document)
+            recoveries[recovery.id] = recovery
+    return StatusFold(recoveries, watches, daemon)
 
 
 def _document(key: bytes, value: bytes) -> dict[str, Any]:
@@ -128,11 +157,14 @@ def _recovery(d: dict[str, Any]) -> Recovery:
 
 def _plan(plan: dict[str, Any], internal: dict[str, Any]) -> Plan:
     source, target, eta = plan["source"], plan["target"], plan["eta_seconds"]
+    nothing = [None] * len(source["partitions"])
     columns = zip(
         source["partitions"],
         internal["high_watermarks"],
         internal["log_starts"],
         internal["bytes_at_most"],
+        internal.get("first_ms") or nothing,
+        internal.get("last_ms") or nothing,
         strict=True,
     )
     return Plan(
@@ -140,8 +172,7 @@ def _plan(plan: dict[str, Any], internal: dict[str, Any]) -> Plan:
         source=PlannedTopic(source["cluster"], source["topic"], source["topic_id"], internal["source_partitions"]),
         target=PlannedTopic(target["cluster"], target["topic"], target["topic_id"], target["partitions"]),
         partitions=tuple(
-            PlannedPartition(p["partition"], p["start"], p["stop"], p["at_end"], high_watermark, log_start, size)
-            for p, high_watermark, log_start, size in columns
+            PlannedPartition(p["partition"], p["start"], p["stop"], p["at_end"], *facts) for p, *facts in columns
         ),
         lanes=tuple(tuple(lane) for lane in internal["lanes"]),
         from_time_ms=internal["from_time_ms"],
@@ -153,7 +184,14 @@ def _plan(plan: dict[str, Any], internal: dict[str, Any]) -> Plan:
         create_configs=internal["create_configs"],
         findings=tuple(Finding(f["code"], Severity(f["severity"]), f["message"]) for f in plan["findings"]),
         pinned_at_ms=internal["pinned_at_ms"],
+        retention_ms=internal.get("retention_ms"),
+        retention_bytes=internal.get("retention_bytes"),
+        forecast=_forecast(plan.get("forecast")),
     )
+
+
+def _forecast(data: dict[str, Any] | None) -> ForecastView | None:
+    return None if data is None else forecast_from_data(data)
 
 
 def _progress(progress: dict[str, Any]) -> Progress:
@@ -176,6 +214,7 @@ def _progress(progress: dict[str, Any]) -> Progress:
         bytes_per_s=progress["bytes_per_s"],
         lag_records=progress["lag_records"],
         eta_seconds=progress["eta_seconds"],
+        forecast=_forecast(progress.get("forecast")),
     )
 
 

@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from daemon.core.model import Severity, State, StopReason
+from daemon.core.policies.outlook import Outlook
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 if TYPE_CHECKING:
     StateName: TypeAlias = str
     StopReasonName: TypeAlias = str
     SeverityName: TypeAlias = str
+    OutlookName: TypeAlias = str
 else:
     StateName = Literal[tuple(state.value for state in State)]
     StopReasonName = Literal[tuple(reason.value for reason in StopReason)]
     SeverityName = Literal[tuple(severity.value for severity in Severity)]
+    OutlookName = Literal[tuple(outlook.value for outlook in Outlook)]
 Natural = Annotated[int, Field(ge=0)]
 
 
@@ -55,6 +58,51 @@ class EtaPart(Part):
     hi: float | None
 
 
+class StoragePart(Part):
+    replica_bytes: Natural
+    all_bytes: Natural
+    per_broker_bytes: Natural | None
+
+
+class CostPart(Part):
+    currency: str
+    compute: float
+    network: float
+    storage: float
+    live_impact: float
+    total: float
+
+
+class ForecastPart(Part):
+    """Times in seconds (null = never), rates in records/s (null = not known or not asked)."""
+
+    outlook: OutlookName = Field(description="the worst verdict that applies")
+    outlooks: list[OutlookName]
+    sentence: str
+    suggestion: str = Field(description="what would help, in numbers; empty when all is well")
+    moving_head: bool
+    eta_seconds: EtaPart
+    bounded_seconds: float | None = Field(description="to the end as it is now")
+    moving_seconds: float | None = Field(description="until the live head is reached")
+    speed_up: float | None = Field(description="replay rate / rate of the window; null = window not known")
+    window_seconds: float | None
+    backlog_records: float
+    replay_records_per_s: float
+    replay_source: str = Field(description="measured, configured or given")
+    live_records_per_s: float | None
+    live_source: str = Field(description="sampled, log times, given or unknown")
+    required_records_per_s: float | None = Field(description="for the deadline")
+    deadline_seconds: float | None
+    extra_share: float | None = Field(description="records that arrive meanwhile / backlog")
+    loss_in_seconds: float | None = Field(description="until retention deletes the record at the position; null = not")
+    retention_slack_seconds: float | None = Field(description="the same if nothing moved")
+    lost_data_seconds: float = Field(description="event time deleted before the start")
+    partition: int | None = Field(description="the slowest")
+    storage: StoragePart | None
+    cost: CostPart | None
+    at: Time | None
+
+
 class FindingPart(Part):
     code: str
     severity: SeverityName
@@ -67,7 +115,8 @@ class PlanPart(Part):
     target: PlanTargetPart
     records_at_most: Natural
     bytes_at_most: Natural
-    eta_seconds: EtaPart | None
+    eta_seconds: EtaPart | None = Field(description="null = never")
+    forecast: ForecastPart | None
     findings: list[FindingPart]
 
 
@@ -90,6 +139,7 @@ class ProgressPart(Part):
     records_per_s: float
     bytes_per_s: float
     eta_seconds: float | None
+    forecast: ForecastPart | None = Field(description="the newest one, made each minute from measured rates")
     partitions: list[PartitionProgressPart]
 
 

@@ -39,11 +39,13 @@ async def test_facts_tell_the_offsets_of_every_partition_and_what_the_topics_are
     assert facts.source.configs["retention.ms"] == "-1"
     assert (facts.target.partitions, facts.target.starts, facts.target.ends) == (2, {0: 0, 1: 0}, {0: 0, 1: 0})
     assert facts.target.configs["message.timestamp.type"] == "CreateTime"
+    times = [r.timestamp_ms for r in written]
     assert [replace(p, bytes_on_disk=None) for p in facts.source_partitions] == [
-        PartitionFacts(0, 0, 10, 10),
-        PartitionFacts(1, 4, 10, 10),
-        PartitionFacts(2, 0, 0, 0),
+        PartitionFacts(0, 0, 10, 10, first_ms=times[0], last_ms=times[9], recent_at=0),
+        PartitionFacts(1, 4, 10, 10, first_ms=times[4], last_ms=times[9], recent_at=4),
+        PartitionFacts(2, 0, 0, 0, recent_at=-1),
     ]
+    assert facts.hourly == ()
     sizes = [p.bytes_on_disk for p in facts.source_partitions]
     assert sizes[0] is not None
     assert sizes[0] >= 1_000
@@ -152,8 +154,8 @@ async def test_a_sample_tells_ends_of_many_topics_and_which_do_not_exist(harness
     sampled = await harness.clusters().sample([("main", first), ("main", gone), ("main", second), ("main", first)])
 
     assert [replace(t, sampled_at_ms=0) for t in sampled.topics] == [
-        TopicSample("main", first, first_id, {0: 0, 1: 0}, {0: 0, 1: 3}, {0: 0, 1: 3}, 0),
-        TopicSample("main", second, second_id, {0: 0}, {0: 0}, {0: 0}, 0),
+        TopicSample("main", first, first_id, {0: 0, 1: 0}, {0: 0, 1: 3}, {0: 0, 1: 3}, 0, 2),
+        TopicSample("main", second, second_id, {0: 0}, {0: 0}, {0: 0}, 0, 1),
     ]
     assert sampled.missing == (("main", gone),)
     assert all(before_ms <= t.sampled_at_ms <= harness.now_ms() for t in sampled.topics)

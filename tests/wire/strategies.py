@@ -39,7 +39,12 @@ from daemon.core.model import (
     Verification,
     Wanted,
 )
-from daemon.wire.examples import COMMANDS, MORE_REPLAYS, SIGNALS
+from daemon.core.policies.forecast_view import CostView, ForecastView, Storage
+from daemon.core.policies.lag_verdicts import LagVerdict
+from daemon.core.policies.outlook import Outlook
+from daemon.core.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
+from daemon.core.watches.spec import UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
+from daemon.wire.examples import COMMANDS, MORE_REPLAYS, MORE_WATCHES, SIGNALS
 from daemon.wire.times import MAX_TIME_MS
 
 text = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -95,13 +100,52 @@ specs = st.builds(
     profile=text,
 )
 _planned_topics = st.builds(PlannedTopic, text, text, text, st.integers(0, 1000))
+_seconds = st.none() | numbers
+forecasts = st.builds(
+    ForecastView,
+    outlook=st.sampled_from(Outlook).map(str),
+    outlooks=st.lists(st.sampled_from(Outlook).map(str), max_size=3).map(tuple),
+    sentence=text,
+    suggestion=text,
+    is_moving=st.booleans(),
+    lo_s=_seconds,
+    mid_s=_seconds,
+    hi_s=_seconds,
+    bounded_s=_seconds,
+    moving_s=_seconds,
+    speed_up=_seconds,
+    window_s=_seconds,
+    backlog=numbers,
+    replay_per_s=numbers,
+    live_per_s=_seconds,
+    rate_source=text,
+    live_source=text,
+    required_per_s=_seconds,
+    deadline_s=_seconds,
+    extra_share=_seconds,
+    loss_in_s=_seconds,
+    slack_s=_seconds,
+    lost_data_s=numbers,
+    partition=st.none() | partitions,
+    storage=st.none() | st.builds(Storage, counts, counts, st.none() | counts),
+    cost=st.none() | st.builds(CostView, text, *[numbers] * 5),
+    at_ms=times_ms,
+)
 plans = st.builds(
     Plan,
     hash=text,
     source=_planned_topics,
     target=_planned_topics,
     partitions=st.lists(
-        st.builds(PlannedPartition, partitions, counts, st.none() | counts, st.booleans(), counts, counts, counts),
+        st.builds(
+            PlannedPartition,
+            partitions,
+            counts,
+            st.none() | counts,
+            st.booleans(),
+            *[counts] * 3,
+            *[st.none() | times_ms] * 2,
+        ),
         max_size=4,
     ).map(tuple),
     lanes=st.lists(st.lists(partitions, max_size=3).map(tuple), max_size=3).map(tuple),
@@ -109,7 +153,10 @@ plans = st.builds(
     to_time_ms=st.none() | times_ms,
     records_at_most=counts,
     bytes_at_most=counts,
-    eta_seconds=st.none() | st.builds(EtaSeconds, numbers, numbers, numbers),
+    eta_seconds=st.none() | st.builds(EtaSeconds, numbers, numbers, st.none() | numbers),
+    retention_ms=st.none() | counts,
+    retention_bytes=st.none() | counts,
+    forecast=st.none() | forecasts,
     create_target=st.booleans(),
     create_configs=st.dictionaries(text, text, max_size=3),
     findings=st.lists(st.builds(Finding, text, st.sampled_from(Severity), text), max_size=3).map(tuple),
@@ -132,6 +179,7 @@ _progress = st.builds(
     bytes_per_s=numbers,
     lag_records=st.none() | counts,
     eta_seconds=st.none() | numbers,
+    forecast=st.none() | forecasts,
 )
 _verifications = st.builds(
     Verification,
@@ -189,10 +237,31 @@ recoveries = st.builds(
     error_code=st.none() | text,
 )
 
-good_events: st.SearchStrategy[dict[str, Any]] = st.sampled_from([*COMMANDS.values(), *MORE_REPLAYS, *SIGNALS.values()])
+good_events: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [*COMMANDS.values(), *MORE_REPLAYS, *MORE_WATCHES, *SIGNALS.values()]
+)
 # Copied, because what is put into an event may be bent again.
 _odd_values = json_values | st.sampled_from(
-    ["", "-2h", "earliest", "2026-11-21", "\x00", "\x1b[0m", -1, 2**63, 1e308, [], {}, {"offset": 1}, "a" * 300]
+    [
+        "caught_up",
+        "notify",
+        {"webhook": "x"},
+        {"offsets": {"0": 1}},
+        {"deadline": "2h"},
+        "",
+        "-2h",
+        "earliest",
+        "2026-11-21",
+        "\x00",
+        "\x1b[0m",
+        -1,
+        2**63,
+        1e308,
+        [],
+        {},
+        {"offset": 1},
+        "a" * 300,
+    ]
 ).map(copy.deepcopy)
 
 
@@ -253,3 +322,64 @@ headers = st.lists(
     ),
     max_size=8,
 ).map(tuple)
+
+
+_watched_partitions = st.builds(
+    WatchedPartition,
+    text,
+    partitions,
+    st.none() | counts,
+    st.none() | counts,
+    st.none() | counts,
+    st.sampled_from([verdict.value for verdict in LagVerdict]),
+    st.booleans(),
+)
+_offsets_by_topic = st.dictionaries(text, st.dictionaries(partitions, counts, max_size=3), max_size=3)
+watches = st.builds(
+    Watch,
+    id=text,
+    state=st.sampled_from([State.RUNNING, State.COMPLETED, State.STOPPED, State.FAILED]),
+    why=text,
+    version=counts,
+    created_ms=times_ms,
+    updated_ms=times_ms,
+    command=st.builds(CommandRef, text, text, text),
+    spec=st.builds(
+        WatchSpec,
+        cluster=text,
+        group=text,
+        topics=st.lists(text, max_size=3).map(tuple),
+        until=st.one_of(
+            st.just(UntilCaughtUp()), st.builds(UntilOffsets, _offsets_by_topic), st.builds(UntilTime, times_ms)
+        ),
+        webhook=st.none() | st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True),
+        deadline_ms=st.none() | times_ms,
+        tolerance_records=counts,
+    ),
+    progress=st.builds(
+        WatchProgress,
+        lag_records=st.none() | counts,
+        lag_seconds=st.none() | numbers,
+        coverage=numbers,
+        evaluations=counts,
+        done=counts,
+        planned=counts,
+        partitions=st.lists(_watched_partitions, max_size=3).map(tuple),
+    ),
+    reached=st.dictionaries(text, st.frozensets(partitions, max_size=3), max_size=3),
+    topic_ids=st.dictionaries(text, text, max_size=3),
+    stop=st.none() | _stops,
+    delivery=st.none()
+    | st.builds(
+        Delivery,
+        webhook=text,
+        id=text,
+        state=st.sampled_from(DeliveryState),
+        wanted_ms=times_ms,
+        ended_ms=st.none() | times_ms,
+        status=st.none() | counts,
+        attempts=counts,
+        message=text,
+    ),
+    error_code=st.none() | text,
+)

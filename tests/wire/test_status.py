@@ -29,9 +29,10 @@ from daemon.core.model import (
     StopReason,
     Verification,
 )
-from daemon.wire.examples import STATUS
+from daemon.wire.examples import FORECAST, STATUS
+from daemon.wire.forecast_form import forecast_from_data
 from daemon.wire.status import daemon_to_document, encode_daemon, encode_status, to_document, to_json
-from daemon.wire.status_fold import StatusUnreadable, daemon_from_document, fold, from_document
+from daemon.wire.status_fold import StatusFold, StatusUnreadable, daemon_from_document, fold, from_document
 from daemon.wire.status_model import DaemonStatusRecord, StatusRecord
 from tests.wire.records import NOW_MS
 from tests.wire.strategies import counts, recoveries, text, times_ms
@@ -61,6 +62,7 @@ COMPLETED = Recovery(
         create_configs={"retention.ms": "-1"},
         findings=(),
         pinned_at_ms=NOW_MS,
+        forecast=forecast_from_data(FORECAST),
     ),
     attempt=Attempt(number=1),
     progress=Progress((PartitionProgress(0, 84000, 84000, "done", 83990, 0, 10, 0, 29_400_000),), 0.0, 0.0, 0, 0.0),
@@ -145,15 +147,15 @@ def test_a_fold_keeps_the_newest_of_each_key() -> None:
         (None, b"nobody"),
         encode_daemon(daemon),
     ]
-    assert fold(records) == ({"flights-rerun": second}, daemon)
+    assert fold(records) == StatusFold({"flights-rerun": second}, {}, daemon)
 
 
 def test_a_fold_of_nothing_is_a_new_daemon() -> None:
-    assert fold([]) == ({}, DaemonRecord())
+    assert fold([]) == StatusFold({}, {}, DaemonRecord())
 
 
 def test_what_an_earlier_record_of_a_key_says_does_not_matter() -> None:
-    assert fold([(b"flights-rerun", b"broken"), encode_status(COMPLETED)])[0] == {"flights-rerun": COMPLETED}
+    assert fold([(b"flights-rerun", b"broken"), encode_status(COMPLETED)]).recoveries == {"flights-rerun": COMPLETED}
 
 
 def _without(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -222,6 +224,6 @@ def test_ten_thousand_recoveries_fold_within_the_five_seconds_of_a_start() -> No
     )
     records = [encode_status(replace(wide, id=f"r{i}")) for i in range(10_000)]
     started_s = time.process_time()
-    recoveries_, _ = fold(records)
-    assert len(recoveries_) == 10_000
+    folded = fold(records)
+    assert len(folded.recoveries) == 10_000
     assert time.process_time() - started_s < 5.0

@@ -1,6 +1,7 @@
 """Questions to clusters, answered from memory."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from daemon.adapters.facts import probable_ranges
 from daemon.adapters.kafka_clusters import MAIN, Expectations
@@ -9,7 +10,7 @@ from daemon.core.catalogue import Code
 from daemon.core.commands import AtTime, From, ReplaySpec, To
 from daemon.core.effects import CreateTarget, GatherFacts
 from daemon.core.events import OffsetsSampled, TargetReady, TopicSample
-from daemon.core.plan_facts import PartitionFacts, PlanFacts, TopicFacts
+from daemon.core.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, PlanFacts, TopicFacts
 from daemon.errors import ClusterProblem, OwnTopicProblem
 from daemon.wire.topics import TopicNames, differences, own_topics
 
@@ -35,7 +36,7 @@ class MemoryClusters:
         spec = effect.spec
         source = self._broker(spec.source.cluster).find(spec.source.topic)
         target = self._broker(spec.target.cluster).find(spec.target.topic)
-        partitions = () if source is None else _partition_facts(source, spec)
+        partitions = () if source is None else _partition_facts(source, spec, self._now_ms())
         records = [] if source is None else _first_records(source, spec, partitions)
         bytes_per_s, rate_source = self._expectations.rates()
         return PlanFacts(
@@ -103,11 +104,11 @@ class MemoryClusters:
         return self._brokers[cluster]
 
 
-def _partition_facts(topic: MemoryTopic, spec: ReplaySpec) -> tuple[PartitionFacts, ...]:
+def _partition_facts(topic: MemoryTopic, spec: ReplaySpec, now_ms: int) -> tuple[PartitionFacts, ...]:
     def at(bound: From | To, partition: int) -> int | None:
         return topic.log(partition).first_at(bound.time_ms) if isinstance(bound, AtTime) else None
 
-    return tuple(
+    facts = tuple(
         PartitionFacts(
             partition=p,
             log_start=log.start,
@@ -116,9 +117,19 @@ def _partition_facts(topic: MemoryTopic, spec: ReplaySpec) -> tuple[PartitionFac
             start_at=at(spec.source.start, p),
             stop_at=at(spec.source.stop, p),
             bytes_on_disk=sum(record.size_bytes for record in log.records[log.start :]),
+            recent_at=log.first_at(now_ms - LIVE_LOOKBACK_MS),
         )
         for p, log in enumerate(topic.logs)
     )
+    return tuple(_timed(topic, row, probable_ranges(spec, (row,))) for row in facts)
+
+
+def _timed(topic: MemoryTopic, facts: PartitionFacts, ranges: Mapping[int, tuple[int, int]]) -> PartitionFacts:
+    """With the times of the first and last records of its range."""
+    start, stop = ranges.get(facts.partition, (0, 0))
+    times = [record.timestamp_ms for record in topic.log(facts.partition).read(start, stop)] if stop > start else []
+    first_ms = min(times[:_LOOKED_AT], default=None)
+    return replace(facts, first_ms=first_ms, last_ms=max(times[-_LOOKED_AT:], default=None))
 
 
 def _first_records(
@@ -154,4 +165,5 @@ def _sample(cluster: str, topic: MemoryTopic, now_ms: int) -> TopicSample:
         high_watermark={p: log.high_watermark for p, log in enumerate(topic.logs)},
         last_stable={p: log.last_stable for p, log in enumerate(topic.logs)},
         sampled_at_ms=now_ms,
+        partitions=len(topic.logs),
     )

@@ -9,6 +9,7 @@ from daemon.core.model import PartitionProgress, Plan, Progress, Recovery, State
 from daemon.core.plan import Refused, make_plan
 from daemon.core.policies.admission import needs_approval
 from daemon.core.policies.conflicts import target_conflict
+from daemon.core.throttling import refuse_over_slo
 
 
 def on_facts(draft: Draft, event: FactsGathered) -> None:
@@ -16,7 +17,9 @@ def on_facts(draft: Draft, event: FactsGathered) -> None:
     recovery = draft.recovery(event.recovery)
     if recovery is None or recovery.state is not State.PLANNING:
         return
-    plan = make_plan(recovery.spec, event.facts, draft.params)
+    source = recovery.spec.source
+    history = draft.history((source.cluster, source.topic))
+    plan = make_plan(recovery.spec, event.facts, draft.params, history)
     if isinstance(plan, Refused):
         refuse(draft, recovery, plan.code, plan.message)
         return
@@ -38,6 +41,10 @@ def _proceed(draft: Draft, recovery: Recovery, plan: Plan) -> None:
     conflict = target_conflict(recovery, draft.live())
     if conflict is not None:
         refuse(draft, recovery, Code.TARGET_IN_USE, conflict)
+        return
+    over_slo = refuse_over_slo(draft, recovery)
+    if over_slo is not None:
+        refuse(draft, recovery, Code.LIVE_OVER_SLO, over_slo)
         return
     recovery = draft.answer_creation(recovery, "accepted", f"planned: {size}")
     why = needs_approval(plan, draft.params)

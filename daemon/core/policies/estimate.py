@@ -50,8 +50,8 @@ def theil_sen_slope(samples: Sequence[CountSample]) -> float:
 
 
 def _usable(samples: Sequence[CountSample]) -> list[CountSample]:
-    """The newest finite samples, one per time, in order of time."""
-    sound = {s.at_s: s for s in samples if math.isfinite(s.at_s) and math.isfinite(s.total)}
+    """The newest finite samples, one per microsecond, in order of time."""
+    sound = {round(s.at_s, 6): s for s in samples if math.isfinite(s.at_s) and math.isfinite(s.total)}
     return [sound[at] for at in sorted(sound)][-SAMPLES_MOST:]
 
 

@@ -14,6 +14,21 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
+class Pricing:
+    """Prices with what they need to become an amount: the part of the traffic that crosses a priced link, and how long a copy is kept."""
+
+    prices: Prices = Prices()
+    currency: str = ""
+    cross_share: float = 1.0
+    keep_s: float = 30 * 86_400.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything has a price."""
+        return self.prices != Prices()
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """`cross_share`: part of the traffic that crosses a priced link. `kept_bytes` for `kept_s`: copies that stay, all replicas."""
 

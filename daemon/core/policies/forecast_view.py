@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from daemon.core.policies.evidence import finite
 from daemon.core.policies.forecast import Forecast, Rates, Work, duration_s
-from daemon.core.policies.forecast_cost import Prices, Usage, estimate_cost
+from daemon.core.policies.forecast_cost import Pricing, Usage, estimate_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,13 @@ def storage_of(replica_bytes: float, replication_factor: int, brokers: int | Non
     return Storage(round(replica_bytes), round(every), None if not brokers else round(every / brokers))
 
 
-def cost_of(usage: Usage, prices: Prices, currency: str) -> CostView | None:
+def cost_of(usage: Usage, pricing: Pricing) -> CostView | None:
     """None when nothing has a price."""
-    if prices == Prices():
+    if not pricing.is_known:
         return None
-    cost = estimate_cost(usage, prices)
+    cost = estimate_cost(usage, pricing.prices)
     return CostView(
-        currency,
+        pricing.currency,
         round(cost.compute, 4),
         round(cost.network_in + cost.network_out, 4),
         round(cost.storage, 4),

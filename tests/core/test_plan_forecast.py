@@ -1,0 +1,200 @@
+"""The forecast of a plan: which rates it takes, what it says of skew, retention, deadlines and moving heads, and that the hash does not know it."""
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.commands import AtOffset, CaughtUp, Limits, ReplaySpec
+from daemon.core.events import TopicSample
+from daemon.core.model import EtaSeconds, Plan, Severity
+from daemon.core.observed import SampleHistory
+from daemon.core.params import Params
+from daemon.core.plan import make_plan
+from daemon.core.plan_facts import PlanFacts
+from daemon.core.policies.forecast_cost import Prices, Pricing
+from daemon.core.policies.forecast_view import CostView, Storage
+from tests.builders.core import NOW_MS, SOURCE_ID, make_facts, make_spec
+
+DAY_MS = 86_400_000
+LIVE = 10_000.0
+PARAMS = Params()
+
+
+def four_days(*, days: float = 4.0, partitions: int = 2, recent: bool = True, **configs: str) -> PlanFacts:
+    """Four days of 10,000 records of 100 bytes a second over some partitions, and 2 M records/s measured."""
+    each = round(days * 86_400 * LIVE / partitions)
+    facts = make_facts((each,) * partitions, bytes_per_s=200e6, rate_source="measured", source_configs=configs)
+    rows = tuple(
+        replace(
+            p,
+            first_ms=NOW_MS - round(days * DAY_MS),
+            last_ms=NOW_MS,
+            recent_at=each - round(600 * LIVE / partitions) if recent else None,
+        )
+        for p in facts.source_partitions
+    )
+    return replace(facts, source_partitions=rows, oldest_record_ms=NOW_MS - round(days * DAY_MS))
+
+
+def plan_of(
+    spec: ReplaySpec | None = None, facts: PlanFacts | None = None, history: SampleHistory | None = None
+) -> Plan:
+    plan = make_plan(spec or make_spec(), facts or four_days(), PARAMS, history or SampleHistory())
+    assert isinstance(plan, Plan)
+    assert plan.forecast is not None
+    return plan
+
+
+def codes(plan: Plan) -> dict[str, Severity]:
+    return {f.code: f.severity for f in plan.findings if f.code.startswith("forecast_")}
+
+
+def test_four_days_at_two_million_a_second_take_29_minutes_and_the_start_up() -> None:
+    plan = plan_of()
+    found = plan.forecast
+    assert found is not None
+    assert (found.bounded_s, found.speed_up, found.outlook) == (1_736.0, 200.0, "ok")
+    assert found.moving_s == pytest.approx(8 + (3.456e9 + 8 * LIVE) / 1.99e6, abs=0.1)
+    assert found.sentence == "200 times real time: 28.9 min"
+    assert plan.eta_seconds == EtaSeconds(1386.4, 1736.0, 2311.0 + 8.0)
+    assert (found.rate_source, found.live_per_s, found.live_source) == ("measured", LIVE, "log times")
+    assert (found.replay_per_s, found.backlog, found.window_s) == (2e6, 3.456e9, 345_600.0)
+    assert codes(plan) == {}
+
+
+def test_a_moving_head_that_is_too_fast_is_never_reached_and_the_finding_says_what_would_do() -> None:
+    facts = replace(four_days(), bytes_per_s=100 * LIVE)
+    plan = plan_of(make_spec(stop=CaughtUp()), facts)
+    assert plan.forecast is not None
+    assert (plan.eta_seconds, plan.forecast.mid_s, plan.forecast.outlook) == (None, None, "impractical_never")
+    assert codes(plan)["forecast_impractical_never"] is Severity.WARN
+    assert plan.forecast.suggestion.startswith("more than 20,000/s (4 lanes instead of 2) is needed; or pin the end")
+
+
+def test_the_hash_does_not_know_the_forecast() -> None:
+    fast, slow = plan_of(), plan_of(facts=replace(four_days(), bytes_per_s=1e3))
+    assert fast.forecast != slow.forecast
+    assert fast.hash == slow.hash
+
+
+def test_the_samples_of_a_watched_source_win_over_the_times_of_its_log() -> None:
+    def sample(at_s: int, end: int) -> TopicSample:
+        return TopicSample("main", "flights", SOURCE_ID, {}, {0: end, 1: end}, {}, NOW_MS - 15_000 + at_s * 1000)
+
+    rising = SampleHistory(tuple(sample(s, 50 * s) for s in (0, 5, 10)))
+    found = plan_of(history=rising).forecast
+    assert found is not None
+    assert (found.live_per_s, found.live_source) == (100.0, "sampled")
+    old = SampleHistory(tuple(replace(s, sampled_at_ms=s.sampled_at_ms - 60_000) for s in rising.samples))
+    few = SampleHistory(rising.samples[:2])
+    for history in (old, few):
+        assert plan_of(history=history).forecast == plan_of().forecast
+
+
+def test_a_live_rate_that_nobody_knows_is_said_to_be_unknown() -> None:
+    found = plan_of(facts=four_days(recent=False)).forecast
+    assert found is not None
+    assert (found.live_per_s, found.live_source) == (None, "unknown")
+
+
+def test_a_young_log_is_measured_over_its_age() -> None:
+    facts = make_facts((6_000,), bytes_per_s=1e6)
+    row = replace(facts.source_partitions[0], first_ms=NOW_MS - 60_000, last_ms=NOW_MS, recent_at=0)
+    found = plan_of(facts=replace(facts, source_partitions=(row,))).forecast
+    assert found is not None
+    assert found.live_per_s == 100.0
+
+
+def test_without_measurement_the_configured_rate_counts_and_may_be_off_by_half() -> None:
+    plan = plan_of(facts=replace(four_days(), bytes_per_s=None, rate_source="measured"))
+    assert plan.forecast is not None
+    assert (plan.forecast.replay_per_s, plan.forecast.rate_source) == (300_000.0, "configured")
+    assert plan.forecast.hi_s == pytest.approx(8 + 2 * 3.456e9 / 300_000)
+
+
+def test_one_large_partition_holds_the_job_back_unless_a_limit_is_divided_by_what_is_left() -> None:
+    skewed = make_facts((900_000, 100_000), bytes_per_s=10e6)  # 50,000 records/s for each of two lanes
+    free = plan_of(facts=skewed).forecast
+    limited = plan_of(make_spec(limits=Limits(max_bytes_per_s=5e6)), skewed).forecast
+    assert free is not None
+    assert limited is not None
+    assert (free.bounded_s, free.partition) == (8 + 18.0, 0)
+    assert limited.bounded_s == 8 + 20.0
+
+
+@pytest.mark.parametrize(
+    ("configs", "spec", "loss_s", "outlook"),
+    [
+        ({"retention.ms": str(4 * DAY_MS + 5_000)}, make_spec(), 5.0, "retention_loss"),
+        ({"retention.ms": str(5 * DAY_MS)}, make_spec(), None, "ok"),
+        ({"retention.ms": str(4 * DAY_MS + 5_000), "cleanup.policy": "compact"}, make_spec(), None, "ok"),
+        ({"retention.ms": "-1"}, make_spec(), None, "ok"),
+        ({"retention.ms": "nonsense"}, make_spec(), None, "ok"),
+        # full by size: 50,000 records a second into each partition delete the start while the job starts
+        ({"retention.bytes": str(172_800_000_000)}, make_spec(), 0.0, "retention_loss"),
+        ({"retention.bytes": str(172_800_000_000)}, make_spec(AtOffset(10**9)), None, "ok"),
+        ({"retention.bytes": str(10**15)}, make_spec(), None, "ok"),
+    ],
+)
+def test_the_race_with_retention(configs: dict[str, str], spec: ReplaySpec, loss_s: float | None, outlook: str) -> None:
+    plan = plan_of(spec, four_days(**configs))
+    assert plan.forecast is not None
+    assert (plan.forecast.loss_in_s, plan.forecast.outlook) == (loss_s, outlook)
+    assert codes(plan) == ({"forecast_retention_loss": Severity.WARN} if outlook != "ok" else {})
+
+
+def test_a_deadline_that_will_be_missed_names_the_rate_it_needs() -> None:
+    plan = plan_of(make_spec(limits=Limits(deadline_ms=NOW_MS + 3_600_000)), replace(four_days(), bytes_per_s=20e6))
+    assert plan.forecast is not None
+    assert plan.forecast.required_per_s == 960_000.0
+    assert codes(plan) == {"forecast_deadline_miss": Severity.WARN}
+    text = next(f.message for f in plan.findings if f.code == "forecast_deadline_miss")
+    assert "960,000/s (10 lanes instead of 2) would make it" in text
+    short = plan_of(make_spec(limits=Limits(max_runtime_ms=60_000))).forecast
+    assert short is not None
+    assert (short.deadline_s, short.outlook) == (60.0, "deadline_miss")
+
+
+def test_two_verdicts_at_once_are_two_findings_worst_first() -> None:
+    facts = replace(four_days(**{"retention.ms": str(4 * DAY_MS + 5_000)}), bytes_per_s=1.5e6)
+    plan = plan_of(facts=facts)
+    assert list(codes(plan)) == ["forecast_retention_loss", "forecast_impractical_slow"]
+
+
+def test_a_short_copy_of_a_short_window_is_slow_but_no_warning() -> None:
+    facts = make_facts((100_000,), bytes_per_s=5e6)
+    row = replace(facts.source_partitions[0], first_ms=NOW_MS - 2_000, last_ms=NOW_MS)
+    assert codes(plan_of(facts=replace(facts, source_partitions=(row,)))) == {
+        "forecast_impractical_slow": Severity.INFO
+    }
+
+
+def test_history_of_the_same_hour_counts_for_a_moving_head() -> None:
+    calm = plan_of(make_spec(stop=CaughtUp()), replace(four_days(), bytes_per_s=3e6)).forecast
+    busy = plan_of(
+        make_spec(stop=CaughtUp()), replace(four_days(), bytes_per_s=3e6, hourly=(LIVE, *[25_000.0] * 23))
+    ).forecast
+    assert calm is not None
+    assert busy is not None
+    assert calm.mid_s is not None
+    assert busy.mid_s is not None
+    assert busy.mid_s > 2 * calm.mid_s
+
+
+def test_storage_counts_replicas_and_prices_make_a_cost() -> None:
+    facts = four_days(days=1.0)
+    assert facts.target is not None
+    facts = replace(facts, target=replace(facts.target, replication_factor=3))
+    pricing = Pricing(Prices(executor_s=0.01, storage_byte_s=1e-15), "EUR", 0.5, 86_400.0)
+    plan = make_plan(make_spec(), facts, Params(pricing=pricing))
+    assert isinstance(plan, Plan)
+    assert plan.forecast is not None
+    assert plan.forecast.storage == Storage(86_400_000_000, 259_200_000_000)
+    assert plan.forecast.cost == CostView("EUR", 8.8, 0.0, 22.3949, 0.0, 31.1949)
+    assert plan_of(facts=facts).forecast == replace(plan.forecast, cost=None)
+
+
+def test_an_empty_range_is_done_at_once_and_all_is_well() -> None:
+    plan = plan_of(facts=make_facts((0, 0)))
+    assert plan.forecast is not None
+    assert (plan.forecast.mid_s, plan.forecast.outlook, plan.forecast.speed_up) == (0.0, "ok", None)
