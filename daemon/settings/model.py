@@ -23,6 +23,7 @@ from daemon.settings.kinds import (
 )
 from daemon.settings.live import ControlSection, MonitorSection
 from daemon.settings.prices import PricesSection
+from daemon.settings.webhooks import WebhookSection
 from daemon.wire.kafka_properties import PROPERTIES
 
 # What may stand in the file; the model itself sees texts only, after secrets were read.
@@ -258,6 +259,9 @@ class SettingsModel(Section):
         default=ControlSection(), description="The controller that makes replays yield to live traffic."
     )
     quotas: QuotasSection = Field(default=QuotasSection(), description="The brokers' backstop behind the rate.")
+    webhooks: Annotated[dict[Word, WebhookSection], Field(max_length=100)] = Field(
+        default={}, description="Webhooks that a watch may name: NAME: {url, secret_file or secret}.", repr=False
+    )
     rates: RatesSection = Field(default=RatesSection(), description="Assumptions until measured.")
     prices: PricesSection = Field(default=PricesSection(), description="What forecasts count as cost; 0 is not shown.")
     work_dir: str | None = Field(

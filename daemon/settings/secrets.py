@@ -54,6 +54,11 @@ def _read(kind: str, place: str, environment: Mapping[str, str]) -> str:
         if place not in environment:
             raise SecretProblem(f"the environment variable {place} is not set")
         return environment[place]
+    return read_secret_file(place)
+
+
+def read_secret_file(place: str) -> str:
+    """The text of a file without its last line end. Raises `SecretProblem`."""
     try:
         raw = Path(place).read_bytes()
     except OSError as error:

@@ -72,7 +72,7 @@ def _parse_bound(value: Any, info: ValidationInfo, words: dict[str, Any]) -> Fro
         if name == "offset":
             return AtOffset(_offset(inner, "offset"))
         if name == "offsets":
-            return _parse_offsets(inner)
+            return parse_offsets(inner)
         close = nearest(name, ("offset", "offsets")) or "offset"
         raise wrong(f"has the unknown field {shown(name)}", f'Write {{"{close}": ...}}.', code=Code.UNKNOWN_FIELD)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -97,7 +97,7 @@ def _parse_moment(text: str, info: ValidationInfo, words: dict[str, Any]) -> int
     raise wrong(f"is {shown(text)}, a duration without direction", f"Write -{text[:40]} for a duration back from now.")
 
 
-def _parse_offsets(value: Any) -> AtOffsets:
+def parse_offsets(value: Any) -> AtOffsets:
     if not isinstance(value, dict) or not value:
         raise wrong('has no offsets: an object such as {"0": 17} is needed')
     if len(value) > MAX_PARTITIONS:

@@ -22,11 +22,13 @@ from daemon.core.commands import (
     ReplaySpec,
     Resume,
     SourceRef,
+    StartWatch,
     StopRecovery,
     TargetRef,
     Throttle,
 )
 from daemon.wire.bounds import End, Start
+from daemon.wire.command_data import CommandData
 from daemon.wire.fields import (
     Count,
     Deadline,
@@ -35,7 +37,6 @@ from daemon.wire.fields import (
     Name,
     Partitions,
     Rate,
-    Reason,
     Runtime,
     Strict,
     Tier,
@@ -44,16 +45,11 @@ from daemon.wire.fields import (
     at_most,
 )
 from daemon.wire.problems import wrong
+from daemon.wire.watch_data import WatchData
 
 MAX_HEADERS: Final = 100
 
 PlanHash = Annotated[str, Field(min_length=1, max_length=128, description="`plan.hash` of the status record")]
-
-
-class CommandData(Strict):
-    """What every command has."""
-
-    reason: Reason
 
 
 class SourceData(Strict):
@@ -271,6 +267,11 @@ def _reject(meta: Meta, data: CommandData) -> Command:
     return Reject(meta, data.plan_hash)
 
 
+def _watch(meta: Meta, data: CommandData) -> Command:
+    assert isinstance(data, WatchData)
+    return StartWatch(meta, data.to_core())
+
+
 VERB_SPECS: Final[dict[str, VerbSpec]] = {
     "replay": VerbSpec(ReplayData, "new recovery: copy a range of a topic", _replay),
     "pause": VerbSpec(
@@ -281,4 +282,5 @@ VERB_SPECS: Final[dict[str, VerbSpec]] = {
     "throttle": VerbSpec(ThrottleData, "takes effect within 5 s, without a new Spark application", _throttle),
     "approve": VerbSpec(ApproveData, "lets a recovery in `awaiting_approval` run", _approve),
     "reject": VerbSpec(RejectData, "ends a recovery in `awaiting_approval`", _reject),
+    "watch": VerbSpec(WatchData, "new watch: tell when a consumer group of others is where it is wanted", _watch),
 }

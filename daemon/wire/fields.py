@@ -140,7 +140,7 @@ def _parse_runtime(value: Any) -> int:
     return runtime_ms
 
 
-def _parse_deadline(value: Any, info: ValidationInfo) -> int:
+def parse_deadline(value: Any, info: ValidationInfo) -> int:
     if not isinstance(value, str):
         raise wrong(
             f"is {shown(value)}, not a time as text", "Write a time with zone, or a duration from now such as 2h."
@@ -198,7 +198,7 @@ Rate = Annotated[float, PlainValidator(_parse_rate), WithJsonSchema({"type": "nu
 Weight = Annotated[float, Field(ge=0.001, le=1000)]
 Tier = Annotated[int, Field(ge=0, le=9)]
 Runtime = Annotated[int, PlainValidator(_parse_runtime), WithJsonSchema(DURATION_SCHEMA)]
-Deadline = Annotated[int, PlainValidator(_parse_deadline), WithJsonSchema({"anyOf": [TIME_SCHEMA, DURATION_SCHEMA]})]
+Deadline = Annotated[int, PlainValidator(parse_deadline), WithJsonSchema({"anyOf": [TIME_SCHEMA, DURATION_SCHEMA]})]
 SampledAt = Annotated[int, PlainValidator(_parse_sampled_at), WithJsonSchema(TIME_SCHEMA)]
 HeaderName = Annotated[str, Field(min_length=1, max_length=255)]
 HeaderText = Annotated[str, Field(max_length=8192)]

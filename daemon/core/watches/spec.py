@@ -18,7 +18,7 @@ class UntilOffsets:
 
 @dataclass(frozen=True, slots=True)
 class UntilTime:
-    """This time has come, whatever the group did."""
+    """The time has come, whatever the group did."""
 
     time_ms: int
 
