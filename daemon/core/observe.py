@@ -26,6 +26,7 @@ from daemon.core.metric_defs import (
     Sample,
 )
 from daemon.core.model import Progress, Recovery, State, StopReason
+from daemon.core.observe_live import live_increments
 from daemon.core.observed import SampleHistory
 
 ENDED_SERIES_KEPT_MS = 3_600_000
@@ -37,6 +38,7 @@ def gauges(state: CoreState, now_ms: int) -> list[Sample]:
     """Every gauge that follows from the state. Recoveries that ended over an hour ago only count in `recoveryd_recoveries`; so do ended ones beyond the newest 500."""
     known = state.recoveries
     counts = Counter((r.kind, r.state) for r in known.live.values()) + Counter(known.totals.counts)
+    counts.update((w.kind, w.state) for w in state.watches)
     kinds = sorted({KIND, *(kind for kind, _ in counts)})
     samples = [Sample(RECOVERIES, (kind, s.value), counts[kind, s]) for kind in kinds for s in State]
     last_ended = islice(reversed(known.ended.values()), ENDED_SERIES_AT_MOST)
@@ -53,6 +55,7 @@ def increments(before: CoreState, after: CoreState, answers: Iterable[Answer] = 
         earlier = before.recoveries.get(recovery.id)
         samples.extend(_copied(earlier, recovery))
         samples.extend(_ended(earlier, recovery))
+    samples.extend(live_increments(before.protecting, after.protecting))
     return [sample for sample in samples if sample.value > 0]
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from daemon.core.commands import Limits
 from daemon.core.decision import Notice
-from daemon.core.events import ReadingTaken
+from daemon.core.events import ReaderSampled, ReadingTaken
 from daemon.core.model import State
 from daemon.core.params import ControlParams, LiveParams, Params
 from daemon.core.policies.control_types import ControllerParams
 from daemon.core.policies.freshness import Reading
 from daemon.core.policies.lag_book import Reader
-from daemon.core.policies.lag_window import LagParams
+from daemon.core.policies.lag_window import LagParams, LagSample
 from daemon.core.policies.pressure import Kind, Protection
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import PARAMS, World
@@ -69,3 +69,9 @@ class LiveWorld(World):
     @property
     def directive_rate(self) -> float | None:
         return self.directives[-1].max_bytes_per_s
+
+
+def lag_look(at_ms: int, position: int | None, end: int, partitions: int = 1) -> ReaderSampled:
+    """The collector's look at the protected group: partition 0 of so many."""
+    sample = LagSample(position, at_ms - 10, end, at_ms)
+    return ReaderSampled(BOARD, tuple(range(partitions)), ((0, sample),))

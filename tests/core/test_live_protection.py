@@ -6,14 +6,13 @@ import pytest
 
 from daemon.core.commands import HealthSignal, LagSignal, Limits
 from daemon.core.commands import LagSample as SignalSample
-from daemon.core.events import ReaderSampled, SignalReceived
+from daemon.core.events import SignalReceived
 from daemon.core.model import State, Wanted
 from daemon.core.policies.control_types import ControlVerdict
 from daemon.core.policies.freshness import Reject
 from daemon.core.policies.lag_verdicts import LagVerdict
-from daemon.core.policies.lag_window import LagSample
 from tests.builders.core import NOW_MS, command, make_spec
-from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, make_params
+from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, lag_look, make_params
 from tests.builders.world import World
 
 
@@ -221,11 +220,6 @@ def test_after_a_restart_a_running_replay_falls_to_the_floor_until_live_traffic_
     assert world.directive_rate == MIN
     world.live(240)
     assert world.directive_rate > 0.5 * MAX
-
-
-def lag_look(at_ms: int, position: int | None, end: int, partitions: int = 1) -> ReaderSampled:
-    sample = LagSample(position, at_ms - 10, end, at_ms)
-    return ReaderSampled(BOARD, tuple(range(partitions)), ((0, sample),))
 
 
 def test_the_lag_of_a_protected_group_presses_on_the_rate() -> None:
