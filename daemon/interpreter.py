@@ -11,6 +11,7 @@ import structlog
 
 from daemon.core.catalogue import Code
 from daemon.core.effects import (
+    CallWebhook,
     CreateTarget,
     Effect,
     GatherFacts,
@@ -24,7 +25,7 @@ from daemon.core.effects import (
 from daemon.core.events import EffectFailed, Event, FactsGathered
 from daemon.errors import RecoverydError
 from daemon.failpoints import hit
-from daemon.ports import ClientQuotas, Clusters, Emit, Jobs, Ledger
+from daemon.ports import ClientQuotas, Clusters, Emit, Jobs, Ledger, Webhooks
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -51,10 +52,18 @@ class Interpreter:
     """`start` begins an effect; results and failures go to `emit`."""
 
     def __init__(
-        self, clusters: Clusters, ledger: Ledger, jobs: Jobs, emit: Emit, *, quotas: ClientQuotas | None = None
+        self,
+        clusters: Clusters,
+        ledger: Ledger,
+        jobs: Jobs,
+        emit: Emit,
+        *,
+        quotas: ClientQuotas | None = None,
+        webhooks: Webhooks | None = None,
     ) -> None:
         self._clusters = clusters
         self._quotas = quotas
+        self._webhooks = webhooks
         self._ledger = ledger
         self._jobs = jobs
         self._emit = emit
@@ -66,6 +75,10 @@ class Interpreter:
         """Begin `effect`. Call from the loop, after the journal holds the intent."""
         if isinstance(effect, WakeAt):
             return  # the runtime keeps time
+        if isinstance(effect, CallWebhook):
+            assert self._webhooks is not None, "the core knows only webhooks of the config"
+            self._webhooks.start(effect)  # with slots of its own: a receiver that does not answer holds no recovery up
+            return
         before = self._applications.get(effect.recovery) if isinstance(effect, LaunchAttempt | KillAttempt) else None
         task = asyncio.create_task(self._run(effect, before))
         self._tasks.add(task)
@@ -78,6 +91,8 @@ class Interpreter:
         """Give up on what has not ended. The next leader wants it again from the journaled state."""
         for task in tuple(self._tasks):
             task.cancel()
+        if self._webhooks is not None:
+            await self._webhooks.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(self, effect: WorldEffect, before: asyncio.Task[None] | None) -> None:

@@ -4,12 +4,12 @@ No rule about recovery lives behind a port. Foreign errors are translated by the
 they may wait; every wait inside has a deadline.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from daemon.core.decision import Answer, Directive, Notice
-from daemon.core.effects import CreateTarget, GatherFacts, LaunchAttempt, ReadLedger, SetQuota, SweepQuotas
+from daemon.core.effects import CallWebhook, CreateTarget, GatherFacts, LaunchAttempt, ReadLedger, SetQuota, SweepQuotas
 from daemon.core.events import (
     ControlUnreadable,
     Event,
@@ -22,6 +22,7 @@ from daemon.core.events import (
 )
 from daemon.core.model import DaemonRecord, Recovery
 from daemon.core.plan_facts import PlanFacts
+from daemon.core.watches.model import Watch
 
 Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks
 
@@ -31,6 +32,7 @@ class JournalBatch:
     """Everything one transaction writes. Order within each list is the order on the topic. Later entries of the same key win on compacted topics."""
 
     changed: Sequence[Recovery] = ()
+    watches: Sequence[Watch] = ()
     daemon: DaemonRecord | None = None
     answers: Sequence[Answer] = ()
     notices: Sequence[Notice] = ()
@@ -46,6 +48,7 @@ class Folded:
     daemon: DaemonRecord = DaemonRecord()
     seen: dict[tuple[str, str], Seen] = field(default_factory=dict)  # (source, id)
     directive_sequences: dict[str, int] = field(default_factory=dict)
+    watches: dict[str, Watch] = field(default_factory=dict)
 
 
 class Journal(Protocol):
@@ -83,11 +86,22 @@ class Clusters(Protocol):
 
 
 class GroupOffsets(Protocol):
-    """Where consumer groups of live traffic stand."""
+    """Where consumer groups of live traffic stand. Raises `ClusterProblem`."""
 
-    async def committed(self, cluster: str, group: str, topic: str) -> dict[int, int]:
-        """Next offset to read, by partition; a partition without commit is absent."""
+    async def committed(
+        self, cluster: str, group: str, topics: Mapping[str, int | None]
+    ) -> Mapping[str, Mapping[int, int]]:
+        """Next offset to read, by topic and partition; `topics` gives their partition counts, None = not known.
+
+        A partition without a commit is absent; a topic of which some partition got no answer is absent altogether.
+        """
         ...
+
+    async def have_members(self, cluster: str) -> Mapping[str, bool]:
+        """By group, of those the cluster lists to us; for others nothing is known."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Ledger(Protocol):
@@ -102,6 +116,18 @@ class ClientQuotas(Protocol):
     async def set(self, effect: SetQuota) -> QuotaSet: ...
 
     async def sweep(self, effect: SweepQuotas) -> QuotasSwept: ...
+
+
+class Webhooks(Protocol):
+    """Calls the webhooks of the config. The last word comes back through `emit` as WebhookEnded."""
+
+    def start(self, effect: CallWebhook) -> None:
+        """Begin to deliver and return at once; a delivery that is under way is not begun a second time."""
+        ...
+
+    async def close(self) -> None:
+        """Give up what is under way, without a word: the next leader delivers it again."""
+        ...
 
 
 class Jobs(Protocol):

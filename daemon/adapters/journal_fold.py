@@ -18,11 +18,10 @@ from daemon.adapters.kafka_offsets import log_range
 from daemon.core.catalogue import Code
 from daemon.core.commands import HealthSignal, LagSignal, Refusal
 from daemon.core.events import Seen, SignalRefused
-from daemon.core.model import DaemonRecord, Recovery
 from daemon.errors import RecoverydError
 from daemon.ports import ControlRecord
 from daemon.wire.codec import Unreadable, decode_control
-from daemon.wire.status_fold import StatusUnreadable, fold
+from daemon.wire.status_fold import StatusFold, StatusUnreadable, fold
 from spark_jobs.contract import ContractError, Directive, decode
 
 SEEN_AT_MOST = 100_000
@@ -32,7 +31,7 @@ _COMMAND = b"io.recoveryd.command."
 _END_TIMEOUT_S = 10.0
 
 
-def fold_status(records: Iterable[ControlRecord]) -> tuple[dict[str, Recovery], DaemonRecord]:
+def fold_status(records: Iterable[ControlRecord]) -> StatusFold:
     """Raises `RecoverydError` (INVARIANT_BROKEN) for a record this release cannot read: half of the truth is worse than none."""
     try:
         return fold((record.key, record.value) for record in records)

@@ -14,7 +14,7 @@ from daemon.adapters.workers import Workers
 from daemon.core.catalogue import Code
 from daemon.errors import ClusterProblem
 from daemon.ports import Folded, JournalBatch
-from daemon.wire import events, jobs, status
+from daemon.wire import events, jobs, status, watch_status
 from daemon.wire.topics import TopicNames
 
 _TRANSACTION_TIMEOUT_MS = 30_000
@@ -64,12 +64,12 @@ class KafkaJournal:
             # Only now: before the fencing an older leader could still have written behind what we read.
             reader = TopicReader(make_admin(self._properties), consumer, _READ_DEADLINE_S)
             with kept_for_good():
-                recoveries, daemon = fold_status(reader.records(self._names.status))
-                seen = fold_seen(reader.records(self._names.control, daemon.applied_control_offset + 1))
+                found = fold_status(reader.records(self._names.status))
+                seen = fold_seen(reader.records(self._names.control, found.daemon.applied_control_offset + 1))
                 sequences = fold_sequences(reader.records(self._names.directives))
         finally:
             consumer.close()
-        return Folded(recoveries, daemon, seen, sequences)
+        return Folded(found.recoveries, found.daemon, seen, sequences, found.watches)
 
     def _commit(self, batch: JournalBatch) -> None:
         if self._writer is None or self._writer.is_opening:
@@ -83,6 +83,8 @@ def make_records(batch: JournalBatch, names: TopicNames, scope: str, now_ms: int
         yield _record(names.dlq, events.encode_dead_letter(letter, now_ms))
     for recovery in batch.changed:
         yield Record(names.status, *status.encode_status(recovery))
+    for watch in batch.watches:
+        yield Record(names.status, *watch_status.encode_watch(watch))
     if batch.daemon is not None:
         yield Record(names.status, *status.encode_daemon(batch.daemon))
     for directive in batch.directives:

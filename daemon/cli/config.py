@@ -24,6 +24,7 @@ def add_to(app: typer.Typer) -> None:
 def validate(connection: Connection) -> int:
     """Read the config strictly; a wrong key is named with its line and the nearest right one."""
     values = connection.settings.values
+    connection.settings.webhook_targets()  # reads the files of their secrets
     note(f"The config is good. Clusters: {', '.join(values.clusters)}. Profiles: {', '.join(values.profiles)}.")
     return ExitCode.DONE
 

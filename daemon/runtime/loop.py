@@ -18,6 +18,7 @@ from daemon.core.effects import Effect, WakeAt
 from daemon.core.events import BecameLeader
 from daemon.core.metric_defs import JOURNAL_COMMIT_SECONDS
 from daemon.core.recoveries import Recoveries
+from daemon.core.watches.known import Watches
 from daemon.errors import Fenced, RecoverydError
 from daemon.failpoints import hit
 from daemon.ports import Clock, Clusters, Folded, Journal, JournalBatch
@@ -243,7 +244,7 @@ class Runtime:
         return behind >= COVER_EVERY_RECORDS or (behind > 0 and is_late)
 
     def _is_active(self) -> bool:
-        return self.vitals.role == "leader" and bool(self.state.recoveries.live)
+        return self.vitals.role == "leader" and bool(self.state.recoveries.live or self.state.watches.live)
 
 
 def _state_of(folded: Folded) -> CoreState:
@@ -253,4 +254,4 @@ def _state_of(folded: Folded) -> CoreState:
         name: replace(r, directive_sequence=max(r.directive_sequence, sequences.get(name, 0)))
         for name, r in folded.recoveries.items()
     }
-    return CoreState(Recoveries(recoveries), folded.daemon)
+    return CoreState(Recoveries(recoveries), folded.daemon, watches=Watches.of(folded.watches.values()))

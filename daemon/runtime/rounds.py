@@ -106,10 +106,12 @@ def merge(decisions: Sequence[Decision]) -> JournalBatch | None:
     if not any(decision.needs_journal for decision in decisions):
         return None
     changed = {r.id: r for d in decisions for r in d.changed}
+    watches = {w.id: w for d in decisions for w in d.watches}
     directives = {x.recovery: x for d in decisions for x in d.directives}
     daemons = [d.daemon for d in decisions if d.daemon is not None]
     return JournalBatch(
         changed=tuple(changed.values()),
+        watches=tuple(watches.values()),
         daemon=daemons[-1] if daemons else None,
         answers=tuple(a for d in decisions for a in d.answers),
         notices=tuple(n for d in decisions for n in d.notices),

@@ -20,7 +20,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...], str]]] = {
     "status": (
         _NAMES.status,
         "key = recovery id: its full record; key `_daemon`: applied control offset and epoch",
-        ("status", "status.daemon"),
+        ("status", "status.watch", "status.daemon"),
         "application/json",
     ),
     "events": (

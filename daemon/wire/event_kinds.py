@@ -125,22 +125,21 @@ OTHERS: Final[dict[str, EventKind]] = {
         "The condition of a watch held; `evidence` has the numbers it saw.",
         ("reason", "mode", "why", "evidence", "webhook"),
     ),
-    **{
-        f"watch_{state}": EventKind(meaning, ("from", "to", "why", "reason", "mode", "evidence"))
-        for state, meaning in (
-            ("completed", "A watch is over: its condition held, and its webhook was told if it has one."),
-            ("stopped", "An operator ended a watch."),
-            ("failed", "A watch ended unfulfilled, or its webhook was not reached; `code` says which."),
-        )
-    },
-    **{
-        f"webhook_{state}": EventKind(meaning, ("webhook", "delivery", "status", "attempts", "message"))
-        for state, meaning in (
-            ("delivered", "The webhook of a watch answered with success."),
-            ("failed", "The webhook of a watch was given up."),
-        )
-    },
     "leader_changed": EventKind("This daemon became the leader.", ("epoch", "recoveries", "control_topic_known")),
 }
 
-EVENT_KINDS: Final[dict[str, EventKind]] = ANSWERS | TRANSITIONS | OTHERS
+_WATCH_END: Final = ("from", "to", "why", "reason", "mode", "evidence")
+_WEBHOOK_END: Final = ("webhook", "delivery", "status", "attempts", "message")
+WATCH_ENDS: Final[dict[str, EventKind]] = {
+    "watch_completed": EventKind(
+        "A watch is over: its condition held, and its webhook, if it has one, was told.", _WATCH_END
+    ),
+    "watch_stopped": EventKind("An operator ended a watch.", _WATCH_END),
+    "watch_failed": EventKind(
+        "A watch ended unfulfilled, or its webhook was not reached; `code` says which.", _WATCH_END
+    ),
+    "webhook_delivered": EventKind("The webhook of a watch answered with success.", _WEBHOOK_END),
+    "webhook_failed": EventKind("The webhook of a watch was given up.", _WEBHOOK_END),
+}
+
+EVENT_KINDS: Final[dict[str, EventKind]] = ANSWERS | TRANSITIONS | OTHERS | WATCH_ENDS

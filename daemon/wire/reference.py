@@ -14,11 +14,13 @@ from pydantic.fields import FieldInfo
 
 from daemon.core.catalogue import CATALOGUE
 from daemon.wire import examples
-from daemon.wire.commands import VERB_SPECS, CommandData
-from daemon.wire.event_kinds import ANSWERS, OTHERS, TRANSITIONS, EventKind
+from daemon.wire.command_data import CommandData
+from daemon.wire.commands import VERB_SPECS
+from daemon.wire.event_kinds import ANSWERS, OTHERS, TRANSITIONS, WATCH_ENDS, EventKind
 from daemon.wire.signals import KIND_SPECS
 from daemon.wire.status_model import StatusRecord
 from daemon.wire.topics import TopicNames, own_topics
+from daemon.wire.watch_status_model import WatchPart
 
 CONTRACT_FILE: Final = Path("docs/contract.md")
 ERRORS_FILE: Final = Path("docs/errors.md")
@@ -62,8 +64,11 @@ def _blocks() -> dict[str, str]:
         "topics": _topics(),
         "verbs": _verbs(),
         "replay-fields": _fields_table(VERB_SPECS["replay"].model),
+        "watch-fields": _fields_table(VERB_SPECS["watch"].model),
+        "watch-status-fields": _fields_table(WatchPart, defaults=False),
+        "example-watch": _example(examples.COMMANDS["watch"]),
         "answers": _kinds(ANSWERS),
-        "events": _kinds(TRANSITIONS | OTHERS),
+        "events": _kinds(TRANSITIONS | OTHERS | WATCH_ENDS),
         "status-fields": _fields_table(StatusRecord, defaults=False),
         "example-replay": _example(examples.COMMANDS["replay"]),
         "example-answer": _example(examples.ANSWER),
@@ -92,7 +97,7 @@ def _verbs() -> str:
     rows = ["| verb | data besides `reason` | effect |", "| --- | --- | --- |"]
     for verb, spec in VERB_SPECS.items():
         own = [name for name in spec.model.model_fields if name not in CommandData.model_fields]
-        fields = "see below" if verb == "replay" else ", ".join(f"`{name}`" for name in own)
+        fields = "see below" if verb in {"replay", "watch"} else ", ".join(f"`{name}`" for name in own)
         rows.append(f"| `{verb}` | {fields} | {spec.effect} |")
     return "\n".join(rows)
 
@@ -168,7 +173,7 @@ def _default(info: FieldInfo) -> str:
     if info.is_required():
         return "required"
     default = info.get_default(call_default_factory=True)
-    return f"`{json.dumps(default)}`" if default or default is False or isinstance(default, str) else "none"
+    return f"`{json.dumps(default)}`" if default or isinstance(default, bool | int | float | str) else "none"
 
 
 def _example(value: dict[str, Any]) -> str:

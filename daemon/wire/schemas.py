@@ -21,6 +21,7 @@ from daemon.wire.event_kinds import ANSWERS, EVENT_KINDS
 from daemon.wire.events import EVENT_TYPE
 from daemon.wire.signals import KIND_SPECS
 from daemon.wire.status_model import DaemonStatusRecord, StatusRecord
+from daemon.wire.watch_status_model import WatchStatusRecord
 
 FOLDER: Final = Path("config/schemas")
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -32,7 +33,7 @@ def make_schemas() -> dict[str, dict[str, Any]]:
     """File name to JSON Schema."""
     schemas: dict[str, dict[str, Any]] = {}
     for verb, spec in VERB_SPECS.items():
-        more = list(examples.MORE_REPLAYS) if verb == "replay" else []
+        more = list(examples.MORE.get(verb, ()))
         schemas[f"command.{verb}.v1.json"] = _control_schema(
             COMMAND_TYPE.format(verb), spec.effect, spec.model, [examples.COMMANDS[verb], *more], needs_subject=True
         )
@@ -43,6 +44,7 @@ def make_schemas() -> dict[str, dict[str, Any]]:
     schemas["event.answer.v1.json"] = _answer_schema()
     schemas["event.v1.json"] = _event_schema()
     schemas["status.v1.json"] = _model_schema(StatusRecord) | {"examples": [examples.STATUS]}
+    schemas["status.watch.v1.json"] = _model_schema(WatchStatusRecord) | {"examples": [examples.WATCH_STATUS]}
     schemas["status.daemon.v1.json"] = _model_schema(DaemonStatusRecord)
     return {
         name: {"$schema": _DIALECT, "title": name.removesuffix(".json")} | schema for name, schema in schemas.items()

@@ -92,7 +92,7 @@ def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.sampled_from(["replay", "pause", "throttle", "nonsense"]),
+    st.sampled_from(["replay", "pause", "throttle", "watch", "nonsense"]),
     text,
     st.dictionaries(text, json_values, max_size=4),
     text,

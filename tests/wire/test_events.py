@@ -11,7 +11,8 @@ import daemon.core
 from daemon.core.decision import Answer, Notice
 from daemon.core.events import ControlUnreadable
 from daemon.core.model import State
-from daemon.wire.event_kinds import EVENT_KINDS, OTHERS, TRANSITIONS
+from daemon.core.watches.model import DeliveryState
+from daemon.wire.event_kinds import EVENT_KINDS, OTHERS, TRANSITIONS, WATCH_ENDS
 from daemon.wire.events import WireRecord, encode_answer, encode_dead_letter, encode_notice
 from daemon.wire.topics import MAX_CONTROL_RECORD_BYTES
 from tests.wire.records import NOW_MS
@@ -119,4 +120,8 @@ def test_the_documented_kinds_are_those_the_core_tells() -> None:
                 told |= {first.value} if isinstance(first, ast.Constant) else set()
     assert told == set(OTHERS)
     assert set(TRANSITIONS) == {f"recovery_{state.value}" for state in State if state is not State.REQUESTED}
-    assert len(EVENT_KINDS) == 4 + len(TRANSITIONS) + len(OTHERS)
+    ends = {f"watch_{state}" for state in ("completed", "stopped", "failed")}
+    assert set(WATCH_ENDS) == ends | {
+        f"webhook_{state}" for state in DeliveryState if state is not DeliveryState.PENDING
+    }
+    assert len(EVENT_KINDS) == 4 + len(TRANSITIONS) + len(OTHERS) + len(WATCH_ENDS)

@@ -24,10 +24,11 @@ class MemoryJournal:
 
     async def open(self) -> Folded:
         self._epoch = self._broker.init_transactions(self._id)
-        recoveries, daemon = fold_status(self._read(self._names.status))
+        found = fold_status(self._read(self._names.status))
         control = self._read(self._names.control)
-        seen = fold_seen(record for record in control if record.offset <= daemon.applied_control_offset)
-        return Folded(recoveries, daemon, seen, fold_sequences(self._read(self._names.directives)))
+        seen = fold_seen(record for record in control if record.offset <= found.daemon.applied_control_offset)
+        sequences = fold_sequences(self._read(self._names.directives))
+        return Folded(found.recoveries, found.daemon, seen, sequences, found.watches)
 
     async def commit(self, batch: JournalBatch) -> None:
         if not self._epoch:
