@@ -11,7 +11,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-fast lint format bench docs schemas clean clean-all java
+.PHONY: help setup demo test test-fast lint format bench docs pictures schemas clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
@@ -45,6 +45,9 @@ docs: schemas ## Regenerate everything in docs/ and config/ that is made from th
 	$(PY) -m daemon.settings.reference --write
 	$(PY) -m daemon.cli.reference --write
 	$(PY) -m grafana.generate
+
+pictures: setup ## Draw the dashboards of a real run for docs/img (needs Chromium, four minutes)
+	$(PY) -m grafana.pictures $(ARGS)
 
 schemas: $(STAMP) ## Regenerate the JSON Schemas and the AsyncAPI document
 	$(PY) -m daemon.wire.schemas --write

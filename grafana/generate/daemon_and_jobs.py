@@ -47,7 +47,7 @@ def _now() -> list[Any]:
     return [
         parts.stat_panel("Leaders", "Daemons that lead; exactly one per scope.", "none", [Query(f"sum by (job) (recoveryd_leader{{{JOB}}})", "{{job}}")], levels=parts.thresholds(BAD, (1, GOOD), (2, BAD))),
         parts.stat_panel("Daemons up", "Daemons that answer Prometheus, standbys included.", "none", [Query(f"sum by (job) (up{{{JOB}}})", "{{job}}")], levels=parts.thresholds(BAD, (1, GOOD))),
-        parts.stat_panel("Loop age", "Seconds since the event loop last turned, worst daemon; over 15 s /livez fails.", "s", [Query(f"max(recoveryd_loop_age_seconds{{{JOB}}})")], levels=parts.thresholds(GOOD, (5, WARN), (15, BAD))),
+        parts.stat_panel("Loop age now", "Seconds since the event loop last turned, worst daemon; over 15 s /livez fails.", "s", [Query(f"max(recoveryd_loop_age_seconds{{{JOB}}})")], levels=parts.thresholds(GOOD, (5, WARN), (15, BAD))),
         parts.stat_panel("Journal fails since", "Seconds since commits of the journal fail; 0 while they go through.", "s", [Query(f"max(recoveryd_journal_failing_seconds{{{JOB}}})")], levels=parts.thresholds(GOOD, (1, WARN), (30, BAD))),
         parts.stat_panel("Decisions", "Pure decisions per second.", "ops", [Query(f"sum(rate(recoveryd_decision_seconds_count{{{JOB}}}[$__rate_interval]))")]),
         parts.stat_panel("Journal commits", "Journal transactions per second.", "ops", [Query(f"sum(rate(recoveryd_journal_commit_seconds_count{{{JOB}}}[$__rate_interval]))")]),

@@ -50,14 +50,14 @@ def _now() -> list[Any]:
     return [
         parts.stat_panel("State", "Where the recovery is in its life.", "none", [Query(state_of(_ONE))], shown=shown(STATE_COLORS)),
         parts.stat_panel(
-            "Progress", "Part of the planned offsets that is durable in the target.", "percentunit", [Query(_value("recoveryd_recovery_progress_ratio"))],
+            "Done", "Part of the planned offsets that is durable in the target.", "percentunit", [Query(_value("recoveryd_recovery_progress_ratio"))],
             levels=parts.thresholds(REPLAY, (1, GOOD)),
         ),
-        parts.stat_panel("Time left", "At the present rate; nothing while it is not known.", "s", [Query(_value("recoveryd_recovery_eta_seconds"))]),
+        parts.stat_panel("Time left now", "At the present rate; nothing while it is not known.", "s", [Query(_value("recoveryd_recovery_eta_seconds"))]),
         parts.stat_panel("Records left", "Offsets between durable positions and the stop, or the end of the topic while it follows.", "short", [Query(f"max(recoveryd_lag_records{{{_LAG}}})")]),
         parts.stat_panel("Attempt", "Number of the present Spark application; 1 when none died.", "none", [Query(_value("recoveryd_attempt_number"))], levels=parts.thresholds(NEUTRAL, (2, WARN))),
         parts.stat_panel(
-            "Verification", "What reading the target back found.", "none",
+            "Verified", "What reading the target back found.", "none",
             [Query(f"max by (result) (recoveryd_verification_records{{{_ONE}}})", "{{result}}")], name_only=True,
         ),
     ]  # fmt: skip

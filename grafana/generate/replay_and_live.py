@@ -62,7 +62,7 @@ def _now() -> list[Any]:
             levels=parts.thresholds(NEUTRAL, (1, REPLAY)),
         ),
         parts.stat_panel(
-            "Replay share", "Part of all written bytes that replays write.", "percentunit", [Query(share)],
+            "Replay share now", "Part of all written bytes that replays write.", "percentunit", [Query(share)],
             levels=parts.thresholds(NEUTRAL, (0.001, REPLAY)),
         ),
         parts.stat_panel(
@@ -79,7 +79,7 @@ def _now() -> list[Any]:
             levels=parts.thresholds(GOOD, (1, WARN), (60, BAD)),
         ),
         parts.stat_panel(
-            "Auto-stops", "Recoveries that a policy ended by itself in the shown range.", "none",
+            "Auto-stopped", "Recoveries that a policy ended by itself in the shown range.", "none",
             [Query(f"sum(increase(recoveryd_auto_stops_total{{{JOB}}}[$__range]))", instant=True)],
         ),
     ]  # fmt: skip

@@ -92,7 +92,9 @@ def overlaps(board: BoardFile) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("board", LOADED, ids=lambda b: b.name)
-def test_panels_do_not_lie_on_each_other_and_have_ids(board: BoardFile) -> None:
+def test_panels_do_not_lie_on_each_other_and_have_titles_and_ids_of_their_own(board: BoardFile) -> None:
+    titles = [p.title for p in board.panels if p.kind != "row"]
+    assert sorted(titles) == sorted(set(titles))
     assert overlaps(board) == []
     assert [p.raw["id"] for p in board.panels] == list(range(1, len(board.panels) + 1))
 

@@ -1,0 +1,76 @@
+"""`python -m grafana.pictures` makes the pictures of the docs from a real run on a broker of its own: about four minutes, Chromium is needed."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from grafana.pictures.answers import Span
+from grafana.pictures.binaries import Unavailable, find_chromium, find_prometheus
+from grafana.pictures.chromium import PictureFailed, make_png
+from grafana.pictures.drawing import draw_board
+from grafana.pictures.page import WIDTH
+from grafana.pictures.prometheus_server import QueryFailed
+from grafana.pictures.real_run import RealRun, RunFailed, Scene
+from sandbox.broker import Broker
+from sandbox.errors import SandboxError
+
+_RECOVERY = "orders-again"
+_AFTER_S = 12.0
+# A live consumer reads the payments while the orders of two days are replayed on the same small broker.
+_SCENE = Scene(
+    backlog_records=600_000,
+    live_records_per_s=800.0,
+    most_bytes_per_s=16_000_000,
+    calm_s=25.0,
+    slo="10s",
+    latency_slo="150ms",
+)
+# Picture, dashboard, rows (none = all).
+_PICTURES: Sequence[tuple[str, str, Sequence[str]]] = (
+    ("replay-and-live", "replay-and-live", ()),
+    ("replay-next-to-live", "replay-and-live", ("Traffic", "What replays may take, and why")),
+    ("recovery", "recovery", ()),
+    ("daemon-and-jobs", "daemon-and-jobs", ()),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m grafana.pictures", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("docs/img"), help="folder of the PNG files")
+    parser.add_argument(
+        "--keep", type=Path, help="folder for the HTML pages and the run's logs; a temporary one when left out"
+    )
+    asked = parser.parse_args(arguments)
+    try:
+        chromium, binaries = find_chromium(), find_prometheus()
+        with tempfile.TemporaryDirectory(prefix="recoveryd-pictures-") as temporary:
+            work = asked.keep or Path(temporary)
+            with Broker(work / "kafka") as broker, RealRun(broker.bootstrap, work / "run", binaries, _SCENE) as run:
+                status = run.replay(_RECOVERY)
+                print(f"{_RECOVERY}: {status['state']}, {status['progress']['records']:,} records", flush=True)
+                time.sleep(_AFTER_S)  # what comes after the end belongs into the picture
+                _make_all(run, asked.out, work, chromium)
+    except (Unavailable, RunFailed, QueryFailed, PictureFailed, SandboxError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _make_all(run: RealRun, out: Path, work: Path, chromium: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    span = Span(run.started_s + 4, time.time() - 1, run.scene.scrape_s)
+    variables: Mapping[str, str] = {"recovery": _RECOVERY}
+    for name, board, rows in _PICTURES:
+        html, height = draw_board(run.prometheus, board, span, variables, rows)
+        page = work / f"{name}.html"
+        page.write_text(html, encoding="utf-8")
+        png = out / f"{name}.png"
+        make_png(chromium, page, png, WIDTH, height)
+        print(f"{png}: {png.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
