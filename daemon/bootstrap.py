@@ -17,12 +17,11 @@ from daemon.adapters.kafka_progress import KafkaProgressFeed
 from daemon.adapters.prometheus import CONTENT_TYPE, Metrics
 from daemon.adapters.spark_command import SparkProfile
 from daemon.adapters.spark_jobs_runner import SparkJobs
-from daemon.collectors import Collector, Monitored
-from daemon.core.commands import LagSignal
+from daemon.collectors.offsets import Monitored, OffsetCollector
 from daemon.core.decide import Decider
 from daemon.core.events import Event
 from daemon.core.metric_defs import JOURNAL_FAILING, LEADER, LOOP_AGE, Sample
-from daemon.core.observe import gauges, lag_of_signal
+from daemon.core.observe import gauges
 from daemon.core.observe_details import details
 from daemon.health import Health, HealthServer, Sources
 from daemon.interpreter import Interpreter
@@ -55,7 +54,7 @@ class Daemon:
     runtime: Runtime
     intake: Intake
     interpreter: Interpreter
-    collector: Collector
+    collector: OffsetCollector
     server: HealthServer
     journal: Journal
     clusters: Clusters
@@ -103,11 +102,10 @@ def build(settings: Settings) -> Daemon:
         freeze_s=values.faust.session_timeout / 2000,
     )
     metrics.source = lambda: _samples(runtime, pulse, clock)
-    collector = Collector(
+    collector = OffsetCollector(
         clusters,
         KafkaGroupOffsets(clients),
         inbox.emit,
-        lambda signal: _show_lag(metrics, runtime, signal, clock.now_ms()),
         lambda: runtime.state if runtime.vitals.role == "leader" else None,
         clock,
         period_s=values.monitor.interval / 1000,
@@ -128,7 +126,7 @@ def _decode(record: ControlRecord) -> Event:
     return decode_event(record.partition, record.offset, record.broker_ms, record.key, record.value, record.headers)
 
 
-def _sources(runtime: Runtime, collector: Collector, pulse: Pulse, clock: Clock, metrics: Metrics) -> Sources:
+def _sources(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, clock: Clock, metrics: Metrics) -> Sources:
     return Sources(
         health=lambda: _health(runtime, collector, pulse, clock.monotonic_s()),
         recoveries=lambda: runtime.state.recoveries,
@@ -138,7 +136,7 @@ def _sources(runtime: Runtime, collector: Collector, pulse: Pulse, clock: Clock,
     )
 
 
-def _health(runtime: Runtime, collector: Collector, pulse: Pulse, now_s: float) -> Health:
+def _health(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, now_s: float) -> Health:
     vitals = runtime.vitals
     return Health(
         role=vitals.role,
@@ -148,11 +146,6 @@ def _health(runtime: Runtime, collector: Collector, pulse: Pulse, now_s: float) 
         journal_failing_for_s=None if vitals.journal_failing_s is None else now_s - vitals.journal_failing_s,
         is_main_reachable=collector.is_main_reachable,
     )
-
-
-def _show_lag(metrics: Metrics, runtime: Runtime, signal: LagSignal, now_ms: int) -> None:
-    history = runtime.state.samples.get((signal.cluster, signal.topic))
-    metrics.set_live(("live", signal.topic, signal.group), lag_of_signal(signal, history, now_ms))
 
 
 def _samples(runtime: Runtime, pulse: Pulse, clock: Clock) -> Iterator[Sample]:

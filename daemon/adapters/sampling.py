@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from confluent_kafka.admin import AdminClient
 
-from daemon.adapters import kafka_offsets as offsets
+from daemon.adapters.bulk_offsets import Bound, BulkOffsets
 from daemon.adapters.topic_admin import TopicShape, describe
 from daemon.core.events import TopicSample
 from daemon.errors import ClusterProblem
@@ -20,9 +20,12 @@ _SHAPE_TTL_S = 15.0
 class OffsetSampler:
     """Of one cluster; used by one thread at a time."""
 
-    def __init__(self, cluster: str, admin: AdminClient, timeout_s: float, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, cluster: str, admin: AdminClient, offsets: BulkOffsets, timeout_s: float, now_ms: Callable[[], int]
+    ) -> None:
         self._cluster = cluster
         self._admin = admin
+        self._offsets = offsets
         self._timeout_s = timeout_s
         self._now_ms = now_ms
         self._shapes: dict[str, tuple[TopicShape, float]] = {}  # with the monotonic time until which it is believed
@@ -50,29 +53,25 @@ class OffsetSampler:
 
     def _ask(self, names: list[str]) -> tuple[list[TopicSample], list[str]]:
         """Samples, and the topics of which some partition is not known to the broker."""
-        keys = [key for name in names for key in self._shapes[name][0].keys]
-        if not keys:
+        shapes = [self._shapes[name][0] for name in names]
+        if not shapes:
             return [], []
-        sent_at_ms, deadline_s = self._now_ms(), time.monotonic() + self._timeout_s
-        asked = [
-            offsets.ask(self._admin, keys, offsets.EARLIEST, self._timeout_s),
-            offsets.ask(self._admin, keys, offsets.LATEST, self._timeout_s),
-            offsets.ask(self._admin, keys, offsets.LATEST, self._timeout_s, committed=True),
-        ]
-        starts, ends, stable = (offsets.collect(a, deadline_s) for a in asked)
-        doubtful = {topic for topic, _partition in starts.missing | ends.missing | stable.missing}
-        if not ends.found and ends.failed:
-            raise ClusterProblem(f"No offsets from {self._cluster}: {next(iter(ends.failed.values())).message}")
+        sent_at_ms = self._now_ms()
+        bounds = self._offsets.ask(shapes)
+        starts, ends, stable = (bounds.found[bound] for bound in (Bound.START, Bound.END, Bound.STABLE))
+        if not ends and bounds.failure is not None and not bounds.doubtful:
+            raise ClusterProblem(f"No offsets from {self._cluster}: {bounds.failure.message}")
         samples = [
             TopicSample(
                 cluster=self._cluster,
-                topic=name,
-                topic_id=self._shapes[name][0].topic_id,
-                log_start=starts.of(name),
-                high_watermark=ends.of(name),
-                last_stable=stable.of(name),
+                topic=shape.topic,
+                topic_id=shape.topic_id,
+                log_start=starts.get(shape.topic, {}),
+                high_watermark=ends.get(shape.topic, {}),
+                last_stable=stable.get(shape.topic, {}),
                 sampled_at_ms=sent_at_ms,
+                partitions=shape.partitions,
             )
-            for name in names
+            for shape in shapes
         ]
-        return samples, sorted(doubtful)
+        return samples, sorted(bounds.doubtful)

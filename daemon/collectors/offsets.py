@@ -1,28 +1,28 @@
-"""Looks at the clusters from time to time and tells the loop what it saw. Never raises, never decides.
+"""Offsets of topics and positions of consumer groups, sampled together because their order matters: positions first, then ends.
 
-Sampled are source and target of every active recovery and the topics the config wants to watch, with the lag of their groups where it names one. The control topic's id is looked at as well: a control
-topic that was deleted and made anew under a running daemon would restart its offsets, and records would be taken for old ones. That look also tells
-whether the main cluster answers at all, which an idle leader would not notice.
+Sampled are source and target of every active recovery, the topics the config wants to watch, and the groups that it or a watch looks at. The control
+topic's id is looked at as well: a control topic that was deleted and made anew under a running daemon would restart its offsets, and records would be taken for old
+ones. That look also tells whether the main cluster answers at all, which an idle leader would not notice.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
+from daemon.collectors.groups import GroupLooks, Positions, make_reader_sampled
 from daemon.core.catalogue import Code
-from daemon.core.commands import LagSample, LagSignal
 from daemon.core.decision import CoreState
 from daemon.core.events import OffsetsSampled
 from daemon.core.model import ACTIVE, State
+from daemon.core.policies.lag_book import Reader
+from daemon.core.watches.known import readers_in_play as readers_of_watches
 from daemon.errors import RecoverydError
 from daemon.ports import Clock, Clusters, Emit, GroupOffsets
 
 log = structlog.stdlib.get_logger(__name__)
-
-ReportLag = Callable[[LagSignal], None]
 
 DEADLINE_S: Final = 20.0
 CONTROL_TOPIC_EVERY_S: Final = 10.0
@@ -38,7 +38,7 @@ class Monitored:
     group: str | None = None
 
 
-class Collector:
+class OffsetCollector:
     """`state` gives the present state, or None while this daemon does not lead: a standby asks nothing."""
 
     def __init__(
@@ -46,7 +46,6 @@ class Collector:
         clusters: Clusters,
         groups: GroupOffsets,
         emit: Emit,
-        report_lag: ReportLag,
         state: Callable[[], CoreState | None],
         clock: Clock,
         *,
@@ -54,13 +53,13 @@ class Collector:
         monitored: Sequence[Monitored] = (),
     ) -> None:
         self._clusters = clusters
-        self._groups = groups
+        self._groups = GroupLooks(groups, clock)
         self._emit = emit
-        self._report_lag = report_lag
         self._state = state
         self._clock = clock
         self._period_s = period_s
         self._monitored = tuple(monitored)
+        self._widths: dict[tuple[str, str], int] = {}  # partitions of each topic at the last look
         self.is_main_reachable = True  # as of the last look at the control topic
         self._failing = False
         self._control_checked_s = clock.monotonic_s()
@@ -77,14 +76,16 @@ class Collector:
         state = self._state()
         if state is None:
             return
+        readers = readers_in_play(state, self._monitored)
         topics = topics_in_play(state, self._monitored)
         if topics:
             # Positions before ends: the other way round, a lag could look smaller than it is.
-            positions = await self._positions()
+            positions = await self._groups.look(readers, self._widths)
             sampled = await self._sample(topics)
             if sampled is not None:
+                self._widths = {(s.cluster, s.topic): s.partitions for s in sampled.topics if s.partitions}
                 self._emit(sampled)
-                self._report_lags(positions, sampled)
+                self._tell_readers(positions, sampled)
         if self._clock.monotonic_s() - self._control_checked_s >= CONTROL_TOPIC_EVERY_S:
             self._control_checked_s = self._clock.monotonic_s()
             await self._check_control_topic(state.daemon.control_topic_id)
@@ -106,31 +107,12 @@ class Collector:
         self._failing = False
         return sampled
 
-    async def _positions(self) -> dict[Monitored, dict[int, int]]:
-        """Of each watched group that could be asked."""
-        watched = [m for m in self._monitored if m.group is not None]
-        asked = (self._groups.committed(m.cluster, m.group or "", m.topic) for m in watched)
-        try:
-            async with asyncio.timeout(DEADLINE_S):
-                answers = await asyncio.gather(*asked, return_exceptions=True)
-        except TimeoutError:
-            return {}
-        for answer in answers:
-            if isinstance(answer, Exception):
-                log.debug("a group could not be asked", error=str(answer))
-        return {m: a for m, a in zip(watched, answers, strict=True) if not isinstance(a, BaseException)}
-
-    def _report_lags(self, positions: Mapping[Monitored, Mapping[int, int]], sampled: OffsetsSampled) -> None:
-        """Partitions come from the topic, not from the group: one without a commit makes the lag unknown, never small."""
+    def _tell_readers(self, positions: dict[Reader, Positions], sampled: OffsetsSampled) -> None:
         samples = {(sample.cluster, sample.topic): sample for sample in sampled.topics}
-        for monitored, committed in positions.items():
-            sample = samples.get((monitored.cluster, monitored.topic))
+        for reader, seen in positions.items():
+            sample = samples.get((reader.cluster, reader.topic))
             if sample is not None:
-                rows = tuple(
-                    LagSample(partition, committed.get(partition), end, sample.sampled_at_ms)
-                    for partition, end in sorted(sample.high_watermark.items())
-                )
-                self._report_lag(LagSignal(monitored.cluster, monitored.group or "", monitored.topic, rows))
+                self._emit(make_reader_sampled(reader, seen, sample))
 
     async def _check_control_topic(self, known_id: str) -> None:
         try:
@@ -152,4 +134,12 @@ def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tup
         if recovery.state in _WATCHED:
             topics[recovery.spec.source.cluster, recovery.spec.source.topic] = None
             topics[recovery.spec.target.cluster, recovery.spec.target.topic] = None
+    for reader in readers_of_watches(state.watches):
+        topics[reader.cluster, reader.topic] = None
     return list(topics)
+
+
+def readers_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[Reader]:
+    """Groups worth a look now, of the config first, each once."""
+    readers = [Reader(m.cluster, m.topic, m.group) for m in monitored if m.group is not None]
+    return list(dict.fromkeys((*readers, *readers_of_watches(state.watches))))

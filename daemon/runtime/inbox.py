@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from daemon.core.events import DriverHeartbeat, Event, LaneHeartbeat, OffsetsSampled, Tick
+from daemon.core.events import DriverHeartbeat, Event, LaneHeartbeat, OffsetsSampled, ReaderSampled, ReadingTaken, Tick
 from daemon.ports import ControlRecord
 
 
@@ -109,14 +109,18 @@ class Inbox:
 
 def _hint_key(event: Event) -> Hashable | None:
     """What an event replaces while it waits; None = it must be handled itself. Attempts are kept apart: an old one's word must not hide a new one's."""
+    key: Hashable | None = None
     match event:
         case LaneHeartbeat():
-            return ("lane", event.recovery, event.attempt, event.lane)
+            key = ("lane", event.recovery, event.attempt, event.lane)
         case DriverHeartbeat():
-            return ("driver", event.recovery, event.attempt)
+            key = ("driver", event.recovery, event.attempt)
         case OffsetsSampled():
-            return "offsets"
+            key = "offsets"
+        case ReaderSampled():
+            key = ("reader", event.reader)
+        case ReadingTaken():  # each by itself: a peak must not be hidden by the calm after it
+            key = ("reading", event.domain, event.reading.name, event.reading.sampled_at_ms)
         case Tick():
-            return "tick"
-        case _:
-            return None
+            key = "tick"
+    return key

@@ -3,14 +3,15 @@
 import structlog
 
 from daemon.adapters.prometheus import Metrics
-from daemon.core.commands import LagSignal, Refusal
-from daemon.core.decision import Decision
+from daemon.core.commands import LagSample, LagSignal, Refusal
+from daemon.core.decision import CoreState, Decision
 from daemon.core.events import (
     CommandReceived,
     ControlUnreadable,
     Event,
     LaneHeartbeat,
     OffsetsSampled,
+    ReaderSampled,
     SignalReceived,
     SignalRefused,
 )
@@ -19,6 +20,7 @@ from daemon.core.metric_defs import DECISION_SECONDS
 from daemon.core.model import State
 from daemon.core.observe import increments, lag_of_signal
 from daemon.core.observe_details import beginnings, first_values
+from daemon.core.policies.lag_book import Reader
 from daemon.runtime.rounds import Round, Step
 
 log = structlog.stdlib.get_logger("daemon.decisions")
@@ -55,10 +57,15 @@ class Reporter:
             self._live, grown = self._live.with_sample(event, state, now_ms)
             self._metrics.add(grown)
         elif isinstance(event, SignalReceived) and isinstance(event.signal, LagSignal):
-            signal = event.signal
-            history = state.samples.get((signal.cluster, signal.topic))
-            labels = ("live", signal.topic, signal.group)
-            self._metrics.set_live(labels, lag_of_signal(signal, history, now_ms))
+            self._show_lag(event.signal, state, now_ms)
+        elif isinstance(event, ReaderSampled):
+            self._show_lag(_as_signal(event), state, now_ms)
+
+    def _show_lag(self, signal: LagSignal, state: CoreState, now_ms: int) -> None:
+        if Reader(signal.cluster, signal.topic, signal.group) in state.protecting.lags:
+            return  # judged by the core, whose verdict is shown with its lag
+        history = state.samples.get((signal.cluster, signal.topic))
+        self._metrics.set_live(("live", signal.topic, signal.group), lag_of_signal(signal, history, now_ms))
 
     def _measure(self, step: Step) -> None:
         """The moving average of what lanes reach while nothing holds them back, for the ETA of later plans."""
@@ -70,6 +77,17 @@ class Reporter:
         if rate > 0:
             before = self.measured_bytes_per_s
             self.measured_bytes_per_s = rate if before is None else before + RATE_WEIGHT * (rate - before)
+
+
+def _as_signal(event: ReaderSampled) -> LagSignal:
+    """All planned partitions: one without a sample must make the lag unknown, not smaller."""
+    samples = dict(event.samples)
+    rows = []
+    for partition in event.planned:
+        sample = samples.get(partition)
+        end_ms = sample.end_at_ms if sample is not None else 0
+        rows.append(LagSample(partition, sample and sample.position, sample and sample.end, end_ms))
+    return LagSignal(event.reader.cluster, event.reader.group, event.reader.topic, tuple(rows))
 
 
 def _log(step: Step) -> None:

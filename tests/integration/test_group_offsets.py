@@ -1,43 +1,181 @@
-"""Where groups stand, asked of the real broker."""
+"""Where groups stand, asked of the real broker, alone and as the collector tells it."""
 
 import asyncio
+import time
+from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from daemon.adapters.clock import SystemClock
 from daemon.adapters.group_offsets import KafkaGroupOffsets
+from daemon.adapters.kafka_clusters import Expectations, KafkaClusters
+from daemon.collectors.offsets import Monitored, OffsetCollector
 from daemon.core.catalogue import Code
+from daemon.core.decision import CoreState
+from daemon.core.events import Event, ReaderSampled
+from daemon.core.policies.lag_book import Reader
+from daemon.core.policies.lag_window import LagSample
 from daemon.errors import ClusterProblem
+from daemon.wire.topics import TopicNames
 
 pytestmark = pytest.mark.broker
 
+DEADLINE_S = 20.0
+
+
+class Live:
+    """Topics `live` and `other` of three partitions, and groups on them, under names nobody else has."""
+
+    def __init__(self, bootstrap: str, unique: str) -> None:
+        self.properties = {"bootstrap.servers": bootstrap}
+        self.admin = AdminClient(self.properties)
+        self.live, self.other, self.group = f"{unique}live", f"{unique}other", f"{unique}group"
+        self.create(self.live, self.other)
+
+    def create(self, *topics: str) -> None:
+        for future in self.admin.create_topics([NewTopic(n, 3, 1) for n in topics]).values():
+            future.result(DEADLINE_S)
+
+    def commit(self, *offsets: tuple[str, int, int]) -> None:
+        """As somebody who never joins the group."""
+        consumer = Consumer(self.properties | {"group.id": self.group})
+        consumer.commit(offsets=[TopicPartition(*where) for where in offsets], asynchronous=False)
+        consumer.close()
+
+    def write(self, topic: str, partition: int, count: int) -> None:
+        producer = Producer(self.properties)
+        for number in range(count):
+            producer.produce(topic, value=str(number), partition=partition)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def member(self) -> Consumer:
+        consumer = Consumer(self.properties | {"group.id": self.group, "auto.offset.reset": "earliest"})
+        consumer.subscribe([self.live])
+        return consumer
+
+    def groups(self) -> KafkaGroupOffsets:
+        return KafkaGroupOffsets({"main": self.properties})
+
 
 @pytest.fixture
-def topic(bootstrap: str, unique: str) -> str:
-    """Two topics of three partitions; the group `<name>.group` has committed partitions 0 and 2 of the first and 1 of the second."""
-    names = (f"{unique}live", f"{unique}other")
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(n, 3, 1) for n in names]).values():
-        future.result(timeout=20)
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{names[0]}.group"})
-    commits = [TopicPartition(names[0], 0, 7), TopicPartition(names[0], 2, 0), TopicPartition(names[1], 1, 9)]
-    consumer.commit(offsets=commits, asynchronous=False)
-    consumer.close()
-    return names[0]
+def live(bootstrap: str, unique: str) -> Live:
+    return Live(bootstrap, unique)
 
 
-async def test_committed_offsets_are_told_and_partitions_without_are_absent(bootstrap: str, topic: str) -> None:
-    groups = KafkaGroupOffsets({"main": {"bootstrap.servers": bootstrap}})
-    assert await groups.committed("main", f"{topic}.group", topic) == {0: 7, 2: 0}
-    assert await groups.committed("main", f"{topic}.nobody", topic) == {}
+class Looking:
+    """The collector over the real broker; `look` gives the one look at the group on `live`, None when there was none."""
+
+    def __init__(self, live: Live) -> None:
+        clock, self._events = SystemClock(), list[Event]()
+        clusters = KafkaClusters(
+            {"main": live.properties}, TopicNames("none-"), Expectations({}, lambda: (None, "measured")), clock.now_ms
+        )
+        self.reader = Reader("main", live.live, live.group)
+        monitored = [Monitored("main", live.live, live.group)]
+        self._collector = OffsetCollector(
+            clusters, live.groups(), self._events.append, CoreState, clock, period_s=1.0, monitored=monitored
+        )
+
+    async def look(self) -> ReaderSampled | None:
+        self._events.clear()
+        await self._collector.collect()
+        found = [e for e in self._events if isinstance(e, ReaderSampled) and e.reader == self.reader]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    async def until(self, condition: Callable[[ReaderSampled | None], bool]) -> ReaderSampled | None:
+        give_up_s = time.monotonic() + DEADLINE_S
+        while not condition(seen := await self.look()):
+            assert time.monotonic() < give_up_s, f"never came, last seen: {seen}"
+            await asyncio.sleep(0.1)
+        return seen
 
 
-async def test_an_unknown_cluster_and_a_silent_one_are_told_apart(bootstrap: str) -> None:
+async def test_committed_offsets_are_told_by_topic_and_partitions_without_are_absent(live: Live) -> None:
+    live.commit((live.live, 0, 7), (live.live, 2, 0), (live.other, 1, 9))
+    groups = live.groups()
+    for width in (None, 3, 50):
+        assert await groups.committed("main", live.group, {live.live: width}) == {live.live: {0: 7, 2: 0}}
+    both = await groups.committed("main", live.group, {live.live: 3, live.other: 3})
+    assert both == {live.live: {0: 7, 2: 0}, live.other: {1: 9}}
+    assert await groups.committed("main", f"{live.group}.nobody", {live.live: 3}) == {live.live: {}}
+
+
+async def test_members_of_groups_are_told_and_groups_nobody_has_are_absent(live: Live) -> None:
+    live.commit((live.live, 0, 7))
+    groups = live.groups()
+    assert (await groups.have_members("main")).get(live.group) is False
+    member = live.member()
+    try:
+        give_up_s = time.monotonic() + DEADLINE_S
+        while (await groups.have_members("main")).get(live.group) is not True:
+            assert time.monotonic() < give_up_s
+            member.poll(0.1)
+    finally:
+        member.close()
+    assert f"{live.group}.nobody" not in await groups.have_members("main")
+
+
+async def test_an_unknown_cluster_and_a_silent_one_are_told_apart() -> None:
     groups = KafkaGroupOffsets({"silent": {"bootstrap.servers": "127.0.0.1:1"}})
     with pytest.raises(ClusterProblem) as unknown:
-        await groups.committed("nowhere", "g", "t")
+        await groups.committed("nowhere", "g", {"t": 1})
     assert (unknown.value.code, unknown.value.retriable) == (Code.UNKNOWN_CLUSTER, False)
-    with pytest.raises(ClusterProblem) as silent:
-        await asyncio.wait_for(groups.committed("silent", "g", "t"), 20)
-    assert (silent.value.code, silent.value.retriable) == (Code.CLUSTER_UNREACHABLE, True)
+    for question in (groups.committed("silent", "g", {"t": 1}), groups.have_members("silent")):
+        with pytest.raises(ClusterProblem) as silent:
+            await asyncio.wait_for(question, DEADLINE_S)
+        assert (silent.value.code, silent.value.retriable) == (Code.CLUSTER_UNREACHABLE, True)
+
+
+async def test_the_collector_tells_position_end_start_and_last_stable_offset_of_every_partition(live: Live) -> None:
+    live.write(live.live, 0, 10)
+    live.write(live.live, 1, 4)
+    live.commit((live.live, 0, 7), (live.live, 2, 0))
+    event = await Looking(live).look()
+    assert event is not None
+    assert event.planned == (0, 1, 2)
+    samples = dict(event.samples)
+    [topic_id] = {s.topic_id for s in samples.values()}
+    [(asked_at_ms, ends_at_ms)] = {(s.position_at_ms, s.end_at_ms) for s in samples.values()}
+    assert asked_at_ms <= ends_at_ms
+    assert topic_id
+    assert samples == {
+        p: LagSample(position, asked_at_ms, end, ends_at_ms, 0, end, topic_id, False)
+        for p, position, end in ((0, 7, 10), (1, None, 4), (2, 0, 0))
+    }
+
+
+async def test_a_group_that_never_committed_has_no_position_anywhere(live: Live) -> None:
+    event = await Looking(live).look()
+    assert event is not None
+    assert [(p, s.position, s.end, s.is_active) for p, s in event.samples] == [(p, None, 0, None) for p in range(3)]
+
+
+async def test_a_deleted_group_has_no_position_any_more(live: Live) -> None:
+    live.commit((live.live, 0, 0))
+    looking = Looking(live)
+    before = await looking.look()
+    assert before is not None
+    assert before.samples[0][1].position == 0
+    live.admin.delete_consumer_groups([live.group])[live.group].result(DEADLINE_S)
+    after = await looking.look()
+    assert after is not None
+    assert [(s.position, s.is_active) for _, s in after.samples] == [(None, None)] * 3
+
+
+async def test_a_topic_made_anew_has_another_id_in_the_samples(live: Live) -> None:
+    live.write(live.live, 0, 5)
+    live.commit((live.live, 0, 5))
+    looking = Looking(live)
+    before = await looking.look()
+    assert before is not None
+    old_id = before.samples[0][1].topic_id
+    live.admin.delete_topics([live.live])[live.live].result(DEADLINE_S)
+    assert await looking.until(lambda seen: seen is None) is None
+    live.create(live.live)
+    after = await looking.until(lambda seen: seen is not None and len(seen.samples) == 3)
+    assert after is not None
+    assert {s.topic_id for _, s in after.samples} != {old_id}
+    assert after.samples[0][1].end == 0

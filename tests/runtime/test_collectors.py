@@ -1,16 +1,19 @@
 """What is looked at, when, and that looking never hurts."""
 
 import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from daemon.collectors import CONTROL_TOPIC_EVERY_S, Collector, Monitored, topics_in_play
+from daemon.collectors.groups import COMMITS_ALONE_S
+from daemon.collectors.offsets import CONTROL_TOPIC_EVERY_S, Monitored, OffsetCollector, topics_in_play
 from daemon.core.catalogue import Code
-from daemon.core.commands import LagSample, LagSignal
 from daemon.core.decision import CoreState
-from daemon.core.events import Event, OffsetsSampled, TopicSample
+from daemon.core.events import Event, OffsetsSampled, ReaderSampled, TopicSample
 from daemon.core.model import DaemonRecord, State
+from daemon.core.policies.lag_book import Reader
+from daemon.core.policies.lag_window import LagSample
 from daemon.core.recoveries import Recoveries
 from daemon.errors import ClusterProblem, RecoverydError
 from tests.builders.core import command
@@ -28,34 +31,52 @@ def state_with(*states: State) -> CoreState:
 
 
 class Groups:
-    """Where groups stand, as the test says."""
+    """Where groups stand and whether they have members, as the test says; `asked` has what was named in each question."""
 
     def __init__(self) -> None:
-        self.positions: dict[int, int] = {}
+        self.positions: dict[str, dict[int, int]] = {}
+        self.members: dict[str, bool] = {}
         self.error: Exception | None = None
+        self.members_error: Exception | None = None
+        self.asked: list[tuple[str, str, dict[str, int | None]]] = []
 
-    async def committed(self, cluster: str, group: str, topic: str) -> dict[int, int]:
-        assert (cluster, group, topic) == ("main", "billing", "flights.live")
+    async def committed(
+        self, cluster: str, group: str, topics: Mapping[str, int | None]
+    ) -> Mapping[str, Mapping[int, int]]:
+        self.asked.append((cluster, group, dict(topics)))
         if self.error is not None:
             raise self.error
-        return self.positions
+        return {topic: self.positions[topic] for topic in topics if topic in self.positions}
+
+    async def have_members(self, cluster: str) -> Mapping[str, bool]:
+        if self.members_error is not None:
+            raise self.members_error
+        return self.members
+
+    async def close(self) -> None:
+        return
 
 
 class Rig:
-    def __init__(self, state: CoreState | None) -> None:
+    def __init__(self, state: CoreState | None, monitored: Sequence[Monitored] = MONITORED) -> None:
         self.state = state
         self.clusters, self.clock, self.events = QuietClusters(), ManualClock(), list[Event]()
-        self.groups, self.lags = Groups(), list[LagSignal]()
-        self.collector = Collector(
+        self.groups = Groups()
+        self.collector = OffsetCollector(
             self.clusters,
             self.groups,
             self.events.append,
-            self.lags.append,
             lambda: self.state,
             self.clock,
             period_s=0.001,
-            monitored=MONITORED,
+            monitored=monitored,
         )
+
+    async def looked(self) -> list[Event]:
+        """The events of one more look."""
+        self.events.clear()
+        await self.collector.collect()
+        return list(self.events)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +148,120 @@ async def test_a_main_cluster_that_does_not_answer_is_noticed_and_its_return_as_
     assert found == [False, True]
 
 
-ENDS = TopicSample("main", "flights.live", "t", {0: 0, 1: 0}, {0: 100, 1: 50}, {0: 90, 1: 50}, 7)
+ENDS = TopicSample("main", "flights.live", "t", {0: 3, 1: 0}, {0: 100, 1: 50}, {0: 90, 1: 50}, 7, 3)
+BILLING = Reader("main", "flights.live", "billing")
 
 
-async def test_lag_of_a_watched_group_is_told_for_each_partition_of_the_topic() -> None:
+def sampled(rig: Rig, positions: dict[int, int | None], is_active: bool | None = None) -> ReaderSampled:
+    """What a look at ENDS tells when the group stands at these positions."""
+    asked_at_ms, starts = rig.clock.now_ms(), {0: 3, 1: 0}
+    rows = tuple(
+        (p, LagSample(at, asked_at_ms, ENDS.high_watermark[p], 7, starts[p], ENDS.last_stable[p], "t", is_active))
+        for p, at in positions.items()
+    )
+    return ReaderSampled(BILLING, (0, 1, 2), rows)
+
+
+async def test_a_look_at_a_group_says_for_each_planned_partition_what_is_known_and_leaves_out_what_is_not() -> None:
     rig = Rig(state_with())
     rig.clusters.answer = OffsetsSampled((ENDS,))
-    rig.groups.positions = {0: 80}
-    await rig.collector.collect()
-    rows = (LagSample(0, 80, 100, 7), LagSample(1, None, 50, 7))
-    assert rig.lags == [LagSignal("main", "billing", "flights.live", rows)]
+    rig.groups.positions = {"flights.live": {0: 80, 2: 5}}
+    assert await rig.looked() == [rig.clusters.answer, sampled(rig, {0: 80, 1: None})]
 
 
-async def test_a_group_that_can_not_be_asked_costs_only_its_own_lag() -> None:
+async def test_positions_are_asked_for_before_ends() -> None:
+    rig, order = Rig(state_with()), list[str]()
+    rig.groups.positions = {"flights.live": {0: 80}}
+    committed, sample = rig.groups.committed, rig.clusters.sample
+
+    async def ask_group(cluster: str, group: str, topics: Mapping[str, int | None]) -> Mapping[str, Mapping[int, int]]:
+        answer = await committed(cluster, group, topics)
+        await asyncio.sleep(0)
+        order.append("positions")
+        return answer
+
+    async def ask_ends(topics: Iterable[tuple[str, str]]) -> OffsetsSampled:
+        order.append("ends")
+        rig.clock.ms += 1
+        await sample(topics)
+        return OffsetsSampled((replace(ENDS, sampled_at_ms=rig.clock.ms),))
+
+    rig.groups.committed, rig.clusters.sample = ask_group, ask_ends  # type: ignore[method-assign]
+    [_, event] = await rig.looked()
+    assert order == ["positions", "ends"]
+    assert isinstance(event, ReaderSampled)
+    assert [s.end_at_ms - s.position_at_ms for _, s in event.samples] == [1, 1]
+
+
+async def test_a_group_that_can_not_be_asked_costs_only_its_own_look() -> None:
     rig = Rig(state_with())
     rig.clusters.answer = OffsetsSampled((ENDS,))
-    rig.groups.error = ClusterProblem("no coordinator")
-    await rig.collector.collect()
-    assert (rig.lags, rig.events) == ([], [OffsetsSampled((ENDS,))])
+    for error in (ClusterProblem("no coordinator"), ValueError("a bug")):
+        rig.groups.error = error
+        assert await rig.looked() == [rig.clusters.answer]
+
+
+async def test_an_answer_without_the_topic_is_no_look_at_it() -> None:
+    rig = Rig(state_with())
+    rig.clusters.answer = OffsetsSampled((ENDS,))
+    assert await rig.looked() == [rig.clusters.answer]
+
+
+async def test_one_question_per_group_names_all_its_topics_and_their_width_once_it_is_known() -> None:
+    monitored = [Monitored("main", topic, "billing") for topic in ("flights.live", "other")]
+    rig = Rig(state_with(), monitored)
+    rig.clusters.answer = OffsetsSampled((ENDS,))
+    await rig.looked()
+    await rig.looked()
+    assert rig.groups.asked == [
+        ("main", "billing", {"flights.live": None, "other": None}),
+        ("main", "billing", {"flights.live": 3, "other": None}),
+    ]
+
+
+@pytest.mark.parametrize(("told", "is_active"), [({"billing": True}, True), ({"billing": False}, False), ({}, None)])
+async def test_whether_a_group_has_members_goes_with_each_sample(told: dict[str, bool], is_active: bool | None) -> None:
+    rig = Rig(state_with())
+    rig.clusters.answer, rig.groups.positions, rig.groups.members = (
+        OffsetsSampled((ENDS,)),
+        {"flights.live": {0: 80}},
+        told,
+    )
+    assert await rig.looked() == [rig.clusters.answer, sampled(rig, {0: 80, 1: None}, is_active)]
+
+
+async def test_members_that_can_not_be_listed_are_not_known_and_positions_are_told_all_the_same() -> None:
+    rig = Rig(state_with())
+    rig.clusters.answer, rig.groups.positions = OffsetsSampled((ENDS,)), {"flights.live": {0: 80}}
+    rig.groups.members_error = ClusterProblem("not allowed", retriable=False)
+    assert await rig.looked() == [rig.clusters.answer, sampled(rig, {0: 80, 1: None}, None)]
+
+
+async def test_a_group_whose_commits_move_without_members_is_read_by_somebody_until_they_rest() -> None:
+    rig = Rig(state_with())
+    rig.clusters.answer = OffsetsSampled((ENDS,))
+    found = []
+    # A member leaves with a last commit, then the group stands still, moves without members, and rests.
+    for has_members, position, later_s in (
+        (True, 10, 0),
+        (False, 20, 5),
+        (False, 20, 5),
+        (False, 30, 5),
+        (False, 30, COMMITS_ALONE_S - 1),
+        (False, 30, 2),
+    ):
+        rig.clock.ms += int(later_s * 1_000)
+        rig.groups.members, rig.groups.positions = {"billing": has_members}, {"flights.live": {0: position}}
+        [_, event] = await rig.looked()
+        assert isinstance(event, ReaderSampled)
+        found.append(event.samples[0][1].is_active)
+    assert found == [True, False, False, None, None, False]
+
+
+async def test_a_topic_whose_ends_were_not_told_makes_no_look() -> None:
+    rig = Rig(state_with())
+    rig.groups.positions = {"flights.live": {0: 80}}
+    rig.clusters.sample_error = ClusterProblem("down")
+    assert await rig.looked() == []
+    rig.clusters.sample_error, rig.clusters.answer = None, OffsetsSampled((), missing=(("main", "flights.live"),))
+    assert await rig.looked() == [rig.clusters.answer]

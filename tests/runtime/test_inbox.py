@@ -10,8 +10,12 @@ from daemon.core.events import (
     DriverHeartbeat,
     LaneHeartbeat,
     OffsetsSampled,
+    ReaderSampled,
+    ReadingTaken,
     Tick,
 )
+from daemon.core.policies.freshness import Reading
+from daemon.core.policies.lag_book import Reader
 from daemon.runtime.inbox import Inbox
 from tests.builders.core import command
 from tests.runtime.fakes import record, within
@@ -47,6 +51,15 @@ async def test_an_old_attempts_heartbeat_never_hides_a_new_ones() -> None:
     inbox.emit(new)
     inbox.emit(old)
     assert await take_all(inbox) == [new, old]
+
+
+async def test_a_newer_look_at_a_group_takes_the_place_of_a_waiting_one_but_every_reading_is_kept() -> None:
+    inbox = Inbox()
+    one, other = Reader("main", "t", "one"), Reader("main", "t", "other")
+    peak, calm = (ReadingTaken("main", Reading("produce_latency", v, at)) for v, at in ((9.0, 1), (0.1, 2)))
+    for event in (ReaderSampled(one, (), ()), ReaderSampled(other, (), ()), peak, calm, ReaderSampled(one, (0,), ())):
+        inbox.emit(event)
+    assert await take_all(inbox) == [ReaderSampled(one, (0,), ()), ReaderSampled(other, (), ()), peak, calm]
 
 
 async def test_samples_coalesce_and_a_taken_hint_does_not_swallow_the_next() -> None:
