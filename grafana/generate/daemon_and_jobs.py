@@ -4,7 +4,7 @@ from typing import Any
 
 from grafana_foundation_sdk.builders import dashboard
 
-from grafana.generate import parts
+from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, NEUTRAL, REPLAY, WARN, Look, Query
 from grafana.generate.queries import JOB, quantile
@@ -14,18 +14,18 @@ _GROUP = f'{JOB}, group=~"$group"'
 
 
 def make() -> dashboard.Dashboard:
-    board = parts.board(
+    board = frame.board(
         "recoveryd-daemon-and-jobs",
         "recoveryd / Daemon and jobs",
         "Leader and standbys, loop, decisions, journal, commands, the signals that live protection relies on, and the Spark applications.",
     )
     board.with_variable(
-        parts.variable(
+        frame.variable(
             "domain", "Domain", "Domains to show.", f"label_values(recoveryd_loop_delay_seconds{{{JOB}}}, domain)"
         )
     )
     board.with_variable(
-        parts.variable(
+        frame.variable(
             "group",
             "Consumer group",
             "Live consumer groups to show.",
@@ -33,7 +33,7 @@ def make() -> dashboard.Dashboard:
         )
     )
     led = f"changes(recoveryd_leader{{{JOB}}}[30s]) > 0"
-    board.annotation(parts.annotation("Leader changes", WARN, led, "{{instance}}", "leads or stopped to lead"))
+    board.annotation(frame.annotation("Leader changes", WARN, led, "{{instance}}", "leads or stopped to lead"))
     layout = Layout(board)
     layout.row("Now", _now())
     layout.row("Daemon", _daemon())

@@ -4,7 +4,7 @@ from typing import Any
 
 from grafana_foundation_sdk.builders import dashboard
 
-from grafana.generate import parts
+from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, REPLAY, WARN, Column, Look, Query
 from grafana.generate.queries import JOB, STATE_COLORS, shown, state_of
@@ -18,13 +18,13 @@ _OUTCOMES = (
 
 
 def make() -> dashboard.Dashboard:
-    board = parts.board(
+    board = frame.board(
         "recoveryd-recovery",
         "recoveryd / Recovery",
         "One recovery: its states, progress and forecast, every partition's position against its stop, completeness, verification, and the evidence of its end.",
     )
     board.with_variable(
-        parts.variable(
+        frame.variable(
             "recovery", "Recovery", "The recovery to show; those that ended are here for an hour.",
             f"label_values(recoveryd_recovery_state{{{JOB}}}, recovery)", several=False,
         )
@@ -32,7 +32,7 @@ def make() -> dashboard.Dashboard:
     now, before = (
         f"max by (recovery, state) (recoveryd_recovery_state{{{_ONE}}}{offset} == 1)" for offset in ("", " offset 30s")
     )
-    board.annotation(parts.annotation("State changes", LIVE, f"{now} unless {before}", "{{recovery}}", "now {{state}}"))
+    board.annotation(frame.annotation("State changes", LIVE, f"{now} unless {before}", "{{recovery}}", "now {{state}}"))
     layout = Layout(board)
     layout.row("Now", _now())
     layout.row("Progress", _progress())

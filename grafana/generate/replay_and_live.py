@@ -4,7 +4,7 @@ from typing import Any
 
 from grafana_foundation_sdk.builders import dashboard
 
-from grafana.generate import parts
+from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, REPLAY, WARN, Column, Look, Query
 from grafana.generate.queries import AT_WORK, JOB, STATE_COLORS, VERDICT_COLORS, quantile, shown, state_of, verdict_of
@@ -19,7 +19,7 @@ _BAND_LOOK = Look("a replay runs", REPLAY, band=True)
 
 
 def make() -> dashboard.Dashboard:
-    board = parts.board(
+    board = frame.board(
         "recoveryd-replay-and-live",
         "recoveryd / Replay and live",
         "Replays next to live traffic: rates on one axis, lag of live readers against its SLO, what each recovery asks for, is granted and achieves, and which rule says so.",
@@ -30,7 +30,7 @@ def make() -> dashboard.Dashboard:
         ("domain", "Domain", "recoveryd_budget_bytes_per_second"),
         ("recovery", "Recovery", "recoveryd_recovery_state"),
     ):
-        board.with_variable(parts.variable(name, label, f"{label}s to show.", f"label_values({metric}, {name})"))
+        board.with_variable(frame.variable(name, label, f"{label}s to show.", f"label_values({metric}, {name})"))
     board.annotation(_lifecycle())
     board.annotation(_auto_stops_marked())
     layout = Layout(board)
@@ -45,12 +45,12 @@ def make() -> dashboard.Dashboard:
 def _lifecycle() -> dashboard.AnnotationQuery:
     now = f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} == 1)"
     before = f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} offset 30s == 1)"
-    return parts.annotation("Recovery changes state", LIVE, f"{now} unless {before}", "{{recovery}}", "now {{state}}")
+    return frame.annotation("Recovery changes state", LIVE, f"{now} unless {before}", "{{recovery}}", "now {{state}}")
 
 
 def _auto_stops_marked() -> dashboard.AnnotationQuery:
     stopped = f"sum by (reason) (increase(recoveryd_auto_stops_total{{{JOB}}}[30s])) > 0"
-    return parts.annotation("Auto-stop", WARN, stopped, "Auto-stop", "reason: {{reason}}")
+    return frame.annotation("Auto-stop", WARN, stopped, "Auto-stop", "reason: {{reason}}")
 
 
 def _now() -> list[Any]:

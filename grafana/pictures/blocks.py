@@ -46,69 +46,53 @@ def timeline(answer: Answered, span: Span, width: float, height: float) -> str:
                 parts.append(
                     svg.text(x + wide / 2, y + deep / 2 + 3.5, said, size=10, color="#ffffff", anchor="middle")
                 )
-    for at, said in clock_ticks(span.start_s, span.end_s):
-        parts.append(
-            svg.text(
-                left + (at - span.start_s) * scale, height - _BOTTOM + 14, said, size=10, color=FAINT, anchor="middle"
-            )
-        )
+    parts += _clock(span, left, width, height)
     parts += svg.legend(left, height - 6, width - left - 10, [(said, color, "") for said, color in used.items()])
     return svg.document(width, height, parts)
 
 
 def heatmap(answer: Answered, span: Span, width: float, height: float) -> str:
-    """Cumulative buckets become cells; the darker, the more fell into one."""
-    buckets = sorted(
-        ((float(n.series.labels["le"]), n) for n in answer.found if "le" in n.series.labels), key=lambda b: b[0]
-    )
+    """Cumulative buckets become cells; the darker, the more fell into one. Empty buckets above and below are left out."""
+    bounds, cells = _cells(answer)
+    if not cells:
+        return nothing(width, height)
+    first, final = max(0, min(row for row, _, _ in cells) - 1), max(row for row, _, _ in cells)
+    left, deep = 62.0, (height - _BOTTOM - _TOP) / (final - first + 1)
+    scale, most = (width - left - 10) / (span.end_s - span.start_s), max(count for _, _, count in cells)
+    wide = span.step_s * scale
+    parts: list[str] = []
+    for row, at, count in cells:
+        x, y = left + (at - span.start_s) * scale - wide, height - _BOTTOM - (row - first + 1) * deep
+        parts.append(svg.rect(x, y, wide + 0.4, deep, "#c2410c", opacity=0.12 + 0.88 * math.sqrt(count / most)))
+    for row in range(first, final + 1):
+        y = height - _BOTTOM - (row - first + 1) * deep
+        said = shown(bounds[row], answer.panel.unit).replace("never", "more")
+        parts += [
+            svg.line(left, y, width - 10, y, GRID, width=0.5),
+            svg.text(left - 6, y + 3.5, said, size=10, color=FAINT, anchor="end"),
+        ]
+    return svg.document(width, height, [*parts, *_clock(span, left, width, height)])
+
+
+def _cells(answer: Answered) -> tuple[list[float], list[tuple[int, float, float]]]:
+    """Upper bounds of the buckets, and (row, time, how many) of each cell that holds any."""
+    buckets = sorted(((float(n.series.labels["le"]), n) for n in answer.found), key=lambda bucket: bucket[0])
     cells: list[tuple[int, float, float]] = []
     below: dict[float, float] = {}
     for row, (_, named) in enumerate(buckets):
         for at, value in named.series.points:
-            cells.append((row, at, max(0.0, value - below.get(at, 0.0))))
+            if value > below.get(at, 0.0):
+                cells.append((row, at, value - below.get(at, 0.0)))
             below[at] = value
-    most = max((count for _, _, count in cells), default=0.0)
-    if most <= 0:
-        return nothing(width, height)
-    rows = [row for row, _, count in cells if count > 0]
-    first, kept = max(0, min(rows) - 1), min(len(buckets) - 1, max(rows) + 1) - max(0, min(rows) - 1) + 1
-    left, deep = 62.0, (height - _BOTTOM - _TOP) / kept
+    return [bound for bound, _ in buckets], cells
+
+
+def _clock(span: Span, left: float, width: float, height: float) -> list[str]:
     scale = (width - left - 10) / (span.end_s - span.start_s)
-    parts: list[str] = []
-    for row, at, count in cells:
-        if count > 0:
-            y = height - _BOTTOM - (row - first + 1) * deep
-            shade = 0.12 + 0.88 * math.sqrt(count / most)
-            parts.append(
-                svg.rect(
-                    left + (at - span.start_s) * scale - span.step_s * scale,
-                    y,
-                    span.step_s * scale + 0.4,
-                    deep,
-                    "#c2410c",
-                    opacity=shade,
-                )
-            )
-    for row in range(first, first + kept):
-        y = height - _BOTTOM - (row - first + 1) * deep
-        parts.append(svg.line(left, y, width - 10, y, GRID, width=0.5))
-        parts.append(
-            svg.text(
-                left - 6,
-                y + 3.5,
-                shown(buckets[row][0], answer.panel.unit).replace("never", "more"),
-                size=10,
-                color=FAINT,
-                anchor="end",
-            )
-        )
-    for at, said in clock_ticks(span.start_s, span.end_s):
-        parts.append(
-            svg.text(
-                left + (at - span.start_s) * scale, height - _BOTTOM + 14, said, size=10, color=FAINT, anchor="middle"
-            )
-        )
-    return svg.document(width, height, parts)
+    return [
+        svg.text(left + (at - span.start_s) * scale, height - _BOTTOM + 14, said, size=10, color=FAINT, anchor="middle")
+        for at, said in clock_ticks(span.start_s, span.end_s)
+    ]
 
 
 def stat(answer: Answered, width: float, height: float) -> str:
