@@ -18,6 +18,7 @@ help: ## Show this help
 
 setup: java $(STAMP) ## Create .venv, install everything, fetch Kafka's jars (done once)
 	@$(PY) -m sandbox.jars
+	@$(PY) -m daemon.adapters.class_archive || true
 
 demo: setup ## A whole recovery on a real Kafka, in under two minutes
 	@$(PY) -m sandbox.demo

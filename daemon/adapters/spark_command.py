@@ -3,6 +3,7 @@
 Neither holds a secret: client properties travel in the spec file alone. The daemon does not import pyspark; it only needs to know where it lies.
 """
 
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -18,7 +19,7 @@ from spark_jobs import contract
 JOBS_DIR = Path(contract.__file__).resolve().parent
 
 # A driver lives for seconds to hours and mostly waits: quick to start and small beats fast in the long run.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.net.preferIPv4Stack=true"
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.net.preferIPv4Stack=true"
 _KEPT_VARIABLES = ("RECOVERYD_FAILPOINT", "RECOVERYD_FAILPOINT_ONCE")
 
 
@@ -45,6 +46,26 @@ def spark_home() -> Path:
     return Path(next(iter(found.submodule_search_locations)))
 
 
+def class_archive() -> Path | None:
+    """Where the archive of Spark's classes for this Java lies once `daemon.adapters.class_archive` made it; None without a Java."""
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "")
+    try:
+        java = java.resolve(strict=True)
+        changed_ns = java.stat().st_mtime_ns
+    except OSError:
+        return None
+    name = hashlib.sha256(f"{java} {changed_ns}".encode()).hexdigest()[:16]
+    return spark_home() / f"recoveryd-{name}.jsa"
+
+
+def _java_options() -> str:
+    archive = class_archive()
+    if archive is None or not archive.exists() or any(map(str.isspace, str(archive))):
+        return JAVA_OPTIONS
+    return f"{JAVA_OPTIONS} -XX:SharedArchiveFile={archive} -Xlog:cds*=off"
+
+
 def submit_command(
     profile: SparkProfile, name: str, folder: Path, job: Sequence[str], py_files: Path | None
 ) -> list[str]:
@@ -63,7 +84,7 @@ def submit_command(
         "spark.speculation": "false",
         "spark.log.level": "ERROR",
         "spark.local.dir": str(folder / "spark"),
-        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.driver.extraJavaOptions": _java_options(),
     }
     if profile.is_local:
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

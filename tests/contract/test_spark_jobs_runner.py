@@ -12,10 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adapters import attempt_folders, spare_drivers
+from daemon.adapters import attempt_folders, spare_drivers, spark_command
 from daemon.adapters.attempt_folders import AttemptFolder, WorkDir
 from daemon.adapters.processes import start_session
-from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
+from daemon.adapters.spark_command import (
+    JAVA_OPTIONS,
+    SparkProfile,
+    class_archive,
+    submit_command,
+    submit_environment,
+)
 from daemon.adapters.spark_jobs_runner import SparkJobs
 from daemon.core.catalogue import Code
 from daemon.core.events import AttemptExited, Event
@@ -292,6 +298,24 @@ def test_the_command_names_the_master_and_the_profiles_conf_wins(tmp_path: Path)
     )
     assert command[-3].endswith("spark_jobs/main.py")
     assert command[-2:] == ["--spec", "file"]
+
+
+def test_an_archive_of_classes_is_offered_to_java_once_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_command, "spark_home", lambda: tmp_path)
+    archive = class_archive()
+    assert archive is not None
+    plain = f"spark.driver.extraJavaOptions={JAVA_OPTIONS}"
+    assert plain in submit_command(SparkProfile(), "name", tmp_path, [], None)
+    archive.touch()
+    options = f"{plain} -XX:SharedArchiveFile={archive} -Xlog:cds*=off"
+    assert options in submit_command(SparkProfile(), "name", tmp_path, [], None)
+    other = tmp_path / "bin" / "java"
+    other.parent.mkdir()
+    other.touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert class_archive() not in {None, archive}, "another Java needs another archive"
 
 
 def test_the_environment_of_an_application_has_our_python_and_none_of_our_settings() -> None:
