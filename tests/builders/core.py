@@ -14,6 +14,7 @@ from daemon.core.commands import (
     ReplaySpec,
     Resume,
     SourceRef,
+    StartWatch,
     StopRecovery,
     TargetRef,
     Throttle,
@@ -114,5 +115,6 @@ def command(
         "throttle": lambda: Throttle(meta, more.get("max_bytes_per_s"), more.get("max_records_per_s"), more.get("mode")),  # type: ignore[arg-type]
         "approve": lambda: Approve(meta, str(more.get("plan_hash"))),
         "reject": lambda: Reject(meta, str(more.get("plan_hash"))),
+        "watch": lambda: StartWatch(meta, more["spec"]),  # type: ignore[arg-type]
     }[verb]()
     return CommandReceived(offset=offset, broker_ms=NOW_MS, command=made, previous=previous)

@@ -1,0 +1,131 @@
+"""A consumer group of others, looked at by the core: positions and ends that a test sets, time that it moves, webhooks whose outcome it chooses.
+
+A restart goes through the wire: what is not in the status record is gone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from daemon.core.decide import Decider
+from daemon.core.decision import Answer, CoreState, Decision, Notice
+from daemon.core.effects import CallWebhook
+from daemon.core.events import BecameLeader, Event, OffsetsSampled, ReaderSampled, Tick, WebhookEnded
+from daemon.core.params import LiveParams, Params
+from daemon.core.policies.lag_book import Reader
+from daemon.core.policies.lag_window import LagParams, LagSample
+from daemon.core.watches.known import Watches
+from daemon.core.watches.model import Watch
+from daemon.core.watches.spec import UntilCaughtUp, WatchSpec
+from daemon.wire.status_fold import fold
+from daemon.wire.watch_status import encode_watch
+from tests.builders.core import NOW_MS, command
+
+PERIOD_MS = 5_000
+PARAMS = Params(
+    webhooks=frozenset({"stop-it"}),
+    own_topics=frozenset({"recovery.status.v1"}),
+    live=LiveParams(lag=LagParams(period_ms=PERIOD_MS)),
+)
+CAUGHT_UP = WatchSpec("main", "reports", ("flights",), UntilCaughtUp())
+
+
+@dataclass
+class Topic:
+    """Next offset the group committed (None = never) and log end of each partition."""
+
+    committed: dict[int, int | None]
+    ends: dict[int, int]
+    starts: dict[int, int] = field(default_factory=dict)
+    topic_id: str = "id-1"
+    is_active: bool | None = True
+    hidden: set[int] = field(default_factory=set)  # partitions the broker does not answer for
+    ends_first: bool = False  # a broken collector, which asks in the wrong order
+
+
+class WatchWorld:
+    def __init__(self, topics: Mapping[str, Topic] | None = None, params: Params = PARAMS) -> None:
+        self.decider = Decider(params)
+        self.state = CoreState()
+        self.now_ms = NOW_MS
+        self.topics = dict(topics or {"flights": Topic({0: 0, 1: 0}, {0: 100, 1: 50})})
+        self.missing: set[str] = set()
+        self.answers: list[Answer] = []
+        self.notices: list[Notice] = []
+        self.calls: list[CallWebhook] = []
+        self.offset = 0
+        self.status: dict[bytes, bytes] = {}
+        self.feed(BecameLeader(1, "control"))
+
+    def feed(self, event: Event) -> Decision:
+        decision = self.decider.decide(self.state, event, self.now_ms)
+        self.state = decision.state
+        self.answers += decision.answers
+        self.notices += decision.notices
+        self.status.update(encode_watch(watch) for watch in decision.watches)
+        self.calls += [effect for effect in decision.effects if isinstance(effect, CallWebhook)]
+        return decision
+
+    def send(self, verb: str, subject: str = "w1", **more: object) -> Answer:
+        self.offset += 1
+        self.feed(command(verb, subject, f"c{self.offset}", offset=self.offset, **more))
+        return self.answers[-1]
+
+    def start(self, spec: WatchSpec = CAUGHT_UP, subject: str = "w1", **changes: object) -> Watch:
+        self.send("watch", subject, spec=replace(spec, **changes))  # type: ignore[arg-type]
+        return self.watch(subject)
+
+    def watch(self, subject: str = "w1") -> Watch:
+        found = self.state.watches.get(subject)
+        assert found is not None, self.answers
+        return found
+
+    def told(self) -> list[str]:
+        return [notice.type for notice in self.notices if notice.type.startswith(("watch", "webhook"))]
+
+    def look(self, *names: str, after_ms: int = PERIOD_MS) -> None:
+        """Time passes, the daemon ticks, and the collector looks at the topics."""
+        self.now_ms += after_ms
+        self.feed(Tick())
+        self.feed(OffsetsSampled((), tuple(("main", name) for name in sorted(self.missing))))
+        for name in names or tuple(self.topics):
+            if name not in self.missing:
+                self.feed(self.sampled(name))
+
+    def looks(self, count: int) -> None:
+        for _ in range(count):
+            self.look()
+
+    def sampled(self, name: str, group: str = "reports") -> ReaderSampled:
+        topic = self.topics[name]
+        position_ms, end_ms = self.now_ms - 100, self.now_ms - (200 if topic.ends_first else 50)
+        samples = tuple(
+            (
+                p,
+                LagSample(
+                    topic.committed.get(p),
+                    position_ms,
+                    end,
+                    end_ms,
+                    topic.starts.get(p, 0),
+                    None,
+                    topic.topic_id,
+                    topic.is_active,
+                ),
+            )
+            for p, end in topic.ends.items()
+            if p not in topic.hidden
+        )
+        return ReaderSampled(Reader("main", name, group), tuple(topic.ends), samples)
+
+    def catch_up(self) -> None:
+        for topic in self.topics.values():
+            topic.committed = dict(topic.ends)
+
+    def webhook_ends(self, subject: str = "w1", status: int | None = 204) -> None:
+        self.feed(WebhookEnded(subject, status is not None and status < 300, status, 1, str(status)))
+
+    def restart(self, epoch: int = 2) -> None:
+        """Only what the status topic holds is known, and a new leader begins."""
+        folded = fold(self.status.items())
+        self.state = CoreState(daemon=self.state.daemon, watches=Watches.of(folded.watches.values()))
+        self.feed(BecameLeader(epoch, "control"))
