@@ -26,12 +26,13 @@ _COMMIT_MARGIN_S = 5.0
 class SourcePart:
     """What one source partition contributed to the open chunk: [start, position) is explained by the four counts."""
 
-    __slots__ = ("bytes", "copied", "delivered", "filtered", "lost", "position", "skipped", "start")
+    __slots__ = ("bytes", "copied", "delivered", "event_time_ms", "filtered", "lost", "position", "skipped", "start")
 
     def __init__(self, start: int) -> None:
         self.start = self.position = start
         self.copied = self.filtered = self.skipped = self.lost = self.bytes = 0
         self.delivered: dict[int, Delivered] = {}
+        self.event_time_ms: int | None = None  # of the last record read
 
     def skip_to(self, offset: int) -> None:
         """Nothing visible lies before `offset`."""
@@ -57,6 +58,11 @@ class Chunk:
     @property
     def has_moved(self) -> bool:
         return any(p.position > p.start for p in self.parts.values())
+
+    @property
+    def event_times_ms(self) -> dict[int, int]:
+        """Timestamp of the last record of each partition that gave one."""
+        return {p: part.event_time_ms for p, part in self.parts.items() if part.event_time_ms is not None}
 
     def age_s(self, now_s: float) -> float:
         return 0.0 if self.opened_s is None else now_s - self.opened_s

@@ -130,7 +130,10 @@ class JobSpec:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """`position` is durable (end of the last receipt); counts are of the whole recovery, all attempts."""
+    """`position` is durable (end of the last receipt); counts are of the whole recovery, all attempts.
+
+    `event_time_ms` is the timestamp of the last record before it, None while this attempt has committed none.
+    """
 
     partition: int
     position: int
@@ -141,6 +144,7 @@ class Position:
     skipped: int = 0
     lost: int = 0
     bytes: int = 0
+    event_time_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,7 @@ class Intake:
 
     def _copy(self, messages: list[Message], part: SourcePart, partition: int) -> tuple[int, int]:
         copied, size = self._copier.copy(partition, messages, part.delivered)
+        part.event_time_ms = messages[-1].timestamp()[1]
         part.copied += copied
         part.filtered += len(messages) - copied
         part.bytes += size

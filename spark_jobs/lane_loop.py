@@ -158,6 +158,7 @@ class LaneLoop:
             return
         assert self._committer is not None
         made = self._committer.commit(self._chunk, self._ledger.next_chunk)
+        self._status.event_times_ms = {**self._status.event_times_ms, **self._chunk.event_times_ms}
         self._ledger = self._ledger.with_receipts(made)
         self._status.ledger = self._ledger
         self._chunk = Chunk(self._ledger.standings)

@@ -5,7 +5,7 @@ the directive that asked for it appear together, which is what the daemon takes 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spark_jobs.contract import Heartbeat, JobSpec, LaneSpec, Position
@@ -32,6 +32,7 @@ class LaneStatus:
         self.mood = Mood()
         self.ledger = Ledger()
         self.blocked: frozenset[int] = frozenset()
+        self.event_times_ms: Mapping[int, int] = {}  # of the last committed record per partition, replaced as a whole
         self.records_total = 0
         self.bytes_total = 0
         self.announce: Callable[[], None] = lambda: None  # asks for a heartbeat now
@@ -80,6 +81,7 @@ class LaneStatus:
                 Position(
                     planned.partition, standing.position, planned.stop, state,
                     standing.copied, standing.filtered, standing.skipped, standing.lost, standing.bytes,
+                    self.event_times_ms.get(planned.partition),
                 )
             )  # fmt: skip
         return tuple(found)

@@ -110,6 +110,7 @@ class LanePosition:
     skipped: int
     lost: int
     bytes: int
+    event_time_ms: int | None = None  # timestamp of the last durable record, None = none in this attempt yet
 
 
 @dataclass(frozen=True, slots=True)

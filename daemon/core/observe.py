@@ -3,6 +3,7 @@
 Pure like the rest of the core. Which metrics exist is told by `metric_defs`; how they are exposed by `daemon.adapters.prometheus`.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -13,6 +14,7 @@ from daemon.core.metric_defs import (
     AUTO_STOPS,
     BYTES,
     COMMANDS,
+    ETA_BOUND,
     ETA_SECONDS,
     LAG_RECORDS,
     LAG_SECONDS,
@@ -22,6 +24,8 @@ from daemon.core.metric_defs import (
     RECORDS,
     RECORDS_LOST,
     RECOVERIES,
+    RETENTION_SLACK,
+    SPEEDUP,
     VERIFICATIONS,
     Sample,
 )
@@ -32,6 +36,7 @@ from daemon.core.observed import SampleHistory
 ENDED_SERIES_KEPT_MS = 3_600_000
 ENDED_SERIES_AT_MOST = 500  # a scrape runs in the loop: it must stay quick whatever happened in the last hour
 KIND = "replay"
+_FORECAST_STATES = frozenset({State.AWAITING_APPROVAL, State.STARTING, State.RUNNING})
 
 
 def gauges(state: CoreState, now_ms: int) -> list[Sample]:
@@ -135,6 +140,7 @@ def _of_recovery(
         yield Sample(ETA_SECONDS, name, recovery.progress.eta_seconds)
     if recovery.effective_bytes_per_s is not None and not recovery.is_terminal:
         yield Sample(RATE_LIMIT, name, recovery.effective_bytes_per_s)
+    yield from _forecast(recovery, now_ms)
     if recovery.progress.lag_records is None:
         return
     source = recovery.plan.source
@@ -144,6 +150,21 @@ def _of_recovery(
     seconds = lag_seconds(*_position_lags(recovery, history), history, now_ms)
     if seconds is not None and not recovery.is_terminal:
         yield Sample(LAG_SECONDS, labels, seconds)
+
+
+def _forecast(recovery: Recovery, now_ms: int) -> Iterator[Sample]:
+    """The newest forecast, or the plan's before there is one, less the time that has passed since."""
+    view = recovery.progress.forecast or (recovery.plan.forecast if recovery.plan else None)
+    if view is None or recovery.state not in _FORECAST_STATES:
+        return
+    passed_s = max(0.0, (now_ms - view.at_ms) / 1000) if recovery.state is State.RUNNING else 0.0
+    for bound, seconds in (("lo", view.lo_s), ("mid", view.mid_s), ("hi", view.hi_s)):
+        left_s = math.inf if seconds is None else max(0.0, seconds - passed_s)
+        yield Sample(ETA_BOUND, (recovery.id, bound), left_s)
+    if view.speed_up is not None:
+        yield Sample(SPEEDUP, (recovery.id,), view.speed_up)
+    if view.slack_s is not None:
+        yield Sample(RETENTION_SLACK, (recovery.id,), view.slack_s)
 
 
 def _position_lags(recovery: Recovery, history: SampleHistory | None) -> tuple[dict[int, int], dict[int, int]]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from daemon.core.events import AttemptExited, DriverHeartbeat, EffectFailed, LaneHeartbeat, LedgerRead, TopicSample
+from daemon.core.policies.forecast import Forecast
+from daemon.core.policies.forecast_track import ForecastTrack
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,14 @@ class Candidate:
     since_ms: int
     count: int
     evidence: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Sums of the durable positions of each lane's partitions, and when they were taken."""
+
+    at_ms: int
+    lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,9 @@ class Observed:
     missing: int = 0  # samples in a row in which the source or target topic did not exist
     candidate: Candidate | None = None
     killed_ms: int = 0
+    pace: tuple[Pace, ...] = ()  # of the present run, the newest few
+    track: ForecastTrack = ForecastTrack()
+    forecast: Forecast | None = None  # the newest one from measured rates
 
     @property
     def heard_ms(self) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-
 LIVE_LOOKBACK_MS = 600_000  # how far back the live rate is looked for in the log's own times
 
 

@@ -16,7 +16,8 @@ def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Map
     records_per_s = sum(b.records_per_s for b in beats)
     following = recovery.plan is not None and recovery.plan.is_following
     lag = recovery.progress.lag_records if following else sum(max(0, (r.stop or 0) - r.position) for r in rows)
-    eta = lag / records_per_s if lag is not None and records_per_s > 0 else None
+    # Behind a moving head the rate alone says little: the forecast, made each minute, gives the time.
+    eta = recovery.progress.eta_seconds if following else lag / records_per_s if lag and records_per_s > 0 else None
     progress = replace(
         recovery.progress,
         partitions=rows,

@@ -14,6 +14,7 @@ from daemon.core.draft import Draft
 from daemon.core.drain import read_when_drained
 from daemon.core.effects import CreateTarget, GatherFacts, WakeAt
 from daemon.core.ending import FINAL_ERRORS, begin_end, completeness, fail, last_heard_completeness, settle
+from daemon.core.forecast_run import review
 from daemon.core.holding import paused_why
 from daemon.core.ledger import ask_ledger, use_ledger
 from daemon.core.model import Recovery, State, Stop, StopReason, Verification, Wanted
@@ -298,7 +299,7 @@ def _terminal(draft: Draft, recovery: Recovery) -> None:
 def _report_progress(draft: Draft, recovery: Recovery) -> None:
     """Journal fresh progress now and then; renew the lease on the way."""
     renew_lease(draft, recovery)
-    recovery = draft.recovery(recovery.id) or recovery
+    recovery = review(draft, draft.recovery(recovery.id) or recovery)
     seen = draft.observed(recovery.id)
     if not seen.lanes or draft.now_ms - seen.status_ms < draft.params.progress_status_ms:
         return

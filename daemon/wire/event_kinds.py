@@ -108,6 +108,10 @@ OTHERS: Final[dict[str, EventKind]] = {
             "partitions",
         ),
     ),
+    "forecast_changed": EventKind(
+        "Two forecasts in a row say something else than before; `from` and `to` are their verdicts.",
+        ("from", "to", "why", "suggestion", "evidence"),
+    ),
     "throttle_changed": EventKind("The rate was set.", ("max_bytes_per_s", "max_records_per_s", "why")),
     "effect_failed": EventKind(
         "Something the daemon wanted did not work.", ("effect", "attempt", "code", "message", "retriable")

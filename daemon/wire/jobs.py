@@ -98,6 +98,7 @@ def lane_from_job(heartbeat: contract.Heartbeat) -> LaneHeartbeat:
                 skipped=p.skipped,
                 lost=p.lost,
                 bytes=p.bytes,
+                event_time_ms=p.event_time_ms,
             )
             for p in heartbeat.positions
         ),

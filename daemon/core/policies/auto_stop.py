@@ -9,6 +9,7 @@ from daemon.core.modes import mode_of
 from daemon.core.observed import Observed
 from daemon.core.params import Params
 from daemon.core.policies.caught_up import is_caught_up
+from daemon.core.policies.stop_conditions import retention_race
 from daemon.core.policies.throttle import Mode
 
 
@@ -29,6 +30,7 @@ def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Ve
         _deadline(recovery, now_ms)
         or _max_runtime(recovery, now_ms)
         or _caught_up(recovery, seen, now_ms, params)
+        or _retention_race(recovery, seen)
         or _stalled(recovery, seen, now_ms, params)
     )
 
@@ -96,6 +98,21 @@ def _is_at_floor(recovery: Recovery, params: Params) -> bool:
     rate = recovery.effective_bytes_per_s
     is_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
     return is_controlled and rate is not None and rate <= params.control.min_bytes_per_s
+
+
+def _retention_race(recovery: Recovery, seen: Observed) -> Verdict | None:
+    """Two forecasts in a row say that retention will be faster.
+
+    Not when a loss is allowed. Not when the record at the position is overdue already but the replay gains on the log's time: it is still there, deletion
+    is late by whole segments, and to go on is what saves it.
+    """
+    found = seen.forecast
+    if recovery.state is not State.RUNNING or recovery.spec.on_data_loss != "fail" or found is None:
+        return None
+    condition = retention_race(found, seen.track)
+    if condition is None or (found.loss_in_s <= 0 and found.speed_up >= 1):
+        return None
+    return Verdict(StopReason.RETENTION_RACE, State.STOPPED, condition.why, None, condition.evidence)
 
 
 def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:

@@ -1,0 +1,181 @@
+"""The forecast of a recovery that runs: made from measured pace, told when it changes twice in a row, and the end of a race that is lost."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.commands import CaughtUp
+from daemon.core.metric_defs import ETA_BOUND, RETENTION_SLACK, SPEEDUP
+from daemon.core.model import State, StopReason
+from daemon.core.observe import gauges
+from daemon.core.plan_facts import PlanFacts
+from tests.builders.core import NOW_MS, command, make_facts, make_spec
+from tests.builders.world import World
+
+DAY_MS = 86_400_000
+
+
+def timed(records: int = 100_000, *, window_s: float = 10_000, age_s: float = 10_000, **configs: str) -> PlanFacts:
+    """One partition of `records` over `window_s` of event time, the first of them `age_s` old. As planned the copy is fast."""
+    facts = make_facts((records,), bytes_per_s=1e8, rate_source="measured", source_configs=configs)
+    first_ms = NOW_MS - round(age_s * 1000)
+    row = replace(
+        facts.source_partitions[0], first_ms=first_ms, last_ms=first_ms + round(window_s * 1000), recent_at=-1
+    )
+    return replace(facts, source_partitions=(row,))
+
+
+def running(facts: PlanFacts, speed: int, spec=None, live: int = 0) -> World:
+    world = World(facts, speed=speed)
+    world.live_per_s = live
+    world.feed(command("replay", spec=spec or make_spec()))
+    world.run_until(State.RUNNING)
+    return world
+
+
+def changes(world: World) -> list[tuple[object, object]]:
+    return [(n.data["from"], n.data["to"]) for n in world.notices if n.type == "forecast_changed"]
+
+
+def values(world: World) -> dict[tuple[str, tuple[str, ...]], float]:
+    wanted = {ETA_BOUND, SPEEDUP, RETENTION_SLACK}
+    return {(s.metric.name, s.labels): s.value for s in gauges(world.state, world.now_ms) if s.metric in wanted}
+
+
+def test_nothing_is_measured_before_three_samples_and_then_the_pace_is() -> None:
+    world = running(timed(), speed=100)
+    world.second(19)
+    assert world.recovery().progress.forecast is None
+    world.second(3)
+    found = world.recovery().progress.forecast
+    assert found is not None
+    assert (found.replay_per_s, found.rate_source) == (pytest.approx(100), "measured")
+    left = 100_000 - next(p.position for p in world.recovery().progress.partitions)
+    assert found.mid_s == pytest.approx(left / 100, rel=0.01)
+    assert (found.speed_up, found.lo_s, found.hi_s) == (pytest.approx(10), found.mid_s, found.mid_s)
+
+
+def test_a_change_is_told_when_two_forecasts_a_minute_apart_agree() -> None:
+    world = running(timed(), speed=15)  # planned far above real time, measured at 1.5 times
+    world.second(60)
+    assert world.recovery().progress.forecast.outlook == "impractical_slow"
+    assert changes(world) == []
+    world.second(30)
+    assert changes(world) == [("ok", "impractical_slow")]
+    told = next(n for n in world.notices if n.type == "forecast_changed")
+    assert told.data["why"].startswith("at 1.50 times real time it takes")
+    assert told.data["suggestion"].startswith("more than 20/s (2 lanes instead of 1) is needed")
+    assert told.data["evidence"]["speed_up"] == pytest.approx(1.5)
+    world.speed = 500
+    world.second(59)
+    assert len(changes(world)) == 1
+    world.second(125)
+    assert changes(world)[1:] == [("impractical_slow", "ok")] or world.recovery().state is State.COMPLETED
+
+
+def test_after_a_restart_the_forecast_that_was_told_is_not_told_again() -> None:
+    world = running(timed(), speed=15)
+    world.second(100)
+    assert len(changes(world)) == 1
+    world.restart_daemon()
+    world.second(200)
+    assert len(changes(world)) == 1
+
+
+def test_behind_a_moving_head_the_eta_is_the_forecasts() -> None:
+    world = running(timed(20_000), speed=100, spec=make_spec(stop=CaughtUp()), live=60)
+    world.second(30)
+    progress = world.recovery().progress
+    assert progress.forecast is not None
+    assert progress.forecast.live_per_s == pytest.approx(60)
+    assert progress.eta_seconds == progress.forecast.mid_s
+    assert progress.forecast.mid_s == pytest.approx(progress.lag_records / 40, rel=0.1)
+
+
+def test_a_replay_at_the_head_is_not_called_slow_for_copying_only_what_arrives() -> None:
+    world = running(timed(1_000), speed=1_000, spec=make_spec(stop=CaughtUp()), live=20)
+    world.second(8)
+    world.recovery()
+    outlooks = set()
+    for _ in range(150):
+        world.second()
+        found = world.recovery().progress.forecast
+        outlooks |= {found.outlook} if found else set()
+        if world.recovery().is_terminal:
+            break
+    assert outlooks <= {"ok"}
+    assert changes(world) == []
+
+
+def test_a_race_that_retention_wins_ends_the_recovery_after_two_forecasts() -> None:
+    # half of real time, and 500 s of slack that shrink by half a second each second
+    facts = timed(100_000, window_s=10_000, age_s=86_400 - 500, **{"retention.ms": str(DAY_MS)})
+    world = running(facts, speed=5)
+    stopped = world.run_until(State.STOPPED, seconds=200)
+    assert stopped.stop is not None
+    assert stopped.stop.reason is StopReason.RETENTION_RACE
+    evidence = stopped.stop.evidence
+    assert evidence["loss_in_s"] < evidence["seconds"]
+    assert stopped.why.startswith("retention reaches the position in")
+    assert changes(world) == [("ok", "retention_loss")]
+    assert sum(r.unexplained for r in stopped.completeness) == 0
+
+
+def test_a_loss_that_was_allowed_is_told_but_ends_nothing() -> None:
+    facts = timed(100_000, window_s=10_000, age_s=86_400 - 500, **{"retention.ms": str(DAY_MS)})
+    world = running(facts, speed=5, spec=make_spec(on_data_loss="continue"))
+    world.second(200)
+    assert world.recovery().state is State.RUNNING
+    assert changes(world) == [("ok", "retention_loss")]
+
+
+def test_records_that_are_overdue_but_still_there_are_copied_while_the_replay_gains() -> None:
+    facts = timed(100_000, window_s=10_000, age_s=2 * 86_400, **{"retention.ms": str(DAY_MS)})
+    world = running(facts, speed=100)
+    world.second(200)
+    assert world.recovery().state is State.RUNNING
+    assert world.recovery().progress.forecast.outlook == "retention_loss"
+    assert values(world)["recoveryd_retention_slack_seconds", ("r1",)] < 0
+
+
+def test_a_log_start_that_moves_faster_than_the_copy_is_a_lost_race_too() -> None:
+    world = running(timed(100_000, **{"retention.bytes": "1000000000"}), speed=50)
+    sample = world.sample
+    began_ms = world.now_ms
+
+    def deleting():
+        event = sample()
+        moved = (world.now_ms - began_ms) // 1_000 * 55 - 2_000
+        rows = tuple(replace(t, log_start={0: max(1, moved)}) for t in event.topics)
+        return replace(event, topics=rows)
+
+    world.sample = deleting
+    stopped = world.run_until(State.STOPPED, seconds=300)
+    assert stopped.stop.reason is StopReason.RETENTION_RACE
+
+
+def test_metrics_tell_the_interval_less_the_time_since_then() -> None:
+    world = running(timed(**{"retention.ms": str(DAY_MS)}), speed=100)
+    first = values(world)
+    planned = world.recovery().plan.forecast
+    assert first["recoveryd_speedup_ratio", ("r1",)] == planned.speed_up
+    world.second(25)
+    found = world.recovery().progress.forecast
+    passed_s = (world.now_ms - found.at_ms) / 1000
+    later = values(world)
+    assert later["recoveryd_recovery_eta_bound_seconds", ("r1", "mid")] == pytest.approx(found.mid_s - passed_s)
+    assert later["recoveryd_retention_slack_seconds", ("r1",)] == found.slack_s
+    assert found.slack_s > 76_400
+
+
+def test_never_is_an_infinite_bound_and_an_ended_recovery_has_none() -> None:
+    never = make_spec(stop=CaughtUp())
+    facts = timed(100_000)
+    slow = replace(facts, source_partitions=(replace(facts.source_partitions[0], recent_at=0),), bytes_per_s=100.0)
+    world = running(slow, speed=10, spec=never, live=100)
+    assert values(world)["recoveryd_recovery_eta_bound_seconds", ("r1", "mid")] == math.inf
+    done = World(timed(100))
+    done.feed(command("replay"))
+    done.run_until(State.COMPLETED)
+    assert values(done) == {}
