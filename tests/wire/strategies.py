@@ -71,6 +71,10 @@ limits = st.builds(
     max_records=st.none() | counts,
     max_runtime_ms=st.none() | st.integers(1, 10**12),
     deadline_ms=st.none() | times_ms,
+    mode=st.sampled_from([None, "unlimited", "fixed", "controller"]),
+    weight=st.floats(0.001, 1000.0),
+    tier=st.integers(0, 9),
+    override_live_slo=st.booleans(),
 )
 specs = st.builds(
     ReplaySpec,
@@ -235,6 +239,7 @@ recoveries = st.builds(
     deadline_ms=st.none() | times_ms,
     resume_state=st.none() | _states,
     error_code=st.none() | text,
+    held=st.sampled_from(["", "telemetry", "live_slo"]),
 )
 
 good_events: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
