@@ -1,0 +1,59 @@
+"""The brokers' backstop around a real recovery: there before its first record, following its rate, over the daemon's death, and gone at the end."""
+
+import itertools
+import time
+
+import pytest
+
+from spark_jobs.contract import copy_client_id
+from tests.e2e.stack import Stack
+from tests.integration import kafka_configs
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(240)]
+
+RATE = 100_000
+_lives = itertools.count(1)
+
+
+def ours(stack: Stack) -> dict[str, dict[str, float]]:
+    """Quotas of this stack's recoveries, by recovery."""
+    prefix = f"client-id '{copy_client_id(stack.prefix.rstrip('.'), '')}"
+    found = kafka_configs.quotas(stack.bootstrap).items()
+    return {name.removeprefix(prefix).rstrip("'"): values for name, values in found if name.startswith(prefix)}
+
+
+def both(rate: float) -> dict[str, float]:
+    return {"consumer_byte_rate": rate, "producer_byte_rate": rate}
+
+
+def await_quotas(stack: Stack, wanted: dict[str, dict[str, float]], deadline_s: float = 30.0) -> None:
+    give_up_s = time.monotonic() + deadline_s
+    while (found := ours(stack)) != wanted:
+        assert time.monotonic() < give_up_s, f"quotas are {found}, not {wanted}"
+
+
+def test_a_recovery_carries_its_quota_from_before_its_first_record_to_its_end(stack: Stack, plain: str) -> None:
+    settings = {"quotas": {"enabled": True}, "faust": {"instance_id": "one"}}
+    daemon = stack.daemon(f"life{next(_lives)}", settings=settings)
+    target = f"{stack.mark}-quota"
+    stack.control.replay("held", plain, target, target_create=True, limits={"max_bytes_per_s": RATE})
+    stack.follower.wait_state("held", "running")
+    assert ours(stack) == {"held": both(1.5 * RATE)}
+    kinds = [e["type"].split(".")[-2] for e in stack.follower.events(subject="held")]
+    assert kinds.index("quota_changed") < kinds.index("attempt_started")
+
+    stack.control.command("throttle", "held", {"limits": {"max_bytes_per_s": 3 * RATE}})
+    await_quotas(stack, {"held": both(4.5 * RATE)})
+
+    daemon.kill()
+    left = copy_client_id(stack.prefix.rstrip("."), "ended-long-ago")
+    kafka_configs.add(stack.bootstrap, "producer_byte_rate=5000", "--entity-type", "clients", "--entity-name", left)
+    daemon = stack.daemon(f"life{next(_lives)}", settings=settings)
+    await_quotas(stack, {"held": both(4.5 * RATE)})
+
+    stack.control.command("throttle", "held", {"limits": {"max_bytes_per_s": 20 * RATE}})
+    done = stack.completed("held")
+    assert done["verification"]["result"] == "match"
+    assert stack.violations("held", plain, target) == []
+    await_quotas(stack, {})
+    assert daemon.terminate() == 0
