@@ -26,6 +26,7 @@ from daemon.cli import (
     sandbox,
     simulate,
     topics,
+    watch_group,
 )
 from daemon.cli.connect import Tools
 from daemon.cli.failure import ExitCode, Failure, exit_code_of, usage
@@ -146,5 +147,5 @@ def _root(
     _ = version  # acted upon by its callback
 
 
-for group in (replay, inspect, lifecycle, forecast, topics, config, explain, doctor, simulate, sandbox, completion):
+for group in (replay, watch_group, inspect, lifecycle, forecast, topics, config, explain, doctor, simulate, sandbox, completion):
     group.add_to(app)

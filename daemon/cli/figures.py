@@ -78,7 +78,10 @@ def parse_time(moment: str | None) -> datetime | None:
 
 
 def progress_ratio(document: Document) -> float | None:
-    """Share of the planned offsets that is durable, 0..1; None without a plan or while following a live head."""
+    """Share of the planned offsets that is durable, 0..1 (of a watch: of the partitions that are there); None without a plan or while following a live head."""
+    watched = (document.get("watch") or {}).get("progress") or {}
+    if watched.get("planned"):
+        return float(watched["done"] / watched["planned"])
     plan = document.get("plan")
     if not plan:
         return None

@@ -17,6 +17,7 @@ from daemon.cli.proof import result_parts
 from daemon.cli.render_forecast import forecast_facts, interval
 from daemon.cli.tables import columns, facts
 from daemon.cli.waiting import has_ended
+from daemon.cli.watched import watch_parts
 
 _STATE_STYLES = {
     "completed": "green",
@@ -42,7 +43,7 @@ def recoveries_table(documents: Sequence[Document]) -> Table:
     if len(documents) > 1:
         table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
     for document in documents:
-        progress = document.get("progress") or {}
+        progress = (document.get("watch") or document).get("progress") or {}
         moving = {} if has_ended(document) else progress  # of an ended one only what stays true
         table.add_row(
             document["recovery"],
@@ -67,6 +68,8 @@ def describe(document: Document, events: Sequence[Document]) -> list[RenderableT
         parts += ["", Text("Progress", style="bold"), progress_table(document)]
     if not has_ended(document) and (document.get("progress") or {}).get("forecast"):
         parts += ["", Text("Forecast as it runs", style="bold"), forecast_facts(document["progress"]["forecast"])]
+    if document.get("watch"):
+        parts += watch_parts(document)
     parts += result_parts(document)
     if events:
         parts += ["", Text("Events (UTC)", style="bold"), timeline_table(events)]
@@ -174,7 +177,7 @@ def _heading(document: Document) -> Table:
         ("created", figures.clock_time(document.get("created"))),
         ("updated", f"{figures.clock_time(document.get('updated'))}, version {document.get('version', figures.NONE)}"),
         ("attempt", document.get("attempt")),
-        ("limits", f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}"),
+        ("limits", None if document.get("watch") else f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}"),
         ("rule", limits.get("rule")),
     )
 

@@ -18,6 +18,7 @@ from daemon.errors import RecoverydError
 from tests.cli.recoveries import make_answer
 
 Document = dict[str, Any]
+_BEGINS = ("io.recoveryd.command.replay.v1", "io.recoveryd.command.watch.v1")
 
 
 @dataclass
@@ -37,7 +38,7 @@ class ScriptedBackend:
         command: Document = json.loads(record.value)
         self.records.append(record)
         self.sent.append(command)
-        if command["type"] == "io.recoveryd.command.replay.v1":
+        if command["type"] in _BEGINS:
             for document in self.becomes:
                 if isinstance(document, dict):
                     document["recovery"] = command["subject"]

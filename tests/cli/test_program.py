@@ -18,7 +18,7 @@ from tests.cli.recoveries import in_state
 from tests.cli.scripted import ScriptedBackend, run
 
 VERBS = {
-    "replay", "list", "get", "describe", "watch", "wait", "pause", "resume", "stop", "throttle", "approve", "reject",
+    "replay", "watch-group", "list", "get", "describe", "watch", "wait", "pause", "resume", "stop", "throttle", "approve", "reject",
     "forecast", "simulate", "topics", "config", "explain", "doctor", "sandbox", "completion",
 }  # fmt: skip
 HELP_LIMIT_S = 0.5
