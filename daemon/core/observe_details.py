@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from daemon.core.commands import VERBS
 from daemon.core.decision import CoreState
 from daemon.core.metric_defs import (
     ATTEMPT_FAILURES,
     ATTEMPT_NUMBER,
     AUTO_STOPS,
     BYTES,
+    COMMANDS,
+    CONTROL_RULES,
     LANES,
+    LIVE_SLO_VIOLATION,
     PARTITION_POSITION,
     PARTITION_STOP,
     PARTITIONS,
@@ -31,13 +35,16 @@ from daemon.core.metric_defs import (
 )
 from daemon.core.model import PartitionProgress, Recovery, Stop, StopReason
 from daemon.core.observed import Observed, SampleHistory
+from daemon.core.policies.control_types import Rule
 from daemon.core.policies.freshness import Reject
+from daemon.core.protecting import Protecting
 
 ENDED_KEPT_MS = 3_600_000
 ENDED_AT_MOST = 100
 PARTITIONS_AT_MOST = 1_000
 EVIDENCE_AT_MOST = 20
 _SILENT_MS = 20_000
+_ANSWERS = ("accepted", "rejected", "duplicate", "expired")
 _PARTITION_STATES = ("waiting", "copying", "paused", "blocked", "done")
 
 
@@ -45,12 +52,13 @@ def first_values() -> list[Sample]:
     """Zeros of the counters whose label values are a closed set."""
     stops = [Sample(AUTO_STOPS, (reason.value,), 0) for reason in StopReason if reason is not StopReason.OPERATOR]
     results = [Sample(VERIFICATIONS, (result,), 0) for result in ("match", "mismatch", "skipped")]
-    return [*stops, *results, *(Sample(SIGNALS_REJECTED, (reason.value,), 0) for reason in Reject)]
+    answers = [Sample(COMMANDS, (verb, answer), 0) for verb in VERBS for answer in _ANSWERS]
+    return [*stops, *results, *answers, *(Sample(SIGNALS_REJECTED, (reason.value,), 0) for reason in Reject)]
 
 
 def beginnings(before: CoreState, after: CoreState) -> list[Sample]:
-    """Zeros of the counters that name the topics of recoveries planned since `before`."""
-    samples: list[Sample] = []
+    """Zeros of the counters that name what is new since `before`: topics of planned recoveries, controlled domains and their measured signals."""
+    samples = list(_of_domains(before.protecting, after.protecting))
     for recovery in after.recoveries.changed_since(before.recoveries):
         earlier = before.recoveries.get(recovery.id)
         if recovery.plan is not None and (earlier is None or earlier.plan is None):
@@ -58,6 +66,17 @@ def beginnings(before: CoreState, after: CoreState) -> list[Sample]:
             samples += [Sample(RECORDS, replayed, 0), Sample(BYTES, replayed, 0)]
             samples.append(Sample(RECORDS_LOST, (recovery.spec.source.topic,), 0))
     return samples
+
+
+def _of_domains(before: Protecting, after: Protecting) -> Iterator[Sample]:
+    if before.states is after.states:
+        return
+    for domain, state in after.states.items():
+        earlier = before.states.get(domain)
+        if earlier is None:
+            yield from (Sample(CONTROL_RULES, (domain, rule.name.lower()), 0) for rule in Rule)
+        for signal in state.tracks.keys() - (earlier.tracks.keys() if earlier else ()):
+            yield from (Sample(LIVE_SLO_VIOLATION, (domain, signal, answer), 0) for answer in ("yes", "no"))
 
 
 def details(state: CoreState, now_ms: int) -> Iterator[Sample]:

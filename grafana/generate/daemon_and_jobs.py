@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, NEUTRAL, REPLAY, WARN, Look, Query
-from grafana.generate.queries import JOB, quantile
+from grafana.generate.queries import JOB, STATE_LOOKS, WORK_LOOKS, quantile
 
 _DOMAIN = f'{JOB}, domain=~"$domain"'
 _GROUP = f'{JOB}, group=~"$group"'
@@ -77,7 +77,7 @@ def _daemon() -> list[Any]:
 def _commands() -> list[Any]:
     return [
         parts.timeseries("Commands by answer", "Control records by verb and answer.", "none", [Query(f"sum by (verb, answer) (increase(recoveryd_commands_total{{{JOB}}}[$__rate_interval])) > 0", "{{verb}} {{answer}}")], bars=True),
-        parts.timeseries("Recoveries by state", "All recoveries the daemon knows, ended ones included.", "none", [Query(f"sum by (state) (max by (kind, state) (recoveryd_recoveries{{{JOB}}})) > 0", "{{state}}")], stacked=True),
+        parts.timeseries("Recoveries by state", "All recoveries the daemon knows, ended ones included.", "none", [Query(f"sum by (state) (max by (kind, state) (recoveryd_recoveries{{{JOB}}})) > 0", "{{state}}")], stacked=True, looks=STATE_LOOKS),
         parts.timeseries("Verifications", "Verifications that ended, by result.", "none", [Query(f"sum by (result) (increase(recoveryd_verifications_total{{{JOB}}}[$__rate_interval]))", "{{result}}")], bars=True, looks=(Look("match", GOOD), Look("mismatch", BAD), Look("skipped", NEUTRAL))),
         parts.timeseries("Records lost", "Offsets of a source that vanished before they were copied.", "none", [Query(f"sum by (topic) (increase(recoveryd_records_lost_total{{{JOB}}}[$__rate_interval]))", "{{topic}}")], bars=True),
     ]  # fmt: skip
@@ -99,8 +99,8 @@ def _signals() -> list[Any]:
 
 def _jobs() -> list[Any]:
     return [
-        parts.timeseries("Lanes by state", "Lanes of all applications by what they say they do; silent = not heard of lately.", "none", [Query(f"sum by (state) (max by (recovery, state) (recoveryd_lanes{{{JOB}}}))", "{{state}}")], stacked=True),
-        parts.timeseries("Partitions by state", "Planned partitions of recoveries at work.", "none", [Query(f"sum by (state) (max by (recovery, state) (recoveryd_partitions{{{JOB}}}))", "{{state}}")], stacked=True),
+        parts.timeseries("Lanes by state", "Lanes of all applications by what they say they do; silent = not heard of lately.", "none", [Query(f"sum by (state) (max by (recovery, state) (recoveryd_lanes{{{JOB}}})) > 0", "{{state}}")], stacked=True, looks=WORK_LOOKS),
+        parts.timeseries("Partitions by state", "Planned partitions of recoveries at work.", "none", [Query(f"sum by (state) (max by (recovery, state) (recoveryd_partitions{{{JOB}}})) > 0", "{{state}}")], stacked=True, looks=WORK_LOOKS),
         parts.timeseries("Attempts", "Number of the present application of each recovery; it grows when one died.", "none", [Query(f"max by (recovery) (recoveryd_attempt_number{{{JOB}}})", "{{recovery}}")]),
         parts.timeseries("Failures in a row", "Applications in a row that ended without progress; too many fail the recovery.", "none", [Query(f"max by (recovery) (recoveryd_attempt_failures{{{JOB}}})", "{{recovery}}")]),
         parts.timeseries("Copied by all lanes", "Sum of what the lanes of all recoveries report.", "Bps", [Query(f"sum(max by (recovery) (recoveryd_rate_achieved_bytes_per_second{{{JOB}}}))", "achieved")], width=24, looks=(Look("achieved", REPLAY),)),

@@ -110,7 +110,7 @@ def timeseries(
     if stacked or bars:
         panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL))
     if bars:
-        panel.draw_style(kinds.GraphDrawStyle.BARS)
+        panel.draw_style(kinds.GraphDrawStyle.BARS).interval("1m")  # wide steps: an event is in one bar, seldom in two
     if line_at is not None:
         panel.thresholds(thresholds(CLEAR, (line_at, BAD)))
         panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED))
@@ -133,6 +133,8 @@ def stat_panel(
     panel.thresholds(levels or thresholds(NEUTRAL))
     if shown:
         panel.mappings(mapping(shown))
+    if unit == "none":
+        panel.decimals(0)  # counts; `increase` extrapolates
     if name_only:
         panel.text_mode(kinds.BigValueTextMode.NAME)
     return panel

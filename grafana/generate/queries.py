@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from daemon.core.model import State
 from daemon.core.policies.lag_verdicts import LagVerdict
-from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, WARN
+from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, WARN, Look
 
 JOB = 'job=~"$job"'
 AT_WORK = "starting|running|pausing|stopping|verifying"
@@ -20,6 +20,13 @@ VERDICT_COLORS: Mapping[LagVerdict, str] = {
     LagVerdict.FALLING_BEHIND: "yellow", LagVerdict.STALLED: WARN, LagVerdict.STOPPED: WARN, LagVerdict.REWOUND: "purple",
     LagVerdict.BLOCKED_BY_TXN: "dark-orange", LagVerdict.INVALID: "dark-red", LagVerdict.DATA_LOST: BAD,
 }  # fmt: skip
+
+
+STATE_LOOKS = tuple(Look(f"^{state.value}$", color) for state, color in STATE_COLORS.items())
+WORK_LOOKS = (  # of partitions and lanes
+    Look("^copying$", LIVE), Look("^done$", GOOD), Look("^(paused|pausing|leaseless)$", WARN), Look("^(blocked|silent)$", BAD),
+    Look("^(waiting|starting|draining)$", NEUTRAL),
+)  # fmt: skip
 
 
 def coded(metric: str, matchers: str, label: str, values: Sequence[str], by: str) -> str:

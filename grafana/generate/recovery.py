@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, REPLAY, WARN, Column, Look, Query
-from grafana.generate.queries import JOB, STATE_COLORS, shown, state_of
+from grafana.generate.queries import JOB, STATE_COLORS, WORK_LOOKS, shown, state_of
 
 _ONE = f'{JOB}, recovery="$recovery"'
 _LAG = f'{JOB}, traffic="replay", group="$recovery"'
@@ -98,7 +98,7 @@ def _progress() -> list[Any]:
         ),
         parts.timeseries(
             "Lanes", "Lanes of the present application by what they say they do; silent = not heard of lately.", "none",
-            [Query(f"max by (state) (recoveryd_lanes{{{_ONE}}})", "{{state}}")], stacked=True,
+            [Query(f"max by (state) (recoveryd_lanes{{{_ONE}}}) > 0", "{{state}}")], stacked=True, looks=WORK_LOOKS,
         ),
     ]  # fmt: skip
 
@@ -116,7 +116,7 @@ def _partitions() -> list[Any]:
         parts.bar_gauge("Offsets left", "What each partition has still to do.", "short", [Query(f"{stop} - {position}", "{{partition}}")], width=8),
         parts.timeseries(
             "Partitions by state", "Planned partitions that are waiting, copying, paused, blocked or done.", "none",
-            [Query(f"max by (state) (recoveryd_partitions{{{_ONE}}})", "{{state}}")], width=8, stacked=True,
+            [Query(f"max by (state) (recoveryd_partitions{{{_ONE}}}) > 0", "{{state}}")], width=8, stacked=True, looks=WORK_LOOKS,
         ),
         parts.timeseries("Positions over time", "Durable position of each partition (lines) and its stop (dashed).", "none", [
             Query(position, "partition {{partition}}"), Query(stop, "stop of {{partition}}")],
@@ -129,7 +129,7 @@ def _completeness() -> list[Any]:
     return [
         parts.timeseries(
             "Where the offsets went", "Every offset of the plan is copied, filtered, skipped (no record there), lost, or left to do. `unexplained` must be 0 at the end.", "short",
-            [Query(outcome, "{{outcome}}")], stacked=True, looks=_OUTCOMES,
+            [Query(f"{outcome} != 0", "{{outcome}}")], stacked=True, looks=_OUTCOMES,
         ),
         parts.bar_gauge(
             "Completeness", "The same, now: offsets = copied + filtered + skipped + lost + unexplained + left.", "short",

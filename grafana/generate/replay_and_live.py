@@ -54,7 +54,7 @@ def _auto_stops_marked() -> dashboard.AnnotationQuery:
 
 
 def _now() -> list[Any]:
-    share = f'sum(rate(recoveryd_bytes_total{{{_TOPIC}, traffic="replay"}}[$__rate_interval])) / sum(rate(recoveryd_bytes_total{{{_TOPIC}}}[$__rate_interval]))'
+    share = _share()
     return [
         parts.stat_panel(
             "Recoveries at work", "Recoveries that have an application now.", "none",
@@ -62,7 +62,7 @@ def _now() -> list[Any]:
             levels=parts.thresholds(NEUTRAL, (1, REPLAY)),
         ),
         parts.stat_panel(
-            "Replay share now", "Part of all written bytes that replays write.", "percentunit", [Query(share)],
+            "Replay share now", "Part of all records written to the topics in play that replays write.", "percentunit", [Query(share)],
             levels=parts.thresholds(NEUTRAL, (0.001, REPLAY)),
         ),
         parts.stat_panel(
@@ -85,12 +85,16 @@ def _now() -> list[Any]:
     ]  # fmt: skip
 
 
+def _share() -> str:
+    """By records: bytes of live topics are only known where a replay measured their records."""
+    every = f"sum(rate(recoveryd_records_total{{{_TOPIC}}}[$__rate_interval]))"
+    return f'sum(rate(recoveryd_records_total{{{_TOPIC}, traffic="replay"}}[$__rate_interval])) / {every}'
+
+
 def _traffic() -> list[Any]:
     def rate(metric: str, by: str) -> str:
         return f"sum by ({by}) (rate({metric}{{{_TOPIC}}}[$__rate_interval]))"
 
-    replay = f'sum(rate(recoveryd_bytes_total{{{_TOPIC}, traffic="replay"}}[$__rate_interval]))'
-    every = f"sum(rate(recoveryd_bytes_total{{{_TOPIC}}}[$__rate_interval]))"
     return [
         parts.timeseries(
             "Records written", "Records per second written to the topics in play, by replays and by everybody else, on one axis.", "cps",
@@ -101,8 +105,8 @@ def _traffic() -> list[Any]:
             [Query(rate("recoveryd_bytes_total", "traffic"), "{{traffic}}"), _BAND], looks=(*_TRAFFIC, _BAND_LOOK),
         ),
         parts.timeseries(
-            "Replay share", "Part of all written bytes that replays write.", "percentunit",
-            [Query(f"{replay} / {every}", "replay share")], looks=(Look("replay share", REPLAY),), most=1,
+            "Replay share", "Part of all records written to the topics in play that replays write.", "percentunit",
+            [Query(_share(), "replay share")], looks=(Look("replay share", REPLAY),), most=1,
         ),
         parts.timeseries(
             "Records written by topic", "The same by topic.", "cps",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grafana.pictures.board_file import BoardFile, PanelFile, Target, filled
 from grafana.pictures.prometheus_server import PrometheusServer, Series
@@ -17,10 +17,15 @@ class Span:
     start_s: float
     end_s: float
     scrape_s: float
+    step_least_s: float = 0.0
 
     @property
     def step_s(self) -> float:
-        return max(self.scrape_s, (self.end_s - self.start_s) / _POINTS)
+        return max(self.scrape_s, self.step_least_s, (self.end_s - self.start_s) / _POINTS)
+
+    def widened(self) -> "Span":
+        """Of panels with a least step of their own: a minute at the usual 15 s between scrapes."""
+        return replace(self, step_least_s=4 * self.scrape_s)
 
     @property
     def rate_s(self) -> float:
@@ -41,6 +46,7 @@ class Named:
 class Answered:
     panel: PanelFile
     found: tuple[Named, ...]
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class Mark:
 def ask_panel(server: PrometheusServer, panel: PanelFile, span: Span, variables: Mapping[str, str]) -> Answered:
     """Raises `QueryFailed` for a query that Prometheus does not take."""
     found: list[Named] = []
+    span = span.widened() if panel.raw.get("interval") else span
     for target in panel.targets:
         expr = filled(target.expr, rate_s=span.rate_s, range_s=span.end_s - span.start_s, **variables)
         if target.is_instant:
@@ -61,7 +68,7 @@ def ask_panel(server: PrometheusServer, panel: PanelFile, span: Span, variables:
         else:
             answer = server.query_range(expr, span.start_s, span.end_s, span.step_s)
         found += [Named(legend_name(target.legend, one), target, one) for one in answer]
-    return Answered(panel, tuple(found))
+    return Answered(panel, tuple(found), span)
 
 
 def ask_marks(server: PrometheusServer, board: BoardFile, span: Span, variables: Mapping[str, str]) -> Sequence[Mark]:

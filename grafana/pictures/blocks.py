@@ -9,8 +9,9 @@ from grafana.pictures.lines import runs
 from grafana.pictures.looks import FAINT, GRID, INK, level_color, looks_of, mappings_of
 from grafana.pictures.units import clock_ticks, shown
 
-_LABEL_SHARE, _BOTTOM, _TOP = 0.16, 38.0, 6.0
+_BOTTOM, _TOP = 38.0, 6.0
 _ROWS_MOST = 24
+_ROW_MOST = 44.0
 
 
 def last(named: Named) -> float:
@@ -22,13 +23,14 @@ def nothing(width: float, height: float) -> str:
     return svg.document(width, height, [svg.text(width / 2, height / 2, "No data", color=FAINT, anchor="middle")])
 
 
-def timeline(answer: Answered, span: Span, width: float, height: float) -> str:
+def timeline(answer: Answered, width: float, height: float) -> str:
     if not answer.found:
         return nothing(width, height)
+    span = answer.span
     rows = sorted(answer.found, key=lambda n: n.name)[:_ROWS_MOST]
     known = mappings_of(answer.panel.raw)
     left = max(80.0, min(width * 0.3, max(svg.width_of(n.name, 10) for n in rows) + 14))
-    deep = (height - _BOTTOM - _TOP) / len(rows)
+    deep = min(_ROW_MOST, (height - _BOTTOM - _TOP) / len(rows))
     scale = (width - left - 10) / (span.end_s - span.start_s)
     parts: list[str] = []
     used: dict[str, str] = {}
@@ -51,9 +53,9 @@ def timeline(answer: Answered, span: Span, width: float, height: float) -> str:
     return svg.document(width, height, parts)
 
 
-def heatmap(answer: Answered, span: Span, width: float, height: float) -> str:
+def heatmap(answer: Answered, width: float, height: float) -> str:
     """Cumulative buckets become cells; the darker, the more fell into one. Empty buckets above and below are left out."""
-    bounds, cells = _cells(answer)
+    (bounds, cells), span = _cells(answer), answer.span
     if not cells:
         return nothing(width, height)
     first, final = max(0, min(row for row, _, _ in cells) - 1), max(row for row, _, _ in cells)
@@ -105,7 +107,8 @@ def stat(answer: Answered, width: float, height: float) -> str:
     parts: list[str] = []
     for number, named in enumerate(values):
         said, color = known.get(
-            last(named), (shown(last(named), answer.panel.unit), level_color(answer.panel.raw, last(named)))
+            last(named),
+            (shown(_rounded(answer, last(named)), answer.panel.unit), level_color(answer.panel.raw, last(named))),
         )
         said = named.name if is_name else said
         size = int(min(34.0, 11 * (each - 12) / max(svg.width_of(said), 1.0)))
@@ -142,6 +145,11 @@ def bars(answer: Answered, width: float, height: float) -> str:
         parts.append(svg.rect(left, y + deep * 0.15, room * last(named) / most, deep * 0.7, color, opacity=0.85))
         parts.append(svg.text(left + room + 8, y + deep / 2 + 4, shown(last(named), answer.panel.unit), bold=True))
     return svg.document(width, height, parts)
+
+
+def _rounded(answer: Answered, value: float) -> float:
+    decimals = answer.panel.raw["fieldConfig"]["defaults"].get("decimals")
+    return value if decimals is None else round(value, decimals)
 
 
 def _spells(row: Named, span: Span) -> Sequence[tuple[float, float, float]]:

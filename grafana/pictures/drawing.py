@@ -14,4 +14,4 @@ def draw_board(
     """HTML and its height in pixels. Raises `QueryFailed` for a query that Prometheus does not take."""
     board = load(name)
     answers: list[Answered] = [ask_panel(server, panel, span, variables) for panel in board.panels]
-    return page.make(board, answers, span, ask_marks(server, board, span, variables), rows)
+    return page.make(board, answers, ask_marks(server, board, span, variables), rows)

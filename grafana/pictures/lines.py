@@ -33,13 +33,13 @@ class Frame:
         return self.height - _BOTTOM - share * (self.height - _TOP - _BOTTOM)
 
 
-def draw(answer: Answered, span: Span, width: float, height: float, marks: Sequence[Mark]) -> str:
+def draw(answer: Answered, width: float, height: float, marks: Sequence[Mark]) -> str:
     """An SVG of the panel; one that has no data says so."""
     looks = looks_of(answer.panel.raw, [n.name for n in answer.found])
     plain = [n for n in answer.found if not looks[n.name].band and looks[n.name].unit is None]
     custom = answer.panel.raw["fieldConfig"]["defaults"].get("custom", {})
     is_stacked = custom.get("stacking", {}).get("mode") == "normal"
-    frame = _frame(answer, plain, span, width, height, is_stacked=is_stacked)
+    frame = _frame(answer, plain, width, height, is_stacked=is_stacked)
     parts = [part for n in answer.found if looks[n.name].band for part in _bands(n.series.points, frame, looks[n.name])]
     parts += _axes(frame, answer.panel.unit)
     parts += [part for mark in marks for part in _mark(mark, frame)]
@@ -71,9 +71,7 @@ def runs(points: Points, step_s: float) -> list[list[tuple[float, float]]]:
     return found
 
 
-def _frame(
-    answer: Answered, plain: Sequence[Named], span: Span, width: float, height: float, *, is_stacked: bool
-) -> Frame:
+def _frame(answer: Answered, plain: Sequence[Named], width: float, height: float, *, is_stacked: bool) -> Frame:
     defaults = answer.panel.raw["fieldConfig"]["defaults"]
     if is_stacked:
         sums: dict[float, float] = {}
@@ -96,12 +94,12 @@ def _frame(
         else min(values)
     )
     most = max([least, *values]) * 1.05 if "max" not in defaults else defaults["max"]
-    return Frame(width, height, span, least, most if most > least else least + 1)
+    return Frame(width, height, answer.span, least, most if most > least else least + 1)
 
 
 def _axes(frame: Frame, unit: str) -> list[str]:
     parts: list[str] = []
-    for value in ticks(frame.least, frame.most):
+    for value in ticks(frame.least, frame.most, unit):
         parts.append(svg.line(_LEFT, frame.y(value), frame.width - _RIGHT, frame.y(value), GRID))
         parts.append(svg.text(_LEFT - 6, frame.y(value) + 3.5, shown(value, unit), size=10, color=FAINT, anchor="end"))
     for at, said in clock_ticks(frame.span.start_s, frame.span.end_s):

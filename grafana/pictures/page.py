@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from grafana.pictures import blocks, lines, tables
-from grafana.pictures.answers import Answered, Mark, Span
+from grafana.pictures.answers import Answered, Mark
 from grafana.pictures.board_file import BoardFile
 
 WIDTH, _COLUMNS, _UNIT, _GAP, _HEAD = 1400, 24, 29, 8, 26
@@ -23,7 +23,7 @@ th { color: #57606a; font-weight: 600; } .n { font-variant-numeric: tabular-nums
 
 
 def make(
-    board: BoardFile, answers: Sequence[Answered], span: Span, marks: Sequence[Mark], rows: Sequence[str] = ()
+    board: BoardFile, answers: Sequence[Answered], marks: Sequence[Mark], rows: Sequence[str] = ()
 ) -> tuple[str, int]:
     """HTML and the height it needs in pixels. `rows` names the rows to draw, none = all."""
     parts: list[str] = []
@@ -45,30 +45,30 @@ def make(
             at_y, deepest = panel.place[1], 0
         tall = panel.place[3] * _UNIT
         deepest = max(deepest, tall)
-        parts.append(_figure(answer, span, marks, tall))
+        parts.append(_figure(answer, marks, tall))
     body = f"<h1>{escape(board.title)}</h1><main>{''.join(parts)}</main>"
     style = _STYLE % WIDTH
     page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(board.title)}</title><style>{style}</style><body>{body}</body></html>'
     return page, height + deepest + 24
 
 
-def _figure(answer: Answered, span: Span, marks: Sequence[Mark], tall: int) -> str:
+def _figure(answer: Answered, marks: Sequence[Mark], tall: int) -> str:
     panel = answer.panel
     columns = panel.place[2]
     width = (WIDTH - 24 - (_COLUMNS - 1) * _GAP) / _COLUMNS * columns + (columns - 1) * _GAP - 2
-    drawn = _draw(answer, span, marks, width, tall - _HEAD - 2)
+    drawn = _draw(answer, marks, width, tall - _HEAD - 2)
     tip = escape(panel.description, quote=True)
     return f'<figure style="grid-column: span {columns}; height: {tall}px" title="{tip}"><figcaption>{escape(panel.title)}</figcaption>{drawn}</figure>'
 
 
-def _draw(answer: Answered, span: Span, marks: Sequence[Mark], width: float, height: float) -> str:
+def _draw(answer: Answered, marks: Sequence[Mark], width: float, height: float) -> str:
     """Raises KeyError for a kind of panel that nobody draws yet."""
     kind = answer.panel.kind
     if kind == "timeseries":
-        return lines.draw(answer, span, width, height, marks)
+        return lines.draw(answer, width, height, marks)
     if kind == "table":
         return tables.draw(answer)
     if kind in {"state-timeline", "heatmap"}:
         drawer = blocks.timeline if kind == "state-timeline" else blocks.heatmap
-        return drawer(answer, span, width, height)
+        return drawer(answer, width, height)
     return {"stat": blocks.stat, "bargauge": blocks.bars}[kind](answer, width, height)

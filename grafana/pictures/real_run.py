@@ -1,4 +1,5 @@
-"""A real replay next to real live traffic, small enough for a laptop: producers, a protected consumer group, a daemon with Spark, a Prometheus that scrapes it.
+"""A real replay next to real live traffic, small enough for a laptop: a topic that is written and read while its past is replayed, a protected consumer
+group, a daemon with Spark, a Prometheus that scrapes it.
 
 Nothing is faked and nothing stays: topics get names of their own, and everything that was started is ended by its process id. The broker is the caller's.
 """
@@ -61,12 +62,7 @@ class RealRun:
 
     def __init__(self, bootstrap: str, folder: Path, binaries: Binaries, scene: Scene, tag: str = "") -> None:
         self.scene, self._bootstrap, self._folder = scene, bootstrap, folder
-        self.source, self.target, self.live, self.group = (
-            f"{tag}orders",
-            f"{tag}orders.again",
-            f"{tag}payments",
-            f"{tag}billing",
-        )
+        self.source, self.target, self.group = f"{tag}orders", f"{tag}orders.again", f"{tag}billing"
         self.prefix = f"{tag}recovery."
         self.started_s = time.time()
         self._http = free_ports(1)[0]
@@ -82,9 +78,9 @@ class RealRun:
             opened.callback(self._end_daemon)
             _fill(self._bootstrap, self.source, self.scene)
             opened.enter_context(
-                LiveProducer(self._bootstrap, self.live, self.scene.live_records_per_s, self.scene.partitions)
+                LiveProducer(self._bootstrap, self.source, self.scene.live_records_per_s, self.scene.partitions)
             )
-            opened.enter_context(_Group(self._bootstrap, self.live, self.group))
+            opened.enter_context(_Group(self._bootstrap, self.source, self.group))
             self._start_daemon()
             self.started_s = time.time()
             target = f"127.0.0.1:{self._http}"
@@ -133,7 +129,7 @@ class RealRun:
             "profiles": {"default": {"warm": 1}},
             "monitor": {
                 "interval": "1s",
-                "topics": [{"topic": self.live, "group": self.group, "slo": scene.slo}],
+                "topics": [{"topic": self.source, "group": self.group, "slo": scene.slo}],
                 "canary": {"latency_slo": scene.latency_slo},
             },
             "control": {"max_bytes_per_s": scene.most_bytes_per_s, "period": "1s", "loop_delay": "5s"},
@@ -210,7 +206,7 @@ class _Group:
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": True,
+                "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "latest", "enable.auto.commit": True,
                 "auto.commit.interval.ms": 1_000, "log_level": 0,
             }
         )  # fmt: skip

@@ -5,7 +5,7 @@ from html import escape
 
 from grafana.pictures.looks import INK
 
-_WIDE, _MEAN, _NARROW = "MWmw@%", 6.1, "iljtf.,:' "
+_WIDE, _MEAN, _NARROW = "MWmw@%", 6.9, "iljtf.,:' "
 
 
 def text(

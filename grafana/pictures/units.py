@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 _SHORT = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TICKS_WANTED = 4
+_TIME_STEPS = (15, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400)
 _PERIODS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
@@ -18,14 +19,16 @@ def shown(value: float, unit: str) -> str:
     return _FORMS.get(unit, _plain)(value)
 
 
-def ticks(least: float, most: float) -> Sequence[float]:
-    """Round numbers from `least` to `most`, three to six of them."""
+def ticks(least: float, most: float, unit: str = "none") -> Sequence[float]:
+    """Round numbers from `least` to `most`, three to six of them; minutes and hours for seconds."""
     span = most - least
     if span <= 0 or not math.isfinite(span):
         return (least,)
     raw = span / _TICKS_WANTED
     power = 10 ** math.floor(math.log10(raw))
     step = next(f * power for f in (1, 2, 5, 10) if f * power >= raw * 0.999)
+    if unit == "s" and raw > 10:
+        step = next((s for s in _TIME_STEPS if s >= raw), step)
     first = math.ceil(least / step - 1e-9)
     return [i * step for i in range(first, math.floor(most / step + 1e-9) + 1)]
 

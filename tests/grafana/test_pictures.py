@@ -37,7 +37,7 @@ def answered(of: PanelFile, rows: Sequence[tuple[int, Mapping[str, str], Sequenc
         target = of.targets[number]
         series = Series("", labels, tuple(points))
         found.append(Named(legend_name(target.legend, series), target, series))
-    return Answered(of, tuple(found))
+    return Answered(of, tuple(found), SPAN)
 
 
 def shapes(svg: str, name: str) -> list[dict[str, str]]:
@@ -66,6 +66,7 @@ def test_axes_have_round_numbers_inside_their_range() -> None:
     assert ticks(0.0, 10.0) == [0, 5, 10]
     assert [round(t, 6) for t in ticks(0.0, 0.07)] == [0, 0.02, 0.04, 0.06]
     assert ticks(3.0, 3.0) == (3.0,)
+    assert ticks(0.0, 400.0, "s") == [0, 120, 240, 360]
     assert [said for _, said in clock_ticks(0.0, 60.0)] == [
         "00:00:00",
         "00:00:10",
@@ -101,7 +102,6 @@ def test_higher_values_are_drawn_higher_and_later_ones_further_right() -> None:
     of = panel("replay-and-live", "Records written")
     svg = lines.draw(
         answered(of, [(0, {"traffic": "replay"}, rising), (0, {"traffic": "live"}, [(t, 5.0) for t, _ in rising])]),
-        SPAN,
         600,
         240,
         (),
@@ -128,7 +128,7 @@ def test_the_time_in_which_a_replay_runs_is_a_band_and_marks_are_lines() -> None
             (2, {}, band),
         ],
     )
-    svg = lines.draw(answer, SPAN, 672, 240, [Mark(SPAN.start_s + 20, "running")])
+    svg = lines.draw(answer, 672, 240, [Mark(SPAN.start_s + 20, "running")])
     [shaded] = shapes(svg, "rect")
     assert (float(shaded["x"]), float(shaded["width"])) == (62 + 200, 200)
     assert [s.get("stroke-dasharray") for s in shapes(svg, "polyline")] == [None, "5 4"]
@@ -139,9 +139,7 @@ def test_the_time_in_which_a_replay_runs_is_a_band_and_marks_are_lines() -> None
 def test_stacked_areas_end_at_the_sum() -> None:
     of = panel("recovery", "Where the offsets went")
     points = [(SPAN.start_s + i, 50.0) for i in range(60)]
-    svg = lines.draw(
-        answered(of, [(0, {"outcome": "copied"}, points), (0, {"outcome": "left"}, points)]), SPAN, 600, 246, ()
-    )
+    svg = lines.draw(answered(of, [(0, {"outcome": "copied"}, points), (0, {"outcome": "left"}, points)]), 600, 246, ())
     lower, upper = (float(s["points"].split(",")[1].split(" ")[0]) for s in shapes(svg, "polyline"))
     frame_bottom, frame_top = 246 - 38, 8
     assert (frame_bottom - upper) == pytest.approx(2 * (frame_bottom - lower), abs=0.2)
@@ -150,8 +148,8 @@ def test_stacked_areas_end_at_the_sum() -> None:
 
 def test_a_panel_without_answers_says_so() -> None:
     of = panel("replay-and-live", "Live lag")
-    assert "No data" in texts(lines.draw(answered(of, []), SPAN, 600, 240, ()))
-    assert texts(blocks.timeline(answered(panel("replay-and-live", "Lag verdicts"), []), SPAN, 600, 200)) == ["No data"]
+    assert "No data" in texts(lines.draw(answered(of, []), 600, 240, ()))
+    assert texts(blocks.timeline(answered(panel("replay-and-live", "Lag verdicts"), []), 600, 200)) == ["No data"]
     assert "No data" in tables.draw(answered(panel("replay-and-live", "Recoveries"), []))
 
 
@@ -159,7 +157,7 @@ def test_states_become_spans_with_their_names_and_colours() -> None:
     of = panel("recovery", "State over time")
     codes = {text: value for value, (text, _) in mappings_of(of.raw).items()}
     points = [(SPAN.start_s + i, codes["running"] if i < 30 else codes["completed"]) for i in range(60)]
-    svg = blocks.timeline(answered(of, [(0, {"recovery": "r1"}, points)]), SPAN, 1_000, 110)
+    svg = blocks.timeline(answered(of, [(0, {"recovery": "r1"}, points)]), 1_000, 110)
     first, second = shapes(svg, "rect")
     assert float(second["x"]) == pytest.approx(float(first["x"]) + float(first["width"]), abs=0.2)
     assert [first["fill"], second["fill"]] == ["#2f6fde", "#2f9e44"]
@@ -172,7 +170,7 @@ def test_cumulative_buckets_become_cells() -> None:
     rows = [
         (0, {"le": le}, [(at, count)]) for le, count in (("0.001", 0.0), ("0.005", 4.0), ("0.01", 5.0), ("+Inf", 5.0))
     ]
-    cells = shapes(blocks.heatmap(answered(of, rows), SPAN, 600, 200), "rect")
+    cells = shapes(blocks.heatmap(answered(of, rows), 600, 200), "rect")
     assert len(cells) == 2
     assert float(cells[0]["fill-opacity"]) > float(cells[1]["fill-opacity"])
 
@@ -240,10 +238,10 @@ def test_long_names_are_cut_to_their_room() -> None:
 @pytest.mark.parametrize("name", ["daemon-and-jobs", "recovery", "replay-and-live"])
 def test_every_kind_of_panel_can_be_drawn_also_without_data(name: str, tmp_path: Path) -> None:
     board = load(name)
-    html, height = make(board, [Answered(p, ()) for p in board.panels], SPAN, ())
+    html, height = make(board, [Answered(p, (), SPAN) for p in board.panels], ())
     assert html.count("No data") == len([p for p in board.panels if p.kind != "row"])
     assert height > 600
-    some, less = make(board, [Answered(p, ()) for p in board.panels], SPAN, (), ["Now"])
+    some, less = make(board, [Answered(p, (), SPAN) for p in board.panels], (), ["Now"])
     assert some.count("<h2>") == 1
     assert less < height
     try:

@@ -1,12 +1,17 @@
 """What the metrics say about one recovery closely, and that counters exist before they count."""
 
 from dataclasses import replace
+from typing import get_args
 
 from daemon.adapters.prometheus import Metrics
+from daemon.core.commands import Command
 from daemon.core.decision import CoreState
 from daemon.core.metric_defs import Sample
 from daemon.core.model import PartitionProgress, State, StopReason
 from daemon.core.observe_details import ENDED_AT_MOST, PARTITIONS_AT_MOST, beginnings, details, first_values
+from daemon.core.policies.control_types import ControllerState, Rule
+from daemon.core.policies.freshness import Track
+from daemon.core.protecting import Protecting
 from daemon.core.recoveries import Recoveries
 from tests.builders.core import FOLLOWING, command
 from tests.builders.world import World
@@ -128,7 +133,26 @@ def test_counters_with_known_labels_are_on_the_page_before_anything_happened() -
         assert f'recoveryd_auto_stops_total{{reason="{reason}"}} 0.0' in page
     assert 'recoveryd_verifications_total{result="mismatch"} 0.0' in page
     assert 'recoveryd_signals_rejected_total{reason="not_a_number"} 0.0' in page
+    assert 'recoveryd_commands_total{answer="accepted",verb="pause"} 0.0' in page
     assert "operator" not in page
+
+
+def test_the_verbs_counted_from_the_start_are_those_of_the_commands() -> None:
+    counted = {s.labels[0] for s in first_values() if s.metric.name == "recoveryd_commands_total"}
+    assert counted == {kind.verb for kind in get_args(Command)}
+
+
+def test_counters_of_a_domain_begin_at_zero_when_its_controller_and_its_signals_do() -> None:
+    before = Protecting()
+    first = replace(before, states={"main": ControllerState(tracks={"lag": Track()})})
+    second = replace(before, states={"main": ControllerState(tracks={"lag": Track(), "produce_latency": Track()})})
+    began = values(beginnings(CoreState(protecting=before), CoreState(protecting=first)))
+    assert began == {("control_rule_total", "main", rule.name.lower()): 0 for rule in Rule} | {
+        ("live_slo_violation_seconds_total", "main", "lag", answer): 0 for answer in ("yes", "no")
+    }
+    assert values(beginnings(CoreState(protecting=first), CoreState(protecting=second))) == {
+        ("live_slo_violation_seconds_total", "main", "produce_latency", answer): 0 for answer in ("yes", "no")
+    }
 
 
 def test_counters_of_its_topics_begin_at_zero_once_when_a_recovery_is_planned() -> None:
