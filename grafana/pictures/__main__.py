@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grafana.pictures.answers import Span
@@ -19,7 +20,8 @@ from sandbox.errors import SandboxError
 
 _RECOVERY = "orders-again"
 _AFTER_S = 12.0
-# A live consumer reads the payments while the orders of two days are replayed on the same small broker.
+_DEADLINE_S = 400.0
+# A group reads the live orders while those of the last two days are replayed on the same small broker.
 _SCENE = Scene(
     backlog_records=600_000,
     live_records_per_s=800.0,
@@ -28,12 +30,27 @@ _SCENE = Scene(
     slo="10s",
     latency_slo="150ms",
 )
-# Picture, dashboard, rows (none = all).
-_PICTURES: Sequence[tuple[str, str, Sequence[str]]] = (
-    ("replay-and-live", "replay-and-live", ()),
-    ("replay-next-to-live", "replay-and-live", ("Traffic", "What replays may take, and why")),
-    ("recovery", "recovery", ()),
-    ("daemon-and-jobs", "daemon-and-jobs", ()),
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`only` names panels, none = all. `while_running`: as it looked at three quarters of the run, not after it."""
+
+    name: str
+    board: str
+    only: Sequence[str] = ()
+    while_running: bool = False
+
+
+_NEXT_TO_LIVE = (
+    "Records written", "Bytes written", "Live lag", "Produce latency of the canary", "Requested, granted and achieved rate", "Pressure by signal",
+    "Rule that sets the rate", "States",
+)  # fmt: skip
+_PICTURES = (
+    Picture("replay-next-to-live", "replay-and-live", _NEXT_TO_LIVE),
+    Picture("replay-and-live", "replay-and-live", while_running=True),
+    Picture("recovery", "recovery", while_running=True),
+    Picture("daemon-and-jobs", "daemon-and-jobs"),
 )
 
 
@@ -49,25 +66,27 @@ def main(arguments: Sequence[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="recoveryd-pictures-") as temporary:
             work = asked.keep or Path(temporary)
             with Broker(work / "kafka") as broker, RealRun(broker.bootstrap, work / "run", binaries, _SCENE) as run:
-                status = run.replay(_RECOVERY)
+                running_s: list[float] = []
+                status = run.replay(_RECOVERY, _DEADLINE_S, lambda: running_s.append(time.time()))
                 print(f"{_RECOVERY}: {status['state']}, {status['progress']['records']:,} records", flush=True)
                 time.sleep(_AFTER_S)  # what comes after the end belongs into the picture
-                _make_all(run, asked.out, work, chromium)
+                _make_all(run, running_s[len(running_s) * 3 // 4], asked.out, work, chromium)
     except (Unavailable, RunFailed, QueryFailed, PictureFailed, SandboxError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _make_all(run: RealRun, out: Path, work: Path, chromium: Path) -> None:
+def _make_all(run: RealRun, running_s: float, out: Path, work: Path, chromium: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    span = Span(run.started_s + 4, time.time() - 1, run.scene.scrape_s)
+    whole = Span(run.started_s + 4, time.time() - 1, run.scene.scrape_s)
     variables: Mapping[str, str] = {"recovery": _RECOVERY}
-    for name, board, rows in _PICTURES:
-        html, height = draw_board(run.prometheus, board, span, variables, rows)
-        page = work / f"{name}.html"
+    for picture in _PICTURES:
+        span = replace(whole, end_s=running_s) if picture.while_running else whole
+        html, height = draw_board(run.prometheus, picture.board, span, variables, picture.only)
+        page = work / f"{picture.name}.html"
         page.write_text(html, encoding="utf-8")
-        png = out / f"{name}.png"
+        png = out / f"{picture.name}.png"
         make_png(chromium, page, png, WIDTH, height)
         print(f"{png}: {png.stat().st_size / 1000:.0f} kB")
 

@@ -7,13 +7,13 @@ from grafana.pictures import blocks, lines, tables
 from grafana.pictures.answers import Answered, Mark
 from grafana.pictures.board_file import BoardFile
 
-WIDTH, _COLUMNS, _UNIT, _GAP, _HEAD = 1400, 24, 29, 8, 26
+WIDTH, _COLUMNS, _UNIT, _GAP, _HEAD, _ROW = 1400, 24, 29, 8, 26, 22
 _STYLE = """
 * { box-sizing: border-box; margin: 0; }
 body { width: %dpx; padding: 12px; background: #f4f5f7; color: #24292f; font: 12px "DejaVu Sans", "Liberation Sans", Arial, sans-serif; }
 h1 { font-size: 17px; margin: 0 0 10px 2px; }
 main { display: grid; grid-template-columns: repeat(24, 1fr); gap: 8px; }
-h2 { grid-column: 1 / -1; font-size: 13px; padding: 4px 2px 0; color: #57606a; }
+h2 { grid-column: 1 / -1; font-size: 13px; height: 22px; padding: 4px 2px 0; color: #57606a; }
 figure { background: #fff; border: 1px solid #dfe3e8; border-radius: 4px; overflow: hidden; }
 figcaption { font-weight: 600; padding: 6px 10px 0; height: 26px; white-space: nowrap; overflow: hidden; }
 svg { display: block; font-family: inherit; }
@@ -23,33 +23,24 @@ th { color: #57606a; font-weight: 600; } .n { font-variant-numeric: tabular-nums
 
 
 def make(
-    board: BoardFile, answers: Sequence[Answered], marks: Sequence[Mark], rows: Sequence[str] = ()
+    board: BoardFile, answers: Sequence[Answered], marks: Sequence[Mark], only: Sequence[str] = ()
 ) -> tuple[str, int]:
-    """HTML and the height it needs in pixels. `rows` names the rows to draw, none = all."""
+    """HTML and the height it needs in pixels. `only` names the panels to draw, without the headings of rows; none = all."""
     parts: list[str] = []
-    height, deepest, wanted = 24 + 30, 0, True
-    at_y = -1
+    height, columns, deepest = 24 + 31, 0, 0
     for answer in answers:
         panel = answer.panel
-        if panel.kind == "row":
-            wanted = not rows or panel.title in rows
-            if wanted:
-                parts.append(f"<h2>{escape(panel.title)}</h2>")
-                height += deepest + 21 + _GAP
-                deepest = 0
+        is_row = panel.kind == "row"
+        if only and (is_row or panel.title not in only):
             continue
-        if not wanted:
-            continue
-        if panel.place[1] != at_y:
-            height += deepest and deepest + _GAP
-            at_y, deepest = panel.place[1], 0
-        tall = panel.place[3] * _UNIT
-        deepest = max(deepest, tall)
-        parts.append(_figure(answer, marks, tall))
+        wide, tall = (_COLUMNS, _ROW) if is_row else (panel.place[2], panel.place[3] * _UNIT)
+        if columns + wide > _COLUMNS:
+            height, columns, deepest = height + deepest + _GAP, 0, 0
+        columns, deepest = columns + wide, max(deepest, tall)
+        parts.append(f"<h2>{escape(panel.title)}</h2>" if is_row else _figure(answer, marks, tall))
     body = f"<h1>{escape(board.title)}</h1><main>{''.join(parts)}</main>"
-    style = _STYLE % WIDTH
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(board.title)}</title><style>{style}</style><body>{body}</body></html>'
-    return page, height + deepest + 24
+    head = f'<meta charset="utf-8"><title>{escape(board.title)}</title><style>{_STYLE % WIDTH}</style>'
+    return f'<!doctype html><html lang="en">{head}<body>{body}</body></html>', height + deepest
 
 
 def _figure(answer: Answered, marks: Sequence[Mark], tall: int) -> str:
