@@ -6,6 +6,7 @@ Only here and on the command line are settings known; everything else is handed 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from daemon.adapters.canary import KafkaCanary
 from daemon.adapters.client_quotas import KafkaClientQuotas
 from daemon.adapters.clock import SystemClock
 from daemon.adapters.control_log import KafkaControlLog
@@ -15,19 +16,23 @@ from daemon.adapters.kafka_journal import KafkaJournal
 from daemon.adapters.kafka_ledger import KafkaLedger
 from daemon.adapters.kafka_progress import KafkaProgressFeed
 from daemon.adapters.prometheus import CONTENT_TYPE, Metrics
+from daemon.adapters.prometheus_queries import PrometheusQueries
 from daemon.adapters.spark_command import SparkProfile
 from daemon.adapters.spark_jobs_runner import SparkJobs
+from daemon.collectors.canary import CanaryCollector
 from daemon.collectors.offsets import Monitored, OffsetCollector
+from daemon.collectors.queries import Query, QueryCollector
 from daemon.core.decide import Decider
 from daemon.core.events import Event
-from daemon.core.metric_defs import JOURNAL_FAILING, LEADER, LOOP_AGE, Sample
+from daemon.core.metric_defs import CANARY_PRODUCE, JOURNAL_FAILING, LEADER, LOOP_AGE, SIGNALS_REJECTED, Sample
 from daemon.core.observe import gauges
 from daemon.core.observe_details import details
 from daemon.health import Health, HealthServer, Sources
 from daemon.interpreter import Interpreter
-from daemon.ports import Clock, Clusters, ControlRecord, Jobs, Journal, ProgressFeed
+from daemon.ports import Clock, Clusters, ControlRecord, Emit, Jobs, Journal, ProgressFeed
 from daemon.runtime import Inbox, Intake, Runtime
 from daemon.settings import Settings
+from daemon.settings.live import CANARY_READING
 from daemon.wire.codec import decode_event
 from daemon.wire.status import to_document
 
@@ -55,6 +60,7 @@ class Daemon:
     intake: Intake
     interpreter: Interpreter
     collector: OffsetCollector
+    readings: tuple[CanaryCollector | QueryCollector, ...]
     server: HealthServer
     journal: Journal
     clusters: Clusters
@@ -76,6 +82,7 @@ def build(settings: Settings) -> Daemon:
         Expectations(slots, lambda: (runtime.measured_bytes_per_s, "measured")),
         clock.now_ms,
         values.topics.receipts_partitions,
+        values.monitor.canary.clusters if values.monitor.is_canary_on else (),
     )
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
     journal = KafkaJournal(clients[MAIN], names, values.scope, clock.now_ms)
@@ -111,8 +118,40 @@ def build(settings: Settings) -> Daemon:
         period_s=values.monitor.interval / 1000,
         monitored=[Monitored(m.cluster, m.topic, m.group) for m in values.monitor.topics],
     )
+    readings = (
+        _canaries(settings, inbox.emit, metrics, runtime, clock),
+        _queries(settings, inbox.emit, metrics, runtime, clock),
+    )
     server = HealthServer(_sources(runtime, collector, pulse, clock, metrics), values.http.host, values.http.port)
-    return Daemon(runtime, intake, interpreter, collector, server, journal, clusters, jobs, progress, pulse)
+    return Daemon(runtime, intake, interpreter, collector, readings, server, journal, clusters, jobs, progress, pulse)
+
+
+def _canaries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime, clock: Clock) -> CanaryCollector:
+    monitor = settings.values.monitor
+    clusters = monitor.canary.clusters if monitor.is_canary_on else ()
+    topic = settings.topic_names.canary
+    return CanaryCollector(
+        {name: KafkaCanary(name, settings.librdkafka(name), topic) for name in clusters},
+        emit,
+        lambda cluster, seconds: metrics.observe(CANARY_PRODUCE, seconds, (cluster,)),
+        lambda: runtime.vitals.role == "leader",
+        clock,
+        name=CANARY_READING,
+        every_s=monitor.canary.every / 1000,
+        reading_every_s=settings.values.control.period / 1000,
+    )
+
+
+def _queries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime, clock: Clock) -> QueryCollector:
+    wanted = settings.values.monitor.prometheus
+    return QueryCollector(
+        [Query(q.name, q.cluster, q.url, q.query, q.every / 1000) for q in wanted],
+        PrometheusQueries(),
+        emit,
+        lambda reason: metrics.add([Sample(SIGNALS_REJECTED, (reason.value,), 1)]),
+        lambda: runtime.vitals.role == "leader",
+        clock,
+    )
 
 
 def _profiles(settings: Settings) -> dict[str, SparkProfile]:

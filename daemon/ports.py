@@ -6,6 +6,7 @@ they may wait; every wait inside has a deadline.
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 from daemon.core.decision import Answer, Directive, Notice
@@ -22,6 +23,7 @@ from daemon.core.events import (
 )
 from daemon.core.model import DaemonRecord, Recovery
 from daemon.core.plan_facts import PlanFacts
+from daemon.core.policies.freshness import Reject
 from daemon.core.watches.model import Watch
 
 Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks
@@ -99,6 +101,55 @@ class GroupOffsets(Protocol):
 
     async def have_members(self, cluster: str) -> Mapping[str, bool]:
         """By group, of those the cluster lists to us; for others nothing is known."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Fate(Enum):
+    """What became of a canary record. `UNUSABLE`: none could be sent, for a reason that says nothing about latency."""
+
+    DELIVERED = "delivered"
+    WAITING = "waiting"
+    GIVEN_UP = "given up"
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """`seconds` from sending the record to its acknowledgement; of one without, since the cluster left the first one unanswered. None = no measurement."""
+
+    fate: Fate
+    seconds: float | None = None
+    why: str = ""
+
+
+class Canary(Protocol):
+    """A tiny record to one cluster, acknowledged by all in-sync replicas, never more than one at a time."""
+
+    async def probe(self, wait_s: float) -> Probe:
+        """Send a record, unless one is still under way, and wait up to `wait_s` for it. Raises nothing for what a cluster does."""
+        ...
+
+    async def close(self) -> None:
+        """Forget what is under way; the next probe begins anew."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnswer:
+    """`value` is a finite number, or None with the reason it counts under and a sentence that says why."""
+
+    value: float | None
+    reject: Reject | None = None
+    why: str = ""
+
+
+class Queries(Protocol):
+    """Instant queries to Prometheus servers of the config. Raises nothing for what a server does."""
+
+    async def ask(self, url: str, query: str, lookback_s: float, deadline_s: float) -> QueryAnswer:
+        """The one number that `query` gives now, of samples at most `lookback_s` old."""
         ...
 
     async def close(self) -> None: ...

@@ -94,6 +94,23 @@ def make_producer(properties: Properties, timeout_ms: int) -> Producer:
     return Producer(config)
 
 
+def make_canary_producer(properties: Properties, timeout_ms: int) -> Producer:
+    """For single records whose time to acknowledgement by all in-sync replicas is measured: nothing of our own may add to it."""
+    config: dict[str, Any] = {
+        **properties,
+        "client.id": "recoveryd-canary",
+        "enable.idempotence": False,  # a producer id would have to be asked for first
+        "acks": "all",
+        "linger.ms": 0,
+        "socket.nagle.disable": True,
+        "compression.type": "none",
+        "message.timeout.ms": timeout_ms,
+        "topic.metadata.propagation.max.ms": min(timeout_ms, 5_000),
+        "logger": _log,
+    }
+    return Producer(config)
+
+
 def make_transactional_producer(
     properties: Properties, transactional_id: str, transaction_timeout_ms: int, **overrides: Any
 ) -> Producer:

@@ -7,7 +7,7 @@ One lazily made admin client per cluster, calls in threads, every wait bounded. 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from confluent_kafka.admin import AdminClient
@@ -52,7 +52,7 @@ class Expectations:
 
 
 class KafkaClusters:
-    """`clusters`: librdkafka properties by name; own topics live on `main`, receipts also on every target."""
+    """`clusters`: librdkafka properties by name; own topics live on `main`, receipts also on every target, the canary's also on `canary_on`."""
 
     def __init__(
         self,
@@ -61,12 +61,14 @@ class KafkaClusters:
         expectations: Expectations,
         now_ms: Callable[[], int],
         receipts_partitions: int = 8,
+        canary_on: Collection[str] = (),
     ) -> None:
         self._clusters = {name: dict(properties) for name, properties in clusters.items()}
         self._names = names
         self._expectations = expectations
         self._now_ms = now_ms
         self._wanted = wanted_topics(names, receipts_partitions)
+        self._canary_on = frozenset(canary_on)
         self._admins: dict[str, AdminClient] = {}
         self._questions = Workers("questions", 8)
         self._samples = Workers("samples", 4)  # of their own: sampling goes on while many plans are made
@@ -195,8 +197,8 @@ class KafkaClusters:
                 _log.warning("The own topics on %s could not be checked: %s", cluster, error)
 
     async def inspect_own_topics(self, cluster: str = MAIN) -> tuple[TopicReport, ...]:
-        """What exists and what differs, for `doctor`."""
-        return await self._questions.run(own_topics.inspect, self._admin(cluster), self._wanted_on(cluster))
+        """What exists and what differs of the topics that the daemon uses there, for `doctor`."""
+        return await self._questions.run(own_topics.inspect, self._admin(cluster), self._used_on(cluster))
 
     async def apply_own_topics(self, cluster: str = MAIN, replication_factor: int = -1) -> tuple[TopicReport, ...]:
         """Create what is missing on one cluster; -1 = the broker's default replication."""
@@ -204,9 +206,12 @@ class KafkaClusters:
             own_topics.apply, self._admin(cluster), self._wanted_on(cluster), replication_factor
         )
 
-    async def write_probe(self, scope: str, cluster: str = MAIN) -> dict[str, str | None]:
-        """Try to write each own topic that the daemon or its lanes write; None = allowed, else why not."""
-        topics = [t.name for t in self._wanted_on(cluster) if t.name != self._names.control]
+    async def write_probe(
+        self, scope: str, cluster: str = MAIN, without: Collection[str] = ()
+    ) -> dict[str, str | None]:
+        """Try to write each own topic that the daemon or its lanes write, but those named; None = allowed, else why not."""
+        kept = {self._names.control, *without}
+        topics = [t.name for t in self._used_on(cluster) if t.name not in kept]
         return await self._questions.run(
             own_topics.write_probe, self._clusters[cluster], f"recoveryd.{scope}.probe", topics
         )
@@ -219,7 +224,15 @@ class KafkaClusters:
         self._admins.clear()
 
     def _wanted_on(self, cluster: str) -> tuple[OwnTopic, ...]:
-        return self._wanted if cluster == MAIN else tuple(t for t in self._wanted if t.on_targets)
+        return self._wanted if cluster == MAIN else self._used_on(cluster)
+
+    def _used_on(self, cluster: str) -> tuple[OwnTopic, ...]:
+        has_canary = cluster in self._canary_on
+        return tuple(
+            topic
+            for topic in self._wanted
+            if (has_canary if topic.name == self._names.canary else topic.on_targets or cluster == MAIN)
+        )
 
     @contextlib.contextmanager
     def _asking(self, *clusters: str) -> Iterator[None]:

@@ -4,7 +4,7 @@ What they should be stands in `daemon.wire.topics`. Nothing here changes or dele
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -26,6 +26,7 @@ class TopicReport:
     exists: bool
     created: bool = False
     differences: tuple[TopicDifference, ...] = ()
+    is_required: bool = True
 
 
 def inspect(admin: AdminClient, wanted: Iterable[OwnTopic]) -> tuple[TopicReport, ...]:
@@ -36,10 +37,10 @@ def inspect(admin: AdminClient, wanted: Iterable[OwnTopic]) -> tuple[TopicReport
     for topic in topics:
         shape = shapes[topic.name]
         if shape is None:
-            reports.append(TopicReport(topic.name, exists=False))
+            reports.append(TopicReport(topic.name, exists=False, is_required=topic.is_required))
             continue
         found = differences(topic, shape.partitions, read_configs(admin, topic.name, _TIMEOUT_S))
-        reports.append(TopicReport(topic.name, exists=True, differences=found))
+        reports.append(TopicReport(topic.name, exists=True, differences=found, is_required=topic.is_required))
     return tuple(reports)
 
 
@@ -56,13 +57,13 @@ def apply(admin: AdminClient, wanted: Iterable[OwnTopic], replication_factor: in
     for name in made:
         await_topic(admin, name, _TIMEOUT_S)
     after = inspect(admin, topics)
-    return tuple(TopicReport(r.topic, r.exists, r.topic in made, r.differences) for r in after)
+    return tuple(replace(report, created=report.topic in made) for report in after)
 
 
 def check(admin: AdminClient, wanted: Iterable[OwnTopic]) -> None:
-    """Raises `OwnTopicProblem` with a sentence for each topic that is missing or wrong in a way that loses truth or order."""
+    """Raises `OwnTopicProblem` with a sentence for each required topic that is missing or wrong in a way that loses truth or order."""
     reports = inspect(admin, wanted)
-    missing = [f"{r.topic} does not exist." for r in reports if not r.exists]
+    missing = [f"{r.topic} does not exist." for r in reports if not r.exists and r.is_required]
     wrong = [
         f"{r.topic} has {d.setting}={d.found}, it must be {d.wanted}."
         for r in reports

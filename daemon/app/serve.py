@@ -83,6 +83,7 @@ def _work(daemon: Daemon, feed: Feed) -> list[Coroutine[Any, Any, None]]:
         daemon.runtime.ticker.run(),
         daemon.intake.catch_up(),
         daemon.collector.run(),
+        *(collector.run() for collector in daemon.readings),
         feed.watch(),
     ]
 
@@ -101,6 +102,8 @@ async def _wind_down(daemon: Daemon, feed: Feed, tasks: list[asyncio.Task[None]]
 
 async def _close(daemon: Daemon) -> None:
     closings = (
+        daemon.collector.close(),
+        *(collector.close() for collector in daemon.readings),
         daemon.interpreter.close(),
         daemon.progress.close(),
         daemon.jobs.close(),

@@ -57,23 +57,28 @@ async def _check_topics(connection: Connection, cluster: str) -> list[Check]:
         except RecoverydError as error:
             return [failed(name, error)]
         topics = _judge_topics(name, reports)
-        if any(not report.exists for report in reports):
+        if any(not report.exists and report.is_required for report in reports):
             return [topics, Check(f"write to {cluster}", Verdict.SKIPPED, "needs the topics", topics.next_step)]
         try:
-            denied = await kafka.write_probe(connection.settings.values.scope, cluster)
+            missing = {report.topic for report in reports if not report.exists}
+            denied = await kafka.write_probe(connection.settings.values.scope, cluster, without=missing)
         except RecoverydError as error:
             return [topics, failed(f"write to {cluster}", error)]
         return [topics, _judge_writes(f"write to {cluster}", denied)]
 
 
 def _judge_topics(name: str, reports: tuple[TopicReport, ...]) -> Check:
-    missing = [report.topic for report in reports if not report.exists]
+    step = CATALOGUE[Code.OWN_TOPIC_MISSING].next_step
+    missing = [report.topic for report in reports if not report.exists and report.is_required]
     if missing:
-        return Check(name, Verdict.FAIL, f"Missing: {', '.join(missing)}.", CATALOGUE[Code.OWN_TOPIC_MISSING].next_step)
+        return Check(name, Verdict.FAIL, f"Missing: {', '.join(missing)}.", step)
     differing = [(d, f"{d.topic}: {d.setting} is {d.found}, wanted {d.wanted}") for r in reports for d in r.differences]
     fatal = [text for difference, text in differing if difference.fatal]
     if fatal:
         return Check(name, Verdict.FAIL, "; ".join(fatal), CATALOGUE[Code.OWN_TOPIC_WRONG].next_step)
+    wanted = [report.topic for report in reports if not report.exists]
+    if wanted:
+        return Check(name, Verdict.WARN, f"Missing, needed to measure latency: {', '.join(wanted)}.", step)
     if differing:
         return Check(name, Verdict.WARN, "; ".join(text for _, text in differing), "Correct it when convenient.")
     return good(name, f"{len(reports)} topics as wanted")

@@ -136,9 +136,14 @@ class Connection:
         """The clusters of the config, for the verbs that ask brokers and not the daemon."""
         from daemon.adapters.kafka_clusters import Expectations, KafkaClusters  # noqa: PLC0415
 
-        settings, receipts_partitions = self.settings, self.settings.values.topics.receipts_partitions
+        settings, values = self.settings, self.settings.values
         clusters = KafkaClusters(
-            settings.librdkafka_all(), settings.topic_names, Expectations({}), _now_ms, receipts_partitions
+            settings.librdkafka_all(),
+            settings.topic_names,
+            Expectations({}),
+            _now_ms,
+            values.topics.receipts_partitions,
+            values.monitor.canary.clusters if values.monitor.is_canary_on else (),
         )
         try:
             yield clusters

@@ -70,6 +70,9 @@ class GroupLooks:
                 found[Reader(cluster, topic, group)] = Positions(asked_at_ms, offsets[topic], is_active)
         return found
 
+    async def close(self) -> None:
+        await self._groups.close()
+
     async def _ask_groups(
         self, topics: Mapping[_Group, Mapping[str, int | None]]
     ) -> dict[_Group, Mapping[str, Mapping[int, int]]]:

@@ -71,6 +71,9 @@ class OffsetCollector:
             await self.collect()
             await asyncio.sleep(max(0.1, self._period_s - (self._clock.monotonic_s() - began_s)))
 
+    async def close(self) -> None:
+        await self._groups.close()
+
     async def collect(self) -> None:
         """One look at everything."""
         state = self._state()

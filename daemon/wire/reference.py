@@ -86,11 +86,15 @@ def _topics() -> str:
     for topic in own_topics(names):
         configs = dict(topic.configs)
         policy, retention = configs.pop("cleanup.policy"), configs.pop("retention.ms", None)
-        cleanup = policy if retention is None else f"{policy} {int(retention) // _DAY_MS} d"
+        cleanup = policy if retention is None else f"{policy} {_span(int(retention))}"
         others = ", ".join(f"`{name}={value}`" for name, value in configs.items())
         where = ", on each target cluster" if topic.on_targets else ""
         rows.append(f"| `{topic.name}` | {cleanup}{where} | {topic.partitions} | {others} |")
     return "\n".join(rows)
+
+
+def _span(ms: int) -> str:
+    return f"{ms // _DAY_MS} d" if ms >= _DAY_MS else f"{ms // 60_000} min"
 
 
 def _verbs() -> str:

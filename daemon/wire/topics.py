@@ -20,6 +20,10 @@ MAX_RECORD_BYTES = 8 * 1024 * 1024  # what producers and consumers of own topics
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
+# Nobody reads the canary's records. Few segments all the same: making one is work for the broker, which the canary would measure.
+_CANARY_KEPT_MS = _HOUR_MS // 6
+_CANARY_SEGMENT_BYTES = 1024 * 1024  # the least that brokers take
+
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
@@ -56,18 +60,27 @@ class TopicNames:
         return f"{self.prefix}control.v1.dlq"
 
     @property
+    def canary(self) -> str:
+        return f"{self.prefix}canary.v1"
+
+    @property
     def all(self) -> tuple[str, ...]:
-        return (self.control, self.status, self.events, self.directives, self.progress, self.receipts, self.dlq)
+        names = (self.control, self.status, self.events, self.directives, self.progress, self.receipts, self.dlq)
+        return (*names, self.canary)
 
 
 @dataclass(frozen=True, slots=True)
 class OwnTopic:
-    """A topic as recoveryd wants it. `on_targets`: needed on every cluster that is a target, not only on `main`."""
+    """A topic as recoveryd wants it. `on_targets`: needed on every cluster that is a target, not only on `main`.
+
+    Without one that is not `is_required` the daemon works, only without what the topic is for; nothing about it is fatal.
+    """
 
     name: str
     partitions: int
     configs: Mapping[str, str]
     on_targets: bool = False
+    is_required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,16 @@ def own_topics(names: TopicNames, receipts_partitions: int = DEFAULT_RECEIPTS_PA
             on_targets=True,
         ),
         OwnTopic(names.dlq, 1, {**_deleted_after(30 * _DAY_MS), "max.message.bytes": str(MAX_DEAD_LETTER_BYTES)}),
+        OwnTopic(
+            names.canary,
+            1,
+            {
+                **_deleted_after(_CANARY_KEPT_MS),
+                "segment.ms": str(_CANARY_KEPT_MS // 2),
+                "segment.bytes": str(_CANARY_SEGMENT_BYTES),
+            },
+            is_required=False,
+        ),
     )
 
 
@@ -114,12 +137,13 @@ def differences(wanted: OwnTopic, partitions: int, configs: Mapping[str, str]) -
     """
     found = []
     if partitions != wanted.partitions:
-        is_fatal = wanted.partitions == 1 and not wanted.on_targets
+        is_fatal = wanted.partitions == 1 and not wanted.on_targets and wanted.is_required
         found.append(TopicDifference(wanted.name, "partitions", str(wanted.partitions), str(partitions), is_fatal))
     for setting, value in wanted.configs.items():
         actual = configs.get(setting)
         if actual is not None and actual != value:
-            found.append(TopicDifference(wanted.name, setting, value, actual, setting == "cleanup.policy"))
+            is_fatal = setting == "cleanup.policy" and wanted.is_required
+            found.append(TopicDifference(wanted.name, setting, value, actual, is_fatal))
     return tuple(found)
 
 

@@ -43,6 +43,7 @@ class FakeDaemon:
         self.script = script
         self.stopping = asyncio.Event()
         self.interpreter, self.progress, self.jobs, self.journal = Closable(), Closable(), Closable(), Closable()
+        self.readings = ()
         self.runtime = self.intake = self.collector = self.server = self.clusters = self.pulse = self.ticker = self
         self.port, self.closed, self.log = 1, 0, list[str]()
 

@@ -21,9 +21,11 @@ def test_the_topics_of_the_contract() -> None:
         "recovery.progress.v1": (1, "delete", str(DAY_MS)),
         "recovery.receipts.v1": (8, "compact", None),
         "recovery.control.v1.dlq": (1, "delete", str(30 * DAY_MS)),
+        "recovery.canary.v1": (1, "delete", str(600_000)),
     }
     assert topics["recovery.control.v1"].configs["message.timestamp.type"] == "LogAppendTime"
     assert [name for name, topic in topics.items() if topic.on_targets] == ["recovery.receipts.v1"]
+    assert [name for name, topic in topics.items() if not topic.is_required] == ["recovery.canary.v1"]
 
 
 def test_names_have_the_prefix_and_are_all_listed() -> None:
@@ -34,6 +36,7 @@ def test_names_have_the_prefix_and_are_all_listed() -> None:
 
 STATUS = OwnTopic("s", 1, {"cleanup.policy": "compact", "segment.ms": "5"})
 RECEIPTS = OwnTopic("r", 8, {"cleanup.policy": "compact"}, on_targets=True)
+CANARY = OwnTopic("c", 1, {"cleanup.policy": "delete"}, is_required=False)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,8 @@ RECEIPTS = OwnTopic("r", 8, {"cleanup.policy": "compact"}, on_targets=True)
         (STATUS, 1, {"segment.ms": "6"}, (TopicDifference("s", "segment.ms", "5", "6", fatal=False),)),
         (STATUS, 1, {"cleanup.policy": "delete"}, (TopicDifference("s", "cleanup.policy", "compact", "delete", fatal=True),)),
         (STATUS, 3, {}, (TopicDifference("s", "partitions", "1", "3", fatal=True),)),
+        (CANARY, 1, {"cleanup.policy": "compact"}, (TopicDifference("c", "cleanup.policy", "delete", "compact", fatal=False),)),
+        (CANARY, 2, {}, (TopicDifference("c", "partitions", "1", "2", fatal=False),)),
         (RECEIPTS, 3, {}, (TopicDifference("r", "partitions", "8", "3", fatal=False),)),
     ],
 )  # fmt: skip

@@ -77,7 +77,7 @@ class MemoryClusters:
 
     async def check_own_topics(self) -> None:
         broker = self._broker(MAIN)
-        missing = [f"{t.name} does not exist." for t in self._wanted if broker.find(t.name) is None]
+        missing = [f"{t.name} does not exist." for t in self._wanted if t.is_required and broker.find(t.name) is None]
         wrong = []
         for wanted in self._wanted:
             topic = broker.find(wanted.name)

@@ -28,6 +28,7 @@ class Reject(StrEnum):
     DUPLICATE_PARTITION = "duplicate_partition"
     TOO_MANY = "too_many"
     WRONG_UNIT = "wrong_unit"
+    NO_ANSWER = "no_answer"
 
 
 class Reading(NamedTuple):

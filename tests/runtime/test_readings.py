@@ -1,0 +1,204 @@
+"""How measured latencies become readings of the law, and that a world that does not answer stops nothing."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+from structlog.testing import capture_logs
+
+from daemon.collectors.canary import CanaryCollector
+from daemon.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
+from daemon.collectors.readings import LatencyWindow
+from daemon.core.events import Event, ReadingTaken
+from daemon.core.policies.freshness import Reading, Reject
+from daemon.ports import Fate, Probe, QueryAnswer
+from tests.runtime.fakes import ManualClock, until
+
+DELIVERED, WAITING = Fate.DELIVERED, Fate.WAITING
+
+
+def test_a_reading_is_the_worst_of_its_interval_and_bears_the_time_the_interval_began() -> None:
+    clock = ManualClock(1_000)
+    window = LatencyWindow("produce_latency", 5.0, clock)
+    for seconds in (0.1, 0.4, 0.2):
+        window.add(seconds)
+        clock.ms += 1_000
+        assert window.take() is None
+    clock.ms += 2_000
+    assert window.take() == Reading("produce_latency", 0.4, 1_000)
+    window.add(0.3)
+    clock.ms += 5_000
+    assert window.take() == Reading("produce_latency", 0.3, 6_000)
+
+
+def test_an_interval_without_a_measurement_is_no_reading() -> None:
+    clock = ManualClock()
+    window = LatencyWindow("produce_latency", 5.0, clock)
+    clock.ms += 5_000
+    assert window.take() is None
+    window.add(0.3)
+    window.begin()
+    clock.ms += 5_000
+    assert window.take() is None
+
+
+class ScriptedCanary:
+    """Its probes end as the script says; each takes a second of the clock. At the end of the script it leads no more."""
+
+    def __init__(self, clock: ManualClock, script: Sequence[Probe | Exception]) -> None:
+        self.clock, self.script = clock, list(script)
+        self.probed = self.closed = 0
+
+    async def probe(self, wait_s: float) -> Probe:
+        assert wait_s == 1.0
+        self.probed += 1
+        self.clock.ms += 1_000
+        found = self.script.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+class Told:
+    """What a canary collector told over a script, in readings of two probes each."""
+
+    def __init__(self, script: Sequence[Probe | Exception]) -> None:
+        clock = ManualClock(0)
+        self.canary, self.events, self.observed = (
+            ScriptedCanary(clock, script),
+            list[Event](),
+            list[tuple[str, float]](),
+        )
+        self.collector = CanaryCollector(
+            {"main": self.canary},
+            self.events.append,
+            lambda cluster, seconds: self.observed.append((cluster, seconds)),
+            lambda: bool(self.canary.script),
+            clock,
+            name="produce_latency",
+            every_s=1.0,
+            reading_every_s=2.0,
+        )
+
+    async def run(self) -> list[tuple[int, float]]:
+        """(time in s, value) of the readings, once the script is over and the canary closed."""
+        running = asyncio.create_task(self.collector.run())
+        try:
+            await until(lambda: self.canary.closed)
+        finally:
+            running.cancel()
+        assert all(isinstance(e, ReadingTaken) and e.domain == "main" for e in self.events)
+        return [(e.reading.sampled_at_ms // 1_000, e.reading.value) for e in self.events if isinstance(e, ReadingTaken)]
+
+
+@pytest.mark.parametrize(
+    ("script", "readings", "observed"),
+    [
+        ([Probe(DELIVERED, 0.1), Probe(DELIVERED, 0.3), Probe(DELIVERED, 0.2), Probe(DELIVERED, 0.1)], [(0, 0.3), (2, 0.2)], 4),
+        # The first record of a client is no measurement.
+        ([Probe(DELIVERED), Probe(DELIVERED, 0.1)], [(0, 0.1)], 1),
+        # A broker that hangs: the age of the one record grows from reading to reading, then its time counts.
+        ([Probe(WAITING, s) for s in (1.0, 2.0, 3.0, 4.0)] + [Probe(DELIVERED, 4.5), Probe(DELIVERED, 0.1)], [(0, 2.0), (2, 4.0), (4, 4.5)], 2),
+        ([Probe(WAITING, 29.0), Probe(Fate.GIVEN_UP, 30.0, "timed out"), Probe(Fate.GIVEN_UP, 33.0, "no answer"), Probe(WAITING, 34.0)], [(0, 30.0), (2, 34.0)], 0),
+        # What says nothing about latency is no reading, least of all a good one.
+        ([Probe(Fate.UNUSABLE, None, "no topic"), Probe(Fate.UNUSABLE, None, "no topic")], [], 0),
+        ([ValueError("a bug"), Probe(DELIVERED, 0.2)], [(0, 0.2)], 1),
+    ],
+)  # fmt: skip
+async def test_readings_of_the_canary(
+    script: list[Probe | Exception], readings: list[tuple[int, float]], observed: int
+) -> None:
+    told = Told(script)
+    assert await told.run() == readings
+    assert len(told.observed) == observed
+
+
+async def test_a_canary_complains_once_and_says_when_it_is_well_again() -> None:
+    bad, good = Probe(Fate.UNUSABLE, None, "no topic"), Probe(DELIVERED, 0.1)
+    with capture_logs() as logged:
+        await Told([bad, bad, good, good, bad]).run()
+    said = [(line["log_level"], line.get("why")) for line in logged]
+    assert said == [("warning", "no topic"), ("info", None), ("warning", "no topic")]
+
+
+async def test_a_standby_sends_no_canary() -> None:
+    told = Told([])
+    running = asyncio.create_task(told.collector.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    running.cancel()
+    assert (told.canary.probed, told.canary.closed) == (0, 0)
+
+
+class ScriptedPrometheus:
+    """Answers in turn; each answer takes a second of the clock."""
+
+    def __init__(self, clock: ManualClock, script: Sequence[QueryAnswer | Exception]) -> None:
+        self.clock, self.script = clock, list(script)
+        self.asked: list[tuple[str, str, float, float]] = []
+
+    async def ask(self, url: str, query: str, lookback_s: float, deadline_s: float) -> QueryAnswer:
+        self.asked.append((url, query, lookback_s, deadline_s))
+        self.clock.ms += 1_000
+        found = self.script.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def close(self) -> None:
+        return
+
+
+QUERY = Query("p99", "main", "http://prometheus:9090", "max(p99)", 0.001)
+NO_ANSWER = QueryAnswer(None, Reject.NO_ANSWER, "down")
+
+
+def query_collector(
+    prometheus: ScriptedPrometheus, refused: list[Reject], query: Query, leads: Callable[[], bool]
+) -> tuple[QueryCollector, list[Event]]:
+    events: list[Event] = []
+    return QueryCollector([query], prometheus, events.append, refused.append, leads, prometheus.clock), events
+
+
+async def test_an_answer_is_a_reading_of_the_time_of_asking_and_anything_else_is_counted() -> None:
+    nan = QueryAnswer(None, Reject.NOT_A_NUMBER, "the query gives NaN")
+    script = [QueryAnswer(0.25), NO_ANSWER, nan, ValueError("a bug"), QueryAnswer(0.5)]
+    prometheus, refused = ScriptedPrometheus(ManualClock(0), script), list[Reject]()
+    collector, events = query_collector(prometheus, refused, QUERY, lambda: bool(prometheus.script))
+    with capture_logs() as logged:
+        running = asyncio.create_task(collector.run())
+        await until(lambda: len(events) == 2)
+        running.cancel()
+    assert events == [ReadingTaken("main", Reading("p99", 0.25, 0)), ReadingTaken("main", Reading("p99", 0.5, 4_000))]
+    assert refused == [Reject.NO_ANSWER, Reject.NOT_A_NUMBER, Reject.NO_ANSWER]
+    assert [(line["log_level"], line.get("why")) for line in logged] == [
+        ("warning", "down"), ("error", None), ("info", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("every_s", "lookback_s", "deadline_s"), [(1.0, LOOKBACK_LEAST_S, 1.0), (60.0, 240.0, DEADLINE_S)]
+)
+async def test_a_question_is_over_before_the_next_and_looks_back_a_few_periods(
+    every_s: float, lookback_s: float, deadline_s: float
+) -> None:
+    prometheus = ScriptedPrometheus(ManualClock(), [QueryAnswer(0.25)])
+    query = Query("p99", "main", "http://prometheus:9090", "max(p99)", every_s)
+    collector, events = query_collector(prometheus, [], query, lambda: bool(prometheus.script))
+    running = asyncio.create_task(collector.run())
+    await until(lambda: events)
+    running.cancel()
+    assert prometheus.asked == [(query.url, query.query, lookback_s, deadline_s)]
+
+
+async def test_a_standby_asks_no_prometheus() -> None:
+    prometheus = ScriptedPrometheus(ManualClock(), [])
+    collector, events = query_collector(prometheus, [], QUERY, lambda: False)
+    running = asyncio.create_task(collector.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    running.cancel()
+    assert (prometheus.asked, events) == ([], [])
