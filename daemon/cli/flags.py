@@ -90,8 +90,13 @@ FLAGS: tuple[Flag, ...] = (
     Flag("max-runtime", ("limits", "max_runtime"), "Stop after this time of running, like 2h.", "DURATION", panel=_LIMITS),
     Flag("deadline", ("limits", "deadline"), "Stop at this time with zone, or after 2h.", "TIME", panel=_LIMITS),
     Flag(
+        "event-time", ("limits", "event_time"), "Stop when all partitions are past records of this time with zone.",
+        "TIME", panel=_LIMITS,
+    ),
+    Flag("idle", ("limits", "idle"), "Stop when nothing came for this long, like 60s.", "DURATION", panel=_LIMITS),
+    Flag(
         "mode", ("limits", "mode"), "controller yields to live traffic; left out: where something is protected.",
-        kind=Literal["controller", "fixed", "unlimited"], panel=_LIMITS,
+        kind=Literal["unlimited", "fixed", "controller"], panel=_LIMITS,
     ),
     Flag("weight", ("limits", "weight"), "Share next to other replays, 1 when left out.", "N", float, panel=_LIMITS),
     Flag("tier", ("limits", "tier"), "Lower ones are served first, 0 to 9.", "N", int, panel=_LIMITS),

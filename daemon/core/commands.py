@@ -57,7 +57,8 @@ To = Latest | AtOffset | AtOffsets | AtTime | CaughtUp | Never
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None = no limit. `deadline_ms` is absolute, `max_runtime_ms` counts from the first attempt.
+    """None = no limit. `deadline_ms` is absolute, `max_runtime_ms` counts from the first attempt. `event_time_ms`: stop when every partition is past records
+    of this time, or has been at its end for `idle_ms` (a minute when that is None). `idle_ms`: stop when nothing came for so long.
 
     `mode` is unlimited | fixed | controller, None = by what is protected and what rate is given. Of what the controller has to give, recoveries of a
     lower `tier` take first, within one by `weight`. `override_live_slo` lets it start although live traffic is over its SLO already.
@@ -73,6 +74,8 @@ class Limits:
     weight: float = 1.0
     tier: int = 0
     override_live_slo: bool = False
+    event_time_ms: int | None = None
+    idle_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

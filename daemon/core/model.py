@@ -44,6 +44,8 @@ class StopReason(StrEnum):
     MAX_RUNTIME = "max_runtime"
     MAX_RECORDS = "max_records"
     MAX_BYTES = "max_bytes"
+    EVENT_TIME = "event_time"
+    IDLE = "idle"
     STALLED = "stalled"
     DATA_LOST = "data_lost"
     TOPIC_RECREATED = "topic_recreated"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from daemon.core.events import AttemptExited, DriverHeartbeat, EffectFailed, LaneHeartbeat, LedgerRead, TopicSample
 from daemon.core.policies.forecast import Forecast
@@ -24,6 +25,13 @@ class Candidate:
     since_ms: int
     count: int
     evidence: Mapping[str, object]
+
+
+class AtEnd(NamedTuple):
+    """A partition whose durable position was the end of its log, and has not moved, since then."""
+
+    position: int
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,8 @@ class Observed:
     killed_ms: int = 0
     pace: tuple[Pace, ...] = ()  # of the present run, the newest few
     track: ForecastTrack = ForecastTrack()
+    at_end: Mapping[int, AtEnd] = field(default_factory=dict)  # partitions at their log end
+    heads_ms: int = 0  # when that was last looked at
     forecast: Forecast | None = None  # the newest one from measured rates
 
     @property

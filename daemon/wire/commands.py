@@ -32,6 +32,7 @@ from daemon.wire.command_data import CommandData
 from daemon.wire.fields import (
     Count,
     Deadline,
+    EventTime,
     HeaderName,
     HeaderText,
     Name,
@@ -137,6 +138,13 @@ class LimitsData(Strict):
     deadline: Deadline | None = Field(
         default=None, description="stop at this time (with zone), or after this duration from now"
     )
+    event_time: EventTime | None = Field(
+        default=None,
+        description="stop when every partition is past records of this time, or has been at its end for `idle` (60s)",
+    )
+    idle: Runtime | None = Field(
+        default=None, description="stop when every partition was at its end, and nothing came, for this long"
+    )
     mode: Mode | None = Field(default=None, description=_MODE)
     weight: Weight = Field(default=1.0, description="share of what the controller has to give, next to others")
     tier: Tier = Field(default=0, description="recoveries of a lower tier are served first")
@@ -157,6 +165,8 @@ class LimitsData(Strict):
             max_records=self.max_records,
             max_runtime_ms=self.max_runtime,
             deadline_ms=self.deadline,
+            event_time_ms=self.event_time,
+            idle_ms=self.idle,
             mode=self.mode,
             weight=self.weight,
             tier=self.tier,

@@ -95,6 +95,8 @@ def limits_to_data(limits: Limits) -> dict[str, Any]:
         "max_records": limits.max_records,
         "max_runtime": None if limits.max_runtime_ms is None else format_duration_ms(limits.max_runtime_ms),
         "deadline": None if limits.deadline_ms is None else format_time_ms(limits.deadline_ms),
+        "event_time": None if limits.event_time_ms is None else format_time_ms(limits.event_time_ms),
+        "idle": None if limits.idle_ms is None else format_duration_ms(limits.idle_ms),
         "mode": limits.mode,
         "weight": None if limits.weight == _NO_LIMITS.weight else limits.weight,
         "tier": limits.tier or None,
@@ -107,6 +109,7 @@ def limits_from_data(data: dict[str, Any]) -> Limits:
     if not data:
         return Limits()
     runtime, deadline = data.get("max_runtime"), data.get("deadline")
+    event_time, idle = data.get("event_time"), data.get("idle")
     return Limits(
         max_bytes_per_s=data.get("max_bytes_per_s"),
         max_records_per_s=data.get("max_records_per_s"),
@@ -114,6 +117,8 @@ def limits_from_data(data: dict[str, Any]) -> Limits:
         max_records=data.get("max_records"),
         max_runtime_ms=None if runtime is None else parse_duration_ms(runtime),
         deadline_ms=None if deadline is None else parse_time_ms(deadline),
+        event_time_ms=None if event_time is None else parse_time_ms(event_time),
+        idle_ms=None if idle is None else parse_duration_ms(idle),
         mode=data.get("mode"),
         weight=data.get("weight", _NO_LIMITS.weight),
         tier=data.get("tier", _NO_LIMITS.tier),

@@ -150,6 +150,8 @@ class RequestedPart(Part):
     max_records: int | None = None
     max_runtime: str | None = Field(default=None, description="duration, such as 90s")
     deadline: Time | None = None
+    event_time: Time | None = None
+    idle: str | None = Field(default=None, description="duration, such as 60s")
     mode: Literal["unlimited", "fixed", "controller"] | None = None
     weight: float | None = Field(default=None, description="when it is not 1")
     tier: int | None = Field(default=None, description="when it is not 0")

@@ -4,6 +4,7 @@ It knows what really happened (the receipts), so tests can compare what the core
 applications that die, effects that fail, daemons that restart.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from daemon.core.decide import Decider
@@ -91,6 +92,9 @@ class World:
         self.quota_refusal = ""
         self.lost_effects = False  # effects are journaled but the daemon dies before running them
         self.moves: list[tuple[str, State, State]] = []
+        self.event_times: dict[
+            int, Callable[[int], int | None]
+        ] = {}  # by partition: time of the record before an offset
         self.epoch = 0
         self.feed(BecameLeader(1, "control"))
 
@@ -251,7 +255,10 @@ class World:
     def _position(self, app: Application, partition: int, state: str) -> LanePosition:
         at = self.receipts[app.recovery][partition]
         start = next(p.start for p in self.recovery(app.recovery).plan.partitions if p.partition == partition)
-        return LanePosition(partition, at, app.stops[partition], state, at - start, 0, 0, 0, (at - start) * 100)
+        event_ms = self.event_times.get(partition, lambda _at: None)(at) if at > start else None
+        return LanePosition(
+            partition, at, app.stops[partition], state, at - start, 0, 0, 0, (at - start) * 100, event_ms
+        )
 
     def restart_daemon(self, *, applications_die: bool = False) -> None:
         """The soft state is gone; what was journaled is not."""

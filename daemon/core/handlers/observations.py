@@ -7,6 +7,7 @@ from daemon.core.catalogue import Code
 from daemon.core.draft import Draft
 from daemon.core.events import AttemptExited, DriverHeartbeat, EffectFailed, LaneHeartbeat, LedgerRead, OffsetsSampled
 from daemon.core.handlers.planning import refuse
+from daemon.core.heads import at_end_since, wants_heads
 from daemon.core.model import ACTIVE, PartitionProgress, Progress, Recovery, State
 from daemon.core.observed import Heard, Observed, SampleHistory
 from daemon.core.policies.caught_up import evaluate_caught_up
@@ -123,9 +124,13 @@ def on_offsets(draft: Draft, event: OffsetsSampled) -> None:
         if recovery.state not in ACTIVE or recovery.plan is None:
             continue
         _note_missing(draft, recovery, missing)
+        key = (recovery.plan.source.cluster, recovery.plan.source.topic)
+        history = draft.history(key)
+        if wants_heads(recovery) and any((s.cluster, s.topic) == key for s in event.topics):
+            before = draft.observed(recovery.id).at_end
+            heads = at_end_since(recovery, before, history, draft.now_ms)
+            draft.observe(recovery.id, at_end=heads, heads_ms=draft.now_ms)
         if recovery.plan.is_following:
-            key = (recovery.plan.source.cluster, recovery.plan.source.topic)
-            history = draft.history(key)
             draft.keep(_with_live_lag(recovery, history))
             draft.observe(
                 recovery.id,

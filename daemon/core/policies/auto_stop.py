@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from daemon.core.commands import CaughtUp
+from daemon.core.heads import head_states, wants_heads
 from daemon.core.model import Recovery, State, StopReason
 from daemon.core.modes import mode_of
 from daemon.core.observed import Observed
 from daemon.core.params import Params
 from daemon.core.policies.caught_up import is_caught_up
-from daemon.core.policies.stop_conditions import retention_race
+from daemon.core.policies.stop_conditions import IDLE_AFTER_MS, event_time, idle, retention_race
 from daemon.core.policies.throttle import Mode
 
 
@@ -30,6 +31,7 @@ def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Ve
         _deadline(recovery, now_ms)
         or _max_runtime(recovery, now_ms)
         or _caught_up(recovery, seen, now_ms, params)
+        or _by_heads(recovery, seen, now_ms, params)
         or _retention_race(recovery, seen)
         or _stalled(recovery, seen, now_ms, params)
     )
@@ -98,6 +100,26 @@ def _is_at_floor(recovery: Recovery, params: Params) -> bool:
     rate = recovery.effective_bytes_per_s
     is_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
     return is_controlled and rate is not None and rate <= params.control.min_bytes_per_s
+
+
+def _by_heads(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:
+    """EVENT_TIME and IDLE, where the command asks for them; not before lanes were heard and something durable is known."""
+    limits = recovery.limits
+    if not wants_heads(recovery) or recovery.state is not State.RUNNING or not seen.lanes:
+        return None
+    heads, planned = (
+        head_states(recovery, seen, now_ms, params),
+        frozenset(p.partition for p in recovery.progress.partitions),
+    )
+    idle_ms = limits.idle_ms or IDLE_AFTER_MS
+    found = None
+    if limits.event_time_ms is not None:
+        found = event_time(heads, planned, limits.event_time_ms, now_ms, idle_ms)
+    if found is None and limits.idle_ms is not None:
+        found = idle(heads, planned, max(seen.progress_ms, seen.adopted_ms), now_ms, idle_ms)
+    if found is None:
+        return None
+    return Verdict(StopReason(found.reason), State.STOPPED, found.why, None, found.evidence)
 
 
 def _retention_race(recovery: Recovery, seen: Observed) -> Verdict | None:
