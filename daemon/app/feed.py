@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import faust
 import structlog
 from faust import Stream
+from faust.tables.manager import TableManager
 from faust.types import TP, EventT, StreamT
 
 from daemon.core.catalogue import Code
@@ -159,7 +160,15 @@ def _make_app(config: FeedConfig) -> faust.App:
         stream_wait_empty=True,
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=config.instance_id,
+        TableManager=_NoTables,
     )
+
+
+class _NoTables(TableManager):
+    """Faust waits a second for tables to be declared before it joins the group. There are none, and a take-over is not to be late for them."""
+
+    async def sleep(self, _seconds: Any) -> None:
+        await super().sleep(0)
 
 
 def _calling(partition: TP, action: Callable[[], None]) -> Callable[..., Any]:
