@@ -129,8 +129,11 @@ class Cluster:
         """Everything visible up to the end of now, by partition and offset."""
         consumer = Consumer({
             **self.client, "group.id": "reader", "isolation.level": isolation, "enable.auto.commit": False,
-            "enable.partition.eof": True, "auto.offset.reset": "error",
+            "enable.partition.eof": True, "auto.offset.reset": "error", "fetch.wait.max.ms": 10,
         })  # fmt: skip
+        consumer.list_topics(
+            topic, timeout=DEADLINE_S
+        )  # what is assigned before it is connected waits for a timer of a second
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
         rows: list[Row] = []
         ended: set[int] = set()
@@ -347,7 +350,8 @@ class LaneProcess:
             self._process.wait(DEADLINE_S)
             raise
         assert self._process.stdout is not None
-        return code, self._process.stdout.read().decode().strip()
+        with self._process.stdout as said:
+            return code, said.read().decode().strip()
 
 
 def assert_exact(receipts: Sequence[Receipt], spec: JobSpec, *, whole: bool = True) -> None:

@@ -198,6 +198,9 @@ class KafkaHarness:
 
     def read(self, topic: str, partition: int = 0) -> list[MemoryRecord]:
         consumer = Consumer(self.properties | {"group.id": "harness", "enable.partition.eof": True})
+        consumer.list_topics(
+            topic, timeout=_DEADLINE_S
+        )  # what is assigned before it is connected waits for a timer of a second
         consumer.assign([TopicPartition(topic, partition, 0)])
         found: list[MemoryRecord] = []
         try:

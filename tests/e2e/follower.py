@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from confluent_kafka import KafkaError, TopicPartition
 
-from tests.e2e.log_reader import Record, make_reader, to_record
+from tests.e2e.log_reader import Record, assign, make_reader, to_record
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -144,7 +144,7 @@ class Follower:
         topics = (self._status_topic, self._events_topic, self._letters_topic, self._progress_topic)
         reader = make_reader(self._bootstrap, committed=True)
         try:
-            reader.assign([TopicPartition(topic, 0, 0) for topic in topics])
+            assign(reader, (TopicPartition(topic, 0, 0) for topic in topics))
             while not self._ended.is_set():
                 messages = reader.consume(_BATCH_RECORDS, timeout=_POLL_S)
                 with self._news:

@@ -4,9 +4,10 @@ Nothing of the product is used here: this reader is half of what judges the prod
 its tail may be transaction markers, aborted or compacted away; under read_committed the reader waits, with a deadline, until the last stable offset is there.
 """
 
+import contextlib
 import functools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ QUIET: Final[dict[str, str | int | float | bool]] = {
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
 _ADMIN_TIMEOUT_S = 20.0
+_MEET_TIMEOUT_S = 5.0
 
 
 class ReadTimeoutError(AssertionError):
@@ -133,9 +135,18 @@ def make_reader(bootstrap: str, *, committed: bool) -> Consumer:
             "auto.offset.reset": "earliest",
             "allow.auto.create.topics": False,
             "check.crcs": True,
-            "fetch.wait.max.ms": 50,
+            "fetch.wait.max.ms": 10,  # the end behind transaction markers shows only when a fetch comes back empty
         }
     )
+
+
+def assign(reader: Consumer, where: Iterable[TopicPartition]) -> None:
+    """Read from there on. The reader looks up the topics first: what is assigned to one that is not connected yet waits for a timer of a second."""
+    where = list(where)
+    with contextlib.suppress(KafkaException):  # the broker may be away; the reader goes on trying by itself
+        for topic in {at.topic for at in where}:
+            reader.list_topics(topic, timeout=_MEET_TIMEOUT_S)
+    reader.assign(where)
 
 
 def to_record(message: Any) -> Record:
@@ -155,7 +166,7 @@ def _scan(
         return
     reader = make_reader(bootstrap, committed=committed)
     try:
-        reader.assign([TopicPartition(topic, p, start) for p, start in open_at.items()])
+        assign(reader, (TopicPartition(topic, p, start) for p, start in open_at.items()))
         while open_at:
             if time.monotonic() > give_up_at_s:
                 raise ReadTimeoutError(

@@ -9,7 +9,7 @@ from typing import Self
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.e2e.log_reader import QUIET, make_reader, offsets
+from tests.e2e.log_reader import QUIET, assign, make_reader, offsets
 from tests.e2e.model import Observed
 
 _POLL_S = 0.05
@@ -80,7 +80,7 @@ class TargetObserver:
         starts = offsets(self._bootstrap, self._topic, end=False) if self._starts is None else self._starts
         reader = make_reader(self._bootstrap, committed=True)
         try:
-            reader.assign([TopicPartition(self._topic, p, start) for p, start in starts.items()])
+            assign(reader, (TopicPartition(self._topic, p, start) for p, start in starts.items()))
             while not self._ended.is_set():
                 for message in reader.consume(_BATCH_RECORDS, timeout=_POLL_S):
                     self._note(message.partition(), message.offset(), message.error())

@@ -22,6 +22,9 @@ JAVA_PARTITIONS = {b"N14228": 0, b"N24211": 1, b"N619AA": 1}
 def read_all(bootstrap: str, topic: str, partitions: int) -> list[list[Message]]:
     """All records of each partition, read up to its end."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True})
+    consumer.list_topics(
+        topic, timeout=DEADLINE_S
+    )  # what is assigned before it is connected waits for a timer of a second
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
     found: list[list[Message]] = [[] for _ in range(partitions)]
     open_partitions = set(range(partitions))

@@ -41,10 +41,10 @@ class Application:
             "--conf", f"spark.local.dir={folder}", spark_main.__file__, *job,
         ]  # fmt: skip
         self._log = folder / "driver.log"
-        self._process = subprocess.Popen(
-            command, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=self._log.open("wb"),
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+        with self._log.open("wb") as out:
+            self._process = subprocess.Popen(
+                command, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
 
     def wait(self, deadline_s: float = 30.0) -> int:
         """The exit code. Nothing of the application's process group is left then."""
