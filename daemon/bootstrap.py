@@ -3,8 +3,10 @@
 Only here and on the command line are settings known; everything else is handed what it needs.
 """
 
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from daemon.adapters.canary import KafkaCanary
 from daemon.adapters.client_quotas import KafkaClientQuotas
@@ -19,22 +21,29 @@ from daemon.adapters.prometheus import CONTENT_TYPE, Metrics
 from daemon.adapters.prometheus_queries import PrometheusQueries
 from daemon.adapters.spark_command import SparkProfile
 from daemon.adapters.spark_jobs_runner import SparkJobs
+from daemon.adapters.webhooks import HttpWebhooks, WebhookTarget
 from daemon.collectors.canary import CanaryCollector
 from daemon.collectors.offsets import Monitored, OffsetCollector
 from daemon.collectors.queries import Query, QueryCollector
 from daemon.core.decide import Decider
+from daemon.core.decision import CoreState
 from daemon.core.events import Event
 from daemon.core.metric_defs import CANARY_PRODUCE, JOURNAL_FAILING, LEADER, LOOP_AGE, SIGNALS_REJECTED, Sample
 from daemon.core.observe import gauges
 from daemon.core.observe_details import details
-from daemon.health import Health, HealthServer, Sources
+from daemon.core.observe_live import live_gauges
+from daemon.core.params import Params
+from daemon.core.watches.model import Watch
+from daemon.health import Health, HealthServer, Record, Sources
 from daemon.interpreter import Interpreter
 from daemon.ports import Clock, Clusters, ControlRecord, Emit, Jobs, Journal, ProgressFeed
 from daemon.runtime import Inbox, Intake, Runtime
 from daemon.settings import Settings
 from daemon.settings.live import CANARY_READING
 from daemon.wire.codec import decode_event
+from daemon.wire.live import control_document, lag_document
 from daemon.wire.status import to_document
+from daemon.wire.watch_status import watch_to_document
 
 
 class Pulse:
@@ -94,10 +103,13 @@ def build(settings: Settings) -> Daemon:
         await jobs.start()
 
     quotas = KafkaClientQuotas({name: settings.access(name) for name in clients}, values.scope)
-    interpreter = Interpreter(clusters, ledger, jobs, inbox.emit, quotas=quotas)
+    targets = {name: WebhookTarget(*target) for name, target in settings.webhook_targets().items()}
+    webhooks = HttpWebhooks(targets, values.scope, inbox.emit, clock.now_ms)
+    interpreter = Interpreter(clusters, ledger, jobs, inbox.emit, quotas=quotas, webhooks=webhooks)
     intake = Intake(inbox, KafkaControlLog(clients[MAIN], names.control), _decode)
+    params = settings.params()
     runtime = Runtime(
-        decide=Decider(settings.params()).decide,
+        decide=Decider(params).decide,
         journal=journal,
         clusters=clusters,
         when_leading=when_leading,
@@ -108,7 +120,7 @@ def build(settings: Settings) -> Daemon:
         metrics=metrics,
         freeze_s=values.faust.session_timeout / 2000,
     )
-    metrics.source = lambda: _samples(runtime, pulse, clock)
+    metrics.source = lambda: _samples(runtime, params, pulse, clock)
     collector = OffsetCollector(
         clusters,
         KafkaGroupOffsets(clients),
@@ -122,7 +134,8 @@ def build(settings: Settings) -> Daemon:
         _canaries(settings, inbox.emit, metrics, runtime, clock),
         _queries(settings, inbox.emit, metrics, runtime, clock),
     )
-    server = HealthServer(_sources(runtime, collector, pulse, clock, metrics), values.http.host, values.http.port)
+    sources = _sources(runtime, params, collector, pulse, clock, metrics)
+    server = HealthServer(sources, values.http.host, values.http.port)
     return Daemon(runtime, intake, interpreter, collector, readings, server, journal, clusters, jobs, progress, pulse)
 
 
@@ -165,14 +178,29 @@ def _decode(record: ControlRecord) -> Event:
     return decode_event(record.partition, record.offset, record.broker_ms, record.key, record.value, record.headers)
 
 
-def _sources(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, clock: Clock, metrics: Metrics) -> Sources:
+def _sources(
+    runtime: Runtime, params: Params, collector: OffsetCollector, pulse: Pulse, clock: Clock, metrics: Metrics
+) -> Sources:
     return Sources(
         health=lambda: _health(runtime, collector, pulse, clock.monotonic_s()),
-        recoveries=lambda: runtime.state.recoveries,
+        recoveries=lambda: _records(runtime.state),
         metrics=metrics.render,
-        document=to_document,
+        document=_document,
         metrics_content_type=CONTENT_TYPE,
+        lag=lambda: lag_document(runtime.state, params.live, clock.now_ms()),
+        control=lambda: control_document(runtime.state, params, clock.now_ms()),
     )
+
+
+def _records(state: CoreState) -> Mapping[str, Record]:
+    """Recoveries and watches, which share one space of ids."""
+    watches: dict[str, Record] = {watch.id: watch for watch in state.watches}
+    recoveries: Mapping[str, Record] = state.recoveries
+    return ChainMap(watches, cast("dict[str, Record]", recoveries))  # only read
+
+
+def _document(record: Record) -> Mapping[str, Any]:
+    return watch_to_document(record) if isinstance(record, Watch) else to_document(record)
 
 
 def _health(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, now_s: float) -> Health:
@@ -187,11 +215,12 @@ def _health(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, now_s: f
     )
 
 
-def _samples(runtime: Runtime, pulse: Pulse, clock: Clock) -> Iterator[Sample]:
+def _samples(runtime: Runtime, params: Params, pulse: Pulse, clock: Clock) -> Iterator[Sample]:
     yield Sample(LEADER, (), 1.0 if runtime.vitals.role == "leader" else 0.0)
     yield Sample(LOOP_AGE, (), pulse.age_s)
     failing_s = runtime.vitals.journal_failing_s
     yield Sample(JOURNAL_FAILING, (), 0.0 if failing_s is None else clock.monotonic_s() - failing_s)
     if runtime.vitals.is_loaded:
         yield from gauges(runtime.state, clock.now_ms())
+        yield from live_gauges(runtime.state, params.live, clock.now_ms())
         yield from details(runtime.state, clock.now_ms())

@@ -13,12 +13,14 @@ from aiohttp import web
 
 from daemon.core.catalogue import CATALOGUE, Code
 from daemon.core.model import Recovery
+from daemon.core.watches.model import Watch
 
 LOOP_AGE_LIMIT_S: Final = 15.0
 ROUND_LIMIT_S: Final = 120.0
 PAGE_DEFAULT, PAGE_LIMIT = 100, 1_000
 
 Handler = Callable[[web.Request], Any]
+Record = Recovery | Watch  # what has a status record
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,12 @@ class Sources:
     """Where answers come from; all are quick and never raise."""
 
     health: Callable[[], Health]
-    recoveries: Callable[[], Mapping[str, Recovery]]
+    recoveries: Callable[[], Mapping[str, Record]]
     metrics: Callable[[], bytes]
-    document: Callable[[Recovery], Mapping[str, Any]]
+    document: Callable[[Record], Mapping[str, Any]]
     metrics_content_type: str
+    lag: Callable[[], Mapping[str, Any]] = dict
+    control: Callable[[], Mapping[str, Any]] = dict
 
 
 class HealthServer:
@@ -71,6 +75,8 @@ class HealthServer:
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/api/v1/recoveries", self._list)
         app.router.add_get("/api/v1/recoveries/{id}", self._get)
+        app.router.add_get("/api/v1/lag", self._lag)
+        app.router.add_get("/api/v1/control", self._control)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
     async def start(self) -> None:
@@ -118,6 +124,12 @@ class HealthServer:
         if recovery is None:
             return _problem(404, Code.NO_SUCH_RECOVERY, f"There is no recovery {name!r}.")
         return _json(self._sources.document(recovery))
+
+    async def _lag(self, _request: web.Request) -> web.Response:
+        return _json(self._sources.lag())
+
+    async def _control(self, _request: web.Request) -> web.Response:
+        return _json(self._sources.control())
 
 
 @web.middleware

@@ -4,6 +4,7 @@ A value that is not known has no sample: a dashboard must not show a zero that n
 """
 
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from daemon.core.decision import CoreState
 from daemon.core.metric_defs import (
@@ -31,6 +32,8 @@ from daemon.core.policies.lag_book import Reader
 from daemon.core.policies.lag_verdicts import LagVerdict
 from daemon.core.protecting import Protecting, ReaderLag
 
+Labels = TypeVar("Labels", bound=tuple[str, ...])
+
 
 def live_gauges(state: CoreState, live: LiveParams, now_ms: int) -> Iterator[Sample]:
     """Every gauge of live protection at this moment."""
@@ -56,9 +59,7 @@ def live_increments(before: Protecting, after: Protecting) -> Iterator[Sample]:
             yield Sample(SIGNALS_REJECTED, (reason.value,), n - before.rejections.get(reason, 0))
 
 
-def _grown(
-    metric: Metric, before: Mapping[tuple[str, ...], float], after: Mapping[tuple[str, ...], float]
-) -> Iterator[Sample]:
+def _grown(metric: Metric, before: Mapping[Labels, float], after: Mapping[Labels, float]) -> Iterator[Sample]:
     if before is not after:
         for labels, value in after.items():
             yield Sample(metric, labels, value - before.get(labels, 0))

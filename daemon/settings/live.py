@@ -97,7 +97,7 @@ class MonitorSection(Section):
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
         told: set[tuple[str, str]] = {(c, CANARY_READING) for c in self.canary.clusters} if self.is_canary_on else set()
-        for reading in (*self.health, *self.prometheus):
+        for reading in self.readings:
             if (reading.cluster, reading.name) in told:
                 raise ValueError(f"two readings of the cluster {reading.cluster!r} are called {reading.name!r}")
             told.add((reading.cluster, reading.name))
@@ -106,6 +106,11 @@ class MonitorSection(Section):
         if twice is not None:
             raise ValueError(f"topics names the group {twice[2]!r} on {twice[1]!r} twice")
         return self
+
+    @property
+    def readings(self) -> tuple[HealthReading | PrometheusReading, ...]:
+        """Latencies that somebody else measures."""
+        return (*self.health, *self.prometheus)
 
     @property
     def is_canary_on(self) -> bool:

@@ -40,7 +40,7 @@ def make_live_params(monitor: MonitorSection, control: ControlSection) -> LivePa
         for cluster in monitor.canary.clusters:
             slo_s = monitor.canary.slo_ms / 1000
             protections.setdefault(cluster, []).append(Protection(CANARY_READING, Kind.LATENCY, slo_s))
-    for reading in (*monitor.health, *monitor.prometheus):
+    for reading in monitor.readings:
         protections.setdefault(reading.cluster, []).append(Protection(reading.name, Kind.LATENCY, reading.slo / 1000))
     return LiveParams(
         domains={cluster: _domain(tuple(found), control) for cluster, found in protections.items()},

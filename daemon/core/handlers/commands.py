@@ -62,21 +62,23 @@ def on_command(draft: Draft, event: CommandReceived) -> None:
         late_s = (max(event.broker_ms, draft.now_ms) - expiry) / 1000
         draft.answer(event, "expired", f"the command came {late_s:.0f} s after its expirytime", Code.EXPIRED.value)
         return
+    _obey(draft, event, command)
+
+
+def _obey(draft: Draft, event: CommandReceived, command: Command) -> None:
+    """A command that is new and in time."""
+    subject = command.meta.subject
+    watch, recovery = draft.watches.get(subject), draft.recovery(subject)
     if isinstance(command, Replay):
         _replay(draft, event, command)
-        return
-    if isinstance(command, StartWatch):
+    elif isinstance(command, StartWatch):
         on_watch(draft, event, command)
-        return
-    watch = draft.watches.get(command.meta.subject)
-    if watch is not None:
+    elif watch is not None:
         steer_watch(draft, event, command, watch)
-        return
-    recovery = draft.recovery(command.meta.subject)
-    if recovery is None:
-        _reject(draft, event, Code.NO_SUCH_RECOVERY, f"there is no recovery {command.meta.subject}")
-        return
-    _steer_existing(draft, event, command, recovery)
+    elif recovery is not None:
+        _steer_existing(draft, event, command, recovery)
+    else:
+        _reject(draft, event, Code.NO_SUCH_RECOVERY, f"there is no recovery {subject}")
 
 
 def _reject(draft: Draft, event: CommandReceived, code: Code, message: str, hint: str = "") -> None:
