@@ -21,6 +21,7 @@ from daemon.cli import (
     explain,
     forecast,
     inspect,
+    lag,
     lifecycle,
     replay,
     sandbox,
@@ -147,5 +148,19 @@ def _root(
     _ = version  # acted upon by its callback
 
 
-for group in (replay, watch_group, inspect, lifecycle, forecast, topics, config, explain, doctor, simulate, sandbox, completion):
+for group in (
+    replay,
+    watch_group,
+    inspect,
+    lifecycle,
+    lag,
+    forecast,
+    topics,
+    config,
+    explain,
+    doctor,
+    simulate,
+    sandbox,
+    completion,
+):
     group.add_to(app)

@@ -126,6 +126,15 @@ class Connection:
         return settings.topic_names
 
     @property
+    def daemon_url(self) -> str:
+        """The daemon's HTTP API: as given, or where the config lets it listen; also when nothing says where the brokers are."""
+        if self.http is not None:
+            return self.http
+        listen = (self._settings or self._load(self.bootstrap or _NOWHERE)).values.http
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(listen.host, listen.host)  # noqa: S104  (where to ask, not to listen)
+        return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{listen.port}"
+
+    @property
     def backend(self) -> Backend:
         if self._backend is None:
             self._backend = self.tools.open_backend(self)

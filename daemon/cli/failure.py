@@ -29,6 +29,7 @@ class ExitCode(IntEnum):
 # Codes whose meaning has an exit code of its own; the others take that of the place where they came up.
 _OWN_EXIT_CODES: dict[Code, ExitCode] = {
     Code.NO_SUCH_RECOVERY: ExitCode.NOT_FOUND,
+    Code.NO_SUCH_GROUP: ExitCode.NOT_FOUND,
     Code.NOT_AUTHORISED: ExitCode.NOT_AUTHORISED,
     Code.STALE_PLAN: ExitCode.STALE_PLAN,
     Code.WAIT_TIMED_OUT: ExitCode.TIMED_OUT,

@@ -56,6 +56,14 @@ class HttpReader:
             self._require_leader()
         return document
 
+    def lag(self) -> Document:
+        """Lag of the watched groups, as the daemon says it."""
+        self._require_leader()
+        found: Document = self._get("/api/v1/lag") or {}
+        if "groups" not in found:
+            raise _unreachable(f"The daemon at {self._url} tells no lag: it is older than this program.")
+        return found
+
     def follow(self, recovery: str) -> Iterator[Document | None]:
         """Asks every half second; a daemon that is away for a moment (a restart) is asked again."""
         seen: Document | None = None
@@ -101,6 +109,16 @@ class HttpReader:
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise _unreachable(f"No daemon answers at {self._url}: {reason}.") from error
+
+
+def read_lag(url: str) -> Document:
+    """`GET /api/v1/lag` of the leader: `{"at", "groups": [...]}`. A standby has no samples, so it is refused like a daemon that does not answer."""
+    reader = HttpReader(url, _no_kafka)
+    return reader.lag()
+
+
+def _no_kafka() -> Backend:
+    raise AssertionError("the lag comes from the HTTP API alone")
 
 
 def check_url(url: str) -> str:

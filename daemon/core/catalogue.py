@@ -79,6 +79,7 @@ class Code(StrEnum):
     NO_ANSWER = "RCV-4010"
     UNEXPECTED = "RCV-4011"
     SANDBOX_FAILED = "RCV-4012"
+    NO_SUCH_GROUP = "RCV-4013"
     FENCED = "RCV-5001"
     INVARIANT_BROKEN = "RCV-5002"
     COMMITS_STALLED = "RCV-5003"
@@ -330,6 +331,10 @@ CATALOGUE: dict[Code, Entry] = {
         "The command line met an error it does not know.", "Run it again with `--debug`, and report what it shows."
     ),
     Code.SANDBOX_FAILED: Entry("The sandbox could not do it.", "Read the message; `recoveryctl doctor` checks Java."),
+    Code.NO_SUCH_GROUP: Entry(
+        "The daemon does not watch this consumer group.",
+        "Name it with its topic under `monitor.topics` of the daemon's config.",
+    ),
     Code.FENCED: Entry(
         "Another daemon became the leader.", "Nothing to do: the supervisor restarts this one as a standby."
     ),

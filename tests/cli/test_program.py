@@ -19,7 +19,7 @@ from tests.cli.scripted import ScriptedBackend, run
 
 VERBS = {
     "replay", "watch-group", "list", "get", "describe", "watch", "wait", "pause", "resume", "stop", "throttle", "approve", "reject",
-    "forecast", "simulate", "topics", "config", "explain", "doctor", "sandbox", "completion",
+    "lag", "forecast", "simulate", "topics", "config", "explain", "doctor", "sandbox", "completion",
 }  # fmt: skip
 HELP_LIMIT_S = 0.5
 PROGRAM = [sys.executable, "-c", "from daemon.cli import main; main()"]
