@@ -138,7 +138,7 @@ class HttpWebhooks:
             return Outcome(None, f"no answer: {type(error).__name__}")  # its text may hold the URL
 
     def _backoff_s(self, tries: int) -> float:
-        full_s = min(BACKOFF_MAX_S, self._backoff_first_s * 2 ** (tries - 1))
+        full_s = min(BACKOFF_MAX_S, self._backoff_first_s * 2.0 ** (tries - 1))
         return full_s * random.uniform(0.5, 1.0)  # noqa: S311  (spreads load, hides nothing)
 
 

@@ -177,7 +177,12 @@ def _heading(document: Document) -> Table:
         ("created", figures.clock_time(document.get("created"))),
         ("updated", f"{figures.clock_time(document.get('updated'))}, version {document.get('version', figures.NONE)}"),
         ("attempt", document.get("attempt")),
-        ("limits", None if document.get("watch") else f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}"),
+        (
+            "limits",
+            None
+            if document.get("watch")
+            else f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}",
+        ),
         ("rule", limits.get("rule")),
     )
 

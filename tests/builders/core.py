@@ -112,7 +112,9 @@ def command(
         "pause": lambda: Pause(meta),
         "resume": lambda: Resume(meta),
         "stop": lambda: StopRecovery(meta),
-        "throttle": lambda: Throttle(meta, more.get("max_bytes_per_s"), more.get("max_records_per_s"), more.get("mode")),  # type: ignore[arg-type]
+        "throttle": lambda: Throttle(
+            meta, more.get("max_bytes_per_s"), more.get("max_records_per_s"), more.get("mode")
+        ),  # type: ignore[arg-type]
         "approve": lambda: Approve(meta, str(more.get("plan_hash"))),
         "reject": lambda: Reject(meta, str(more.get("plan_hash"))),
         "watch": lambda: StartWatch(meta, more["spec"]),  # type: ignore[arg-type]
