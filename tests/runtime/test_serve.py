@@ -130,7 +130,7 @@ async def test_what_ends_the_daemon_gives_the_exit_code_and_everything_is_closed
     assert await within(serving.serve(SETTINGS)) == code
     parts = (fake.interpreter, fake.progress, fake.jobs, fake.journal)
     assert [part.closed for part in parts] == [1, 1, 1, 1]
-    assert fake.closed == 2, "clusters and server"
+    assert fake.closed == 3, "clusters, collector and server"
 
 
 async def test_a_broker_that_comes_late_is_waited_for(make) -> None:
