@@ -1,35 +1,37 @@
 """Where consumer groups stand: their committed offsets, and which of them have members. Only read, never changed.
 
-Partitions are named in the question when their number is known: the library's lists are searched from the start for each partition, so an answer about ten thousand at
-once costs ten times as much as the same in pieces. It also keeps a group's other topics out.
+Offsets are asked for by a consumer per group that never joins it: librdkafka's admin client can ask about any group, but ends the whole process when a broker says
+that it is not the coordinator, as brokers do whenever one restarts (2.16: the answer is handled as a consumer's, and there is none).
+
+Partitions are asked for in pieces: the library's lists are searched from the start for each partition, so ten thousand at once cost ten times as much.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from daemon.adapters.kafka_client import Properties, make_admin, problem
+from daemon.adapters.kafka_client import Properties, make_admin, make_consumer, problem
 from daemon.adapters.workers import Workers
 from daemon.core.catalogue import Code
 from daemon.errors import ClusterProblem
 
 _TIMEOUT_S = 3.0
 _PIECE = 500
+_CONSUMERS_MOST = 128  # beyond, the one that was used longest ago is made anew when its group is asked about again
 _WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
 _UNTOLD = frozenset({ConsumerGroupState.UNKNOWN, None})  # also the states of newer protocols
 
-T = TypeVar("T")
-
 
 class KafkaGroupOffsets:
-    """`clusters`: librdkafka properties by name. One lazily made client per cluster, made anew when it got no answer."""
+    """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew when they got no answer."""
 
     def __init__(self, clusters: Mapping[str, Properties]) -> None:
         self._clusters = clusters
         self._admins: dict[str, AdminClient] = {}
+        self._consumers: OrderedDict[tuple[str, str], Consumer] = OrderedDict()
         self._workers = Workers("groups", 8)
 
     async def committed(
@@ -39,69 +41,82 @@ class KafkaGroupOffsets:
 
         A partition without a commit is absent; a topic of which some partition got no answer is absent altogether. Raises `ClusterProblem`.
         """
-        return await self._asked(cluster, lambda admin: _committed(admin, group, topics))
+        consumer = self._consumer(cluster, group)
+        try:
+            return await self._workers.run(lambda asked: _committed(asked, group, topics), consumer)
+        except ClusterProblem as reason:
+            if reason.retriable:  # librdkafka may have lost sight of a coordinator that came back
+                self._consumers.pop((cluster, group), None)
+            raise
 
     async def have_members(self, cluster: str) -> Mapping[str, bool]:
         """By group, of those the cluster lists to us; for others nothing is known. Raises `ClusterProblem`."""
-        return await self._asked(cluster, _have_members)
+        if cluster not in self._admins:
+            self._admins[cluster] = make_admin(self._properties(cluster))
+        try:
+            return await self._workers.run(_have_members, self._admins[cluster])
+        except ClusterProblem as reason:
+            if reason.retriable:
+                self._admins.pop(cluster, None)
+            raise
 
     async def close(self) -> None:
         """Calls under way end at their own deadlines."""
         self._workers.close()
         self._admins.clear()
+        self._consumers.clear()
 
-    async def _asked(self, cluster: str, question: Callable[[AdminClient], T]) -> T:
-        try:
-            return await self._workers.run(question, self._admin(cluster))
-        except ClusterProblem as reason:
-            if reason.retriable:  # librdkafka may have lost sight of a coordinator that came back
-                self._admins.pop(cluster, None)
-            raise
+    def _consumer(self, cluster: str, group: str) -> Consumer:
+        key = (cluster, group)
+        if key not in self._consumers:
+            self._consumers[key] = make_consumer(
+                self._properties(cluster), group_id=group, isolation_level="read_uncommitted"
+            )
+        self._consumers.move_to_end(key)
+        if len(self._consumers) > _CONSUMERS_MOST:
+            self._consumers.popitem(last=False)
+        return self._consumers[key]
 
-    def _admin(self, cluster: str) -> AdminClient:
-        if cluster not in self._admins:
-            if cluster not in self._clusters:
-                raise ClusterProblem(
-                    f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False
-                )
-            self._admins[cluster] = make_admin(self._clusters[cluster])
-        return self._admins[cluster]
+    def _properties(self, cluster: str) -> Properties:
+        if cluster not in self._clusters:
+            raise ClusterProblem(f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False)
+        return self._clusters[cluster]
 
 
-def _committed(admin: AdminClient, group: str, topics: Mapping[str, int | None]) -> dict[str, dict[int, int]]:
+def _committed(consumer: Consumer, group: str, topics: Mapping[str, int | None]) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
     untold: set[str] = set()
     deadline_s = time.monotonic() + _TIMEOUT_S
-    for piece in _pieces(topics):
-        for where in _ask(admin, ConsumerGroupTopicPartitions(group, piece), max(deadline_s - time.monotonic(), 0.1)):
-            if where.error is not None:
-                untold.add(where.topic)
-            elif where.offset >= 0 and where.topic in found:
-                found[where.topic][where.partition] = where.offset
+    doing = f"read the offsets of group {group}"
+    try:
+        keys = [
+            (topic, partition)
+            for topic, width in topics.items()
+            for partition in range(_width(consumer, topic, deadline_s) if width is None else width)
+        ]
+        for piece in _pieces(keys):
+            for where in consumer.committed(piece, timeout=_left_s(deadline_s)):
+                if where.error is not None:
+                    untold.add(where.topic)
+                elif where.offset >= 0:
+                    found[where.topic][where.partition] = where.offset
+    except KafkaException as error:
+        raise problem(error, doing) from error
     return {topic: offsets for topic, offsets in found.items() if topic not in untold}
 
 
-def _pieces(topics: Mapping[str, int | None]) -> Iterator[list[TopicPartition] | None]:
-    """What to name in each question; None = everything the group has."""
-    widths = [(topic, width) for topic, width in topics.items() if width is not None]
-    if len(widths) < len(topics):
-        yield None
-        return
-    keys = [(topic, partition) for topic, width in widths for partition in range(width)]
+def _width(consumer: Consumer, topic: str, deadline_s: float) -> int:
+    """0 for a topic that does not exist."""
+    return len(consumer.list_topics(topic, timeout=_left_s(deadline_s)).topics[topic].partitions)
+
+
+def _pieces(keys: list[tuple[str, int]]) -> Iterator[list[TopicPartition]]:
     for at in range(0, len(keys), _PIECE):
         yield [TopicPartition(topic, partition) for topic, partition in keys[at : at + _PIECE]]
 
 
-def _ask(admin: AdminClient, question: ConsumerGroupTopicPartitions, timeout_s: float) -> list[TopicPartition]:
-    doing = f"read the offsets of group {question.group_id}"
-    admin.poll(0)  # lets waiting log lines out
-    try:
-        answer = admin.list_consumer_group_offsets([question], request_timeout=timeout_s)[question.group_id]
-        return list(answer.result(timeout_s + 1).topic_partitions)
-    except KafkaException as error:
-        raise problem(error, doing) from error
-    except TimeoutError as error:
-        raise ClusterProblem(f"Could not {doing} within {_TIMEOUT_S:.0f} s") from error
+def _left_s(deadline_s: float) -> float:
+    return max(deadline_s - time.monotonic(), 0.1)
 
 
 def _have_members(admin: AdminClient) -> dict[str, bool]:

@@ -53,6 +53,9 @@ _ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this que
     KafkaError.REPLICA_NOT_AVAILABLE,
     KafkaError.NOT_CONTROLLER,
     KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 })  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -19,6 +20,7 @@ from daemon.core.policies.lag_book import Reader
 from daemon.core.policies.lag_window import LagSample
 from daemon.errors import ClusterProblem
 from daemon.wire.topics import TopicNames
+from sandbox.broker import Broker
 
 pytestmark = pytest.mark.broker
 
@@ -101,6 +103,29 @@ async def test_committed_offsets_are_told_by_topic_and_partitions_without_are_ab
     both = await groups.committed("main", live.group, {live.live: 3, live.other: 3})
     assert both == {live.live: {0: 7, 2: 0}, live.other: {1: 9}}
     assert await groups.committed("main", f"{live.group}.nobody", {live.live: 3}) == {live.live: {}}
+
+
+async def test_a_broker_that_is_not_the_coordinator_yet_is_a_problem_to_try_again_never_the_end_of_the_process(
+    tmp_path: Path,
+) -> None:
+    """A new broker names coordinators before they are ready; librdkafka's admin client does not survive that."""
+    with Broker(tmp_path / "kafka") as fresh:
+        groups = KafkaGroupOffsets({"main": {"bootstrap.servers": fresh.bootstrap}})
+        waiting = {f"g{number}" for number in range(60)}
+        give_up_s = time.monotonic() + 60
+        while waiting:
+            assert time.monotonic() < give_up_s, f"{len(waiting)} groups have no coordinator"
+            names = sorted(waiting)
+            answers = await asyncio.gather(
+                *(groups.committed("main", name, {"t": 1}) for name in names), return_exceptions=True
+            )
+            for name, answer in zip(names, answers, strict=True):
+                if isinstance(answer, ClusterProblem):
+                    assert answer.retriable
+                else:
+                    assert answer == {"t": {}}
+                    waiting.discard(name)
+        await groups.close()
 
 
 async def test_members_of_groups_are_told_and_groups_nobody_has_are_absent(live: Live) -> None:
