@@ -11,7 +11,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-fast lint format bench docs pictures schemas clean clean-all java
+.PHONY: help setup demo gameday test test-fast lint format bench docs pictures schemas clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
@@ -22,6 +22,9 @@ setup: java $(STAMP) ## Create .venv, install everything, fetch Kafka's jars (do
 
 demo: setup ## A whole recovery on a real Kafka, in under two minutes
 	@$(PY) -m sandbox.demo
+
+gameday: setup ## Live traffic next to three replays, judged by an outsider, in about twelve minutes
+	@$(PY) -m sandbox.gameday $(ARGS)
 
 test: setup lint ## Everything: lint, unit, integration, end to end, faults
 	$(PY) -m pytest $(ARGS)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench import chunks, daemon_rate, daemon_size, decide, machine, policies, replay, report, start, throttle
+from bench import chunks, daemon_rate, daemon_size, decide, machine, policies, polling, replay, report, start, throttle
 from bench.application import Application
 from bench.bed import Bed
 from bench.result import FAIL, Report
@@ -46,6 +46,7 @@ class _Surroundings:
 _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
     policies.NAME: lambda _, repeat, __: policies.measure(repeat),
     decide.NAME: lambda _, repeat, quick: decide.measure(repeat, quick=quick),
+    polling.NAME: lambda s, repeat, quick: polling.measure(s.bed, min(repeat, 3), quick=quick),
     start.NAME: lambda s, repeat, _: start.measure(s.bed, repeat),
     daemon_rate.NAME: lambda s, repeat, quick: daemon_rate.measure(s.bed, repeat, quick=quick),
     daemon_size.NAME: lambda s, repeat, quick: daemon_size.measure(s.bed, repeat, quick=quick),

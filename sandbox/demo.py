@@ -21,7 +21,7 @@ from sandbox.errors import SandboxError
 from sandbox.seed import seed
 
 LIVE_RECORDS_PER_S = 500.0
-THROTTLED_RECORDS_PER_S = 15_000
+PACED_BYTES_PER_S = 8_000_000
 STEP_DEADLINE_S = 90.0
 ENDED = {"completed", "stopped", "failed", "rejected", "expired"}
 Status = dict[str, Any]
@@ -56,23 +56,26 @@ def _tell(stack: DemoStack, screen: Screen) -> bool:
         f"topic {screen.strong('flights')}: {report.records:,} flights out of New York in 2013, 4 partitions, in {report.seconds:.1f} s"
     )
     stack.start_live(LIVE_RECORDS_PER_S)
-    screen.say(f"topic {screen.strong('flights.live')}: a live producer at {LIVE_RECORDS_PER_S:.0f} records/s")
+    screen.say(
+        f"topic {screen.strong('flights.live')}: a live producer at {LIVE_RECORDS_PER_S:.0f} records/s, and a group that reads it"
+    )
     stack.start_daemon()
     screen.say(f"recoveryd leads; health and metrics at http://{stack.http}/metrics")
+    screen.say("protected from now on: the group's time lag (15 s) and the produce latency of a canary (p99 200 ms)")
 
     screen.title("2  One record on the control topic starts a recovery")
-    first = _replay("flights-rerun", "flights.v42", "wrong delay unit in v41")
+    first = _replay("flights-rerun", "flights.v42", "wrong delay unit in v41", limits={"mode": "unlimited"})
     screen.record("recovery.control.v1", first)
     _send(stack.bootstrap, first)
     done = _follow(stack, screen, "flights-rerun", lambda s: s["state"] in ENDED)
     screen.outcome(done)
 
-    screen.title("3  A throttled recovery, paused and resumed")
+    screen.title("3  The same again as a guest: the controller finds the rate that live traffic can spare")
     paced = _replay(
-        "flights-paced", "flights.v43", "same again, politely", limits={"max_records_per_s": THROTTLED_RECORDS_PER_S}
+        "flights-paced", "flights.v43", "same again, politely", limits={"max_bytes_per_s": PACED_BYTES_PER_S}
     )
     _send(stack.bootstrap, paced)
-    screen.say(f"limits.max_records_per_s = {THROTTLED_RECORDS_PER_S:,}")
+    screen.say(f"limits.max_bytes_per_s = {PACED_BYTES_PER_S / 1e6:.0f} MB/s is its ceiling; it starts at the floor")
     _follow(stack, screen, "flights-paced", lambda s: s["progress"]["records"] > 60_000)
     _send(stack.bootstrap, _command("pause", "flights-paced", {"reason": "let the nightly job pass"}))
     paused = _follow(stack, screen, "flights-paced", lambda s: s["state"] in {"paused", *ENDED})
@@ -81,11 +84,12 @@ def _tell(stack: DemoStack, screen: Screen) -> bool:
     _send(
         stack.bootstrap,
         _command(
-            "throttle", "flights-paced", {"reason": "and now at full speed", "limits": {"max_records_per_s": None}}
+            "throttle", "flights-paced", {"reason": "all that can be spared", "limits": {"max_bytes_per_s": None}}
         ),
     )
     second = _follow(stack, screen, "flights-paced", lambda s: s["state"] in ENDED)
     screen.outcome(second)
+    screen.protection(stack.daemon)
     if stack.live is not None:
         screen.live(stack.live.stats())
     return all(s["state"] == "completed" and s["verification"]["result"] == "match" for s in (done, second))

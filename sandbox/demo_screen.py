@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from sandbox.daemon_process import DaemonProcess
 from sandbox.live import LiveStats
 
 Status = dict[str, Any]
@@ -78,6 +79,15 @@ class Screen:
         positions = ", ".join(f"{p['partition']}: {p['position']:,}" for p in status["progress"]["partitions"])
         self.console.print(f"{self.strong(status['state'])}, drained, exact positions: {positions}")
 
+    def protection(self, daemon: DaemonProcess | None) -> None:
+        """What the controller decided so far, and what live traffic was spared."""
+        if daemon is None:
+            return
+        rules = daemon.metrics("recoveryd_control_rule_total")
+        told = ", ".join(f"{_label(series, 'rule')} {count:.0f}" for series, count in rules.items() if count)
+        bad_s = sum(daemon.metrics("recoveryd_live_slo_violation_seconds_total").values())
+        self.console.print(f"the controller's decisions by rule: {told}; live traffic over its SLO for {bad_s:.0f} s")
+
     def live(self, stats: LiveStats) -> None:
         p50, p99 = stats.latency_p50_ms, stats.latency_p99_ms
         times = f", produce latency p50 {p50:.0f} ms, p99 {p99:.0f} ms" if p50 is not None and p99 is not None else ""
@@ -134,4 +144,12 @@ def _rates(status: Status) -> str:
         parts.append(f"{progress['records_per_s']:,.0f} records/s, {progress['bytes_per_s'] / 1e6:.1f} MB/s")
     if progress.get("eta_seconds"):
         parts.append(f"ETA {progress['eta_seconds']:.0f} s")
+    limits = status.get("limits") or {}
+    if limits.get("effective_bytes_per_s") is not None and status.get("state") == "running":
+        parts.append(f"granted {limits['effective_bytes_per_s'] / 1e6:.1f} MB/s: {limits.get('rule') or ''}")
     return ", ".join(parts)
+
+
+def _label(series: str, name: str) -> str:
+    """The value of a label in a series as /metrics writes it."""
+    return series.partition(f'{name}="')[2].partition('"')[0]

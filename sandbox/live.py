@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from sandbox.flights import Flight, flights
 from sandbox.topics import Topics
@@ -26,6 +26,7 @@ _LATENCIES_KEPT_MAX = 20_000
 _TICK_S = 0.01
 _CATCH_UP_MAX_S = 1.0  # after the machine slept, do not send all that was missed at once
 _FLUSH_DEADLINE_S = 10.0
+_READ_RECORDS, _READ_S, _COMMIT_S = 5_000, 0.2, 1.0
 _JOIN_DEADLINE_S = _FLUSH_DEADLINE_S + 5.0
 
 
@@ -64,6 +65,7 @@ class LiveProducer:
         self._thread = threading.Thread(target=self._run, name="sandbox-live", daemon=True)
         self._lock = threading.Lock()
         self._latencies_ms: deque[float] = deque(maxlen=_LATENCIES_KEPT_MAX)
+        self._recent_ms: deque[float] = deque(maxlen=_LATENCIES_KEPT_MAX)
         self._acked = self._failed = 0
         self._started_s = self._ended_s = 0.0
 
@@ -96,6 +98,13 @@ class LiveProducer:
         ended_s = self._ended_s or time.monotonic()
         seconds = ended_s - self._started_s if self._started_s else 0.0
         return LiveStats(acked, failed, seconds, _quantile(ordered, 0.5), _quantile(ordered, 0.99))
+
+    def recent_p99_ms(self) -> float | None:
+        """Of what was acknowledged since the last call; None when nothing was. Safe from any thread."""
+        with self._lock:
+            ordered = sorted(self._recent_ms)
+            self._recent_ms.clear()
+        return _quantile(ordered, 0.99)
 
     def _run(self) -> None:
         producer = Producer(
@@ -146,6 +155,44 @@ class LiveProducer:
             self._acked += 1
             if latency_s is not None:
                 self._latencies_ms.append(latency_s * 1000.0)
+                self._recent_ms.append(latency_s * 1000.0)
+
+
+class LiveReader:
+    """Reads a topic in a group from its end on and commits each second: what has an SLO in the demo and on a game day."""
+
+    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        self._topic = topic
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sandbox-live-reader", daemon=True)
+        self._config = {
+            "bootstrap.servers": bootstrap,
+            "client.id": "recoveryd-sandbox-board",
+            "group.id": group,
+            "auto.offset.reset": "latest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+
+    def start(self) -> None:
+        """Once only."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_DEADLINE_S)
+
+    def _run(self) -> None:
+        consumer = Consumer(self._config)
+        consumer.subscribe([self._topic])
+        committed_s, has_read = time.monotonic(), False
+        while not self._stop.is_set():
+            has_read |= any(message.error() is None for message in consumer.consume(_READ_RECORDS, _READ_S))
+            if has_read and time.monotonic() - committed_s >= _COMMIT_S:
+                consumer.commit(asynchronous=True)
+                committed_s, has_read = time.monotonic(), False
+        consumer.close()
 
 
 def _with_time(value: bytes, now: datetime) -> bytes:

@@ -200,8 +200,8 @@ def _throttle(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
         weight=before.weight if command.weight is None else command.weight,
         tier=before.tier if command.tier is None else command.tier,
     )
-    why = f"rate set to {_rate(command)} by {_who(event)}: {_reason(event)}"
-    _accept(draft, event, f"{recovery.id}: rate {_rate(command)}")
+    why = f"{_limit(command)} by {_who(event)}: {_reason(event)}"
+    _accept(draft, event, f"{recovery.id}: {_limit(command)}")
     changed = replace(
         with_limits(recovery, limits, draft.params, why), updated_ms=draft.now_ms, version=recovery.version + 1
     )
@@ -248,13 +248,13 @@ def _reject_plan(draft: Draft, event: CommandReceived, recovery: Recovery) -> No
         )
 
 
-def _rate(command: Throttle) -> str:
+def _limit(command: Throttle) -> str:
     parts = []
     if command.max_bytes_per_s is not None:
         parts.append(f"{command.max_bytes_per_s:,.0f} B/s")
     if command.max_records_per_s is not None:
         parts.append(f"{command.max_records_per_s:,.0f} records/s")
-    return " and ".join(parts) or "unlimited"
+    return f"limit set to {' and '.join(parts)}" if parts else "limit lifted"
 
 
 def _who(event: CommandReceived) -> str:

@@ -1,0 +1,157 @@
+"""A real Prometheus scrapes a real daemon during a real replay next to live traffic; then every query of every dashboard and every alert is put to it.
+
+One run serves all tests of the module. What may be empty is listed with its reason; everything else must have answers.
+"""
+
+import math
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from daemon.core.metric_defs import METRICS
+from grafana.pictures.answers import Answered, Span, ask_marks, ask_panel
+from grafana.pictures.binaries import Binaries, Unavailable, find_chromium
+from grafana.pictures.board_file import BOARDS, BoardFile, PanelFile, load
+from grafana.pictures.chromium import make_png
+from grafana.pictures.drawing import draw_board
+from grafana.pictures.page import WIDTH
+from grafana.pictures.prometheus_server import RULES
+from grafana.pictures.real_run import RealRun, Scene
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(400)]
+
+ALERTS = yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
+PANELS = [(board, panel) for board in map(load, BOARDS) for panel in board.panels if panel.kind != "row"]
+_RECOVERY = "orders-again"
+
+# What a healthy short replay of a bounded range leaves without an answer, and why.
+PANELS_THAT_MAY_BE_EMPTY = {
+    "On the way to a stop": "only a recovery that follows the live head is a candidate",
+    "Behind": "a backlog of days lies outside the sampled history",
+}
+METRICS_THAT_MAY_BE_EMPTY = {"recoveryd_retention_slack_seconds": "the source keeps everything"}
+
+
+@dataclass
+class Ran:
+    run: RealRun
+    span: Span
+    running_at_s: float
+    state: str
+    copied: int
+    fired: set[str]
+    pages: list[bytes] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def ran(bootstrap: str, prometheus_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    tag = f"t{time.time_ns() % 10**9}-"
+    folder = tmp_path_factory.mktemp("prometheus-run")
+    pages: list[bytes] = []
+    seen_s: list[float] = []
+
+    def look() -> None:
+        if len(pages) < 500 and b'state="running"} 1.0' in (page := run.metrics()):
+            pages.append(page)
+            seen_s.append(time.time())
+
+    with RealRun(bootstrap, folder, prometheus_binaries, Scene(), tag) as run:
+        status = run.replay(_RECOVERY, while_running=look)
+        time.sleep(3 * run.scene.scrape_s)  # the end is scraped too
+        span = Span(run.started_s, time.time(), run.scene.scrape_s)
+        fired = {alert["labels"]["alertname"] for alert in run.prometheus.get("alerts")["alerts"]}
+        yield Ran(run, span, seen_s[len(seen_s) // 2], status["state"], status["progress"]["records"], fired, pages)
+
+
+def named(pair: tuple[BoardFile, PanelFile]) -> str:
+    return f"{pair[0].name}/{pair[1].title}"
+
+
+def is_excused(expr: str) -> bool:
+    return any(name in expr for name in METRICS_THAT_MAY_BE_EMPTY)
+
+
+def values_of(answer: Answered, ref: str) -> list[float]:
+    return [v for n in answer.found if n.target.ref == ref for _, v in n.series.points if not math.isnan(v)]
+
+
+def test_the_replay_was_a_real_one_and_prometheus_saw_all_of_it(ran: Ran) -> None:
+    assert ran.state == "completed"
+    up = ran.run.prometheus.query_range('up{job="recoveryd"}', ran.span.start_s + 5, ran.span.end_s, 1.0)
+    assert {v for series in up for _, v in series.points} == {1.0}
+    [copied] = ran.run.prometheus.query('recoveryd_records_total{traffic="replay"}')
+    assert copied.points[0][1] == ran.copied >= ran.run.scene.backlog_records
+
+
+@pytest.mark.parametrize("pair", PANELS, ids=named)
+def test_every_query_of_a_panel_is_taken_and_has_answers(ran: Ran, pair: tuple[BoardFile, PanelFile]) -> None:
+    _, panel = pair
+    whole = ask_panel(ran.run.prometheus, panel, ran.span, {"recovery": _RECOVERY})
+    half = ask_panel(ran.run.prometheus, panel, replace(ran.span, end_s=ran.running_at_s), {"recovery": _RECOVERY})
+    empty = [t.expr for t in panel.targets if not values_of(whole, t.ref) and not values_of(half, t.ref)]
+    assert [expr for expr in empty if panel.title not in PANELS_THAT_MAY_BE_EMPTY and not is_excused(expr)] == []
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_annotations_mark_the_life_of_the_recovery(ran: Ran, name: str) -> None:
+    marks = [m.text for m in ask_marks(ran.run.prometheus, load(name), ran.span, {"recovery": _RECOVERY})]
+    if name != "daemon-and-jobs":
+        wanted = [text for text in marks if text in {"running", "verifying", "completed"}]
+        assert wanted == ["running", "verifying", "completed"]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_values_to_choose_from_are_found(ran: Ran, name: str) -> None:
+    for variable in load(name).variables:
+        if variable["type"] == "query":
+            asked = variable["query"]["query"].removeprefix("label_values(").removesuffix(")")
+            series, _, label = asked.rpartition(",")
+            selector = series.replace("$job", ".*")
+            values = {s.labels.get(label.strip()) for s in ran.run.prometheus.query(f"last_over_time({selector}[5m])")}
+            assert values - {None}, asked
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: str(rule["alert"]))
+def test_every_alert_is_taken_and_stays_silent_on_a_healthy_daemon(ran: Ran, rule: dict[str, str]) -> None:
+    loaded = {r["name"]: r for g in ran.run.prometheus.get("rules")["groups"] for r in g["rules"]}
+    assert (loaded[rule["alert"]]["health"], loaded[rule["alert"]].get("lastError")) == ("ok", None)
+    ran.run.prometheus.query(rule["expr"])
+    assert rule["alert"] not in ran.fired
+
+
+def test_the_page_of_metrics_has_the_whole_catalogue_and_nothing_promtool_minds(
+    ran: Ran, prometheus_binaries: Binaries
+) -> None:
+    page = ran.pages[len(ran.pages) // 2]
+    assert {m.name for m in METRICS} - {
+        line.split()[2] for line in page.decode().splitlines() if line.startswith("# HELP")
+    } == set()
+    done = subprocess.run(
+        [str(prometheus_binaries.promtool), "check", "metrics"],
+        input=page,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_each_dashboard_becomes_a_page_and_where_chromium_is_a_picture(ran: Ran, name: str, tmp_path: Path) -> None:
+    html, height = draw_board(ran.run.prometheus, name, ran.span, {"recovery": _RECOVERY})
+    page = tmp_path / f"{name}.html"
+    page.write_text(html, encoding="utf-8")
+    assert html.count("<figure") == len([p for board, p in PANELS if board.name == name])
+    assert "<script" not in html
+    assert "http" not in html.replace("http://www.w3.org/2000/svg", "")
+    try:
+        chromium = find_chromium()
+    except Unavailable as reason:
+        pytest.skip(f"the page is right; no picture: {reason}")
+    make_png(chromium, page, tmp_path / "page.png", WIDTH, height)
+    assert 20_000 < (tmp_path / "page.png").stat().st_size < 600_000
