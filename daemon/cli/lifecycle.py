@@ -106,7 +106,7 @@ def throttle(
         str | None, typer.Option(metavar="N", help="Rate of all lanes together.", show_default=False)
     ] = None,
     mode: Annotated[
-        Literal["controller", "fixed", "unlimited"] | None,
+        Literal["unlimited", "fixed", "controller"] | None,
         typer.Option(help="controller yields to live traffic, up to the rate; kept when left out.", show_default=False),
     ] = None,
     lift: Annotated[bool, typer.Option("--lift", help="No limit any more.")] = False,
