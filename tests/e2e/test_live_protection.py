@@ -1,0 +1,126 @@
+"""The controller around a real copy: real lanes follow what it grants, and it grants by what an application says of itself on the control topic."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from tests.e2e.control import Control
+from tests.e2e.data import fill_plain
+from tests.e2e.stack import Stack
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(240)]
+
+FLOOR, MOST = 100_000, 1_500_000
+RECOVERY = "guest"
+SETTINGS = {
+    "monitor": {"health": [{"name": "outside", "slo": "100ms"}], "canary": {"latency_slo": "5s"}},
+    "control": {"period": "1s", "loop_delay": "3s", "max_bytes_per_s": MOST, "min_bytes_per_s": FLOOR},
+}
+
+
+class Application:
+    """Tells its own latency twice a second; None = it falls silent."""
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self.latency_s: float | None = 0.010
+        self._control = Control(bootstrap, prefix)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.wait(0.5):
+            if self.latency_s is not None:
+                number += 1
+                self._control.raw(json.dumps(make_signal(number, self.latency_s)).encode())
+
+
+def make_signal(number: int, latency_s: float) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {
+        "specversion": "1.0",
+        "id": f"outside-{number}",
+        "source": "//tests/application",
+        "type": "io.recoveryd.signal.health.v1",
+        "time": now,
+        "data": {
+            "cluster": "main", "name": "outside", "value": latency_s, "unit": "s", "status": "ok", "sampled_at": now,
+        },
+    }  # fmt: skip
+
+
+class Guest:
+    """What the daemon says of the one recovery."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    def granted(self) -> float:
+        status = self._stack.follower.status(RECOVERY) or {}
+        return float((status.get("limits") or {}).get("effective_bytes_per_s") or 0.0)
+
+    def copied(self) -> int:
+        return int((self._stack.follower.status(RECOVERY) or {"progress": {"bytes": 0}})["progress"]["bytes"])
+
+    def await_granted(self, condition: Callable[[float], bool], about: str, deadline_s: float = 45.0) -> None:
+        self._stack.follower.wait(
+            lambda: condition(self.granted()), deadline_s, f"{about}; granted is {self.granted():,.0f}"
+        )
+
+    def decisions(self) -> list[dict[str, Any]]:
+        found = self._stack.follower.events()
+        return [e["data"] for e in found if e["type"] == "io.recoveryd.event.throttle_decided.v1"]
+
+
+def test_a_replay_takes_what_live_traffic_can_spare_yields_at_its_slo_and_waits_at_the_floor_in_the_dark(
+    stack: Stack,
+) -> None:
+    source, target = f"{stack.mark}-backlog", f"{stack.mark}-guest"
+    fill_plain(stack.bootstrap, source, 4, 8_000, value_bytes=1_000)
+    guest = Guest(stack)
+    with stack.running(settings=SETTINGS), Application(stack.bootstrap, stack.prefix) as application:
+        time.sleep(8)  # what it is like without a replay is learned from samples, and there is no event for that
+        stack.control.replay(RECOVERY, source, target, target_create=True)
+        stack.follower.wait_state(RECOVERY, "running")  # no mode was asked for: something is protected
+        assert guest.granted() <= 2 * FLOOR
+        guest.await_granted(lambda rate: rate >= 5 * FLOOR, "the rate never rose although live traffic is well")
+
+        before = guest.granted()
+        application.latency_s = 0.150
+        guest.await_granted(lambda rate: rate <= 0.6 * before, "live traffic is over its SLO and the rate was not cut")
+
+        application.latency_s = 0.010
+        guest.await_granted(lambda rate: rate >= 4 * FLOOR, "live traffic is well again and the rate did not come back")
+
+        application.latency_s = None
+        guest.await_granted(lambda rate: rate <= 1.01 * FLOOR, "nothing is measured and the rate is not at the floor")
+        mark, began_s = guest.copied(), time.monotonic()
+        stack.follower.wait(lambda: guest.copied() > mark, 30, "at the floor it still copies")
+        stack.follower.wait(lambda: time.monotonic() - began_s > 5, 30, "five seconds at the floor")
+        assert guest.copied() - mark <= 3 * FLOOR * (time.monotonic() - began_s), "the lanes do not keep to the floor"
+
+        application.latency_s = 0.010
+        guest.await_granted(lambda rate: rate >= 2 * FLOOR, "the telemetry is back and the rate is not")
+        stack.control.command("throttle", RECOVERY, {"limits": {"mode": "unlimited"}})
+        assert stack.completed(RECOVERY)["verification"]["result"] == "match"
+    assert stack.violations(RECOVERY, source, target) == []
+    rules = {decision["rule_name"] for decision in guest.decisions()}
+    assert {"slow_start", "guard", "stale"} <= rules
+    assert any(RECOVERY in decision["recoveries"] for decision in guest.decisions())
+    for decision in guest.decisions():
+        assert decision["why"]
+        assert decision["domain"] == "main"
