@@ -112,8 +112,12 @@ def test_a_daemon_killed_between_decision_and_answer_delivers_again_under_the_sa
     commit(stack.bootstrap, group, topic, {2: 95})
     wait_for(lambda: len(receiver.deliveries) == 1, 30, lambda: "the webhook was not called")
     running[-1].kill()
-    pending = stack.follower.wait_state("w-range", "running")
-    assert pending["watch"]["delivery"]["state"] == "pending"
+    pending = stack.follower.wait(
+        lambda: next((d for d in stack.follower.statuses("w-range") if d["watch"]["delivery"]), None),
+        30,
+        "the decision in the journal",
+    )
+    assert (pending["state"], pending["watch"]["delivery"]["state"]) == ("running", "pending")
     running.append(stack.daemon("w2", settings=settings))
     wait_for(lambda: len(receiver.deliveries) == 2, 30, lambda: "the webhook was not called again")
     receiver.release()
