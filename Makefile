@@ -30,7 +30,7 @@ test: setup lint ## Everything: lint, unit, integration, end to end, faults
 	$(PY) -m pytest $(ARGS)
 
 test-fast: $(STAMP) ## What needs no Kafka and no Spark, in under a minute
-	$(PY) -m pytest -m "not ($(SLOW))" $(ARGS)
+	$(PY) -m pytest -n auto -m "not ($(SLOW))" $(ARGS)
 
 lint: $(STAMP) ## Style, types and the direction of imports
 	$(VENV)/bin/ruff check .
