@@ -52,7 +52,16 @@ def test_topics_apply_creates_what_is_missing_and_says_the_second_time_that_all_
     second = ctl("topics", "apply", "-o", "json")
 
     assert (before.returncode, before.stderr.split()[0]) == (1, "RCV-4005")
-    names = {"control.v1", "status.v1", "events.v1", "directives.v1", "progress.v1", "receipts.v1", "control.v1.dlq"}
+    names = {
+        "control.v1",
+        "status.v1",
+        "events.v1",
+        "directives.v1",
+        "progress.v1",
+        "receipts.v1",
+        "control.v1.dlq",
+        "canary.v1",
+    }
     assert {row["topic"].removeprefix(unique): row["state"] for row in json.loads(first.stdout)} == dict.fromkeys(
         names, "created"
     )
