@@ -45,8 +45,9 @@ class KafkaGroupOffsets:
         try:
             return await self._workers.run(lambda asked: _committed(asked, group, topics), consumer)
         except ClusterProblem as reason:
-            if reason.retriable:  # librdkafka may have lost sight of a coordinator that came back
-                self._consumers.pop((cluster, group), None)
+            # librdkafka may have lost sight of a coordinator that came back. Closing waits for the client's threads, so it has one of ours.
+            if reason.retriable and self._consumers.pop((cluster, group), None) is not None:
+                await self._workers.run(consumer.close)
             raise
 
     async def have_members(self, cluster: str) -> Mapping[str, bool]:

@@ -13,7 +13,7 @@ class Load:
     """Live traffic, and the backlog as minutes of it; the same topic holds both. Enough records for an unlimited run to last most of a minute."""
 
     live_records_per_s: float = 4_000.0
-    backlog_s: float = 1_500.0
+    backlog_s: float = 1_000.0
 
     @property
     def backlog_records(self) -> int:
@@ -53,8 +53,8 @@ class Scenario:
     fixed_share: float = 0.5
     most_bytes_per_s: int = 60_000_000
     floor_bytes_per_s: int = 600_000
-    latency_factor: float = 5.0
-    latency_least_s: float = 0.040
+    latency_factor: float = 3.0
+    latency_least_s: float = 0.020
     latency_most_s: float = 0.120  # below the length of a stop, so that a slow broker always shows
     lag_factor: float = 3.0
     lag_least_s: float = 5.0
