@@ -78,8 +78,8 @@ def test_a_run_that_ends_before_telemetry_is_cut_proves_nothing() -> None:
 
 def test_slos_follow_the_machine_within_bounds() -> None:
     scenario = Scenario()
-    assert calibrated(scenario, 0.002, 0.5) == Slos(0.04, 5.0)
-    assert calibrated(scenario, 0.015, 3.0) == Slos(0.075, 9.0)
+    assert calibrated(scenario, 0.002, 0.5) == Slos(0.02, 5.0)
+    assert calibrated(scenario, 0.015, 3.0) == Slos(0.045, 9.0)
     assert calibrated(scenario, 1.0, 3.0).p99_s == scenario.latency_most_s
 
 
