@@ -28,11 +28,11 @@ gameday: setup ## Live traffic next to three replays, judged by an outsider, in 
 
 # Two runs: what has no broker uses all cores, what has one shares it in turn. Exit code 5 = nothing of this kind was chosen by ARGS.
 test: setup lint ## Everything: lint, unit, integration, end to end, faults
-	$(PY) -m pytest -n auto -m "not ($(SLOW))" $(ARGS) || [ $$? = 5 ]
+	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS) || [ $$? = 5 ]
 	$(PY) -m pytest -m "$(SLOW)" $(ARGS) || [ $$? = 5 ]
 
 test-fast: $(STAMP) ## What needs no Kafka and no Spark, in under a minute
-	$(PY) -m pytest -n auto -m "not ($(SLOW))" $(ARGS)
+	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS)
 
 lint: $(STAMP) ## Style, types and the direction of imports
 	$(VENV)/bin/ruff check .
