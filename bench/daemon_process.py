@@ -17,6 +17,7 @@ import yaml
 
 from bench.bed import Bed
 from daemon.wire.topics import TopicNames, own_topics
+from sandbox.daemon_process import end, pids_naming
 from sandbox.ports import free_ports
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -103,12 +104,7 @@ class DaemonProcess:
 
     def end(self) -> None:
         """The daemon, then the drivers that name its folder: they outlive it on purpose."""
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(_STOP_DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(_STOP_DEADLINE_S)
+        end(self._process, _STOP_DEADLINE_S)
         _end_naming(str(self.home.work_dir))
 
 
@@ -125,18 +121,8 @@ def leading(home: Home, settings: Mapping[str, Any] | None = None) -> Iterator[D
 
 def _end_naming(folder: str) -> None:
     give_up_s = time.monotonic() + _STOP_DEADLINE_S
-    while (pids := _pids_naming(folder)) and time.monotonic() < give_up_s:
+    while (pids := pids_naming(folder)) and time.monotonic() < give_up_s:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_POLL_S)
-
-
-def _pids_naming(folder: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if folder.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-    return found

@@ -111,11 +111,11 @@ def end(process: subprocess.Popen[bytes], deadline_s: float = STOP_DEADLINE_S) -
 def end_processes_naming(folder: str) -> None:
     """SIGTERM, then SIGKILL, for processes whose command line names a folder that only this run has."""
     for sent in (signal.SIGTERM, signal.SIGKILL):
-        for pid in _pids_naming(folder):
+        for pid in pids_naming(folder):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, sent)
         deadline_s = time.monotonic() + STOP_DEADLINE_S / 2
-        while _pids_naming(folder) and time.monotonic() < deadline_s:
+        while pids_naming(folder) and time.monotonic() < deadline_s:
             time.sleep(0.1)
 
 
@@ -123,8 +123,8 @@ def tail(path: Path, lines: int = 15) -> str:
     return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 
 
-def _pids_naming(folder: str) -> list[int]:
-    """Linux: from /proc; elsewhere: from ps."""
+def pids_naming(folder: str) -> list[int]:
+    """Other processes whose command line names the folder. Linux: from /proc; elsewhere: from ps."""
     listed = (
         subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=False, timeout=10).stdout
         if not Path("/proc").is_dir()

@@ -4,17 +4,13 @@ The command is put on the control topic with a plain Kafka producer, as any prog
 and nothing is left behind.
 """
 
-import json
 import signal
 import sys
 import time
-import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
-
+from sandbox.control import ENDED, make_command, send
 from sandbox.demo_screen import Screen
 from sandbox.demo_stack import DemoStack
 from sandbox.errors import SandboxError
@@ -23,7 +19,6 @@ from sandbox.seed import seed
 LIVE_RECORDS_PER_S = 500.0
 PACED_BYTES_PER_S = 8_000_000
 STEP_DEADLINE_S = 90.0
-ENDED = {"completed", "stopped", "failed", "rejected", "expired"}
 Status = dict[str, Any]
 
 
@@ -66,7 +61,7 @@ def _tell(stack: DemoStack, screen: Screen) -> bool:
     screen.title("2  One record on the control topic starts a recovery")
     first = _replay("flights-rerun", "flights.v42", "wrong delay unit in v41", limits={"mode": "unlimited"})
     screen.record("recovery.control.v1", first)
-    _send(stack.bootstrap, first)
+    send(stack.bootstrap, first)
     done = _follow(stack, screen, "flights-rerun", lambda s: s["state"] in ENDED)
     screen.outcome(done)
 
@@ -74,14 +69,14 @@ def _tell(stack: DemoStack, screen: Screen) -> bool:
     paced = _replay(
         "flights-paced", "flights.v43", "same again, politely", limits={"max_bytes_per_s": PACED_BYTES_PER_S}
     )
-    _send(stack.bootstrap, paced)
+    send(stack.bootstrap, paced)
     screen.say(f"limits.max_bytes_per_s = {PACED_BYTES_PER_S / 1e6:.0f} MB/s is its ceiling; it starts at the floor")
     _follow(stack, screen, "flights-paced", lambda s: s["progress"]["records"] > 60_000)
-    _send(stack.bootstrap, _command("pause", "flights-paced", {"reason": "let the nightly job pass"}))
+    send(stack.bootstrap, _command("pause", "flights-paced", {"reason": "let the nightly job pass"}))
     paused = _follow(stack, screen, "flights-paced", lambda s: s["state"] in {"paused", *ENDED})
     screen.paused(paused)
-    _send(stack.bootstrap, _command("resume", "flights-paced", {"reason": "the nightly job is through"}))
-    _send(
+    send(stack.bootstrap, _command("resume", "flights-paced", {"reason": "the nightly job is through"}))
+    send(
         stack.bootstrap,
         _command(
             "throttle", "flights-paced", {"reason": "all that can be spared", "limits": {"max_bytes_per_s": None}}
@@ -106,31 +101,7 @@ def _replay(recovery: str, target: str, reason: str, **more: object) -> Status:
 
 
 def _command(verb: str, recovery: str, data: Status) -> Status:
-    return {
-        "specversion": "1.0",
-        "id": str(uuid.uuid4()),
-        "source": "//demo",
-        "type": f"io.recoveryd.command.{verb}.v1",
-        "subject": recovery,
-        "time": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "data": data,
-    }
-
-
-def _send(bootstrap: str, record: Status) -> None:
-    """A plain producer: no code of recoveryd is needed to command it."""
-    errors: list[KafkaError] = []
-
-    def note(error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            errors.append(error)
-
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
-    producer.produce("recovery.control.v1", json.dumps(record).encode(), record["subject"].encode(), on_delivery=note)
-    if producer.flush(15) or errors:
-        raise SandboxError(
-            "the control record could not be written", str(errors[0]) if errors else "Kafka did not answer in 15 s"
-        )
+    return make_command("//demo", verb, recovery, data)
 
 
 def _follow(stack: DemoStack, screen: Screen, recovery: str, until: Callable[[Status], bool]) -> Status:

@@ -24,6 +24,7 @@ from confluent_kafka import Consumer, Producer
 
 from grafana.pictures.binaries import Binaries
 from grafana.pictures.prometheus_server import PrometheusServer
+from sandbox.control import ENDED
 from sandbox.live import LiveProducer
 from sandbox.ports import free_ports
 from sandbox.process import ProcessId, end, identify
@@ -35,7 +36,6 @@ _READY_DEADLINE_S = 60.0
 _STOP_DEADLINE_S = 15.0
 _HTTP_TIMEOUT_S = 3.0
 _POLL_S = 0.2
-_ENDED = {"completed", "stopped", "failed", "rejected", "expired"}
 
 
 class RunFailed(Exception):  # noqa: N818  (told to people as it is)
@@ -113,7 +113,7 @@ class RealRun:
             status: dict[str, Any] = json.loads(self._get(f"/api/v1/recoveries/{recovery}"))
         except OSError:
             return None
-        return status if status["state"] in _ENDED else None
+        return status if status["state"] in ENDED else None
 
     def _start_daemon(self) -> None:
         scene = self.scene

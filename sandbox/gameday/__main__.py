@@ -15,7 +15,7 @@ from sandbox.errors import SandboxError
 from sandbox.flights import FLIGHTS_TOTAL
 from sandbox.gameday.judge import Tally, Verdict, judge_cut, judge_quiet, judge_run, verdicts
 from sandbox.gameday.report import draw, page, rows, table
-from sandbox.gameday.runs import Phase, Runs
+from sandbox.gameday.runs import MODES, Phase, Runs
 from sandbox.gameday.scenario import GROUP, TOPIC, Scenario, Slos
 from sandbox.gameday.stack import GamedayStack
 from sandbox.seed import seed
@@ -65,7 +65,7 @@ def hold(stack: GamedayStack, scenario: Scenario) -> tuple[list[Phase], Slos, in
     say(f"  SLOs: p99 of a second below {slos.p99_s * 1000:.0f} ms, lag below {slos.lag_s:.0f} s")
     stack.start_daemon(scenario, slos)
     phases = [quiet]
-    for number, mode in enumerate(("unlimited", "fixed", "controller"), start=2):
+    for number, mode in enumerate(MODES, start=2):
         say(f"\n{number}  {mode}")
         runs.settle(slos)
         limits = (

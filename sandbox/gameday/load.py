@@ -18,10 +18,10 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from sandbox import control
 from sandbox.gameday.scenario import GROUP, HEALTH_NAME, PARTITIONS, TOPIC
 from sandbox.live import LiveProducer, LiveReader
 
-CONTROL_TOPIC = "recovery.control.v1"
 _SIGNAL_S = 1.0
 
 
@@ -35,7 +35,7 @@ def produce(bootstrap: str, records_per_s: float, mute: Path) -> None:
             time.sleep(_SIGNAL_S)
             p99_ms = live.recent_p99_ms()
             if p99_ms is not None and not mute.exists():
-                signals.produce(CONTROL_TOPIC, json.dumps(_signal(p99_ms / 1000, began_s)).encode())
+                signals.produce(control.TOPIC, json.dumps(_signal(p99_ms / 1000, began_s)).encode())
             signals.poll(0)
 
 

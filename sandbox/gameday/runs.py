@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sandbox.control import ENDED
 from sandbox.errors import SandboxError
 from sandbox.gameday.judge import Second, is_violated, within
 from sandbox.gameday.scenario import TOPIC, Scenario, Slos, calibrated
@@ -12,7 +13,6 @@ from sandbox.gameday.stack import GamedayStack, SlowBroker
 from sandbox.topics import Topics
 
 MODES = ("unlimited", "fixed", "controller")
-ENDED = frozenset({"completed", "stopped", "failed", "rejected", "expired"})
 _POLL_S = 0.5
 _REPORT_S = 5.0
 _CALM_S = 5

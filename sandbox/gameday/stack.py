@@ -8,15 +8,12 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, Message, Producer
-
 from sandbox.broker import Broker
+from sandbox.control import make_command, send
 from sandbox.daemon_process import DaemonProcess, end, run_tool, tail
 from sandbox.demo_stack import patient
 from sandbox.errors import SandboxError
@@ -89,28 +86,7 @@ class GamedayStack:
         )  # fmt: skip
 
     def command(self, verb: str, recovery: str, data: dict[str, Any]) -> None:
-        """A record on the control topic, by a plain producer."""
-        errors: list[KafkaError] = []
-
-        def note(error: KafkaError | None, _message: Message) -> None:
-            if error is not None:
-                errors.append(error)
-
-        record = {
-            "specversion": "1.0",
-            "id": str(uuid.uuid4()),
-            "source": "//gameday",
-            "type": f"io.recoveryd.command.{verb}.v1",
-            "subject": recovery,
-            "time": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "data": {"reason": "game day", **data},
-        }
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap, "acks": "all"})
-        producer.produce("recovery.control.v1", json.dumps(record).encode(), recovery.encode(), on_delivery=note)
-        if producer.flush(15) or errors:
-            raise SandboxError(
-                "the control record could not be written", str(errors[0]) if errors else "no answer in 15 s"
-            )
+        send(self.broker.bootstrap, make_command("//gameday", verb, recovery, {"reason": "game day", **data}))
 
     def check(self) -> None:
         """Raises `SandboxError` when a part of the stage is gone."""
