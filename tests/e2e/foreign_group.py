@@ -1,44 +1,32 @@
 """An application that is not ours: a consumer group that reads cold data slowly, then as fast as it can, and a producer that goes on writing meanwhile."""
 
-import threading
 import time
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tests.e2e.background import JOIN_S, Background
 from tests.e2e.log_reader import QUIET
 
 _COMMIT_EVERY_S = 0.5
-_JOIN_S = 20.0
 
 
-class ForeignGroup:
+class ForeignGroup(Background):
     """Reads `topic` from its start, `records_per_s` (None = as fast as it can) at a time, and commits twice a second."""
 
     def __init__(self, bootstrap: str, topic: str, group: str, records_per_s: float | None) -> None:
+        super().__init__()
         self.records_per_s = records_per_s
         self._topic = topic
         self._consumer = Consumer({
             "bootstrap.servers": bootstrap, **QUIET, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False,
             "enable.auto.offset.store": True,
         })  # fmt: skip
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join(_JOIN_S)
-
-    def _run(self) -> None:
+    def run(self) -> None:
         self._consumer.subscribe([self._topic])
         committed_s = time.monotonic()
         read = False
-        while not self._ended.is_set():
+        while not self.ended.is_set():
             limit = self.records_per_s
             messages = self._consumer.consume(500 if limit is None else max(1, int(limit / 10)), timeout=0.1)
             read = read or any(message.error() is None for message in messages)
@@ -50,31 +38,22 @@ class ForeignGroup:
         self._consumer.close()
 
 
-class LiveWriter:
+class LiveWriter(Background):
     """Writes `records_per_s` to each partition of a topic until it is left."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, records_per_s: float) -> None:
+        super().__init__()
         self._producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "linger.ms": 5})
         self._topic = topic
         self._partitions = partitions
         self._pause_s = 1 / records_per_s
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join(_JOIN_S)
-        self._producer.flush(_JOIN_S)
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._pause_s):
+    def run(self) -> None:
+        while not self.ended.wait(self._pause_s):
             for partition in range(self._partitions):
                 self._producer.produce(self._topic, b"live", partition=partition)
             self._producer.poll(0)
+        self._producer.flush(JOIN_S)
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: dict[int, int]) -> None:

@@ -1,15 +1,14 @@
 """The controller around a real copy: real lanes follow what it grants, and it grants by what an application says of itself on the control topic."""
 
 import json
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
+from tests.e2e.background import Background
 from tests.e2e.control import Control
 from tests.e2e.data import fill_plain
 from tests.e2e.stack import Stack
@@ -24,26 +23,17 @@ SETTINGS = {
 }
 
 
-class Application:
+class Application(Background):
     """Tells its own latency twice a second; None = it falls silent."""
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
+        super().__init__()
         self.latency_s: float | None = 0.010
         self._control = Control(bootstrap, prefix)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._stop.set()
-        self._thread.join(30)
-
-    def _run(self) -> None:
+    def run(self) -> None:
         number = 0
-        while not self._stop.wait(0.5):
+        while not self.ended.wait(0.5):
             if self.latency_s is not None:
                 number += 1
                 self._control.raw(json.dumps(make_signal(number, self.latency_s)).encode())
