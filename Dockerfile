@@ -30,7 +30,7 @@ COPY daemon daemon
 COPY spark_jobs spark_jobs
 COPY sandbox sandbox
 RUN python3 -m pip --python /opt/recoveryd/bin/python3 install --no-cache-dir --no-deps .
-COPY scripts/containers/healthcheck.py /opt/recoveryd/
+COPY scripts/containers/healthcheck.py scripts/containers/executor.sh /opt/recoveryd/
 
 FROM ${BASE}
 ARG VERSION=0.1.0

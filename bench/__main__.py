@@ -13,7 +13,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench import chunks, daemon_rate, daemon_size, decide, machine, policies, polling, replay, report, start, throttle
+from bench import (
+    chunks,
+    daemon_rate,
+    daemon_size,
+    decide,
+    ledger,
+    machine,
+    policies,
+    polling,
+    proof,
+    replay,
+    report,
+    small_costs,
+    start,
+    throttle,
+)
 from bench.application import Application
 from bench.bed import Bed
 from bench.result import FAIL, Report
@@ -47,11 +62,14 @@ _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
     policies.NAME: lambda _, repeat, __: policies.measure(repeat),
     decide.NAME: lambda _, repeat, quick: decide.measure(repeat, quick=quick),
     polling.NAME: lambda s, repeat, quick: polling.measure(s.bed, min(repeat, 3), quick=quick),
+    small_costs.NAME: lambda s, repeat, _: small_costs.measure(s.bed, repeat),
     start.NAME: lambda s, repeat, _: start.measure(s.bed, repeat),
     daemon_rate.NAME: lambda s, repeat, quick: daemon_rate.measure(s.bed, repeat, quick=quick),
     daemon_size.NAME: lambda s, repeat, quick: daemon_size.measure(s.bed, repeat, quick=quick),
+    ledger.NAME: lambda s, repeat, quick: ledger.measure(s.bed, repeat, quick=quick),
     throttle.NAME: lambda s, _, quick: throttle.measure(s.bed, quick=quick),
     replay.NAME: lambda s, repeat, quick: replay.measure(s.bed, s.application, repeat, quick=quick),
+    proof.NAME: lambda s, repeat, quick: proof.measure(s.bed, s.application, min(repeat, 3), quick=quick),
     chunks.NAME: lambda s, repeat, _: chunks.measure(s.bed, s.application, repeat),
 }
 

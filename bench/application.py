@@ -8,12 +8,13 @@ import os
 import shlex
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from bench.bed import Bed
-from bench.cpu import process_cpu_s, tree_cpu_s
+from bench.bed import KEEP, Bed
+from bench.cpu import process_cpu_s, python_workers, tree_cpu_s
 from bench.loops import Timing
 from bench.records import CODEC, DataSet
 from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
@@ -50,7 +51,7 @@ class Application:
 
     def __enter__(self) -> Self:
         profile = SparkProfile(f"local[{LANES},4]")
-        submit = submit_command(profile, "recoveryd-bench", self._bed.folder, (), None)
+        submit = submit_command(profile, "recoveryd-bench", self._bed.folder, ())
         os.environ |= submit_environment()
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(submit[1:-1])} pyspark-shell"
         for topic in own_topics(self._names):
@@ -62,7 +63,14 @@ class Application:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._context.stop()
 
-    def spec(self, data: DataSet, target: str, verify: str, chunk: ChunkLimits | None = None) -> JobSpec:
+    def spec(
+        self,
+        data: DataSet,
+        target: str,
+        verify: str,
+        chunk: ChunkLimits | None = None,
+        configs: Mapping[str, str] = KEEP,
+    ) -> JobSpec:
         """An identity replay of all of `data` into a new topic."""
         name, client = self._bed.unique("rec"), {"bootstrap.servers": self._bed.bootstrap}
         planned = tuple(PlannedPartition(p, 0, end, high_watermark=end) for p, end in enumerate(data.ends))
@@ -74,7 +82,7 @@ class Application:
             kind="replay", scope="bench", recovery=name, attempt=1, lanes=lanes,
             source=SourceSpec("main", data.topic, self._bed.topic_id(data.topic), client),
             target=TargetSpec(
-                "main", target, self._bed.create(target, len(data.ends)), len(data.ends), client, compression=CODEC
+                "main", target, self._bed.create(target, len(data.ends), configs), len(data.ends), client, compression=CODEC
             ),
             control=ControlSpec(client, self._names.directives, self._names.progress),
             receipts_topic=self._names.receipts,
@@ -100,9 +108,14 @@ class Application:
             raise RuntimeError(f"lanes ended as {outcomes}")
         return watch.timing
 
+    def workers(self) -> list[int]:
+        """The Python processes that tasks run in."""
+        return python_workers(os.getpid())
+
     def verify(self, spec: JobSpec) -> tuple[Timing, VerificationReport]:
         with _Stopwatch(self._bed.broker_pid) as watch:
             report = run_verification(self._context, spec, is_whole=True)
+        assert report is not None, "nobody told it to stop"
         return watch.timing, report
 
 

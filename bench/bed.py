@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ign
 from sandbox.broker import Broker
 
 _TIMEOUT_S = 30.0
-_KEEP = {"retention.ms": "-1"}
+KEEP = {"retention.ms": "-1"}
 _NO_LEADER_YET = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError._NOENT,  # noqa: SLF001  (the library's own codes begin with an underscore)
@@ -66,7 +66,7 @@ class Bed:
     def unique(self, stem: str) -> str:
         return f"{stem}-{next(self._numbers)}"
 
-    def create(self, topic: str, partitions: int, config: Mapping[str, str] = _KEEP) -> str:
+    def create(self, topic: str, partitions: int, config: Mapping[str, str] = KEEP) -> str:
         """The new topic's id."""
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config))])[topic].result(_TIMEOUT_S)
         return self.topic_id(topic)

@@ -28,6 +28,23 @@ def tree_cpu_s(root: int) -> float:
     return ticks / _TICKS_PER_S
 
 
+def python_workers(root: int) -> list[int]:
+    """Descendants of `root` that run Spark's Python workers: children of its worker daemon."""
+    stats = _all_stats()
+    found = {root}
+    while grown := {pid for pid, fields in stats.items() if int(fields[_PARENT]) in found and pid not in found}:
+        found |= grown
+    daemons = {pid for pid in found if b"spark_jobs.worker_daemon" in _command(pid)}
+    return [pid for pid in found if pid in stats and int(stats[pid][_PARENT]) in daemons]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def resident_bytes(pid: int) -> int:
     """Resident memory (VmRSS) now. Raises OSError when the process is gone."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():

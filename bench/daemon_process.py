@@ -102,6 +102,12 @@ class DaemonProcess:
                 raise RuntimeError(f"the daemon did not {what} within {deadline_s:.0f} s; its log ends with:\n{tail}")
             time.sleep(_POLL_S)
 
+    def stop(self, deadline_s: float = _READY_DEADLINE_S) -> tuple[int, float]:
+        """SIGTERM: its exit code, and the seconds until it was gone."""
+        began_s = time.monotonic()
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(deadline_s), time.monotonic() - began_s
+
     def end(self) -> None:
         """The daemon, then the drivers that name its folder: they outlive it on purpose."""
         end(self._process, _STOP_DEADLINE_S)

@@ -1,7 +1,8 @@
-"""What is copied: a million real flights as JSON, and 600 thousand records of exactly 1 kB. Made once per run on the run's own broker."""
+"""What is copied: a million real flights as JSON, records of exactly 1 kB and 100 B, and a thousand small partitions. Made once per run on the run's own broker."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import count, islice
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -41,8 +42,38 @@ def make_flights(bed: Bed, *, quick: bool) -> DataSet:
 
 def make_kilobyte(bed: Bed, *, quick: bool) -> DataSet:
     """600,000 records with values of 1,000 bytes cut out of the flights, so that they compress as real data does."""
-    topic, records = "bench.kilobyte", 100_000 if quick else 600_000
-    bed.create(topic, PARTITIONS, TOPIC_CONFIG)
+    return _make_cut(bed, Cut("bench.kilobyte", "1 kB", 100_000 if quick else 600_000, _KILOBYTE))
+
+
+def make_small(bed: Bed, *, quick: bool) -> DataSet:
+    """3,000,000 records with values of 100 bytes."""
+    return _make_cut(bed, Cut("bench.small", "100 B", 300_000 if quick else 3_000_000, 100))
+
+
+def make_many(bed: Bed, *, quick: bool) -> DataSet:
+    """500 records of 100 bytes in each of 1,000 partitions. Small index files, because each partition maps its own."""
+    partitions = 100 if quick else 1000
+    return _make_cut(bed, Cut("bench.many", "100 B", partitions * 500, 100, partitions, SMALL_INDEX))
+
+
+SMALL_INDEX = {"segment.index.bytes": "262144"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`records` values of `size` bytes each, cut out of the flights."""
+
+    topic: str
+    what: str
+    records: int
+    size: int
+    partitions: int = PARTITIONS
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+def _make_cut(bed: Bed, cut: Cut) -> DataSet:
+    topic, records = cut.topic, cut.records
+    bed.create(topic, cut.partitions, {**TOPIC_CONFIG, **cut.more})
     blob = b"".join(flight.value for flight in flights(_BLOB_FLIGHTS))
     failures: list[KafkaError] = []
 
@@ -55,13 +86,13 @@ def make_kilobyte(bed: Bed, *, quick: bool) -> DataSet:
         "batch.size": 1_000_000, "queue.buffering.max.kbytes": 131_072, "queue.buffering.max.messages": 1_000_000,
         "delivery.report.only.error": True, "on_delivery": note,
     })  # fmt: skip
-    room = len(blob) - _KILOBYTE
+    room = len(blob) - cut.size
     for number in islice(count(), records):
         at = number * 331 % room
         while True:
             try:
                 producer.produce(
-                    topic, blob[at : at + _KILOBYTE], f"key-{number % _KEYS}", number % PARTITIONS,
+                    topic, blob[at : at + cut.size], f"key-{number % _KEYS}", number % cut.partitions,
                     timestamp=_FIRST_MS + number,
                 )  # fmt: skip
                 break
@@ -71,7 +102,7 @@ def make_kilobyte(bed: Bed, *, quick: bool) -> DataSet:
             producer.poll(0)
     if producer.flush(_FLUSH_DEADLINE_S) or failures:
         raise RuntimeError(f"{topic} could not be filled: {failures[:1]}")
-    return DataSet(f"{records:,} of 1 kB", topic, tuple(bed.ends(topic, PARTITIONS)))
+    return DataSet(f"{records:,} of {cut.what}", topic, tuple(bed.ends(topic, cut.partitions)))
 
 
 def settle(seconds: float = 1.0) -> None:

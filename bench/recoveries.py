@@ -16,7 +16,7 @@ from daemon.core.events import (
 )
 from daemon.core.model import CompletenessRow, Recovery, State, Stop, StopReason, Verification
 from daemon.core.params import Params
-from daemon.core.plan_facts import PartitionFacts, PlanFacts, TopicFacts
+from daemon.core.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
 
 NOW_MS = 1_800_000_000_000
 PARTITIONS = 4
@@ -94,4 +94,5 @@ def _facts(name: str) -> PlanFacts:
         target=TopicFacts(f"{name}.copy", f"target-id-{name}", PARTITIONS, keep, zeros, zeros),
         task_slots=LANES,
         gathered_at_ms=NOW_MS,
+        receipts=ReceiptsFacts("recovery.receipts.v1", "receipts-id-0123456789", 8, "compact", 0, 0),
     )

@@ -14,6 +14,7 @@ from daemon.core.effects import (
     CallWebhook,
     CreateTarget,
     Effect,
+    ForgetRecoveries,
     GatherFacts,
     KillAttempt,
     LaunchAttempt,
@@ -22,7 +23,7 @@ from daemon.core.effects import (
     SweepQuotas,
     WakeAt,
 )
-from daemon.core.events import EffectFailed, Event, FactsGathered
+from daemon.core.events import EffectFailed, Event, FactsGathered, LedgerMoved, RecoveriesForgotten
 from daemon.errors import RecoverydError
 from daemon.failpoints import hit
 from daemon.ports import ClientQuotas, Clusters, Emit, Jobs, Ledger, Webhooks
@@ -34,7 +35,8 @@ DEADLINE_S: Final = (
     180.0  # adapters have deadlines of their own; this one only keeps a hole in them from holding a slot for ever
 )
 
-WorldEffect = GatherFacts | CreateTarget | LaunchAttempt | KillAttempt | ReadLedger | SetQuota | SweepQuotas
+OneEffect = GatherFacts | CreateTarget | LaunchAttempt | KillAttempt | ReadLedger | SetQuota | SweepQuotas
+WorldEffect = OneEffect | ForgetRecoveries
 
 # Kinds as `EffectFailed.effect` names them.
 KINDS: Final[dict[type, str]] = {
@@ -45,6 +47,7 @@ KINDS: Final[dict[type, str]] = {
     ReadLedger: "read_ledger",
     SetQuota: "set_quota",
     SweepQuotas: "sweep_quotas",
+    ForgetRecoveries: "forget_recoveries",
 }
 
 
@@ -100,7 +103,8 @@ class Interpreter:
             await asyncio.wait({before})
         async with self._slots:
             try:
-                async with asyncio.timeout(DEADLINE_S):
+                # A long ledger is read for as long as that gets on; the reader itself knows when it does not.
+                async with asyncio.timeout(None if isinstance(effect, ReadLedger | ForgetRecoveries) else DEADLINE_S):
                     await self._do(effect)
             except RecoverydError as problem:
                 self._fail(effect, problem.code, problem.message, is_retriable=problem.retriable)
@@ -113,12 +117,20 @@ class Interpreter:
                 self._fail(effect, Code.INVARIANT_BROKEN, f"{type(bug).__name__}: {bug}", is_retriable=is_retriable)
 
     async def _do(self, effect: WorldEffect) -> None:
-        result = await self._perform(effect)
+        result = await (
+            self._forget_for_good(effect) if isinstance(effect, ForgetRecoveries) else self._perform(effect)
+        )
         hit("runtime.after_effects")
         if result is not None:
             self._emit(result)
 
-    async def _perform(self, effect: WorldEffect) -> Event | None:
+    async def _forget_for_good(self, effect: ForgetRecoveries) -> RecoveriesForgotten:
+        ids = tuple(ended.id for ended in effect.recoveries)
+        await self._ledger.forget(effect)
+        await self._jobs.forget(ids)
+        return RecoveriesForgotten(effect.cluster, ids)
+
+    async def _perform(self, effect: OneEffect) -> Event | None:
         match effect:
             case GatherFacts():
                 return FactsGathered(effect.recovery, await self._clusters.gather_facts(effect))
@@ -129,7 +141,8 @@ class Interpreter:
             case KillAttempt():
                 await self._jobs.kill(effect.recovery, effect.attempt)
             case ReadLedger():
-                return await self._ledger.read(effect)
+                moved = LedgerMoved(effect.recovery, effect.attempt, effect.sequence)
+                return await self._ledger.read(effect, lambda: self._emit(moved))
             case SetQuota():
                 assert self._quotas is not None, "the core asks for quotas only where they are switched on"
                 return await self._quotas.set(effect)
@@ -152,5 +165,5 @@ class Interpreter:
 
 
 def _subject(effect: WorldEffect) -> str:
-    """The recovery it is about; sweeping a cluster is about none."""
-    return "" if isinstance(effect, SweepQuotas) else effect.recovery
+    """The recovery it is about; sweeping a cluster and forgetting many are about none."""
+    return "" if isinstance(effect, SweepQuotas | ForgetRecoveries) else effect.recovery

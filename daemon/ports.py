@@ -4,13 +4,22 @@ No rule about recovery lives behind a port. Foreign errors are translated by the
 they may wait; every wait inside has a deadline.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 from daemon.core.decision import Answer, Directive, Notice
-from daemon.core.effects import CallWebhook, CreateTarget, GatherFacts, LaunchAttempt, ReadLedger, SetQuota, SweepQuotas
+from daemon.core.effects import (
+    CallWebhook,
+    CreateTarget,
+    ForgetRecoveries,
+    GatherFacts,
+    LaunchAttempt,
+    ReadLedger,
+    SetQuota,
+    SweepQuotas,
+)
 from daemon.core.events import (
     ControlUnreadable,
     Event,
@@ -34,6 +43,7 @@ class JournalBatch:
     """Everything one transaction writes. Order within each list is the order on the topic. Later entries of the same key win on compacted topics."""
 
     changed: Sequence[Recovery] = ()
+    forgotten: Sequence[str] = ()  # recoveries whose records go; written before `changed`
     watches: Sequence[Watch] = ()
     daemon: DaemonRecord | None = None
     answers: Sequence[Answer] = ()
@@ -158,7 +168,13 @@ class Queries(Protocol):
 class Ledger(Protocol):
     """Receipts on target clusters."""
 
-    async def read(self, effect: ReadLedger) -> LedgerRead: ...
+    async def read(self, effect: ReadLedger, moved: Callable[[], None] = ...) -> LedgerRead:
+        """`moved` is called now and then while a long reading gets on."""
+        ...
+
+    async def forget(self, effect: ForgetRecoveries) -> None:
+        """Take the receipts of ended recoveries away. Raises `ClusterProblem` when that can be tried again."""
+        ...
 
 
 class ClientQuotas(Protocol):
@@ -189,6 +205,10 @@ class Jobs(Protocol):
         ...
 
     async def kill(self, recovery: str, attempt: int) -> None: ...
+
+    async def forget(self, recoveries: Collection[str]) -> None:
+        """Remove what their attempts left on disk."""
+        ...
 
     async def close(self) -> None:
         """Let go of the children without ending them (they run on under their lease); spare drivers are ended."""

@@ -2,8 +2,9 @@
 
 Everything the node knows lies in one folder: properties, data, logs. A `Broker` on the same folder is the same node
 again, with the same data and, if nothing else took it meanwhile, the same port. The node runs in its own session, so
-Ctrl-C in the terminal reaches us and not it: we decide when it ends. Who leaves a broker running and finds it again
-later is `sandbox.handle`, not this module.
+Ctrl-C in the terminal reaches us and not it: we decide when it ends. What the node is configured with is its layout
+(`sandbox.properties`, or `sandbox.cluster_nodes` for one node of several); who leaves a broker running and finds it
+again later is `sandbox.handle`, not this module.
 """
 
 import os
@@ -14,15 +15,14 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from sandbox.errors import BrokerFailed
 from sandbox.jars import kafka_jars
 from sandbox.java import find_java
 from sandbox.ports import free_ports, is_free
-from sandbox.probe import answers, is_open
 from sandbox.process import identify
-from sandbox.properties import HOST, log4j2_properties, new_cluster_id, server_properties
+from sandbox.properties import HOST, SingleNode, log4j2_properties, ports_in
 from sandbox.state import NodeState, forget_state, running_state, write_state
 
 _FORMAT_TIMEOUT_S = 60.0
@@ -38,10 +38,27 @@ _JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headles
 _NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 
 
+class Layout(Protocol):
+    """What a node is configured with. `port` is where its clients come, `inner_port` a second one for whatever else it listens for."""
+
+    def properties(self, data_dir: Path, port: int, inner_port: int) -> str:
+        """Text of `server.properties`. `listeners` names `port` first."""
+        ...
+
+    def format_options(self) -> list[str]:
+        """Options of Kafka's `format`, used once for a new folder."""
+        ...
+
+    def is_ready(self, port: int, inner_port: int) -> bool:
+        """Does the node that was started serve now? Answers within seconds."""
+        ...
+
+
 class Broker:
     """A Kafka node in `folder`. Without `port` it takes the one the folder had before, else a free one.
 
-    `overrides` are Kafka's own broker properties; they win over the sandbox's, apart from the addresses.
+    `overrides` are Kafka's own broker properties; they win over the sandbox's, apart from the addresses. They belong to
+    the node that stands alone; a `layout` brings its own.
     As a context manager it starts on entry and stops on exit. Not for use from several threads at once.
     """
 
@@ -51,10 +68,11 @@ class Broker:
         port: int | None = None,
         overrides: Mapping[str, str] = _NO_OVERRIDES,
         heap: str = "768m",
+        layout: Layout | None = None,
     ) -> None:
         self._folder = folder.absolute()
         self._wanted_port = port
-        self._overrides = dict(overrides)
+        self._layout = SingleNode(overrides) if layout is None else layout
         self._heap = heap
         self._ports: tuple[int, int] | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -81,6 +99,17 @@ class Broker:
         return self._process.pid
 
     @property
+    def inner(self) -> str:
+        """`127.0.0.1:PORT` of the second listener. Raises `BrokerFailed` before the first start."""
+        if self._ports is None:
+            raise BrokerFailed("The sandbox broker has not been started.")
+        return f"{HOST}:{self._ports[1]}"
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
     def log_file(self) -> Path:
         return self._folder / "broker.log"
 
@@ -105,8 +134,8 @@ class Broker:
         give_up_at_s = time.monotonic() + deadline_s
         self._folder.mkdir(parents=True, exist_ok=True)
         for attempt in range(1, _PORT_TRIES_MAX + 1):
-            port, controller_port = self._choose_ports()
-            self._write_config(port, controller_port)
+            self._ports = self._choose_ports()
+            self._write_config(*self._ports)
             self._format_once(java, jars)
             self._launch(java, jars)
             try:
@@ -162,17 +191,15 @@ class Broker:
         """The ports of this object's last start, or of the folder's last start when free, or new ones."""
         if self._ports is not None:
             return self._ports
-        before = _port_of(self._folder / "server.properties")
-        port = self._wanted_port or (before if before is not None and is_free(before) else free_ports(1)[0])
-        controller_port = next(candidate for candidate in free_ports(2) if candidate != port)
-        self._ports = (port, controller_port)
-        return self._ports
+        before = ports_in(self._folder / "server.properties")
+        port = self._wanted_port or (before[0] if before and is_free(before[0]) else free_ports(1)[0])
+        return port, next(candidate for candidate in free_ports(2) if candidate != port)
 
     def _lost_port_race(self) -> bool:
         return self._wanted_port is None and "Address already in use" in self._log_tail(400)
 
-    def _write_config(self, port: int, controller_port: int) -> None:
-        text = server_properties(self._folder / "data", port, controller_port, self._overrides)
+    def _write_config(self, port: int, inner_port: int) -> None:
+        text = self._layout.properties(self._folder / "data", port, inner_port)
         (self._folder / "server.properties").write_text(text, encoding="utf-8")
         (self._folder / "log4j2.properties").write_text(log4j2_properties(self.log_file), encoding="utf-8")
 
@@ -182,7 +209,7 @@ class Broker:
         shutil.rmtree(self._folder / "data", ignore_errors=True)  # a format that was cut off half way
         command = [
             str(java), *_JVM_FLAGS, "-cp", f"{jars}/*", "kafka.tools.StorageTool",
-            "format", "-t", new_cluster_id(), "-c", str(self._folder / "server.properties"),
+            "format", *self._layout.format_options(), "-c", str(self._folder / "server.properties"),
         ]  # fmt: skip
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False)
@@ -206,8 +233,8 @@ class Broker:
             write_state(self._folder, NodeState(process, self.bootstrap))
 
     def _await_answer(self, give_up_at_s: float) -> None:
-        """The port opens before the node serves, so an open port is only the cheap first half of the question."""
-        while not (is_open(self.bootstrap) and answers(self.bootstrap)):
+        assert self._ports is not None
+        while not self._layout.is_ready(*self._ports):
             if not self.is_running():
                 raise BrokerFailed("The sandbox broker ended while it started.", self._log_tail())
             if time.monotonic() >= give_up_at_s:
@@ -231,13 +258,3 @@ def _telling_lines(text: str, count: int) -> str:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("\tat ", "\t..."))]
     errors = [line for line in lines if "ERROR" in line or "FATAL" in line or "Exception" in line]
     return "\n".join((errors or lines)[-count:])
-
-
-def _port_of(properties: Path) -> int | None:
-    """The client port in a `server.properties` this package wrote, `None` when there is none."""
-    if not properties.exists():
-        return None
-    for line in properties.read_text(encoding="utf-8").splitlines():
-        if line.startswith("advertised.listeners="):
-            return int(line.rpartition(":")[2])
-    return None

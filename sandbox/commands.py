@@ -4,11 +4,13 @@ They print nothing and raise `sandbox.errors.SandboxError` (a sentence and a nex
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sandbox import handle
+from sandbox.cluster_nodes import Shape
 from sandbox.live import LiveProducer, LiveStats
+from sandbox.probe import PLAIN
 from sandbox.seed import SeedReport, seed
 
 _TICK_S = 1.0
@@ -19,8 +21,15 @@ def sandbox_up(port: int | None = None, folder: Path | None = None) -> str:
     return handle.up(folder, port)
 
 
+def sandbox_cluster_up(
+    brokers: int, *, secure: bool, port: int | None = None, folder: Path | None = None
+) -> handle.ClusterAddress:
+    """Leaves a cluster running; the same again when it runs already. `port` is the first broker's."""
+    return handle.up_cluster(Shape(brokers, secure), folder, port)
+
+
 def sandbox_down(folder: Path | None = None) -> bool:
-    """Ends the broker, keeps its data. False when none ran."""
+    """Ends all brokers of the folder, keeps their data. False when none ran."""
     return handle.down(folder)
 
 
@@ -31,9 +40,10 @@ def sandbox_seed(
     limit: int | None = None,
     repeat: int = 1,
     append: bool = False,
+    client: Mapping[str, str] = PLAIN,
 ) -> SeedReport:
     """Fills `topic` with the flights; leaves it alone when they are there already (`written` is False then)."""
-    return seed(bootstrap, topic, partitions, limit, repeat, append)
+    return seed(bootstrap, topic, partitions, limit, repeat, append, client)
 
 
 def sandbox_live(
@@ -42,12 +52,13 @@ def sandbox_live(
     seconds: float | None = None,
     topic: str = "flights.live",
     on_tick: Callable[[LiveStats], None] | None = None,
+    client: Mapping[str, str] = PLAIN,
 ) -> LiveStats:
     """Produces live traffic for `seconds`, or until Ctrl-C without it, and returns the final counts.
 
     `on_tick` gets the counts of now about once a second.
     """
-    with LiveProducer(bootstrap, topic, records_per_s) as live:
+    with LiveProducer(bootstrap, topic, records_per_s, client=client) as live:
         ends_at_s = None if seconds is None else time.monotonic() + seconds
         try:
             while ends_at_s is None or time.monotonic() < ends_at_s:

@@ -1,6 +1,7 @@
-"""A sandbox broker that outlives the command that started it: `up`, `down`, `status` on a folder.
+"""A sandbox broker, or a cluster of them, that outlives the command that started it: `up`, `up_cluster`, `down`, `status` on a folder.
 
-What is known between commands is the note of `sandbox.state` in that folder. Each of the three can be repeated safely.
+What is known between commands are the notes of `sandbox.state` in that folder; each shape of cluster has a folder of its own in it. All of them can be
+repeated safely.
 """
 
 import os
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from sandbox.broker import Broker
+from sandbox.cluster import Cluster, end_cluster
+from sandbox.cluster_nodes import CLUSTER_PREFIX, Shape
 from sandbox.errors import SandboxError
 from sandbox.locks import locked
 from sandbox.probe import answers
@@ -17,6 +20,7 @@ from sandbox.state import forget_state, running_state
 
 _UP_DEADLINE_S = 60.0
 _LOCK_DEADLINE_S = 90.0
+_CLUSTER_LOCK_DEADLINE_S = 300.0
 _DOWN_DEADLINE_S = 20.0
 
 
@@ -28,6 +32,14 @@ class SandboxStatus:
     folder: Path
     bootstrap: str | None = None
     pid: int | None = None
+
+
+@dataclass(frozen=True)
+class ClusterAddress:
+    """Where a cluster answers, and a config file for its clients."""
+
+    bootstrap: str
+    client_file: Path
 
 
 def default_folder() -> Path:
@@ -58,17 +70,33 @@ def up(folder: Path | None = None, port: int | None = None, deadline_s: float = 
         return running.bootstrap
 
 
+def up_cluster(shape: Shape, folder: Path | None = None, port: int | None = None) -> ClusterAddress:
+    """Leaves a cluster running on its part of `folder`; what ran already goes on, what was missing is started. Raises `SandboxError`.
+
+    `port` is the first broker's, when it is not running yet.
+    """
+    folder = _absolute(folder)
+    with locked(folder / "sandbox.lock", _CLUSTER_LOCK_DEADLINE_S):
+        cluster = Cluster(folder / shape.name, shape, port)
+        cluster.start()
+        cluster.leave_running()
+        return ClusterAddress(cluster.bootstrap, cluster.client_file())
+
+
 def down(folder: Path | None = None, deadline_s: float = _DOWN_DEADLINE_S) -> bool:
-    """Ends the broker of `folder`; its data stays. False when none ran."""
+    """Ends the broker of `folder` and every cluster in it; their data stays. False when none ran."""
     folder = _absolute(folder)
     if not folder.is_dir():
         return False
-    with locked(folder / "sandbox.lock", _LOCK_DEADLINE_S):
+    with locked(folder / "sandbox.lock", _CLUSTER_LOCK_DEADLINE_S):
         running = running_state(folder)
         if running is not None:
             end(running.process, deadline_s)
         forget_state(folder)
-        return running is not None
+        ended = [
+            end_cluster(found, deadline_s) for found in sorted(folder.glob(f"{CLUSTER_PREFIX}*")) if found.is_dir()
+        ]
+        return running is not None or any(ended)
 
 
 def status(folder: Path | None = None) -> SandboxStatus:

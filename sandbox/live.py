@@ -9,6 +9,7 @@ import itertools
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -17,6 +18,7 @@ from typing import Self
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from sandbox.flights import Flight, flights
+from sandbox.probe import PLAIN
 from sandbox.topics import Topics
 
 TOPIC_CONFIG = {"retention.ms": "-1"}
@@ -52,11 +54,17 @@ class LiveProducer:
     """
 
     def __init__(
-        self, bootstrap: str, topic: str = "flights.live", records_per_s: float = 200.0, partitions: int = 4
+        self,
+        bootstrap: str,
+        topic: str = "flights.live",
+        records_per_s: float = 200.0,
+        partitions: int = 4,
+        client: Mapping[str, str] = PLAIN,
     ) -> None:
         if records_per_s <= 0:
             raise ValueError(f"records_per_s must be above 0, not {records_per_s}")
         self._bootstrap = bootstrap
+        self._client = {**client, "bootstrap.servers": bootstrap}
         self._topic = topic
         self._records_per_s = records_per_s
         self._partitions = partitions
@@ -78,7 +86,7 @@ class LiveProducer:
 
     def start(self) -> None:
         """Creates the topic and starts the traffic. Raises `SandboxError` when Kafka does not answer. Once only."""
-        Topics(self._bootstrap).create(self._topic, self._partitions, TOPIC_CONFIG)
+        Topics(self._bootstrap, self._client).create(self._topic, self._partitions, TOPIC_CONFIG)
         self._samples = list(flights(_DISTINCT_FLIGHTS_MAX))
         self._started_s = time.monotonic()
         self._thread.start()
@@ -109,7 +117,7 @@ class LiveProducer:
     def _run(self) -> None:
         producer = Producer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._client,
                 "client.id": "recoveryd-sandbox-live",
                 "acks": "all",
                 "compression.type": "lz4",

@@ -2,21 +2,24 @@
 
 import logging
 import socket
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 _CONNECT_TIMEOUT_S = 1.0
 _METADATA_TIMEOUT_S = 2.0
+PLAIN: Mapping[str, str] = MappingProxyType({})  # of a client that needs neither certificates nor a login
 
 
-def answers(bootstrap: str, timeout_s: float = _METADATA_TIMEOUT_S) -> bool:
-    """True when a broker at `bootstrap` answers a metadata request and names itself."""
+def answers(bootstrap: str, timeout_s: float = _METADATA_TIMEOUT_S, client: Mapping[str, str] = PLAIN) -> bool:
+    """True when a broker at `bootstrap` answers a metadata request and names itself. `client`: how to get in, in librdkafka's words."""
     quiet = logging.getLogger("recoveryd.sandbox.probe")
     quiet.setLevel(logging.CRITICAL)  # refused connections are expected while one waits
-    client = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": "2000"}, logger=quiet)
+    admin = AdminClient({**client, "bootstrap.servers": bootstrap, "socket.timeout.ms": "2000"}, logger=quiet)
     try:
-        return len(client.list_topics(timeout=timeout_s).brokers) > 0
+        return len(admin.list_topics(timeout=timeout_s).brokers) > 0
     except KafkaException:
         return False
 

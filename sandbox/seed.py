@@ -5,13 +5,14 @@ partitions in turn. An idempotent producer keeps the order.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from sandbox.errors import SandboxError, SeedRefused
 from sandbox.flights import FLIGHTS_TOTAL, Flight, flights
+from sandbox.probe import PLAIN
 from sandbox.topics import Topics
 
 TOPIC_CONFIG = {
@@ -46,13 +47,14 @@ def seed(
     limit: int | None = None,
     repeat: int = 1,
     append: bool = False,
+    client: Mapping[str, str] = PLAIN,
 ) -> SeedReport:
     """Writes the first `limit` flights (all without it), `repeat` times over, creating `topic` when needed.
 
     A topic that holds exactly as many records already is left alone. One that holds any other number, or has another
     number of partitions, raises `SeedRefused`; `append=True` writes in any case. Raises `SandboxError` when Kafka fails.
     """
-    topics = Topics(bootstrap)
+    topics = Topics(bootstrap, client)
     records = repeat * min(FLIGHTS_TOTAL, FLIGHTS_TOTAL if limit is None else limit)
     before = 0
     if not topics.create(topic, partitions, TOPIC_CONFIG):
@@ -65,7 +67,7 @@ def seed(
         if before > 0 and not append:
             raise SeedRefused(f"Topic {topic} has had {before} records, which is not this seed of {records}.", _HINT)
     started_s = time.monotonic()
-    sent_bytes = _send(bootstrap, topic, partitions, _repeated(limit, repeat))
+    sent_bytes = _send({**client, "bootstrap.servers": bootstrap}, topic, partitions, _repeated(limit, repeat))
     arrived = sum(topics.end_offsets(topic)) - before
     if arrived != records:
         raise SandboxError(
@@ -82,7 +84,7 @@ def _repeated(limit: int | None, repeat: int) -> Iterator[Flight]:
         yield from flights(limit)
 
 
-def _send(bootstrap: str, topic: str, partitions: int, records: Iterator[Flight]) -> int:
+def _send(client: Mapping[str, str], topic: str, partitions: int, records: Iterator[Flight]) -> int:
     """Produces all records and waits for every acknowledgement. Returns the bytes of keys and values."""
     failures: list[KafkaError] = []
 
@@ -92,7 +94,7 @@ def _send(bootstrap: str, topic: str, partitions: int, records: Iterator[Flight]
 
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **client,
             "client.id": "recoveryd-sandbox-seed",
             "enable.idempotence": True,
             "compression.type": "lz4",

@@ -6,20 +6,24 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]  # untyped exports
 
 from sandbox.errors import SandboxError
+from sandbox.probe import PLAIN
 
 _TIMEOUT_S = 15.0
 
 
 class Topics:
-    """Topics of the cluster at `bootstrap`. Every method raises `SandboxError` when the cluster does not answer."""
+    """Topics of the cluster at `bootstrap`. Every method raises `SandboxError` when the cluster does not answer.
 
-    def __init__(self, bootstrap: str) -> None:
+    `client`: how to get in, in librdkafka's words; nothing for plain text.
+    """
+
+    def __init__(self, bootstrap: str, client: Mapping[str, str] = PLAIN) -> None:
         self._bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._admin = AdminClient({**client, "bootstrap.servers": bootstrap, "log_level": 0})
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str]) -> bool:
-        """Creates the topic, one replica. False when it was there already."""
-        wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config))
+        """Creates the topic, with the cluster's default of replicas. False when it was there already."""
+        wanted = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(config))
         try:
             self._admin.create_topics([wanted], operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S)[topic].result(
                 _TIMEOUT_S

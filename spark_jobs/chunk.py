@@ -1,21 +1,20 @@
 """One chunk: what was read and written since the last commit, and its commit together with its receipts in one transaction.
 
 The order of a commit is the heart of exactness: deliveries confirmed, receipts added, topic ids asked again, commit. The ids are asked for after the
-last record was read and written, so an unchanged id means that all of the chunk came from, and went to, the planned topics.
+last record was read and written, so an unchanged id means that all of the chunk came from, and went to, the planned topics, receipts too.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import KafkaException
-
 from spark_jobs import errors, failpoints
-from spark_jobs.contract import JobSpec, Receipt, TargetRun, encode
+from spark_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, encode
 from spark_jobs.copier import Delivered
 from spark_jobs.errors import JobError, Redo, raise_failed
-from spark_jobs.receipts import Standing
+from spark_jobs.heads import Heads
+from spark_jobs.receipts import Ledger, Standing
 from spark_jobs.target import Target
 from spark_jobs.topics import NoAnswer, Topic
 
@@ -108,22 +107,23 @@ class Chunk:
 
 def _target_run(delivered: Delivered) -> TargetRun:
     digest = "" if delivered.digest is None else delivered.digest.hex()
-    return TargetRun(delivered.partition, delivered.count, delivered.runs(), digest)
+    return TargetRun(delivered.partition, delivered.count, delivered.runs(), digest, DIGEST_FORM)
 
 
 class Committer:
     """Commits chunks of one lane."""
 
     def __init__(
-        self, spec: JobSpec, lane: int, target: Target, topics: tuple[Topic, ...], ledger_partition: int
+        self, spec: JobSpec, lane: int, target: Target, topics: Sequence[Topic], ledger_partition: int, heads: Heads
     ) -> None:
         self._spec = spec
         self._lane = lane
         self._target = target
         self._topics = topics
         self._partition = ledger_partition
+        self._heads = heads
 
-    def commit(self, chunk: Chunk, number: int) -> list[Receipt]:
+    def commit(self, chunk: Chunk, ledger: Ledger) -> list[Receipt]:
         """Commit what the chunk holds; its receipts. Raises Redo, Doubt or JobError, and then the chunk did not happen, or nobody knows."""
         deadline_s = time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
         answers = [topic.ask_id() for topic in self._topics]
@@ -131,15 +131,18 @@ class Committer:
             self._target.flush(deadline_s)
         failpoints.hit("lane.after_flush")
         chunk.check_delivered()
-        receipts = chunk.receipts(self._spec, self._lane, number)
+        receipts = chunk.receipts(self._spec, self._lane, ledger.next_chunk)
+        self._heads.dropped()
         if not self._target.is_open:
             self._target.begin()
         self._produce(receipts)
+        self._produce_head(self._heads.next(ledger, receipts, self._spec.attempt))
         failpoints.hit("lane.after_receipt_produced")
         self._check_topics(answers, deadline_s)
         failpoints.hit("lane.before_commit")
         self._target.commit(deadline_s)
         failpoints.hit("lane.after_commit")
+        self._heads.committed(receipts)
         return receipts
 
     def _produce(self, receipts: list[Receipt]) -> None:
@@ -147,10 +150,16 @@ class Committer:
             raw = encode(receipt)
             if len(raw) > RECEIPT_BYTES_MAX:
                 raise Redo(f"the receipt would have {len(raw)} bytes", smaller=True)
-            try:
-                self._target.producer.produce(self._spec.receipts_topic, raw, receipt.key.encode(), self._partition)
-            except KafkaException as raised:
-                raise_failed(raised.args[0])
+            key = receipt.key.encode()
+            self._target.send(self._spec.receipts_topic, raw, key, self._partition, self._heads.on_receipt)
+
+    def _produce_head(self, head: LedgerHead | None) -> None:
+        """One that would be too large is left out: the receipts say the same."""
+        if head is None:
+            return
+        raw = encode(head)
+        if len(raw) <= RECEIPT_BYTES_MAX:
+            self._target.send(self._spec.receipts_topic, raw, head.key.encode(), self._partition, self._heads.on_head)
 
     def _check_topics(self, answers: "list[Future[Any]]", deadline_s: float) -> None:
         for topic, answer in zip(self._topics, answers, strict=True):

@@ -1,10 +1,15 @@
 """Makes the Kafka clients of the jobs from the cluster properties of a spec. All settings that matter for exactness stand here, next to each other.
 
+A client property may hold the text of a file instead of its path (`INLINE`), where the file's machine is another one: such a client reads it from memory.
+
 Handles must not cross a fork or a pickle: everything here is called inside a task or in the driver, never at import. Client properties hold secrets
 and are never logged.
 """
 
+import base64
 import contextlib
+import functools
+import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -24,6 +29,26 @@ _RECORD_BYTES_MAX = 1_000_000_000  # the target decides what is too large, not t
 _QUEUE_RECORDS_MAX = 10_000_000
 
 
+# Properties that name a file; a value that begins with INLINE is the file itself, in base64.
+LOCATIONS = frozenset({"ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "https.ca.location"})
+INLINE = "inline:"
+
+
+def opened(client: Mapping[str, str]) -> dict[str, str]:
+    """The properties with paths that can be opened in this process: files that came along lie in its memory, never on a disk."""
+    return {
+        name: _in_memory(value) if name in LOCATIONS and value.startswith(INLINE) else value
+        for name, value in client.items()
+    }
+
+
+@functools.cache  # a handful per application; the library reads some of them again and again
+def _in_memory(inlined: str) -> str:
+    descriptor = os.memfd_create("recoveryd", os.MFD_CLOEXEC)
+    os.write(descriptor, base64.b64decode(inlined.removeprefix(INLINE)))
+    return f"/proc/self/fd/{descriptor}"
+
+
 def lane_client_id(recovery: str, lane: int) -> str:
     """`client.id` of what a lane needs besides moving data: directives, progress, questions. Not the copying one's, so a quota never cuts a lane off."""
     return f"recoveryd.{recovery}.{lane}"
@@ -39,7 +64,7 @@ def make_reader(
 ) -> Consumer:
     """A consumer for `assign` only: no group, no commit, no reset of offsets, an event at each end of a partition."""
     return Consumer({
-        **client,
+        **opened(client),
         "client.id": client_id,
         "group.id": client_id,  # the library wants one; nothing ever joins or commits it
         "isolation.level": isolation,
@@ -78,7 +103,7 @@ def make_writer(
 ) -> Producer:
     """A transactional producer. A record is given up, and with it the chunk, well before the broker would end the transaction."""
     return Producer({
-        **client,
+        **opened(client),
         "client.id": client_id,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": transaction_timeout_ms,
@@ -99,7 +124,7 @@ def make_writer(
 def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
     """A small plain producer for progress records, which are hints and may get lost."""
     return Producer({
-        **client,
+        **opened(client),
         "client.id": client_id,
         "linger.ms": 5,
         "message.timeout.ms": 10_000,
@@ -109,7 +134,7 @@ def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
 
 
 def make_admin(client: Mapping[str, str], client_id: str) -> AdminClient:
-    return AdminClient({**client, "client.id": client_id, "reconnect.backoff.max.ms": 2000})
+    return AdminClient({**opened(client), "client.id": client_id, "reconnect.backoff.max.ms": 2000})
 
 
 START, COMMITTED_END, UNCOMMITTED_END = "start", "committed end", "uncommitted end"

@@ -14,6 +14,7 @@ import zlib
 from dataclasses import dataclass
 
 VERSION = 1
+DIGEST_FORM = 2  # of `spark_jobs.digest`
 
 
 class ContractError(ValueError):
@@ -22,11 +23,12 @@ class ContractError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """`stop` None = follow the live head until a directive says stop."""
+    """`stop` None = follow the live head until a directive says stop. Receipts that end before `journaled` are not all there: what it covers is copied."""
 
     partition: int
     start: int
     stop: int | None
+    journaled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class LaneSpec:
     partitions: tuple[PartitionRange, ...]
     max_records: int | None = None
     max_bytes: int | None = None
+    ledger_from: int = 0  # offset of the lane's newest head that the daemon heard of, 0 = none
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,12 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """`exclusive`: nobody else writes there (on_existing refuse), so offsets of a chunk are expected to be contiguous."""
+    """`exclusive`: nobody else writes there (on_existing refuse), so offsets of a chunk are expected to be contiguous.
+
+    `starts` and `stops` are (partition, offset): what lies between belongs to the copy, or to somebody else. `starts` = the high watermarks when the plan
+    was made, for a verification without a copy where to begin; a partition without one begins at the log start. `stops`: without one, the high watermark
+    when the verification starts.
+    """
 
     cluster: str
     topic: str
@@ -74,6 +82,8 @@ class TargetSpec:
     headers_drop: tuple[str, ...] = ()
     exclusive: bool = True
     compression: str = "lz4"
+    starts: tuple[tuple[int, int], ...] = ()
+    stops: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,20 @@ class ControlSpec:
     client: dict[str, str]
     directives_topic: str
     progress_topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptsHome:
+    """A recovery's place on the receipts topic of its target cluster, pinned when it was planned and never looked up again.
+
+    `partitions` is how many the topic had then. `start` was the partition's end: nothing of the recovery lies before it.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    partitions: int
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +132,12 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """One attempt of one recovery. `directive` is what to do until the first one is read from the topic."""
+    """One attempt of one recovery. `directive` is what to do until the first one is read from the topic.
 
-    kind: str  # replay
+    A `verification` has no lanes that copy: `lanes` only name its source ranges (every stop is given), and `receipts_topic` is "" when nobody kept any.
+    """
+
+    kind: str  # replay | verification
     scope: str
     recovery: str
     attempt: int
@@ -120,11 +147,14 @@ class JobSpec:
     control: ControlSpec
     receipts_topic: str  # on the target cluster
     directive: Directive
-    verify: str = "digest"  # digest | count | none
+    verify: str = "source"  # source (reread it) | digest (the target against the receipts) | count | none
     on_data_loss: str = "fail"  # fail | continue
     chunk: ChunkLimits = ChunkLimits()
     transaction_timeout_ms: int = 60_000
     stop_wait_ms: int = 600_000  # how long to wait for a foreign transaction before the end of the range
+    compare: str = "records"  # of a verification: records | latest (the last value of each key)
+    receipts: ReceiptsHome | None = None  # None = planned by a release that did not pin it: `receipts_partition`
+    orphan_after_ms: int = 900_000  # without any directive for this long, the application ends itself
     version: int = VERSION
 
 
@@ -149,13 +179,18 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """One lane, once a second. `directive_sequence`: the newest directive it acts on. Rates over the last few seconds."""
+    """One lane, once a second. `directive_sequence`: the newest directive it acts on. Rates over the last few seconds.
+
+    `phase` verify: `lane` is the number of a verification task, from 0, and `positions` is empty. Such a task takes an equal share of the directive's rates
+    (it does not look at `shares`), counts what it reads on both sides, and obeys `verify`, `pause`, `stop` and `exit`; after `stop` it is `done` and the
+    attempt has no verdict. Progress is `verified_offsets` of `offsets_to_verify`, both sides together.
+    """
 
     recovery: str
     attempt: int
     lane: int
     directive_sequence: int
-    state: str  # starting | copying | pausing | paused | draining | done | blocked | leaseless
+    state: str  # starting | copying | verifying | pausing | paused | draining | done | blocked | leaseless
     chunk_open: bool
     records_per_s: float
     bytes_per_s: float
@@ -163,31 +198,55 @@ class Heartbeat:
     why: str = ""
     capped: bool = False
     sent_ms: int = 0
+    phase: str = "copy"  # copy | verify
+    verified_records: int = 0
+    verified_bytes: int = 0
+    verified_offsets: int = 0
+    offsets_to_verify: int = 0
+    failed_chunks: int = 0  # begun again from the ledger, in this attempt
+    ledger_from: int = 0  # offset of the newest head of this lane on the receipts topic, 0 = none
     version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    partition: int
-    start: int
-    stop: int
-    kind: str  # count | digest | missing | extra
-    message: str
+    """One place where the target is not what it must be, or where a receipt is not what the reread showed (`ledger`).
+
+    None = has no place on that side. `count` records in a row from there, in the message's words.
+    """
+
+    kind: str  # missing | extra | altered | reordered | ledger
+    source_partition: int | None = None
+    source_offset: int | None = None
+    target_partition: int | None = None
+    target_offset: int | None = None
+    count: int = 1
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
+    """`extra_records`: seen in the target, belong to nobody's copy. `records_by_receipts`: of the source records, those that only receipts prove.
+
+    Every field counts what was seen, so `target_records` holds the extra ones.
+    """
+
     result: str  # match | mismatch | skipped
     source_records: int
     target_records: int
     digest: str
     differences: tuple[Difference, ...] = ()  # at most 100
     why: str = ""
+    scope: str = ""  # source | mixed | receipts, "" when skipped
+    extra_records: int = 0
+    records_by_receipts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class DriverReport:
     """The driver, once a second and at each change of phase. `drained` = every lane task returned (done, stopped or capped).
+
+    A verification goes from `starting` to `verifying` at once. After a `stop` while verifying the phase is `drained` again.
 
     `error_code` is one of ERROR_CODES when phase is failed.
     """
@@ -218,24 +277,31 @@ ERROR_CODES = (
     "not_authorised",
     "fenced",
     "internal",
+    "slots_missing",  # the application has fewer task slots than lanes that must run at once
+    "executors_unfit",  # the executors' Python can not run our tasks
+    "spark_unsecured",  # secrets would travel unprotected between driver and executors
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TargetRun:
-    """The records of one receipt in one target partition: `runs` are [first offset, count] in order, `digest` is hex over them in order ("" = none)."""
+    """The records of one receipt in one target partition: `runs` are [first offset, count] in order, `digest` is hex over them in order ("" = none).
+
+    `digest_form`: how it was made. A digest of another form than DIGEST_FORM proves nothing to this release.
+    """
 
     partition: int
     count: int
     runs: tuple[tuple[int, int], ...]
     digest: str = ""
+    digest_form: int = 1  # of releases that did not say
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Ledger record of one source partition in one chunk: [start, stop) is done. `copied + filtered + skipped + lost == stop - start`.
 
-    Key on the topic: `<scope>/<recovery>/<partition>/<start>`; partition of the receipts topic: `receipts_partition`. `chunk` counts per lane over all attempts.
+    Key on the topic: `<scope>/<recovery>/<partition>/<start>`; partition of the receipts topic: the plan's `ReceiptsHome`. `chunk` counts per lane over all attempts.
     """
 
     scope: str
@@ -262,6 +328,49 @@ class Receipt:
         return f"{self.scope}/{self.recovery}/{self.partition}/{self.start}"
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """Where one source partition stands: its receipts follow each other from `start` to `position` and add up to this."""
+
+    partition: int
+    start: int
+    position: int
+    copied: int = 0
+    filtered: int = 0
+    skipped: int = 0
+    lost: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerHead:
+    """What all receipts of a lane add up to, written now and then in the transaction of a chunk. Whoever begins to read at its offset needs none before it.
+
+    Only a shorter way: the receipts stay, and a reader for whom a head does not fit reads them all. `claimed`: where the lane's records end per target partition.
+    The key is no receipt's: a `#` is in no recovery's name.
+    """
+
+    scope: str
+    recovery: str
+    lane: int
+    attempt: int
+    next_chunk: int
+    rows: tuple[LedgerRow, ...]
+    claimed: tuple[tuple[int, int], ...] = ()
+    source_topic_id: str = ""
+    target_topic_id: str = ""
+    written_ms: int = 0
+    version: int = VERSION
+
+    @property
+    def key(self) -> str:
+        return head_key(self.scope, self.recovery, self.lane)
+
+
+def head_key(scope: str, recovery: str, lane: int) -> str:
+    return f"{scope}/{recovery}#head/{lane}"
+
+
 def transactional_id(scope: str, recovery: str, lane: int) -> str:
     """Stable over attempts, so that a newer attempt fences the older one."""
     return f"recoveryd.{scope}.{recovery}.{lane}"
@@ -273,7 +382,10 @@ def copy_client_id(scope: str, recovery: str) -> str:
 
 
 def receipts_partition(recovery: str, partitions: int) -> int:
-    """All receipts of a recovery live in one partition of the receipts topic, so that a lane reads only that one."""
+    """All receipts of a recovery live in one partition of the receipts topic, so that a lane reads only that one.
+
+    To be asked when the recovery is planned, and never again: the answer is another one once the topic has grown.
+    """
     return zlib.crc32(recovery.encode()) % partitions
 
 
@@ -283,12 +395,12 @@ def progress_key(recovery: str, lane: int | None) -> str:
 
 
 def decode_progress(raw: bytes | str) -> "Heartbeat | DriverReport":
-    """Read one record of the progress topic: a lane's heartbeat has a field `lane`, a driver's report has `phase`. Raises ContractError."""
+    """Read one record of the progress topic: only a heartbeat has a field `lane`. Raises ContractError."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise ContractError(f"progress: not JSON: {error}") from None
-    if isinstance(value, dict) and "phase" in value:
+    if isinstance(value, dict) and "lane" not in value:
         return decode(DriverReport, raw)
     return decode(Heartbeat, raw)
 
@@ -344,11 +456,32 @@ def _build(kind: typing.Any, value: typing.Any, where: str) -> typing.Any:  # no
 def _build_dataclass(kind: type, value: typing.Any, where: str) -> typing.Any:
     if not isinstance(value, dict):
         raise ContractError(f"{where}: an object is needed")
-    hints = _hints(kind)
     found: dict[str, typing.Any] = {}
-    for item in dataclasses.fields(kind):
-        if item.name in value:
-            found[item.name] = _build(hints[item.name], value[item.name], f"{where}.{item.name}")
-        elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
-            raise ContractError(f"{where}: field {item.name} is missing")
+    for name, plain, hint, is_needed in _fields(kind):
+        if name in value:
+            one = value[name]
+            found[name] = one if type(one) in plain else _build(hint, one, f"{where}.{name}")
+        elif is_needed:
+            raise ContractError(f"{where}: field {name} is missing")
     return kind(**found)
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[tuple[str, frozenset[type], typing.Any, bool], ...]:
+    """Name, types that are taken as they are, hint, and whether it must be there. A heartbeat of a thousand partitions has ten thousand of them."""
+    hints = _hints(kind)
+    return tuple(
+        (
+            item.name,
+            _plain_types(hints[item.name]),
+            hints[item.name],
+            item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING,
+        )
+        for item in dataclasses.fields(kind)
+    )
+
+
+def _plain_types(hint: typing.Any) -> frozenset[type]:
+    """Exact types, so that a truth value is no number."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return frozenset(kinds) if all(k in (int, str, bool, float, type(None)) for k in kinds) else frozenset()

@@ -7,12 +7,13 @@ finds out by itself when another writer came between, and the chunk is done agai
 """
 
 import time
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import compress, repeat
+from itertools import accumulate, compress, repeat
 from operator import length_hint
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -20,7 +21,7 @@ from spark_jobs import errors
 from spark_jobs.contract import JobSpec
 from spark_jobs.digest import Headers, SequenceDigest
 from spark_jobs.errors import JobError, Redo
-from spark_jobs.murmur2 import KeyPartitioner
+from spark_jobs.selection import Selection
 from spark_jobs.target import Target
 
 _key_of, _value_of, _time_of, _headers_of, _offset_of = (
@@ -56,6 +57,9 @@ class Delivered:
 
     def runs(self) -> tuple[tuple[int, int], ...]:
         """[first offset, count] of the records. Raises Redo when sparse marks do not prove that, or deliveries are missing."""
+        if None in self.offsets or any(offset is None for _, offset in self.marks):
+            # A batch that was sent twice after a lost answer: it is there once, but the broker does not say where.
+            raise Redo(f"target partition {self.partition} did not say where records lie", reopen=True)
         if self.offsets:
             return self._dense_runs()
         firsts = {offset - number for number, offset in self.marks}
@@ -80,53 +84,78 @@ class Delivered:
         return tuple(runs)
 
 
+class Room(NamedTuple):
+    """What the caps of a lane still let through, None = no cap."""
+
+    records: int | None = None
+    bytes: int | None = None
+
+    @property
+    def is_used_up(self) -> bool:
+        return (self.records is not None and self.records <= 0) or (self.bytes is not None and self.bytes <= 0)
+
+    def less(self, records: int, size: int) -> "Room":
+        return Room(
+            None if self.records is None else self.records - records, None if self.bytes is None else self.bytes - size
+        )
+
+
+class Copied(NamedTuple):
+    """What became of a run: its first `taken` records were looked at, `records` of these were selected and sent, in `bytes` as sent.
+
+    `cost` is what that means for a rate: the larger of what was read and what was written.
+    """
+
+    taken: int
+    records: int
+    bytes: int
+    cost: int
+
+
 class Copier:
     """Sends runs of records as the spec wants them. One per lane; `dense` may change between chunks."""
 
     def __init__(self, spec: JobSpec, target: Target, is_stamped: bool) -> None:
         self._spec = spec.target
         self._target = target
-        self._digest_key = spec.recovery if spec.verify == "digest" else None
-        self._is_stamped = is_stamped
-        low, high = spec.source.from_time_ms, spec.source.to_time_ms
-        self._window = (
-            None
-            if low is None and high is None
-            else (low if low is not None else -(2**63), high if high is not None else 2**63)
-        )
-        self._partitioner = KeyPartitioner(spec.target.partitions) if spec.target.mapping == "key_hash" else None
-        self._drop = frozenset(spec.target.headers_drop)
-        self._add = [(name, text.encode()) for name, text in spec.target.headers_add]
-        self.dense = self._partitioner is not None or not spec.target.exclusive
+        self._digest_key = spec.recovery if spec.verify in {"source", "digest"} else None
+        self._selection = Selection(spec.source, spec.target, is_stamped=is_stamped)
+        self.dense = self.is_always_dense
 
     @property
     def is_always_dense(self) -> bool:
-        return self._partitioner is not None or not self._spec.exclusive
+        return self._selection.is_spread or not self._spec.exclusive
 
-    def copy(self, partition: int, messages: list[Message], delivered: dict[int, Delivered]) -> tuple[int, int]:
-        """Queue a run of one source partition; (records, bytes) that were selected. Raises JobError, Redo or Doubt."""
+    def copy(self, partition: int, messages: list[Message], delivered: dict[int, Delivered], room: Room) -> Copied:
+        """Queue a run of one source partition, up to and with the record that uses up `room`. Raises JobError, Redo or Doubt.
+
+        Selection, size and cut are decided here, on the records as they are sent: nowhere else is there another notion of how much was copied.
+        """
+        run = messages
         times: list[int] = [t for _, t in map(_time_of, messages)]
-        if self._window is not None:
-            low, high = self._window
-            chosen = [low <= t < high for t in times]
-            if not all(chosen):
-                messages, times = list(compress(messages, chosen)), list(compress(times, chosen))
-                if not messages:
-                    return 0, 0
+        chosen = self._selection.within(times)
+        if chosen is not None:
+            messages, times = list(compress(messages, chosen)), list(compress(times, chosen))
+            if not messages:
+                return Copied(len(run), 0, 0, _read_size(run))
         keys: list[Any] = list(map(_key_of, messages))
         values: list[Any] = list(map(_value_of, messages))
-        headers: list[Any] | None = list(map(_headers_of, messages))
-        if self._add or self._drop:
-            headers = [self._changed(h) for h in headers or ()]
-        elif not any(headers or ()):
-            headers = None
+        headers: list[Any] | None = self._selection.headers(list(map(_headers_of, messages)))  # type: ignore[arg-type]
+        size = size_of(messages, keys, headers)
+        count = _allowed(room, size, messages, keys, headers)
+        if count < len(messages):
+            messages, keys, values, times = messages[:count], keys[:count], values[:count], times[:count]
+            headers = None if headers is None else headers[:count]
+            run = run[: bisect_right(run, messages[-1].offset(), key=_offset_of)]  # type: ignore[type-var]
+            size = size_of(messages, keys, headers)
         if 0 in times:
             _refuse_time_zero(partition, messages[times.index(0)])
-        if self._partitioner is None:
+        if not self._selection.is_spread:
             self._send_same(partition, messages, keys, values, times, headers, delivered)
         else:
             self._send_hashed(partition, messages, keys, values, times, headers, delivered)
-        return len(messages), size_of(messages, keys, headers)
+        cost = max(size, _read_size(run)) if self._spec.headers_drop or len(messages) < len(run) else size
+        return Copied(len(run), len(messages), size, cost)
 
     def _send_same(
         self, partition: int, messages: list[Message], keys: list[Any], values: list[Any], times: list[int], headers: list[Any] | None,
@@ -151,10 +180,9 @@ class Copier:
         self, partition: int, messages: list[Message], keys: list[Any], values: list[Any], times: list[int],
         headers: list[Any] | None, delivered: dict[int, Delivered],
     ) -> None:  # fmt: skip
-        assert self._partitioner is not None
-        of_key, of_null = self._partitioner.of_key, self._partitioner.of_null
         offsets: list[Any] = list(map(_offset_of, messages))
-        to = [of_key(k) if k is not None else of_null(partition, at) for k, at in zip(keys, offsets, strict=True)]
+        to = self._selection.targets(partition, keys, offsets)
+        assert to is not None
         for number in sorted(set(to)):
             part = delivered.get(number) or self._new(number, delivered)
             chosen = [t == number for t in to]
@@ -206,11 +234,7 @@ class Copier:
         times: list[int],
         headers: list[Headers] | None,
     ) -> None:
-        digest.extend(keys, values, [0] * len(keys) if self._is_stamped else times, headers or [None] * len(keys))
-
-    def _changed(self, headers: Headers) -> list[tuple[str, bytes | None]] | None:
-        kept = [pair for pair in headers or () if pair[0] not in self._drop]
-        return kept + self._add or None
+        digest.extend(keys, values, self._selection.times(times), headers)
 
     def _new(self, partition: int, delivered: dict[int, Delivered]) -> Delivered:
         digest = None if self._digest_key is None else SequenceDigest(self._digest_key, partition)
@@ -228,6 +252,19 @@ def size_of(messages: list[Message], keys: list[Any], headers: list[Any] | None 
     if headers is not None:
         total += sum(len(name) + len(value or b"") for row in headers if row for name, value in row)
     return total
+
+
+def _read_size(messages: list[Message]) -> int:
+    return size_of(messages, list(map(_key_of, messages)), list(map(_headers_of, messages)))
+
+
+def _allowed(room: Room, size: int, messages: list[Message], keys: list[Any], headers: list[Any] | None) -> int:
+    """How many of these `room` lets through: up to and with the one that uses it up."""
+    count = len(messages) if room.records is None else min(len(messages), room.records)
+    if room.bytes is not None and size >= room.bytes:
+        each = [size_of([m], [k], [h]) for m, k, h in zip(messages, keys, headers or repeat(None), strict=False)]
+        count = min(count, bisect_left(list(accumulate(each)), room.bytes) + 1)
+    return count
 
 
 def _refuse_time_zero(partition: int, message: Message) -> None:

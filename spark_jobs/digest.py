@@ -1,35 +1,38 @@
 """One digest that proves content, count and order of a sequence of records, cheap enough to be made while copying. Pure.
 
-The digest is a keyed blake2b-128 over blocks of BLOCK records. A block is encoded column by column (count, lengths, times, headers, then the joined
+The digest is the first half of a keyed SHA-256 over blocks. A block is encoded column by column (count, lengths, times, headers, then the joined
 bytes), with -1 as the length of null, so that no two different sequences have the same encoding, and null is not empty. Columns instead of records,
-because one hash call and one join per block cost a tenth of what per-record work in Python costs. Both sides cut blocks at the same places: each
-BLOCK records from the start of the sequence.
+because one hash call and one join per block cost a tenth of what per-record work in Python costs. A block ends where the sequence itself says so: with
+the record that makes it BLOCK records or BLOCK_BYTES large, however the records came in. So what waits for its block is bounded for records of any size.
 """
 
 import hashlib
 import sys
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import add
+from typing import Any
 
 Headers = Sequence[tuple[str, bytes | None]] | None
 
 BLOCK = 4096
-_VERSION = b"recoveryd.digest.1"
+BLOCK_BYTES = 128 * 1024
+_VERSION = b"recoveryd.digest.2"
+_SIZE = 16
 
 
 class SequenceDigest:
     """Digest of the records of one receipt in one target partition. `recovery` keys it, the partition is part of what it covers."""
 
-    __slots__ = ("_hash", "_headers", "_keys", "_times", "_values", "count")
+    __slots__ = ("_bytes", "_columns", "_hash", "count")
 
     def __init__(self, recovery: str, partition: int) -> None:
-        key = hashlib.blake2b(recovery.encode(), digest_size=32).digest()
-        self._hash = hashlib.blake2b(_VERSION, digest_size=16, key=key)
+        self._hash = hashlib.sha256(_VERSION + hashlib.sha256(recovery.encode()).digest())
         self._hash.update(partition.to_bytes(4, "little"))
-        self._keys: list[bytes | None] = []
-        self._values: list[bytes | None] = []
-        self._times: list[int] = []
-        self._headers: list[Headers] = []
+        self._columns: tuple[list[Any], ...] = ([], [], [], [])  # keys, values, times and headers of the open block
+        self._bytes = 0
         self.count = 0
 
     def extend(
@@ -37,27 +40,51 @@ class SequenceDigest:
         keys: Sequence[bytes | None],
         values: Sequence[bytes | None],
         times_ms: Sequence[int],
-        headers: Sequence[Headers],
+        headers: Sequence[Headers] | None,
     ) -> None:
-        """Append records given as columns of equal length."""
-        self._keys += keys
-        self._values += values
-        self._times += times_ms
-        self._headers += headers
-        self.count += len(keys)
-        while len(self._keys) >= BLOCK:
-            self._take(BLOCK)
+        """Append records given as columns of equal length; `headers` None = no record has any."""
+        count = len(keys)
+        self.count += count
+        given = (keys, values, times_ms, headers if headers is not None else [None] * count)
+        ends = list(accumulate(_sizes(keys, values, headers), initial=0))
+        at = 0
+        while at < count:
+            full = ends[at] + BLOCK_BYTES - self._bytes
+            stop = min(bisect_left(ends, full, at + 1), at + BLOCK - len(self._columns[0]), count)
+            for column, more in zip(self._columns, given, strict=True):
+                column.extend(more[at:stop])
+            self._bytes += ends[stop] - ends[at]
+            at = stop
+            if len(self._columns[0]) == BLOCK or self._bytes >= BLOCK_BYTES:
+                self._take()
+
+    def digest(self) -> bytes:
+        """Digest of everything so far; call once, at the end of the sequence."""
+        if self._columns[0]:
+            self._take()
+        return self._hash.digest()[:_SIZE]
 
     def hex(self) -> str:
-        """Digest of everything so far; call once, at the end of the sequence."""
-        if self._keys:
-            self._take(len(self._keys))
-        return self._hash.hexdigest()
+        """`digest` as text."""
+        return self.digest().hex()
 
-    def _take(self, count: int) -> None:
-        block = encode_block(self._keys[:count], self._values[:count], self._times[:count], self._headers[:count])
-        self._hash.update(block)
-        del self._keys[:count], self._values[:count], self._times[:count], self._headers[:count]
+    def _take(self) -> None:
+        self._hash.update(encode_block(*self._columns))
+        self._columns, self._bytes = ([], [], [], []), 0
+
+
+def _sizes(
+    keys: Sequence[bytes | None], values: Sequence[bytes | None], headers: Sequence[Headers] | None
+) -> list[int]:
+    try:
+        sizes = list(map(add, map(len, keys), map(len, values)))  # type: ignore[arg-type]
+    except TypeError:  # at least one null
+        sizes = [len(k or b"") + len(v or b"") for k, v in zip(keys, values, strict=True)]
+    if headers is not None:
+        for at, row in enumerate(headers):
+            if row:
+                sizes[at] += sum(len(name) + len(value or b"") for name, value in row)
+    return sizes
 
 
 def encode_block(

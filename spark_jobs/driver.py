@@ -2,6 +2,7 @@
 
     starting ─> lanes ─> drained ─> verifying ─> verified ─> exiting
                   └────────┴────────────┴─> failed
+    starting ─────────────────────> verifying                        (of a verification)
 
 Level-based: each turn compares the newest directive with the phase. The driver moves no records and takes no decision about the recovery. It leaves
 when told, when a newer attempt exists, when a lane can not go on, or when no directive came for a long time.
@@ -17,15 +18,18 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from spark_jobs import errors, failpoints
+from spark_jobs import errors, failpoints, remote
 from spark_jobs.contract import DriverReport, JobSpec, VerificationReport
 from spark_jobs.directives import Directives
 from spark_jobs.errors import JobError
 from spark_jobs.lanes import Outcome
 from spark_jobs.progress import ProgressSender
+from spark_jobs.session import is_local
+from spark_jobs.task_slots import SlotWatch
 
 EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_FORGOTTEN = 0, 1, 3, 4
-SILENCE_MAX_S = 15 * 60.0
+_ORPHAN_GRACE_S = 30.0  # how long an orderly end may take
+_ORPHAN_LOOK_S = 1.0
 _TURN_S = 0.2
 _REPORT_TIMEOUT_S = 10.0
 
@@ -44,6 +48,9 @@ class Driver:
         self._directives = Directives(spec, client_id)
         self._group = f"{spec.recovery}/{spec.attempt}"
         self._is_whole = False  # every lane came to the end of its range
+        self._orphan_after_s = spec.orphan_after_ms / 1000.0
+        self._closing = threading.Event()
+        threading.Thread(target=self._watch_orphan, name="orphan-watch", daemon=True).start()
         failpoints.hit("driver.started")
 
     def fail(self, error: JobError) -> int:
@@ -54,9 +61,18 @@ class Driver:
         return EXIT_FAILED
 
     def run(self, context: Any, kind: ModuleType) -> int:
-        """Lanes, then verification when told, then leave."""
+        """Lanes, then verification when told, then leave. Raises JobError when the session can not run the lanes."""
         failpoints.hit("driver.session_up")
-        code = self._run_lanes(context, kind)
+        if not is_local(context.master):
+            remote.check_secured(context.getConf(), self._spec)
+            self._spec = remote.make_portable(self._spec)
+        is_following = any(part.stop is None for lane in self._spec.lanes for part in lane.partitions)
+        slots = SlotWatch(context, len(self._spec.lanes), is_following=is_following)
+        code = self._await_slots(slots)
+        if code is None and self._spec.kind == "verification":
+            self._is_whole = True  # nothing is copied: what there is, is verified
+        elif code is None:
+            code = self._run_lanes(context, kind, slots)
         if code is None:
             code = self._await_end(context, kind)
         if code != EXIT_FAILED:
@@ -67,7 +83,19 @@ class Driver:
         self._progress.close()
         self._directives.close()
 
-    def _run_lanes(self, context: Any, kind: ModuleType) -> int | None:
+    def closed(self) -> None:
+        """Nothing is left that could hang."""
+        self._closing.set()
+
+    def _await_slots(self, slots: SlotWatch) -> int | None:
+        """None once lanes can start, an exit code when told to leave before."""
+        while not slots.is_ready():
+            code = self._turn()
+            if code is not None:
+                return code
+        return None
+
+    def _run_lanes(self, context: Any, kind: ModuleType, slots: SlotWatch) -> int | None:
         """None once every lane came to its end, else an exit code."""
         lanes = Background(context, self._group)
         for lane in self._spec.lanes:
@@ -83,6 +111,7 @@ class Driver:
             if failed is not None:
                 lanes.cancel()
                 return self.fail(failed)
+            slots.check(lanes.running)
         failed = _failure(lanes)
         if failed is not None:
             return self.fail(failed)
@@ -112,11 +141,15 @@ class Driver:
                 failed = _failure(verification)
                 if failed is not None:
                     return self.fail(failed)
+                if verification.results[0] is None:  # told to stop, or to leave: the next directive says which
+                    verification = None
+                    self._enter("drained")
+                    continue
                 self._enter("verified", verification=verification.results[0])
                 failpoints.hit("driver.verified")
 
-    def _verify(self, kind: ModuleType, context: Any) -> VerificationReport:
-        report: VerificationReport = kind.run_verification(context, self._spec, is_whole=self._is_whole)
+    def _verify(self, kind: ModuleType, context: Any) -> VerificationReport | None:
+        report: VerificationReport | None = kind.run_verification(context, self._spec, is_whole=self._is_whole)
         return report
 
     def _turn(self) -> int | None:
@@ -130,10 +163,20 @@ class Driver:
             self._report = replace(self._report, directive_sequence=directive.sequence)
         if directive.wanted == "exit":
             return EXIT_DONE
-        if time.monotonic() - received.at_s > SILENCE_MAX_S:
-            _log.error("no directive came for %.0f s", SILENCE_MAX_S)
+        if self._silence_s() > self._orphan_after_s:
+            _log.error("no directive came for %.0f s: nobody leads this application any more", self._orphan_after_s)
             return EXIT_FORGOTTEN
         return None
+
+    def _silence_s(self) -> float:
+        return time.monotonic() - self._directives.current().at_s
+
+    def _watch_orphan(self) -> None:
+        """Whatever the main thread hangs on (Spark, a cluster that is gone): the process ends, and JVM and workers with it."""
+        while not self._closing.wait(_ORPHAN_LOOK_S):
+            if self._silence_s() > self._orphan_after_s + _ORPHAN_GRACE_S:
+                _log.error("no directive came and no orderly end was possible: leaves at once")
+                os._exit(EXIT_FORGOTTEN)
 
     def _enter(self, phase: str, **more: Any) -> None:
         self._report = replace(self._report, phase=phase, **more)
@@ -152,8 +195,12 @@ class Background:
         self.raised: list[Exception] = []
 
     @property
+    def running(self) -> int:
+        return sum(thread.is_alive() for thread in self._threads)
+
+    @property
     def is_running(self) -> bool:
-        return any(thread.is_alive() for thread in self._threads)
+        return self.running > 0
 
     def start(self, work: Callable[..., Any], *args: Any) -> None:
         thread = threading.Thread(target=self._run, args=(work, args), name="spark-job", daemon=True)
@@ -180,5 +227,9 @@ def _failure(jobs: Background) -> JobError | None:
         if isinstance(error, JobError):
             return error
         text = str(error)
-        return errors.from_text(text) or JobError("internal", f"A Spark job failed: {text[:1000]}")
+        return (
+            errors.from_text(text)
+            or remote.explain_failure(text)
+            or JobError("internal", f"A Spark job failed: {text[:1000]}")
+        )
     return None

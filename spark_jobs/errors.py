@@ -9,7 +9,7 @@ starts over. `Superseded` means another attempt took over; there is nothing to r
 import re
 from typing import NoReturn
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from spark_jobs.contract import ERROR_CODES
 
@@ -71,6 +71,17 @@ def raise_failed(error: KafkaError) -> NoReturn:
     raise Redo(error.str(), dense=code is not None, reopen=True, code=code)
 
 
+def untranslated(raised: KafkaException | SystemError) -> Doubt:
+    """For what the client raised where no step of a lane expects it, such as a session fenced between two calls: nobody knows, so start over.
+
+    A call into the client that fails while delivery reports come in can end as Python's SystemError, with the client's own as its cause.
+    """
+    cause = raised if isinstance(raised, KafkaException) else raised.__cause__
+    if isinstance(cause, KafkaException):
+        return Doubt(cause.args[0].str(), fenced=is_fenced(cause.args[0]))
+    return Doubt(f"the client broke off: {raised}")
+
+
 def from_text(text: str) -> JobError | None:
     """The JobError whose text stands somewhere in `text`, for instance in a Java stack trace around a failed task."""
     found = _MARK.search(text)
@@ -109,6 +120,20 @@ def is_no_topic(error: KafkaError) -> bool:
 
 def is_too_large(error: KafkaError) -> bool:
     return error.code() in _TOO_LARGE
+
+
+def refusal(error: KafkaError, operation: str, topic: str = "", other: str = "") -> str:
+    """What the broker said and, for a missing ACL, which: `operation` on `topic`, or on the group or transactional id `other`."""
+    match error.code():
+        case KafkaError.TOPIC_AUTHORIZATION_FAILED if topic:
+            lacks = f"{operation} on Topic {topic}"
+        case KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if other:
+            lacks = f"Write on TransactionalId {other}"
+        case KafkaError.GROUP_AUTHORIZATION_FAILED if other:
+            lacks = f"Describe on Group {other}"
+        case _:
+            return f"{error.str()}."
+    return f"{error.str()}; the user lacks {lacks}."
 
 
 def final_code(error: KafkaError) -> str | None:

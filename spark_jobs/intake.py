@@ -3,28 +3,31 @@
 Each offset between start and position ends up in exactly one of copied, filtered, skipped or lost. An offset at or past the stop is never produced. A
 partition is finished when its position reached the stop, whether records were there or not. When the stop can not be reached, the reason is found out
 here: a foreign transaction that holds the last stable offset, a log start that moved past us, a topic that is another one now.
+
+A loss is accounted for before it is judged: also where it ends the recovery, the receipts cover what is gone, and a log that was cut back is read to its
+end first.
 """
 
 import time
 from bisect import bisect_left
-from itertools import accumulate
 
 from confluent_kafka import Message
 
 from spark_jobs import failpoints
 from spark_jobs.chunk import Chunk, SourcePart
 from spark_jobs.contract import JobSpec, LaneSpec, PartitionRange
-from spark_jobs.copier import Copier, size_of
+from spark_jobs.copier import Copier, Room
 from spark_jobs.errors import JobError
 from spark_jobs.kafka_source import End, Item, OutOfRange, Run, Source
 from spark_jobs.receipts import Ledger
 from spark_jobs.topics import Bounds, NoAnswer, Topic
 
 SOURCE_PATIENCE_S = 120.0  # how long a source that does not answer is waited for
-_CUT_BACK_AFTER_S = 10.0  # how long a high watermark below the plan may last after a broker's restart
+CUT_BACK_AFTER_S = 10.0  # how long a high watermark below the plan may last after a broker's restart
 _PAUSE_S = 0.5
-_BLOCKED_ASK_S = 2.0
+BLOCKED_ASK_S = 2.0
 _PROBE_S = 20.0
+_LOSS_WORDS = 1_500
 
 _offset_of = Message.offset
 
@@ -39,17 +42,23 @@ class Intake:
         self._topic = topic
         self._copier = copier
         self._chunk = Chunk({})
-        self._records_left: int | None = None
-        self._bytes_left: int | None = None
+        self._room = Room()
         self._heard_s = time.monotonic()
         self._asked_s = 0.0
         self._ends: dict[int, float] = {}  # partitions with nothing more to read now, and since when
         self.unfinished: dict[int, PartitionRange] = {}
         self.blocked: dict[int, str] = {}  # partition: why it can not reach its stop
+        self._losses: list[str] = []  # those that the recovery does not allow
 
     @property
     def is_capped(self) -> bool:
-        return self._records_left == 0 or (self._bytes_left is not None and self._bytes_left <= 0)
+        """The lane's share of the allowance is used up: nothing that was read behind the last copied record counts."""
+        return self._room.is_used_up
+
+    @property
+    def is_following(self) -> bool:
+        """Some partition has no planned end."""
+        return any(planned.stop is None for planned in self.unfinished.values())
 
     @property
     def is_idle(self) -> bool:
@@ -57,14 +66,17 @@ class Intake:
         return len(self._ends) == len(self.unfinished)
 
     @property
-    def records_left(self) -> int | None:
-        return self._records_left
+    def loss(self) -> JobError | None:
+        """Why the lane has to end once the open chunk, which accounts for the loss, is committed."""
+        return JobError("data_lost", " ".join(self._losses)[:_LOSS_WORDS]) if self._losses else None
 
     def begin(self, chunk: Chunk, ledger: Ledger) -> None:
         """Read on from the ledger into an empty `chunk`, forgetting whatever was fetched. Checks that the range is still there."""
         self.adopt(chunk, ledger)
         self._ends.clear()
         self.blocked.clear()
+        self._losses.clear()
+        self._check_ledger(ledger)
         self._check_range()
         self._source.assign({p: chunk.parts[p].position for p in self.unfinished})
         self._heard_s = time.monotonic()
@@ -73,8 +85,8 @@ class Intake:
         """Go on reading into a new chunk after the last one was committed."""
         self._chunk = chunk
         standings = ledger.standings.values()
-        self._records_left = _left(self._lane.max_records, sum(s.copied for s in standings))
-        self._bytes_left = _left(self._lane.max_bytes, sum(s.bytes for s in standings))
+        allowance = Room(self._lane.max_records, self._lane.max_bytes)
+        self._room = allowance.less(sum(s.copied for s in standings), sum(s.bytes for s in standings))
         self.unfinished = {
             r.partition: r
             for r in self._lane.partitions
@@ -133,40 +145,31 @@ class Intake:
         reached_stop = planned.stop is not None and last >= planned.stop
         if reached_stop:
             messages = messages[: bisect_left(messages, planned.stop, key=_offset_of)]  # type: ignore[type-var]
-        cut = self._cut(messages)
+        taken = cost = 0
         if messages:
-            last = messages[cut - 1].offset()
-            assert last is not None
-            count, size = self._copy(messages[:cut] if cut < len(messages) else messages, part, planned.partition)
-            part.skipped += last + 1 - part.position - cut
-            part.position = last + 1
-        else:
-            count = size = 0
-        if reached_stop and cut == len(messages):
+            taken, cost = self._copy(messages, part, planned.partition)
+        if reached_stop and taken == len(messages):
             assert planned.stop is not None
             part.skip_to(planned.stop)
-        return count, size
+        return taken, cost
 
     def _copy(self, messages: list[Message], part: SourcePart, partition: int) -> tuple[int, int]:
-        copied, size = self._copier.copy(partition, messages, part.delivered)
-        part.event_time_ms = messages[-1].timestamp()[1]
-        part.copied += copied
-        part.filtered += len(messages) - copied
-        part.bytes += size
-        self._chunk.records += copied
-        self._chunk.bytes += size
-        if self._records_left is not None:
-            self._records_left -= copied
-        if self._bytes_left is not None:
-            self._bytes_left -= size
-        return len(messages), size if copied == len(messages) else max(size, sum(map(len, messages)))
-
-    def _cut(self, messages: list[Message]) -> int:
-        """How many of these the allowance of bytes still lets through: up to and with the record that uses it up."""
-        if self._bytes_left is None:
-            return len(messages)
-        sizes = [size_of([m], [m.key()], [m.headers()]) for m in messages]
-        return min(len(messages), bisect_left(list(accumulate(sizes)), self._bytes_left) + 1)
+        """(records taken, what they cost). The position stands behind the last one taken; what a cap left out was never read."""
+        copied = self._copier.copy(partition, messages, part.delivered, self._room)
+        last = messages[copied.taken - 1]
+        stop = last.offset()
+        assert stop is not None
+        stop += 1
+        part.event_time_ms = last.timestamp()[1]
+        part.copied += copied.records
+        part.filtered += copied.taken - copied.records
+        part.skipped += stop - part.position - copied.taken
+        part.bytes += copied.bytes
+        part.position = stop
+        self._chunk.records += copied.records
+        self._chunk.bytes += copied.bytes
+        self._room = self._room.less(copied.records, copied.bytes)
+        return copied.taken, copied.cost
 
     def _finish(self, partition: int) -> None:
         self.unfinished.pop(partition, None)
@@ -176,10 +179,17 @@ class Intake:
 
     def _on_out_of_range(self, part: SourcePart, planned: PartitionRange) -> None:
         """The broker has nothing at our position: find out why, account for it, and read on behind the hole if that is allowed."""
-        self._topic.check_id(time.monotonic() + SOURCE_PATIENCE_S)
+        self._topic_answers()
         self._account(part, planned, self._ask([planned.partition])[planned.partition])
-        if planned.stop is None or part.position < planned.stop:
+        if self.loss is None and (planned.stop is None or part.position < planned.stop):
             self._source.move(planned.partition, part.position)
+
+    def _check_ledger(self, ledger: Ledger) -> None:
+        """An attempt that ended by a loss may not have been heard: the receipts still know."""
+        for partition, standing in ledger.standings.items():
+            if standing.lost and self._spec.on_data_loss != "continue":
+                where = f"{self._spec.source.topic} partition {partition}"
+                self._losses.append(f"{standing.lost} offsets of {where} before {standing.position} are gone.")
 
     def _check_range(self) -> None:
         """Before reading: what of the range is gone already?"""
@@ -187,23 +197,24 @@ class Intake:
         for partition, planned in list(self.unfinished.items()):
             part = self._chunk.parts[partition]
             self._account(part, planned, bounds[partition])
-            if part.position > part.start:
-                self._chunk.touch(time.monotonic())
             if planned.stop is not None and part.position >= planned.stop:
                 self.unfinished.pop(partition)
 
     def _account(self, part: SourcePart, planned: PartitionRange, bounds: Bounds) -> None:
-        """Raises JobError `data_lost` with the exact range, or records the loss when the recovery allows it."""
+        """Put into the open chunk what can not be read any more, if anything. Raises JobError for a loss that no row can hold."""
         stop = planned.stop
         if bounds.start > part.position:
             gone = bounds.start if stop is None else min(bounds.start, stop)
             self._lose(part, planned, gone, "were deleted from the log start")
-        if stop is not None and bounds.high < stop:
-            bounds = self._ask_until_high(planned, stop)
-            if bounds.high < stop:
-                part.skip_to(part.position)
-                self._lose(part, planned, stop, f"are beyond the end {bounds.high}: the log was cut back")
-        elif stop is None and bounds.high < part.position:
+        wanted = part.position if stop is None else stop  # how far the log has to reach
+        if bounds.high >= wanted or bounds.high > part.position:
+            return  # what is there is read first
+        bounds = self._ask_until_high(planned, wanted)
+        if bounds.high >= wanted or bounds.high > part.position:
+            return
+        if stop is not None:
+            self._lose(part, planned, stop, f"are beyond the end {bounds.high}: the log was cut back")
+        else:
             where = f"{self._spec.source.topic} partition {planned.partition}"
             raise JobError(
                 "data_lost", f"{where} ends at {bounds.high}, before the position {part.position}: it was cut back."
@@ -212,16 +223,17 @@ class Intake:
     def _lose(self, part: SourcePart, planned: PartitionRange, stop: int, how: str) -> None:
         where = f"{self._spec.source.topic} partition {planned.partition}"
         if self._spec.on_data_loss != "continue":
-            raise JobError("data_lost", f"Offsets [{part.position}, {stop}) of {where} {how}.")
+            self._losses.append(f"Offsets [{part.position}, {stop}) of {where} {how}.")
         part.lose_to(stop)
+        self._chunk.touch(time.monotonic())
 
-    def _ask_until_high(self, planned: PartitionRange, stop: int) -> Bounds:
+    def _ask_until_high(self, planned: PartitionRange, wanted: int) -> Bounds:
         """A broker that just started may not know its high watermark yet: ask for a while before believing that the log is shorter."""
-        deadline_s = time.monotonic() + _CUT_BACK_AFTER_S
+        deadline_s = time.monotonic() + CUT_BACK_AFTER_S
         while True:
-            self._topic.check_id(deadline_s)
+            self._topic_answers()
             bounds = self._ask([planned.partition])[planned.partition]
-            if bounds.high >= stop or time.monotonic() >= deadline_s:
+            if bounds.high >= wanted or time.monotonic() >= deadline_s:
                 return bounds
             time.sleep(_PAUSE_S)
 
@@ -238,7 +250,7 @@ class Intake:
     def _look_around(self, now_s: float) -> None:
         """Nothing came. Is the stop blocked, is the source still there, is it still the same?"""
         bounded_ends = [p for p in self._ends if self.unfinished[p].stop is not None]
-        if bounded_ends and now_s - self._asked_s >= _BLOCKED_ASK_S:
+        if bounded_ends and now_s - self._asked_s >= BLOCKED_ASK_S:
             self._asked_s = now_s
             self._find_blocked(bounded_ends, now_s)
         elif now_s - self._heard_s >= _PROBE_S and now_s - self._asked_s >= _PROBE_S:
@@ -259,6 +271,9 @@ class Intake:
             stop = planned.stop
             assert stop is not None
             self._account(part, planned, found)
+            if part.position >= stop:
+                self._finish(partition)
+                continue
             if found.stable >= stop:
                 continue  # the end was reached between two answers; the consumer will say so
             why = (
@@ -268,7 +283,3 @@ class Intake:
             self.blocked[partition] = why
             if now_s - self._ends[partition] > self._spec.stop_wait_ms / 1000.0:
                 raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")
-
-
-def _left(allowance: int | None, used: int) -> int | None:
-    return None if allowance is None else max(0, allowance - used)

@@ -150,5 +150,8 @@ def _item(message: Message, error: KafkaError) -> Item:
     if error.code() in _OUT_OF_RANGE:
         return OutOfRange(partition)
     if errors.final_code(error) == "not_authorised":
-        raise errors.JobError("not_authorised", f"The source refuses to be read: {error.str()}.")
+        raise errors.JobError(
+            "not_authorised",
+            f"The source refuses to be read: {errors.refusal(error, 'Read', message.topic() or '')}",
+        )
     return Trouble(partition, error)

@@ -9,7 +9,7 @@ import time
 
 from spark_jobs import failpoints
 from spark_jobs.chunk import Chunk, Committer
-from spark_jobs.clients import QUEUE_FULL_SPEED_BYTES
+from spark_jobs.clients import QUEUE_FULL_SPEED_BYTES, lane_client_id
 from spark_jobs.contract import JobSpec, LaneSpec
 from spark_jobs.copier import Copier
 from spark_jobs.directives import Directives, Received
@@ -19,6 +19,7 @@ from spark_jobs.lane_status import LaneStatus
 from spark_jobs.pacing import Lease, Pacer, fetch_ahead_bytes
 from spark_jobs.receipts import Ledger
 from spark_jobs.target import Target
+from spark_jobs.topics import unwritable
 
 _CHUNK_AGE_MAX_S = 30.0
 _IDLE_COMMIT_S = 0.5
@@ -59,6 +60,11 @@ class LaneLoop:
         self._shrink = 1
         self.committed_s = -math.inf  # monotonic time of the last commit that worked
 
+    @property
+    def positions(self) -> dict[int, int]:
+        """What is known to be committed."""
+        return {partition: standing.position for partition, standing in self._ledger.standings.items()}
+
     def begin(self, ledger: Ledger, committer: Committer) -> None:
         """With a new producer and the ledger as it stands on the topic."""
         self._ledger, self._committer = ledger, committer
@@ -74,6 +80,8 @@ class LaneLoop:
 
     def take_advice(self, redo: Redo) -> bool:
         """Change how the next try is done; False when `redo` does not say how. Raises JobError when it was tried that way already."""
+        if redo.code == "not_authorised":
+            raise self._refused(redo)
         if redo.code is not None and self._copier.dense:
             raise self._chunk.refused_record(self._spec) or JobError(redo.code, f"The target refused records: {redo}.")
         if redo.dense and not self._copier.dense:
@@ -85,11 +93,24 @@ class LaneLoop:
             return False
         return True
 
+    def _refused(self, redo: Redo) -> JobError:
+        """Target and receipts share the transaction, and its error does not say which of them may not be written."""
+        spec = self._spec
+        topics = (spec.target.topic, spec.receipts_topic)
+        lacking = unwritable(spec.target, lane_client_id(spec.recovery, self._lane.lane), topics)
+        named = " and on ".join(f"Topic {topic}" for topic in lacking) or f"Topic {topics[0]} or on Topic {topics[1]}"
+        return JobError(
+            "not_authorised", f"The target cluster refuses to be written: {redo}; the user lacks Write on {named}."
+        )
+
     def work(self) -> str:
         """How the lane ended: done | stopped | capped. Raises Superseded, Redo, Doubt or JobError."""
         while True:
             received = self._obey()
             wanted = received.directive.wanted
+            if (loss := self._intake.loss) is not None:
+                self._commit()
+                raise loss
             if not self._intake.unfinished or self._intake.is_capped or wanted in {"stop", "verify"}:
                 return self._end()
             now_s = time.monotonic()
@@ -110,6 +131,8 @@ class LaneLoop:
 
     def _obey(self) -> Received:
         received = self._directives.current()
+        if time.monotonic() - received.at_s > self._spec.orphan_after_ms / 1000.0:
+            raise Superseded  # nobody leads any more; on a cluster of Spark the driver may be gone as well
         if received is not self._received:
             if received.directive.attempt > self._spec.attempt or received.directive.wanted == "exit":
                 raise Superseded
@@ -138,10 +161,8 @@ class LaneLoop:
         count = min(_SLICE_RECORDS, int(_SLICE_BYTES / self._record_bytes))
         count = min(count, limits.max_records // self._shrink - chunk.records)
         count = min(count, int((limits.max_bytes / self._shrink - chunk.bytes) / self._record_bytes) + 1)
-        for limit in (self._pacer.slice_records(self._record_bytes), self._intake.records_left):
-            if limit is not None:
-                count = min(count, limit)
-        return max(1, count)
+        limit = self._pacer.slice_records(self._record_bytes)
+        return max(1, count if limit is None else min(count, limit))
 
     def _is_commit_due(self, now_s: float) -> bool:
         chunk, limits = self._chunk, self._spec.chunk
@@ -149,15 +170,17 @@ class LaneLoop:
             return False
         if chunk.records * self._shrink >= limits.max_records or chunk.bytes * self._shrink >= limits.max_bytes:
             return True
+        interval_s = min(limits.max_ms / 1000.0, _CHUNK_AGE_MAX_S)
         if chunk.records and self._intake.is_idle and now_s - self._read_s >= _IDLE_COMMIT_S:
-            return True
-        return chunk.age_s(now_s) >= min(limits.max_ms / 1000.0, _CHUNK_AGE_MAX_S)
+            # A trickle that is followed would make a receipt for each record; a range with an end is done soon.
+            return now_s - self.committed_s >= interval_s or not self._intake.is_following
+        return chunk.age_s(now_s) >= interval_s
 
     def _commit(self) -> None:
         if not self._chunk.has_moved:
             return
         assert self._committer is not None
-        made = self._committer.commit(self._chunk, self._ledger.next_chunk)
+        made = self._committer.commit(self._chunk, self._ledger)
         self._status.event_times_ms = {**self._status.event_times_ms, **self._chunk.event_times_ms}
         self._ledger = self._ledger.with_receipts(made)
         self._status.ledger = self._ledger

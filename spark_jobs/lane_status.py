@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spark_jobs.contract import Heartbeat, JobSpec, LaneSpec, Position
+from spark_jobs.heads import Heads
 from spark_jobs.pacing import RateMeter
 from spark_jobs.receipts import Ledger
 
@@ -25,8 +26,9 @@ class Mood:
 class LaneStatus:
     """Written by the lane, read by the heartbeat thread. Totals include what is in the open chunk."""
 
-    def __init__(self, spec: JobSpec, lane: LaneSpec) -> None:
+    def __init__(self, spec: JobSpec, lane: LaneSpec, heads: Heads) -> None:
         self._spec = spec
+        self._heads = heads
         self._lane = lane
         self._meter = RateMeter()
         self.mood = Mood()
@@ -35,6 +37,7 @@ class LaneStatus:
         self.event_times_ms: Mapping[int, int] = {}  # of the last committed record per partition, replaced as a whole
         self.records_total = 0
         self.bytes_total = 0
+        self.failed_chunks = 0
         self.announce: Callable[[], None] = lambda: None  # asks for a heartbeat now
 
     @property
@@ -65,6 +68,8 @@ class LaneStatus:
             positions=self._positions(mood),
             why=mood.why,
             capped=mood.capped,
+            failed_chunks=self.failed_chunks,
+            ledger_from=self._heads.offset,
         )
 
     def _positions(self, mood: Mood) -> tuple[Position, ...]:

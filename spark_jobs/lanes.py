@@ -13,15 +13,18 @@ import contextlib
 import gc
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from confluent_kafka import KafkaException
 
 from spark_jobs import failpoints, receipts
 from spark_jobs.chunk import Committer
 from spark_jobs.clients import QUEUE_FULL_SPEED_BYTES, lane_client_id
-from spark_jobs.contract import JobSpec, LaneSpec, copy_client_id
+from spark_jobs.contract import JobSpec, LaneSpec, PartitionRange, copy_client_id
 from spark_jobs.copier import Copier
 from spark_jobs.directives import Directives
-from spark_jobs.errors import Doubt, JobError, Redo, Superseded
+from spark_jobs.errors import Doubt, JobError, Redo, Superseded, untranslated
+from spark_jobs.heads import Heads
 from spark_jobs.intake import Intake
 from spark_jobs.kafka_source import Source
 from spark_jobs.lane_loop import FIRST_GUESS_BYTES, LaneLoop
@@ -29,7 +32,7 @@ from spark_jobs.lane_status import LaneStatus
 from spark_jobs.lost_markers import end_abandoned, target_partitions
 from spark_jobs.pacing import Lease, fetch_ahead_bytes
 from spark_jobs.progress import ProgressSender
-from spark_jobs.receipts import Ledger
+from spark_jobs.receipts import Found, Ledger
 from spark_jobs.target import Target
 from spark_jobs.topics import NoAnswer, Topic
 
@@ -68,17 +71,20 @@ class Lane:
     def __init__(self, spec: JobSpec, lane: LaneSpec) -> None:
         client_id = lane_client_id(spec.recovery, lane.lane)
         self._spec, self._lane, self._client_id = spec, lane, client_id
-        self._status = LaneStatus(spec, lane)
+        self._heads = Heads(spec, lane.lane, lane.partitions, lane.ledger_from)
+        self._status = LaneStatus(spec, lane, self._heads)
         self._progress = ProgressSender(spec.control, f"{client_id}.progress", lane.lane, self._status.heartbeat)
         self._status.announce = self._progress.nudge
         self._directives = Directives(spec, f"{client_id}.directives")
         self._source_topic = Topic(spec.source, "source", f"{client_id}.admin")
         self._target_topic = Topic(spec.target, "target", f"{client_id}.admin")
+        self._receipts_topic = _receipts_topic(spec, self._target_topic, f"{client_id}.admin")
         self._source: Source | None = None
         self._target: Target | None = None
         self._trouble_since_s: float | None = None
         self._fences = 0
         self._opened = False
+        self._copied_to: dict[int, int] = {}  # what this lane itself committed, whatever a ledger says later
 
     def run(self) -> str:
         """How it ended: done | stopped | capped. Raises Superseded or JobError."""
@@ -123,8 +129,10 @@ class Lane:
             try:
                 loop.begin(*self._open(target))
                 ended = self._run_through_redo(target, loop)
-            except Doubt as doubt:
+            except (Doubt, KafkaException, SystemError) as trouble:
+                doubt = trouble if isinstance(trouble, Doubt) else untranslated(trouble)
                 target.drop()
+                self._copied_to = loop.positions
                 self._note_trouble(loop, str(doubt))
                 self._check_fence(doubt)
                 time.sleep(_PAUSE_S)
@@ -137,10 +145,19 @@ class Lane:
         self._starting("opens its transactional session")
         target.open(time.monotonic() + TROUBLE_BUDGET_S, self._starting)
         failpoints.hit("lane.after_init")
-        partition, found = receipts.read(self._spec, f"{self._client_id}.ledger", self._starting)
+        reader, began = f"{self._client_id}.ledger", self._heads.offset
+        found = receipts.read(self._spec, reader, self._starting, self._lane.lane, began)
         failpoints.hit("lane.after_receipts_read")
-        ids = self._spec.source.topic_id, self._spec.target.topic_id
-        ledger = receipts.fold(found, self._lane.partitions, self._lane.lane, *ids)
+        self._check_receipts_topic()
+        ranges = [_with_floor(r, self._copied_to.get(r.partition, 0)) for r in self._lane.partitions]
+        try:
+            ledger = self._fold(found, ranges)
+        except JobError:
+            if found.head is None:
+                raise
+            found = receipts.read(self._spec, reader, self._starting)  # a head is only a shorter way
+            ledger = self._fold(found, ranges)
+        self._heads.begin(found.head, found.receipts)
         if ledger.newest_attempt > self._spec.attempt:
             raise Superseded
         if self._opened or self._spec.attempt > 1:
@@ -149,12 +166,26 @@ class Lane:
                 target,
                 self._target_topic,
                 target_partitions(self._spec, self._lane),
-                found,
+                found.receipts,
                 time.monotonic() + self._spec.transaction_timeout_ms / 1000.0,
+                self._heads.claimed,
             )
         self._opened = True
-        topics = (self._source_topic, self._target_topic)
-        return ledger, Committer(self._spec, self._lane.lane, target, topics, partition)
+        topics = [t for t in (self._source_topic, self._target_topic, self._receipts_topic) if t is not None]
+        return ledger, Committer(self._spec, self._lane.lane, target, topics, found.partition, self._heads)
+
+    def _fold(self, found: Found, ranges: list[PartitionRange]) -> Ledger:
+        ids = self._spec.source.topic_id, self._spec.target.topic_id
+        return receipts.fold(found.receipts, ranges, self._lane.lane, *ids, head=found.head)
+
+    def _check_receipts_topic(self) -> None:
+        """Asked after the receipts were read: they came from the topic of the plan."""
+        if self._receipts_topic is None:
+            return
+        try:
+            self._receipts_topic.check_id(time.monotonic() + TROUBLE_BUDGET_S)
+        except NoAnswer as silence:
+            raise Doubt(f"no word whether the receipts topic is still the same: {silence}") from None
 
     def _run_through_redo(self, target: Target, loop: LaneLoop) -> str | None:
         """None when a new producer is needed."""
@@ -168,6 +199,7 @@ class Lane:
                     time.sleep(_PAUSE_S)
                 if redo.reopen:
                     target.drop()
+                    self._copied_to = loop.positions
                     return None
                 loop.restart()
 
@@ -176,6 +208,7 @@ class Lane:
         now_s = time.monotonic()
         if self._trouble_since_s is None or loop.committed_s > self._trouble_since_s:
             self._trouble_since_s, self._fences = now_s, 0
+            self._status.failed_chunks += 1
         if now_s - self._trouble_since_s > TROUBLE_BUDGET_S:
             raise JobError("target_unavailable", f"No chunk could be committed for {TROUBLE_BUDGET_S:.0f} s: {why}.")
         self._status.feel("starting", why=f"starts over from the ledger: {why}")
@@ -211,3 +244,15 @@ class Lane:
             self._source.close()
         self._progress.close()
         self._directives.close()
+
+
+def _receipts_topic(spec: JobSpec, target: Topic, client_id: str) -> Topic | None:
+    """None for a plan that did not pin it."""
+    if spec.receipts is None:
+        return None
+    place = replace(spec.target, topic=spec.receipts.topic, topic_id=spec.receipts.topic_id)
+    return Topic(place, "receipts", client_id, "ledger_broken", beside=target)
+
+
+def _with_floor(planned: PartitionRange, copied_to: int) -> PartitionRange:
+    return replace(planned, journaled=max(planned.journaled, copied_to))

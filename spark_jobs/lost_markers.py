@@ -6,7 +6,8 @@ of this producer's next transaction on that partition, and its commit marker wou
 lane writes one record there and aborts: that marker ends the forgotten transaction too. Nobody sees either.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from spark_jobs.contract import JobSpec, LaneSpec, Receipt
 from spark_jobs.errors import Doubt, Redo
@@ -23,12 +24,14 @@ def target_partitions(spec: JobSpec, lane: LaneSpec) -> list[int]:
     return [r.partition for r in lane.partitions]
 
 
-def left_open(bounds: dict[int, Bounds], receipts: Iterable[Receipt]) -> list[int]:
-    """Partitions where some transaction is open and it is not one of ours that a receipt calls committed.
+def left_open(
+    bounds: dict[int, Bounds], receipts: Iterable[Receipt], known: Mapping[int, int] = MappingProxyType({})
+) -> list[int]:
+    """`known`: where our records end by what was read before. Partitions where some transaction is open and it is not one of ours that a receipt calls committed.
 
     One that is committed lost its commit marker: the next chunk's marker ends it, and an abort would take its records away.
     """
-    claimed: dict[int, int] = {}
+    claimed: dict[int, int] = dict(known)
     for receipt in receipts:
         for run in receipt.targets:
             last = max((first + count for first, count in run.runs), default=0)
@@ -37,14 +40,19 @@ def left_open(bounds: dict[int, Bounds], receipts: Iterable[Receipt]) -> list[in
 
 
 def end_abandoned(
-    target: Target, topic: Topic, partitions: Iterable[int], receipts: Iterable[Receipt], deadline_s: float
+    target: Target,
+    topic: Topic,
+    partitions: Iterable[int],
+    receipts: Iterable[Receipt],
+    deadline_s: float,
+    known: Mapping[int, int] = MappingProxyType({}),
 ) -> list[int]:
     """Call right after `Target.open`, when no transaction of ours is open. Returns the partitions it wrote a marker to.
 
     Somebody else's open transaction looks the same from outside; one aborted record more does it no harm. Raises Doubt when the target does not answer.
     """
     try:
-        wanted = left_open(topic.bounds(partitions), receipts)
+        wanted = left_open(topic.bounds(partitions), receipts, known)
     except NoAnswer as silence:
         raise Doubt(f"what is open in the target: {silence}") from None
     if not wanted:
@@ -52,9 +60,9 @@ def end_abandoned(
     target.begin()
     try:
         for partition in wanted:
-            target.producer.produce(topic.name, b"", _KEY, partition)
+            target.send(topic.name, b"", _KEY, partition)
         target.flush(deadline_s)
-    except (Redo, BufferError) as problem:
+    except Redo as problem:
         raise Doubt(f"a lost marker can not be written again: {problem}") from None
     target.abort()
     return wanted

@@ -28,9 +28,9 @@ from spark_jobs import replay
 from spark_jobs.contract import ContractError, JobSpec, decode
 from spark_jobs.driver import EXIT_FORGOTTEN, Driver
 from spark_jobs.errors import JobError
-from spark_jobs.session import check_slots, start_session, warm_workers
+from spark_jobs.session import start_session, warm_workers
 
-KINDS: dict[str, ModuleType] = {"replay": replay}
+KINDS: dict[str, ModuleType] = {"replay": replay, "verification": replay}
 EXIT_USAGE = 2
 EXIT_TERMINATED = 143
 _LOOK_S = 0.05
@@ -45,13 +45,14 @@ def main(argv: list[str]) -> int:
     which.add_argument("--spec", type=Path, help="the job spec, a JSON file")
     which.add_argument("--spare", type=Path, help="wait in this folder for a spec.json")
     parser.add_argument("--parent", type=int, help="a spare driver ends when this process is gone")
+    parser.add_argument("--slots", type=int, default=1, help="lanes a spare driver gets ready for")
     args = parser.parse_args(argv)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     signal.signal(signal.SIGTERM, _leave_now)
     if args.spec is not None:
         return run_attempt(args.spec, None)
-    context = start_session(slots_wanted=1)
+    context = start_session(args.slots)
     warm_workers(context)
     spec_file = await_spec(args.spare, args.parent)
     if spec_file is None:
@@ -74,7 +75,6 @@ def run_attempt(spec_file: Path, context: Any | None) -> int:
             return driver.fail(JobError("internal", f"No job kind {spec.kind}; there are {', '.join(KINDS)}."))
         if context is None:
             context = start_session(len(spec.lanes))
-        check_slots(context, len(spec.lanes))
         return driver.run(context, kind)
     except JobError as error:
         return driver.fail(error)
@@ -85,6 +85,7 @@ def run_attempt(spec_file: Path, context: Any | None) -> int:
         driver.close()
         if context is not None:
             _stop(context)
+        driver.closed()
 
 
 def await_spec(folder: Path, parent: int | None) -> Path | None:

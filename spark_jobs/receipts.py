@@ -9,18 +9,29 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from spark_jobs import errors
 from spark_jobs.clients import (
     ASK_TIMEOUT_S,
     QUICK_FETCH_WAIT_MS,
+    START,
     UNCOMMITTED_END,
     make_admin,
     make_reader,
     start_offset_query,
 )
-from spark_jobs.contract import ContractError, JobSpec, PartitionRange, Receipt, decode, receipts_partition
+from spark_jobs.contract import (
+    ContractError,
+    JobSpec,
+    LedgerHead,
+    PartitionRange,
+    Receipt,
+    ReceiptsHome,
+    decode,
+    head_key,
+    receipts_partition,
+)
 from spark_jobs.errors import Doubt, JobError
 
 _STEP_S = 0.2
@@ -69,23 +80,58 @@ class Ledger:
 
 
 def fold(
-    receipts: Iterable[Receipt], ranges: Iterable[PartitionRange], lane: int, source_id: str, target_id: str
+    receipts: Iterable[Receipt],
+    ranges: Iterable[PartitionRange],
+    lane: int,
+    source_id: str,
+    target_id: str,
+    head: LedgerHead | None = None,
 ) -> Ledger:
-    """Raises JobError: `ledger_broken` when receipts do not follow each other from the planned start, `topic_recreated` for other topic ids."""
+    """With `head`, of the receipts behind it. Raises JobError: `topic_recreated` for other topic ids, `ledger_broken` when receipts do not follow each other
+    from the planned start, or end before what the journal knows as copied: copying that again would double it.
+    """
     planned = {r.partition: r for r in ranges}
     standings = {p: Standing(r.start) for p, r in planned.items()}
     next_chunk = newest = 0
+    if head is not None:
+        standings = _standings(head, planned)
+        next_chunk, newest = head.next_chunk, head.attempt
     for receipt in sorted(receipts, key=lambda r: (r.partition, r.start)):
         newest = max(newest, receipt.attempt)
         if receipt.lane == lane:
             next_chunk = max(next_chunk, receipt.chunk + 1)
-        if receipt.partition not in planned:
+        if receipt.partition not in planned or (
+            head is not None and receipt.stop <= standings[receipt.partition].position
+        ):
             continue
         _check(receipt, standings[receipt.partition].position, planned[receipt.partition])
         if (receipt.source_topic_id, receipt.target_topic_id) != (source_id, target_id):
             raise JobError("topic_recreated", f"Receipt {receipt.key} speaks of other topics than the plan.")
         standings[receipt.partition] = standings[receipt.partition].plus(receipt)
+    for partition, standing in standings.items():
+        if standing.position < planned[partition].journaled:
+            known = planned[partition].journaled
+            raise JobError(
+                "ledger_broken",
+                f"Receipts of partition {partition} end at {standing.position}, but it was copied to {known}: some are gone.",
+            )
     return Ledger(standings, next_chunk, newest)
+
+
+def _standings(head: LedgerHead, planned: Mapping[int, PartitionRange]) -> dict[int, Standing]:
+    """Raises JobError when the head is not about these ranges."""
+    rows = {row.partition: row for row in head.rows}
+    for partition, wanted in planned.items():
+        row = rows.get(partition)
+        if row is None or row.start != wanted.start:
+            raise JobError(
+                "ledger_broken", f"The head {head.key} does not know partition {partition} from {wanted.start} on."
+            )
+    return {
+        p: Standing(r.position, r.copied, r.filtered, r.skipped, r.lost, r.bytes)
+        for p, r in rows.items()
+        if p in planned
+    }
 
 
 def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
@@ -102,24 +148,54 @@ def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
         )
 
 
-def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None]) -> tuple[int, list[Receipt]]:
-    """The ledger's partition for this recovery, and all its receipts up to the high watermark of now, in the order of the topic.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`partition` of the topic; with `head`, only the receipts behind it."""
 
-    `waiting` hears why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing topic or unreadable records,
+    partition: int
+    receipts: list[Receipt]
+    head: LedgerHead | None = None
+
+
+def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: int = 0, begin: int = 0) -> Found:
+    """The receipts of this recovery in its pinned place up to the high watermark of now, in the order of the topic: all, or those behind the lane's head
+    when that is found from offset `begin` on.
+
+    `waiting` hears why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing topic, receipts that are gone or unreadable,
     `stop_blocked` when a foreign transaction hides the end for longer than `stop_wait_ms`. Raises Doubt when the cluster does not answer.
     """
     consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
     try:
-        partition = _partition(consumer, spec)
-        high = _high_watermark(spec, client_id, partition)
-        consumer.assign([TopicPartition(spec.receipts_topic, partition, OFFSET_BEGINNING)])
-        raw = _collect(consumer, spec, partition, high, waiting)
+        home = spec.receipts
+        partition = _partition(consumer, spec) if home is None else home.partition
+        start, high = _bounds(spec, client_id, partition)
+        if home is not None:
+            _check_bounds(home, start, high)
+            start = max(home.start, begin if begin < high else 0)
+        consumer.assign([TopicPartition(spec.receipts_topic, partition, start)])
+        raw = _collect(consumer, spec, partition, (start, high), waiting)
+        head = (
+            _head(raw, head_key(spec.scope, spec.recovery, lane)) if home is not None and start > home.start else None
+        )
+        if home is not None and head is None and start > home.start:
+            consumer.assign([TopicPartition(spec.receipts_topic, partition, home.start)])
+            raw = _collect(consumer, spec, partition, (home.start, high), waiting)
     finally:
         consumer.close()
+    prefix = f"{spec.scope}/{spec.recovery}/".encode()
     try:
-        return partition, [decode(Receipt, value) for value in raw.values()]
+        return Found(partition, [decode(Receipt, v) for k, v in raw.items() if k.startswith(prefix)], head)
     except ContractError as error:
         raise JobError("ledger_broken", f"A receipt of {spec.recovery} can not be read: {error}.") from None
+
+
+def _head(raw: Mapping[bytes, bytes], key: str) -> LedgerHead | None:
+    """None when there is none, or one that can not be read: then all receipts are."""
+    value = raw.get(key.encode())
+    try:
+        return None if value is None else decode(LedgerHead, value)
+    except ContractError:
+        return None
 
 
 def _partition(consumer: Consumer, spec: JobSpec) -> int:
@@ -133,26 +209,40 @@ def _partition(consumer: Consumer, spec: JobSpec) -> int:
     return receipts_partition(spec.recovery, len(topic.partitions))
 
 
-def _high_watermark(spec: JobSpec, client_id: str, partition: int) -> int:
+def _check_bounds(home: ReceiptsHome, start: int, high: int) -> None:
+    """Whatever was deleted or cut off since the plan may have been a receipt of ours."""
+    where = f"{home.topic} partition {home.partition}"
+    if start > home.start:
+        why = f"Receipts were deleted from {where}: it begins at {start}, those of this recovery at {home.start}."
+        raise JobError("ledger_broken", why)
+    if high < home.start:
+        raise JobError(
+            "ledger_broken", f"{where} was cut back: it ends at {high}, and ended at {home.start} when planned."
+        )
+
+
+def _bounds(spec: JobSpec, client_id: str, partition: int) -> tuple[int, int]:
+    """Log start and high watermark."""
     wanted = TopicPartition(spec.receipts_topic, partition)
-    admin = make_admin(spec.target.client, client_id)  # held until the answer is there
-    answer = start_offset_query(admin, [wanted], UNCOMMITTED_END)[wanted]
+    admin = make_admin(spec.target.client, client_id)  # held until the answers are there
+    answers = [start_offset_query(admin, [wanted], which)[wanted] for which in (START, UNCOMMITTED_END)]
     try:
-        return int(answer.result(ASK_TIMEOUT_S + 1.0).offset)
+        start, high = (int(answer.result(ASK_TIMEOUT_S + 1.0).offset) for answer in answers)
     except KafkaException as error:
         _raise_final(error.args[0], spec)
         raise Doubt(f"the end of {spec.receipts_topic} is unknown: {error.args[0].str()}") from None
     except TimeoutError:
         raise Doubt(f"the end of {spec.receipts_topic} is unknown: no answer") from None
+    return start, high
 
 
 def _collect(
-    consumer: Consumer, spec: JobSpec, partition: int, high: int, waiting: Callable[[str], None]
+    consumer: Consumer, spec: JobSpec, partition: int, bounds: tuple[int, int], waiting: Callable[[str], None]
 ) -> dict[bytes, bytes]:
-    """Newest value of each key of this recovery, from the log start to `high`."""
-    prefix = f"{spec.scope}/{spec.recovery}/".encode()
+    """Newest value of each key of this recovery, within `bounds`."""
+    prefix = (f"{spec.scope}/{spec.recovery}/".encode(), f"{spec.scope}/{spec.recovery}#".encode())
     found: dict[bytes, bytes] = {}
-    position, moved_s = 0, time.monotonic()
+    (position, high), moved_s = bounds, time.monotonic()
     while position < high:
         for message in consumer.consume(_BATCH, 0) or consumer.consume(1, _STEP_S):
             error, offset = message.error(), message.offset()
@@ -181,4 +271,5 @@ def _collect(
 def _raise_final(error: KafkaError, spec: JobSpec) -> None:
     code = errors.final_code(error)
     if code is not None:
-        raise JobError(code, f"{spec.receipts_topic} can not be read: {error.str()}.")
+        told = errors.refusal(error, "Read", spec.receipts_topic)
+        raise JobError(code, f"{spec.receipts_topic} can not be read: {told}")

@@ -1,11 +1,18 @@
-"""The job kind `replay`: its lanes and its verification as Spark jobs. Only descriptors travel through the driver, never records."""
+"""The job kinds `replay` and `verification`: lanes and its verification as Spark jobs. Only descriptors travel through the driver, never records."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from spark_jobs import task_slots
 from spark_jobs.contract import JobSpec, VerificationReport, decode, encode
+from spark_jobs.errors import JobError, Superseded
 from spark_jobs.lanes import Outcome, run_lane
-from spark_jobs.verify import combine, read_plan, split_plan, verify_share
+from spark_jobs.proof_guest import Stopped
+from spark_jobs.proof_judge import judge, report
+from spark_jobs.proof_plan import ProofPlan, make_plan, pair_up, share_out
+from spark_jobs.proof_spill import report_spilled
+from spark_jobs.verify import look_closer, show_share, spill_share
 
 
 def run_lane_job(context: Any, spec: JobSpec, lane: int) -> Outcome:
@@ -22,20 +29,64 @@ def _lane_task(raw_spec: bytes, lanes: Any) -> Any:
         yield outcome.lane, outcome.ended, outcome.error_code, outcome.error_message
 
 
-def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> VerificationReport:
-    """Verify what the receipts say; `is_whole` = every lane came to the end of its range, so the receipts must cover all of it."""
+def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> VerificationReport | None:
+    """Verify the copy; `is_whole` = every lane came to the end of its range, so it must be all there. None when it was told to stop before.
+
+    At most as many tasks as slots, so that all run at once and each obeys directives. Raises JobError when there can be no verdict.
+    """
     if spec.verify == "none":
         return VerificationReport("skipped", 0, 0, "", why="verification was not asked for")
-    plan = read_plan(spec, is_whole=is_whole)
-    shares = split_plan(plan, int(context.defaultParallelism))
-    found: list[Any] = []
-    if shares:
-        task = partial(_verify_task, encode(spec))
-        found = context.parallelize(shares, len(shares)).mapPartitions(task).collect()
-    return combine(spec, plan, found)
+    plan = make_plan(spec, is_whole=is_whole)
+    slots = max(1, task_slots.count(context))  # executors may just have been lost; others come
+    is_spread, is_latest = spec.target.mapping != "same", spec.compare == "latest"
+    if is_latest or (is_spread and not spec.receipts_topic):
+        pairs = pair_up(plan, slots, is_spread=is_spread)
+        spilled = _run(context, pairs, partial(_spill_task, encode(spec), plan))
+        return None if spilled is None else report_spilled(spilled, latest=is_latest)
+    shares = share_out(plan, slots, with_sources=spec.verify == "source")
+    shown = _run(context, shares, partial(_show_task, encode(spec), plan))
+    if shown is None:
+        return None
+    verdict = judge(spec, shown)
+    if not verdict.questions:
+        return report(verdict, ())
+    tasks = min(slots, len(verdict.questions))
+    questions = [(n, tasks, verdict.questions[n::tasks]) for n in range(tasks)]
+    found = _run(context, questions, partial(_look_task, encode(spec), plan))
+    return None if found is None else report(verdict, [finding for findings in found for finding in findings])
 
 
-def _verify_task(raw_spec: bytes, shares: Any) -> Any:
+def _run(context: Any, items: list[Any], task: Any) -> list[Any] | None:
+    """One task per item; None when one of them was told to leave. What went wrong comes back as a value: trying again would not help."""
+    found = context.parallelize(items, len(items)).mapPartitions(task).collect()
+    for result in found:
+        if isinstance(result, JobError):
+            raise result
+    return None if any(result is None for result in found) else found
+
+
+def _show_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
     spec = decode(JobSpec, raw_spec)
     for share in shares:
-        yield verify_share(spec, share)
+        yield _outcome(partial(show_share, spec, plan, share))
+
+
+def _spill_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
+    spec = decode(JobSpec, raw_spec)
+    for share in shares:
+        yield _outcome(partial(spill_share, spec, plan, share))
+
+
+def _look_task(raw_spec: bytes, plan: ProofPlan, items: Any) -> Any:
+    spec = decode(JobSpec, raw_spec)
+    for task, tasks, questions in items:
+        yield _outcome(partial(look_closer, spec, plan, questions, task, tasks))
+
+
+def _outcome(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except (Stopped, Superseded):
+        return None
+    except JobError as error:
+        return error

@@ -1,14 +1,15 @@
 """The Spark session of a driver: safe settings, a quick start, and workers that can import this package.
 
-What the command line of `spark-submit` set wins, except that speculation is refused: two copies of a lane at the same time would fence each other
-for ever. JVM flags for a quick start have to be on the command line, because the JVM runs before this code does; `SUBMIT_CONF` names them.
+What `spark-submit` was told wins: master, properties file and command line are all asked before a default is set. Only what would break a copy is
+refused: two copies of a lane at the same time would fence each other for ever, and a driver inside the cluster would not have its spec file.
+JVM flags for a quick start have to be on the command line, because the JVM runs before this code does.
 """
 
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from spark_jobs import task_slots
 from spark_jobs.errors import JobError
 
 MASTER = "local[2,4]"
@@ -21,52 +22,72 @@ _DEFAULTS = {
     "spark.log.level": "ERROR",
     "spark.speculation": "false",
     "spark.task.maxFailures": "4",
-    "spark.python.daemon.module": "spark_jobs.worker_daemon",
     "spark.sql.runSQLOnFiles": "false",
+}
+# Only where driver and workers share a machine: its worker processes start with this package on their path. A module that travels with the application
+# reaches an executor after its Python was started.
+_LOCAL_DEFAULTS = {
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.python.daemon.module": "spark_jobs.worker_daemon",
 }
 
 
 def start_session(slots_wanted: int) -> Any:
-    """The SparkContext. Raises JobError when the session is not fit to copy: speculation on, or fewer slots than lanes."""
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (its import takes a while; the driver reports before)
+    """The SparkContext. Raises JobError when the session is not fit to copy.
 
-    conf = SparkConf()
-    if conf.get("spark.speculation", "false") != "false":
-        raise JobError(
-            "internal", "spark.speculation is on; two copies of a lane would fence each other. Set it to false."
-        )
-    master = conf.get("spark.master", MASTER)
+    Executors of a cluster come by and by, and `task_slots` counts how many tasks run at once by now. With dynamic allocation no fewer are asked for than
+    `slots_wanted` needs, because lanes run until they are told to end.
+    """
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (its import takes a while; the driver reports before)
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+    # A SparkConf without a JVM is an empty dictionary, in which nothing of the command line stands: the JVM comes first.
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    conf = SparkConf(_jvm=gateway.jvm)
     conf.setIfMissing("spark.master", MASTER)
-    for name, value in _DEFAULTS.items():
+    refuse_unfit(conf)
+    local = is_local(conf.get("spark.master", MASTER))
+    for name, value in (_DEFAULTS | (_LOCAL_DEFAULTS if local else {})).items():
         conf.setIfMissing(name, value)
-    if is_local(master):
-        conf.setIfMissing("spark.driver.host", LOOPBACK)
-        conf.setIfMissing("spark.driver.bindAddress", LOOPBACK)
-    context = SparkContext.getOrCreate(conf)
-    if is_local(master):
-        check_slots(context, slots_wanted)
-    else:
-        context.addPyFile(str(package_zip(Path(tempfile.mkdtemp(prefix="recoveryd-")))))
+    if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        ask_for_executors(conf, slots_wanted)
+    context = SparkContext(conf=conf, gateway=gateway)
+    if not local:
+        scratch = Path(context._temp_dir)  # noqa: SLF001  (below spark.local.dir, which goes with the application)
+        context.addPyFile(str(package_zip(scratch)))
     return context
 
 
-def check_slots(context: Any, slots_wanted: int) -> None:
-    """All lanes have to run at once, or a lane that follows the live head would keep the others waiting for ever."""
-    slots = int(context.defaultParallelism)
-    if is_local(context.master) and slots < slots_wanted:
+def refuse_unfit(conf: Any) -> None:
+    """Raises JobError for properties with which no copy can be exact, wherever they were set."""
+    if conf.get("spark.speculation", "false").lower() != "false":
         raise JobError(
-            "internal", f"The plan has {slots_wanted} lanes, the Spark master {context.master} only {slots} slots."
+            "internal", "spark.speculation is on; two copies of a lane would fence each other. Set it to false."
+        )
+    if conf.get("spark.submit.deployMode", "client") != "client":
+        raise JobError(
+            "internal",
+            "spark.submit.deployMode is not client: the driver has to run beside the daemon, where its spec is. Remove it.",
         )
 
 
+def ask_for_executors(conf: Any, slots_wanted: int) -> None:
+    """Under dynamic allocation: as many executors from the start, and to the end, as the lanes need at least."""
+    each = max(1, int(conf.get("spark.executor.cores", "1")) // int(conf.get("spark.task.cpus", "1")))
+    wanted = -(-slots_wanted // each)
+    if int(conf.get("spark.dynamicAllocation.minExecutors", "0")) < wanted:
+        conf.set("spark.dynamicAllocation.minExecutors", str(wanted))
+
+
 def is_local(master: str) -> bool:
-    return master.startswith("local")
+    return master == "local" or master.startswith("local[")
 
 
 def warm_workers(context: Any) -> None:
     """Start one Python worker per slot and let each import what a lane needs."""
-    slots = int(context.defaultParallelism)
-    context.parallelize(range(slots), slots).foreachPartition(_import_lane)
+    number = max(1, task_slots.count(context))
+    context.parallelize(range(number), number).foreachPartition(_import_lane)
 
 
 def _import_lane(items: Any) -> None:

@@ -10,12 +10,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from spark_jobs import errors
 from spark_jobs.clients import make_writer
 from spark_jobs.contract import JobSpec, copy_client_id, transactional_id
-from spark_jobs.errors import Doubt, JobError
+from spark_jobs.errors import Doubt, JobError, Redo
 
 _STEP_S = 5.0
 _FLUSH_STEP_S = 0.5
@@ -23,6 +23,9 @@ _NOT_NOW = KafkaError._STATE  # noqa: SLF001  (the library's own codes begin wit
 _ABORT_DEADLINE_S = 20.0
 _PAUSE_S = 0.2
 _QUEUE_SLACK_BYTES = 16 * 1024 * 1024
+
+
+OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
 class Target:
@@ -81,6 +84,15 @@ class Target:
         except KafkaException as raised:
             raise Doubt(f"begin: {raised.args[0].str()}", fenced=errors.is_fenced(raised.args[0])) from None
         self._is_open = True
+
+    def send(self, topic: str, value: bytes, key: bytes, partition: int, on_delivery: OnDelivery | None = None) -> None:
+        """Queue one record of ours. Raises Redo or Doubt when the client does not take it: only copying has a way of its own to send."""
+        try:
+            self.producer.produce(topic, value, key, partition, on_delivery=on_delivery)
+        except BufferError:
+            raise Redo("the target's queue is full", reopen=True) from None
+        except KafkaException as raised:
+            errors.raise_failed(raised.args[0])
 
     def check_failed(self) -> None:
         """Raises Redo or Doubt when the open transaction failed already.
@@ -167,7 +179,9 @@ class Target:
             raise Doubt(error.str(), fenced=True)
         code = errors.final_code(error)
         if code is not None:
-            raise JobError(code, f"The target cluster does not let lane {self._lane} {doing}: {error.str()}.")
+            name = transactional_id(self._spec.scope, self._spec.recovery, self._lane)
+            told = errors.refusal(error, "Write", self._spec.target.topic, name)
+            raise JobError(code, f"The target cluster does not let lane {self._lane} {doing}: {told}")
 
 
 def _bury(holder: list[Producer]) -> None:

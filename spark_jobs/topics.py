@@ -38,27 +38,73 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`is_stamped`: the broker replaces the time of each record (LogAppendTime), so times can not be compared."""
+    """`is_stamped`: the broker replaces the time of each record (LogAppendTime), so times can not be compared.
+
+    `is_compacted`: records may go from the middle of the log.
+    """
 
     max_message_bytes: int = _MAX_MESSAGE_BYTES
     is_stamped: bool = False
+    is_compacted: bool = False
+
+
+class _Admin:
+    """An admin client that can be replaced under all topics that ask through it."""
+
+    def __init__(self, client: dict[str, str], client_id: str) -> None:
+        self._client, self._client_id = client, client_id
+        self.admin: AdminClient = make_admin(client, client_id)
+
+    def renew(self) -> None:
+        """After a change of leaders or a freeze a client may go on with an old leader epoch or without a controller, for ever: a new one asks again."""
+        self.admin = make_admin(self._client, self._client_id)
+
+
+def unwritable(spec: TargetSpec, client_id: str, topics: Iterable[str]) -> list[str]:
+    """Those of `topics` that the user may not write, as the cluster says now; empty also when it does not say."""
+    admin = make_admin(spec.client, client_id)  # held until the answers are there
+    asked = admin.describe_topics(
+        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=ASK_TIMEOUT_S
+    )
+    found = []
+    for topic, answer in asked.items():
+        try:
+            allowed = answer.result(ASK_TIMEOUT_S + 1.0).authorized_operations or ()
+            may_write = any(operation.name == "WRITE" for operation in allowed)
+        except KafkaException as error:
+            may_write = errors.final_code(error.args[0]) != "not_authorised"
+        except TimeoutError:
+            may_write = True
+        if not may_write:
+            found.append(topic)
+    return found
 
 
 class Topic:
-    """One planned topic, asked through its own admin client."""
+    """One planned topic, asked through an admin client of its own, or that of a topic `beside` it on the same cluster.
 
-    def __init__(self, spec: SourceSpec | TargetSpec, side: str, client_id: str) -> None:
+    `changed`: the error code when it is another topic now, or gone.
+    """
+
+    def __init__(
+        self,
+        spec: SourceSpec | TargetSpec,
+        side: str,
+        client_id: str,
+        changed: str = "topic_recreated",
+        beside: "Topic | None" = None,
+    ) -> None:
         self.name = spec.topic
         self._id = spec.topic_id
         self._side = side
-        self._client, self._client_id = spec.client, client_id
-        self._admin: AdminClient = make_admin(spec.client, client_id)
+        self._changed = changed
+        self.asker: _Admin = _Admin(spec.client, client_id) if beside is None else beside.asker
         self._missing_since_s: float | None = None
 
     def ask_id(self) -> "Future[Any]":
         """Start asking who the topic is now; `settle_id` takes the answer. Costs the caller nothing meanwhile."""
         topics = TopicCollection([self.name])
-        return self._admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
+        return self.asker.admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
 
     def settle_id(self, answer: "Future[Any]") -> None:
         """Raises JobError `topic_recreated` for another topic or none, NoAnswer when the cluster did not say."""
@@ -66,15 +112,15 @@ class Topic:
             found = str(answer.result(ASK_TIMEOUT_S + 1.0).topic_id)
         except KafkaException as error:
             self._judge(error.args[0])
-            self._renew()
+            self.asker.renew()
             raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None
         except TimeoutError:
-            self._renew()
+            self.asker.renew()
             raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
         self._missing_since_s = None
         if found != self._id:
             raise JobError(
-                "topic_recreated",
+                self._changed,
                 f"The {self._side} topic {self.name} was deleted and made again: its id is {found}, planned was {self._id}.",
             )
 
@@ -94,7 +140,7 @@ class Topic:
         try:
             starts, stable, high = (self._offsets(wanted, which) for which in (START, COMMITTED_END, UNCOMMITTED_END))
         except NoAnswer:
-            self._renew()
+            self.asker.renew()
             raise
         return {p.partition: Bounds(starts[p.partition], stable[p.partition], high[p.partition]) for p in wanted}
 
@@ -102,18 +148,20 @@ class Topic:
         """What the topic takes and does to records; Kafka's defaults where the broker does not say."""
         resource = ConfigResource(ResourceType.TOPIC, self.name)
         try:
-            configs = self._admin.describe_configs([resource], request_timeout=ASK_TIMEOUT_S)[resource].result(
+            configs = self.asker.admin.describe_configs([resource], request_timeout=ASK_TIMEOUT_S)[resource].result(
                 ASK_TIMEOUT_S + 1.0
             )
             return Settings(
-                int(configs["max.message.bytes"].value), configs["message.timestamp.type"].value == "LogAppendTime"
+                int(configs["max.message.bytes"].value),
+                configs["message.timestamp.type"].value == "LogAppendTime",
+                "compact" in configs["cleanup.policy"].value,
             )
         except (KafkaException, TimeoutError, KeyError, ValueError):
             return Settings()
 
     def _offsets(self, wanted: list[TopicPartition], which: str) -> dict[int, int]:
         found: dict[int, int] = {}
-        for partition, answer in start_offset_query(self._admin, wanted, which).items():
+        for partition, answer in start_offset_query(self.asker.admin, wanted, which).items():
             try:
                 found[partition.partition] = int(answer.result(ASK_TIMEOUT_S + 1.0).offset)
             except KafkaException as error:
@@ -123,20 +171,15 @@ class Topic:
                 raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
         return found
 
-    def _renew(self) -> None:
-        """After a change of leaders or a freeze a client may go on with an old leader epoch or without a controller, for ever: a new one asks again."""
-        self._admin = make_admin(self._client, self._client_id)
-
     def _judge(self, error: KafkaError) -> None:
         """Raises when the error is final: no right to ask, or the topic has been missing for a while."""
         if errors.final_code(error) == "not_authorised":
-            raise JobError("not_authorised", f"The {self._side} topic {self.name} may not be described: {error.str()}.")
+            told = errors.refusal(error, "Describe", self.name)
+            raise JobError("not_authorised", f"The {self._side} topic {self.name} may not be described: {told}")
         if not errors.is_no_topic(error):
             return
         now_s = time.monotonic()
         if self._missing_since_s is None:
             self._missing_since_s = now_s
         elif now_s - self._missing_since_s >= _GONE_AFTER_S:
-            raise JobError(
-                "topic_recreated", f"The {self._side} topic {self.name} ({self._id}) does not exist any more."
-            )
+            raise JobError(self._changed, f"The {self._side} topic {self.name} ({self._id}) does not exist any more.")

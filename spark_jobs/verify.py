@@ -1,248 +1,211 @@
-"""Second half of the verification: read the target where the receipts say the records are, and compare count, order and content.
+"""The verification of a copy: the source range itself is read again, and compared with what stands in the target.
 
-Runs after the lanes, in the same application, spread over tasks by target partition. It reads what a read_committed reader of the target sees, so other
-writers between our runs do not matter; they are counted and named. Differences are values in the report; an exception means that there is no verdict.
+    make_plan ─> share_out ─> show_share (a task each) ─> judge ─> look_closer (a task each, only where something differs) ─> report
+
+It shares nothing with the lanes but record types and the pure selection. What a read_committed reader of the source sees, after bounds, map and header
+rules, must be what a read_committed reader of the target sees, per pair of partitions, in count, order and content. Receipts are audited against that.
+Differences are values in the report; an exception means that there is no verdict.
 """
 
-import hashlib
-import time
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import contextlib
+import ctypes
+import gc
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException
 
-from spark_jobs import ledger_audit
-from spark_jobs.clients import make_reader, meet
-from spark_jobs.contract import Difference, JobSpec, VerificationReport
-from spark_jobs.digest import SequenceDigest
+from spark_jobs import proof_ledger
+from spark_jobs.contract import Difference, JobSpec
 from spark_jobs.errors import JobError
-from spark_jobs.ledger_audit import Promise
-from spark_jobs.topics import Bounds, NoAnswer, Topic
+from spark_jobs.proof_guest import Guest
+from spark_jobs.proof_judge import Finding, Question
+from spark_jobs.proof_ledger import ClaimedRun, ProofLedger
+from spark_jobs.proof_look import Look
+from spark_jobs.proof_plan import ProofPlan, ProofShare, check_topics, make_topics
+from spark_jobs.proof_reader import Listener, Place, Range, RangeReader
+from spark_jobs.proof_sides import Shown, SourceSide, TargetSide, segments
+from spark_jobs.proof_spill import SOURCE, TARGET, Spill, SpillFinding, SpillSide
+from spark_jobs.selection import Selection
 
-DIFFERENCES_MAX = 100
-_PATIENCE_S = 120.0
-_QUEUE_BYTES = 32 * 1024 * 1024
-_BATCH = 10_000
-_WAIT_S = 0.2
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyPlan:
-    """What the ledger promises, and what is wrong with the ledger itself. `load` = records per target partition."""
-
-    source_records: int
-    load: dict[int, int]
-    differences: tuple[Difference, ...]
-    notes: tuple[str, ...] = ()
+T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Share:
-    """What one task found: records seen in our runs, digests by (target partition, first offset), and records of others between our runs."""
-
-    records: int = 0
-    digests: list[tuple[int, int, str]] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
-    foreign: dict[int, int] = field(default_factory=dict)
+def show_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Shown:
+    """Read what this task has to read. Raises JobError when it can not be read or is another topic now, Stopped or Superseded when told."""
+    return _as_guest(spec, share.task, share.tasks, share.offsets, lambda guest: _show(spec, plan, share, guest))
 
 
-def read_plan(spec: JobSpec, *, is_whole: bool) -> VerifyPlan:
-    receipts = ledger_audit.load(spec)
-    ranges = [r for lane in spec.lanes for r in lane.partitions]
-    load: dict[int, int] = {}
-    for promise in ledger_audit.promises(receipts):
-        load[promise.partition] = load.get(promise.partition, 0) + promise.count
-    lost = sum(r.lost for r in receipts)
-    notes = (f"{lost} offsets were lost in the source",) if lost else ()
-    differences = ledger_audit.audit(receipts, ranges, is_whole=is_whole)
-    return VerifyPlan(sum(r.copied for r in receipts), load, tuple(differences), notes)
+def spill_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> SpillFinding:
+    """Compare these partitions, of both sides, by a hash of each record or key."""
+    return _as_guest(spec, share.task, share.tasks, share.offsets, lambda guest: _spill(spec, plan, share, guest))
 
 
-def split_plan(plan: VerifyPlan, tasks: int) -> list[tuple[int, ...]]:
-    """Target partitions for each task, the heaviest first, so that tasks end at about the same time."""
-    shares: list[list[int]] = [[] for _ in range(max(1, min(tasks, len(plan.load))))]
-    weights = [0] * len(shares)
-    for partition, count in sorted(plan.load.items(), key=lambda item: -item[1]):
-        lightest = weights.index(min(weights))
-        shares[lightest].append(partition)
-        weights[lightest] += count
-    return [tuple(share) for share in shares if share]
-
-
-def verify_share(spec: JobSpec, partitions: Sequence[int]) -> Share:
-    """Verify these target partitions. Raises JobError when the target can not be read, or is another topic now."""
-    client_id = f"recoveryd.{spec.recovery}.verifier"
-    topic = Topic(spec.target, "target", client_id)
-    share = Share()
+def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> SpillFinding:
+    topics, is_latest = make_topics(spec), spec.compare == "latest"
+    check_topics(topics)
+    spill, selection = Spill(), Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
     try:
-        topic.check_id(time.monotonic() + _PATIENCE_S)
-        is_stamped = topic.settings().is_stamped
-        bounds = topic.bounds(partitions)
-        promised = ledger_audit.promises(ledger_audit.load(spec))
-        for partition in partitions:
-            mine = [p for p in promised if p.partition == partition]
-            check = PartitionCheck(spec, partition, mine, share, is_stamped=is_stamped)
-            _read(spec, client_id, bounds[partition], check)
-        topic.check_id(time.monotonic() + _PATIENCE_S)
-    except NoAnswer as silence:
-        raise JobError("target_unavailable", f"The target does not answer: {silence}.") from None
-    except KafkaException as raised:
-        raise JobError("target_unavailable", f"The target can not be read: {raised.args[0].str()}.") from None
-    return share
-
-
-def _read(spec: JobSpec, client_id: str, bounds: Bounds, check: "PartitionCheck") -> None:
-    """Feed `check` with all visible records of the promised runs, as far as the log reaches."""
-    partition, start, stop = check.partition, max(check.first, bounds.start), min(check.stop, bounds.high)
-    consumer: Consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES)
-    try:
-        meet(consumer, spec.target.topic)
-        consumer.assign([TopicPartition(spec.target.topic, partition, start)])
-        position, moved_s = start, time.monotonic()
-        while position < stop:
-            messages = consumer.consume(_BATCH, 0) or consumer.consume(1, _WAIT_S)
-            good = [m for m in messages if m.error() is None]
-            if good:
-                check.feed(good)
-                position = (good[-1].offset() or 0) + 1
-            for error, offset in ((m.error(), m.offset()) for m in messages if len(good) != len(messages)):
-                if error is not None and error.code() == _END:
-                    position = max(position, offset or 0)
-                elif error is not None and not error.retriable():
-                    raise KafkaException(error)
-            if messages:
-                moved_s = time.monotonic()
-            elif time.monotonic() - moved_s > spec.stop_wait_ms / 1000.0:
-                held = f"{spec.target.topic} partition {partition} can not be read past {position}, our records end at {stop}"
-                raise JobError(
-                    "stop_blocked", f"{held}: a foreign transaction holds it, or the broker does not answer."
-                )
-        check.finish()
+        for r in share.sources:
+            _check_readable(spec, r.partition, r.start, plan.log_starts[r.partition])
+        source = Place(spec.source.client, spec.source.topic, "source", _log_start(spec, 0))
+        target = Place(spec.target.client, spec.target.topic, "target", _log_start(spec, 1))
+        _read(source, guest, spec, share.sources, SpillSide(spill, selection, SOURCE, latest=is_latest))
+        _read(target, guest, spec, share.targets, SpillSide(spill, selection, TARGET, latest=is_latest))
+        found = spill.compare_latest() if is_latest else spill.compare_records()
     finally:
-        consumer.close()
+        spill.close()
+    check_topics(topics)
+    return found
 
 
-class _Claim:
-    """One promise while it is being checked."""
+def look_closer(spec: JobSpec, plan: ProofPlan, questions: list[Question], task: int, tasks: int) -> list[Finding]:
+    """Find out record by record what is wrong with these segments."""
 
-    __slots__ = ("digest", "missing", "promise", "seen")
+    def look(guest: Guest) -> list[Finding]:
+        planned = {r.partition for r in plan.sources}
+        ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn)
+        try:
+            return [Look(spec, plan, ledger, guest).answer(question) for question in questions]
+        finally:
+            ledger.close()
 
-    def __init__(self, promise: Promise, digest: SequenceDigest | None) -> None:
-        self.promise = promise
-        self.digest = digest
-        self.seen = 0
-        self.missing: list[tuple[int, int]] = []
-
-
-class PartitionCheck:
-    """Compares the records of one target partition, fed in offset order, with what was promised for it."""
-
-    def __init__(
-        self, spec: JobSpec, partition: int, promised: Iterable[Promise], share: Share, *, is_stamped: bool
-    ) -> None:
-        self.partition = partition
-        self._share = share
-        self._is_stamped = is_stamped
-        with_digest = spec.verify == "digest"
-        claims = [_Claim(p, SequenceDigest(spec.recovery, partition) if with_digest else None) for p in promised]
-        self._runs = sorted(
-            ((first, first + count, c) for c in claims for first, count in c.promise.runs), key=lambda r: r[:2]
-        )
-        self._claims = claims
-        self._at = 0  # index of the run that comes next
-        self._next = self._runs[0][0] if self._runs else 0  # next offset expected in it
-
-    @property
-    def first(self) -> int:
-        return self._runs[0][0] if self._runs else 0
-
-    @property
-    def stop(self) -> int:
-        return max((stop for _, stop, _ in self._runs), default=0)
-
-    def feed(self, messages: list[Message]) -> None:
-        offsets: list[int] = [m.offset() for m in messages]  # type: ignore[misc]
-        at = 0
-        while at < len(offsets) and self._at < len(self._runs):
-            first, stop, claim = self._runs[self._at]
-            low = bisect_left(offsets, first, at)
-            high = bisect_left(offsets, stop, low)
-            self._count_foreign(low - at)
-            self._take(claim, messages[low:high], offsets[low:high])
-            at = high
-            if high < len(offsets) or offsets[-1] >= stop - 1:
-                self._close_run(stop, claim)
-
-    def finish(self) -> None:
-        """No more records come: what is still open is missing. Judges every promise."""
-        while self._at < len(self._runs):
-            _, stop, claim = self._runs[self._at]
-            self._close_run(stop, claim)
-        for claim in self._claims:
-            self._judge(claim)
-
-    def _take(self, claim: _Claim, messages: list[Message], offsets: list[int]) -> None:
-        if not messages:
-            return
-        if offsets[0] != self._next or offsets[-1] - offsets[0] + 1 != len(offsets):
-            for offset in offsets:
-                if offset > self._next:
-                    claim.missing.append((self._next, offset))
-                self._next = offset + 1
-        self._next = offsets[-1] + 1
-        claim.seen += len(messages)
-        if claim.digest is not None:
-            times = [0] * len(messages) if self._is_stamped else [m.timestamp()[1] for m in messages]
-            keys, values = [m.key() for m in messages], [m.value() for m in messages]
-            claim.digest.extend(keys, values, times, [m.headers() for m in messages])  # type: ignore[misc]
-
-    def _close_run(self, stop: int, claim: _Claim) -> None:
-        if self._next < stop:
-            claim.missing.append((self._next, stop))
-        self._at += 1
-        if self._at < len(self._runs):
-            self._next = self._runs[self._at][0]
-
-    def _count_foreign(self, count: int) -> None:
-        if count:
-            self._share.foreign[self.partition] = self._share.foreign.get(self.partition, 0) + count
-
-    def _judge(self, claim: _Claim) -> None:
-        promise, share = claim.promise, self._share
-        share.records += claim.seen
-        made = "" if claim.digest is None else claim.digest.hex()
-        if promise.runs:
-            share.digests.append((self.partition, promise.runs[0][0], made))
-        for start, stop in claim.missing[:DIFFERENCES_MAX]:
-            message = f"{promise.name}: {stop - start} of its records are not in the target."
-            share.differences.append(Difference(self.partition, start, stop, "missing", message))
-        if claim.digest is not None and not claim.missing and made != promise.digest:
-            start, stop = promise.runs[0][0], promise.runs[-1][0] + promise.runs[-1][1]
-            message = f"{promise.name}: content or order differs, digest is {made}, expected {promise.digest or 'one'}."
-            share.differences.append(Difference(self.partition, start, stop, "digest", message))
+    return _as_guest(spec, task, tasks, 0, look)
 
 
-def combine(spec: JobSpec, plan: VerifyPlan, shares: Iterable[Share]) -> VerificationReport:
-    """The verdict over the ledger and all target partitions."""
-    shares = list(shares)
-    differences = [*plan.differences, *(d for s in shares for d in s.differences)]
-    whole = hashlib.blake2b(digest_size=16)
-    for partition, first, digest in sorted(entry for s in shares for entry in s.digests):
-        whole.update(f"{partition}/{first}/{digest};".encode())
-    notes = list(plan.notes)
-    foreign = {p: n for s in shares for p, n in s.foreign.items()}
-    if foreign and spec.target.exclusive:
-        parts = ", ".join(f"{n} in partition {p}" for p, n in sorted(foreign.items()))
-        notes.append(f"others wrote to the target between our records: {parts}")
-    if len(differences) > DIFFERENCES_MAX:
-        notes.append(f"{len(differences)} differences, the first {DIFFERENCES_MAX} are listed")
-    return VerificationReport(
-        result="mismatch" if differences else "match",
-        source_records=plan.source_records,
-        target_records=sum(s.records for s in shares),
-        digest=whole.hexdigest() if spec.verify == "digest" else "",
-        differences=tuple(differences[:DIFFERENCES_MAX]),
-        why="; ".join(notes),
+def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable[[Guest], T]) -> T:
+    guest = Guest(spec, task, tasks, offsets)
+    gc_was_on = gc.isenabled()
+    _give_back()
+    gc.disable()  # reading makes no cycles, and millions of objects that live for a moment
+    try:
+        guest.begin()
+        found = work(guest)
+        guest.done()
+    except KafkaException as raised:
+        raise JobError("target_unavailable", f"The topics can not be read: {raised.args[0].str()}.") from None
+    else:
+        return found
+    finally:
+        if gc_was_on:
+            gc.enable()
+        guest.close()
+
+
+def _give_back() -> None:
+    """The worker copied before: let the C library return what that freed, where it can, so that a task of the proof stays small."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Shown:
+    topics = make_topics(spec)
+    check_topics(topics)
+    shown = Shown()
+    ledger = proof_ledger.load(spec, _wanted(spec, plan, share), guest.turn)
+    try:
+        _audit_strays(plan, share, ledger, shown)
+        selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
+        if spec.verify == "source":
+            _read_source(spec, plan, share, (guest, ledger, selection, shown))
+        else:
+            _audit_only(plan, share, ledger, shown)
+        _read_target(spec, plan, share, (guest, ledger, selection, shown))
+    finally:
+        ledger.close()
+    check_topics(topics)
+    return shown
+
+
+def _wanted(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Callable[[int], bool]:
+    """Whose receipts this task needs. The first one also looks for those that nobody planned."""
+    planned = {r.partition for r in plan.sources}
+    mine = {r.partition for r in share.sources} | {r.partition for r in _audited(plan, share)}
+    if share.targets:
+        mine |= {r.partition for r in share.targets} if spec.target.mapping == "same" else planned
+    return lambda partition: partition in mine or (share.task == 0 and partition not in planned)
+
+
+def _audited(plan: ProofPlan, share: ProofShare) -> tuple[Range, ...]:
+    """Without rereading the source, its ranges are shared out anyhow, to look at their receipts."""
+    return plan.sources[share.task :: share.tasks]
+
+
+def _audit_strays(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown: Shown) -> None:
+    if share.task == 0:
+        for partition in sorted(ledger.partitions() - {r.partition for r in plan.sources}):
+            shown.differ(
+                Difference(
+                    "ledger", partition, message=f"Source partition {partition} is not in the plan, and has receipts."
+                )
+            )
+
+
+def _end(plan: ProofPlan, ranged: Range, ledger: ProofLedger) -> int:
+    if ranged.partition not in plan.is_open:
+        return ranged.stop
+    return min(ranged.stop, max(ranged.start, ledger.position(ranged.partition) or ranged.start))
+
+
+def _audit_only(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown: Shown) -> None:
+    for r in _audited(plan, share):
+        for segment in segments(r.partition, r.start, _end(plan, r, ledger), ledger, shown, kept=True):
+            if segment.claim is not None:
+                shown.promised += segment.claim.copied
+                shown.lost += segment.claim.lost
+
+
+_Hands = tuple[Guest, ProofLedger, Selection, Shown]
+
+
+def _read_source(spec: JobSpec, plan: ProofPlan, share: ProofShare, hands: _Hands) -> None:
+    guest, ledger, selection, shown = hands
+    ranges = []
+    for r in share.sources:
+        stop, log_start = _end(plan, r, ledger), plan.log_starts[r.partition]
+        if not spec.receipts_topic:
+            _check_readable(spec, r.partition, r.start, log_start)
+        if log_start > r.start:
+            shown.readable_from[r.partition] = log_start
+        ranges.append(Range(r.partition, min(max(r.start, log_start), stop), stop))
+    starts = {r.partition: r.start for r in share.sources}
+    kept = bool(spec.receipts_topic)
+    side = SourceSide(spec.recovery, selection, ledger, shown, starts, kept=kept, compacted=plan.is_compacted)
+    _read(Place(spec.source.client, spec.source.topic, "source", _log_start(spec, 0)), guest, spec, ranges, side)
+
+
+def _check_readable(spec: JobSpec, partition: int, start: int, log_start: int) -> None:
+    """Without receipts nothing can stand in for records that are gone."""
+    if log_start > start:
+        where = f"{spec.source.topic} partition {partition} begins at {log_start} now"
+        raise JobError("data_lost", f"{where}, after the start {start} of the range, and there are no receipts.")
+
+
+def _read_target(spec: JobSpec, plan: ProofPlan, share: ProofShare, hands: _Hands) -> None:
+    guest, ledger, selection, shown = hands
+    runs = (lambda r: ledger.runs(r.partition)) if spec.receipts_topic else _all_of(plan)
+    side = TargetSide(spec.recovery, selection, ledger, shown, runs, with_digest=spec.verify != "count")
+    place = Place(spec.target.client, spec.target.topic, "target", _log_start(spec, 1))
+    _read(place, guest, spec, share.targets, side)
+
+
+def _all_of(plan: ProofPlan) -> Callable[[Range], Iterator[ClaimedRun]]:
+    """Without receipts, and with the same partitions, everything in the range of the target has to be the source's; nothing where the source has no such partition."""
+    starts = {r.partition: r.start for r in plan.sources}
+    return lambda r: iter(
+        [ClaimedRun(r.start, r.stop - r.start, r.partition, starts[r.partition])] if r.partition in starts else []
     )
+
+
+def _read(place: Place, guest: Guest, spec: JobSpec, ranges: tuple[Range, ...] | list[Range], side: Listener) -> None:
+    if not ranges:
+        return
+    reader = RangeReader(place, guest, spec.stop_wait_ms / 1000.0)
+    try:
+        reader.read(ranges, side)
+    finally:
+        reader.close()
+
+
+def _log_start(spec: JobSpec, which: int) -> Callable[[int], int]:
+    return lambda partition: make_topics(spec)[which].bounds([partition])[partition].start

@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: one real broker for the whole run, and names nobody else uses.
+"""Fixtures shared by all tests: one real broker for the whole run (or for each worker of it), and names nobody else uses.
 
 `RECOVERYD_TEST_BOOTSTRAP=host:port` makes the run use a broker that is up already.
 """

@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 from spark_jobs.contract import JobSpec, encode
@@ -107,6 +108,14 @@ class WorkDir:
     def drop_spare(self, spare: AttemptFolder) -> None:
         """Remove the folder of a spare that was never used."""
         shutil.rmtree(spare.path, ignore_errors=True)
+
+    def forget(self, recoveries: Iterable[str]) -> None:
+        """Remove all folders of these recoveries."""
+        for recovery in recoveries:
+            for path in (self._root / recovery).glob("[0-9]*"):
+                _remove(path)
+            with contextlib.suppress(OSError):
+                (self._root / recovery).rmdir()
 
     def prune(self, in_use: set[Path]) -> None:
         """Remove all but the newest 200 attempts, and what spares of earlier daemons left."""

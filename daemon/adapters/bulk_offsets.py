@@ -80,7 +80,7 @@ class BulkOffsets:
                 answer.cancel()
             silence = ClusterProblem(f"Could not read offsets of {self._cluster} within {self._timeout_s:.0f} s")
             bounds.failure = bounds.failure or silence
-        if bounds.failure is not None:
+        if bounds.failure is not None or bounds.doubtful:  # what a client knows of a topic that grew may be minutes old
             self._plain = self._committed = None
         return bounds
 

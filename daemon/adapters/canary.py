@@ -74,7 +74,7 @@ class KafkaCanary:
         except ClusterProblem as reason:
             return self._failed(reason)
         except KafkaException as error:
-            return self._failed(problem(error, f"write to {self._topic} on {self._cluster}"))
+            return self._failed(problem(error, f"write to {self._topic} on {self._cluster}", "Write", self._topic))
 
     def _send(self) -> _Record:
         """Raises `ClusterProblem`, KafkaException."""
@@ -100,7 +100,7 @@ class KafkaCanary:
             return Probe(Fate.DELIVERED, None if is_first else record.latency_s)
         if is_no_such_topic(KafkaException(record.error)):
             raise self._no_topic()
-        raise problem(record.error, f"write to {self._topic} on {self._cluster}")
+        raise problem(record.error, f"write to {self._topic} on {self._cluster}", "Write", self._topic)
 
     def _failed(self, reason: ClusterProblem) -> Probe:
         """Of a cluster that may come back the silence is the measurement."""

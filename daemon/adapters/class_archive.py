@@ -48,7 +48,7 @@ def _run_spare(folder: Path, archive: Path) -> str:
     conf = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={archive}"}
     parent = subprocess.Popen(["sleep", "600"])  # a spare leaves when this one is gone
     job = ["--spare", str(folder), "--parent", str(parent.pid)]
-    command = submit_command(SparkProfile("local[1]", conf=conf), "class-archive", folder, job, None)
+    command = submit_command(SparkProfile("local[1]", conf=conf), "class-archive", folder, job)
     try:
         with (folder / "log").open("wb") as out:
             spare = subprocess.Popen(

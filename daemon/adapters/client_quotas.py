@@ -17,6 +17,7 @@ from aiokafka.protocol.admin import DescribeClientQuotasRequest
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Float64, Int16, Int32, Schema, String
 
+from daemon.adapters.oauth_tokens import TokenProvider
 from daemon.core.catalogue import Code
 from daemon.core.effects import SetQuota, SweepQuotas
 from daemon.core.events import QuotaSet, QuotasSwept
@@ -77,8 +78,12 @@ class KafkaClientQuotas:
     async def set(self, effect: SetQuota) -> QuotaSet:
         """Raises `ClusterProblem`. After a refusal by one cluster there is no quota on the other either."""
         rates: dict[str, list[str]] = {}
-        for cluster, name in ((effect.source_cluster, CONSUME), (effect.target_cluster, PRODUCE)):
-            rates.setdefault(cluster, []).append(name)
+        wanted = (
+            (effect.source_cluster, [CONSUME]),
+            (effect.target_cluster, [PRODUCE, CONSUME]),
+        )  # a verification reads both
+        for cluster, kinds in wanted:
+            rates[cluster] = list(dict.fromkeys((*rates.get(cluster, ()), *kinds)))
         done: dict[str, list[str]] = {}
         for cluster, names in rates.items():
             try:
@@ -162,6 +167,7 @@ def _arguments(access: ClientAccess) -> dict[str, Any]:
         "sasl_mechanism": access.mechanism or "PLAIN",
         "sasl_plain_username": access.username,
         "sasl_plain_password": access.password,
+        "sasl_oauth_token_provider": TokenProvider(access.oauth) if access.oauth is not None else None,
     }
 
 

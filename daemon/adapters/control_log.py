@@ -43,7 +43,7 @@ class KafkaControlLog:
         try:
             log_start, log_end = consumer.get_watermark_offsets(partition, timeout=DEADLINE_S)
         except KafkaException as error:
-            raise problem(error, f"find the ends of {self._topic}") from error
+            raise problem(error, f"find the ends of {self._topic}", "Describe", self._topic) from error
         begin = max(start, log_start)
         end = log_end if stop is None else min(stop, log_end)
         if begin < end:
@@ -64,7 +64,7 @@ class KafkaControlLog:
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  (librdkafka's local codes have this form)
                     begin = max(begin, offset)
                 elif error.fatal() or not (error.retriable() or error.code() < 0):
-                    raise problem(error, f"read {self._topic}")
+                    raise problem(error, f"read {self._topic}", "Read", self._topic)
             if page or begin >= end:
                 return page, min(begin, end)
         raise ClusterProblem(f"Could not read {self._topic} from offset {begin} within {DEADLINE_S:.0f} s")

@@ -13,8 +13,9 @@ from confluent_kafka.admin import AdminClient
 from daemon.adapters.kafka_offsets import EARLIEST, LATEST, at_time, read_offsets
 from daemon.adapters.record_samples import RecordSample
 from daemon.adapters.topic_admin import TopicShape, describe, read_configs
-from daemon.core.commands import AtOffset, AtOffsets, AtTime, From, ReplaySpec, To
-from daemon.core.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, TopicFacts
+from daemon.core.commands import AtOffset, AtOffsets, AtTime, From, To
+from daemon.core.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, ReceiptsFacts, TopicFacts
+from spark_jobs.contract import receipts_partition
 
 _HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
@@ -38,17 +39,28 @@ def read_topic(admin: AdminClient, topic: str, timeout_s: float) -> tuple[TopicF
     return facts, shape
 
 
+def read_receipts_topic(admin: AdminClient, topic: str, recovery: str, timeout_s: float) -> ReceiptsFacts | None:
+    """The receipts topic and what a new recovery gets there; None when there is no such topic."""
+    shape = describe(admin, [topic], timeout_s)[topic]
+    if shape is None:
+        return None
+    partition = receipts_partition(recovery, shape.partitions)
+    policy = read_configs(admin, topic, timeout_s).get("cleanup.policy", "delete")
+    end = read_offsets(admin, [(topic, partition)], LATEST, timeout_s)[partition]
+    return ReceiptsFacts(topic, shape.topic_id, shape.partitions, policy, partition, end)
+
+
 def read_partitions(
-    admin: AdminClient, shape: TopicShape, spec: ReplaySpec, now_ms: int, timeout_s: float
+    admin: AdminClient, shape: TopicShape, bounds: tuple[From, To], now_ms: int, timeout_s: float
 ) -> tuple[PartitionFacts, ...]:
-    """Offsets of every source partition.
+    """Offsets of every partition.
 
     Times are looked up first and ends last, so that no answered start, stop or recent offset lies past the end it is compared with.
     """
     keys = shape.keys
     start_at, stop_at = (
         read_offsets(admin, keys, at_time(bound.time_ms), timeout_s) if isinstance(bound, AtTime) else {}
-        for bound in (spec.source.start, spec.source.stop)
+        for bound in bounds
     )
     recent = read_offsets(admin, keys, at_time(now_ms - LIVE_LOOKBACK_MS), timeout_s)
     starts = read_offsets(admin, keys, EARLIEST, timeout_s)
@@ -78,15 +90,17 @@ def read_hours(
     return tuple(max(0, later - earlier) * 1000 / _HOUR_MS for earlier, later in pairwise(reached))
 
 
-def probable_ranges(spec: ReplaySpec, partitions: tuple[PartitionFacts, ...]) -> dict[int, tuple[int, int]]:
-    """Where the wanted range lies, near enough to look at a few of its records; planning decides the exact one."""
-    chosen = spec.source.partitions
+def probable_ranges(
+    bounds: tuple[From, To], chosen: tuple[int, ...] | None, partitions: tuple[PartitionFacts, ...]
+) -> dict[int, tuple[int, int]]:
+    """Where the wanted range of the chosen partitions (None = all) lies, near enough to look at a few of its records; planning decides the exact one."""
     ranges = {}
+    wanted_start, wanted_stop = bounds
     for facts in partitions:
         if chosen is not None and facts.partition not in chosen:
             continue
-        start = _offset(spec.source.start, facts.partition, facts.start_at)
-        stop = _offset(spec.source.stop, facts.partition, facts.stop_at)
+        start = _offset(wanted_start, facts.partition, facts.start_at)
+        stop = _offset(wanted_stop, facts.partition, facts.stop_at)
         low = facts.log_start if start is None else max(start, facts.log_start)
         if facts.start_at == -1:
             continue  # no record is so new: the range is empty

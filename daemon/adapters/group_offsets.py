@@ -102,7 +102,7 @@ def _committed(consumer: Consumer, group: str, topics: Mapping[str, int | None])
                 elif where.offset >= 0:
                     found[where.topic][where.partition] = where.offset
     except KafkaException as error:
-        raise problem(error, doing) from error
+        raise problem(error, doing, "Describe", other=group) from error
     return {topic: offsets for topic, offsets in found.items() if topic not in untold}
 
 

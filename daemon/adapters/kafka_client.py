@@ -27,6 +27,7 @@ Properties = Mapping[str, Any]  # librdkafka properties
 
 _log = logging.getLogger("recoveryd.kafka")
 
+READER_GROUP = "recoveryd-reader"  # a name that the library wants; nothing joins it
 _BATCH_RECORDS = 2_000
 _POLL_S = 0.05
 _METADATA_S = 10.0
@@ -68,7 +69,7 @@ def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
     """A consumer for `assign` only: it joins no group and commits nothing. read_committed unless overridden (dots are written as underscores)."""
     config = {
         **properties,
-        "group.id": "recoveryd-reader",
+        "group.id": READER_GROUP,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
@@ -132,14 +133,37 @@ def make_transactional_producer(
     return Producer(config | {name.replace("_", "."): value for name, value in overrides.items()})
 
 
-def problem(error: KafkaException | KafkaError, doing: str) -> ClusterProblem:
-    """`doing` completes "Could not ...". Refused credentials or ACLs are final; what a broker may recover from is retriable."""
+def problem(
+    error: KafkaException | KafkaError, doing: str, operation: str = "", topic: str = "", other: str = ""
+) -> ClusterProblem:
+    """`doing` completes "Could not ...". Refused credentials or ACLs are final; what a broker may recover from is retriable.
+
+    `operation` on `topic` is what was tried, in Kafka's words, `other` the group or transactional id in play: a refusal names what is not granted.
+    """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     text = f"Could not {doing}: {cause.str()}"
     if cause.code() in _NOT_AUTHORISED:
-        return ClusterProblem(text, code=Code.NOT_AUTHORISED, retriable=False)
+        lacks = _lacking(cause.code(), operation, topic, other)
+        hint = f"Grant {lacks} to the user; docs/acls.md has the whole list." if lacks else ""
+        message = f"{text}; the user lacks {lacks}" if lacks else text
+        return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
     local = cause.code() < 0  # librdkafka's own: no connection, timed out, and the like
     return ClusterProblem(text, retriable=bool(cause.retriable() or local or cause.code() in _ELSEWHERE_SOON))
+
+
+def _lacking(code: int, operation: str, topic: str, other: str) -> str:
+    """`Write on Topic flights`; "" when the broker's answer does not tell of an ACL, or nobody said what was tried."""
+    match code:
+        case KafkaError.TOPIC_AUTHORIZATION_FAILED if topic and operation:
+            return f"{operation} on Topic {topic}"
+        case KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            return f"Write on TransactionalId {other or 'recoveryd*'}"
+        case KafkaError.GROUP_AUTHORIZATION_FAILED if other:
+            return f"{operation or 'Describe'} on Group {other}"
+        case KafkaError.CLUSTER_AUTHORIZATION_FAILED if operation:
+            return f"{operation} on Cluster kafka-cluster"
+        case _:
+            return ""
 
 
 def is_no_such_topic(error: KafkaException) -> bool:
@@ -155,25 +179,26 @@ def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s:
     try:
         consumer.list_topics(topic, timeout=timeout_s)
     except KafkaException as error:
-        raise problem(error, f"read {topic}") from error
+        raise problem(error, f"read {topic}", "Describe", topic) from error
     consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
 
 
 def read_to(
-    consumer: Consumer, topic: str, partition: int, start: int, stop: int, deadline_s: float
+    consumer: Consumer, topic: str, partition: int, start: int, stop: int, patience_s: float
 ) -> Iterator[Message]:
     """Messages of one partition with offsets in [start, stop).
 
     The end is recognised by the position the broker reports there, never by a count of messages: compaction, aborted records and transaction
-    markers leave gaps. Raises `ClusterProblem` when `stop` is not reached `deadline_s` seconds from now, for instance because a foreign
-    transaction is open before it.
+    markers leave gaps. Raises `ClusterProblem` when nothing came for `patience_s` seconds before `stop`, for instance because a foreign
+    transaction is open before it. A long log is read for as long as it takes.
     """
-    give_up_s = time.monotonic() + deadline_s
-    assign(consumer, topic, {partition: start}, min(deadline_s, _METADATA_S))
+    give_up_s = time.monotonic() + patience_s
+    assign(consumer, topic, {partition: start}, min(patience_s, _METADATA_S))
     while True:
         for message in next_messages(consumer, _POLL_S):
             error, offset = message.error(), message.offset() or 0
             if error is None:
+                give_up_s = time.monotonic() + patience_s
                 if offset >= stop:
                     return
                 yield message
@@ -183,9 +208,9 @@ def read_to(
                 if offset >= stop:
                     return
             elif error.fatal() or not is_passing(error):
-                raise problem(error, f"read {topic}")
+                raise problem(error, f"read {topic}", "Read", topic, READER_GROUP)
         if time.monotonic() > give_up_s:
-            raise ClusterProblem(f"Could not read {topic} to offset {stop} within {deadline_s:.0f} s")
+            raise ClusterProblem(f"Could not read {topic} to offset {stop}: nothing came for {patience_s:.0f} s")
 
 
 def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:

@@ -14,7 +14,14 @@ from confluent_kafka.admin import AdminClient
 
 from daemon.adapters import own_topics
 from daemon.adapters.bulk_offsets import BulkOffsets
-from daemon.adapters.facts import probable_ranges, read_hours, read_partitions, read_topic, with_sizes
+from daemon.adapters.facts import (
+    probable_ranges,
+    read_hours,
+    read_partitions,
+    read_receipts_topic,
+    read_topic,
+    with_sizes,
+)
 from daemon.adapters.kafka_client import Properties, make_admin
 from daemon.adapters.kafka_offsets import EARLIEST, LATEST, read_offsets
 from daemon.adapters.log_sizes import read_log_sizes
@@ -24,10 +31,10 @@ from daemon.adapters.sampling import OffsetSampler
 from daemon.adapters.topic_admin import TopicShape, await_topic, create, describe
 from daemon.adapters.workers import Workers
 from daemon.core.catalogue import Code
-from daemon.core.commands import CaughtUp, Never
+from daemon.core.commands import CaughtUp, From, Never, To
 from daemon.core.effects import CreateTarget, GatherFacts
 from daemon.core.events import OffsetsSampled, TargetReady, TopicSample
-from daemon.core.plan_facts import PlanFacts, TopicFacts
+from daemon.core.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
 from daemon.errors import ClusterProblem
 from daemon.wire.topics import OwnTopic, TopicNames
 from daemon.wire.topics import own_topics as wanted_topics
@@ -78,14 +85,27 @@ class KafkaClusters:
         """Raises `ClusterProblem`. A topic that does not exist is None in the facts."""
         spec = effect.spec
         with self._asking(spec.source.cluster, spec.target.cluster):
-            source, target = await asyncio.gather(
+            into = self._admin(spec.target.cluster)
+            source, target, receipts = await asyncio.gather(
                 self._questions.run(read_topic, self._admin(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
-                self._questions.run(read_topic, self._admin(spec.target.cluster), spec.target.topic, _TIMEOUT_S),
+                self._questions.run(read_topic, into, spec.target.topic, _TIMEOUT_S),
+                self._receipts_facts(effect, into),
             )
             target_facts = target[0] if target is not None else None
             if source is None:
                 return self._facts(effect, None, target_facts)
-            return await self._gather_ranges(effect, source[0], source[1], target_facts)
+            facts = await self._gather_ranges(effect, source[0], source[1], target_facts)
+            facts = replace(facts, receipts=receipts)
+            if spec.target_bounds is None or target is None:
+                return facts
+            return replace(facts, target_partitions=await self._gather_target(effect, target[1], spec.target_bounds))
+
+    async def _receipts_facts(self, effect: GatherFacts, admin: AdminClient) -> ReceiptsFacts | None:
+        """What only reads needs no receipts topic, nor the right to look at one."""
+        if not effect.spec.copies:
+            return None
+        topic = self._names.receipts
+        return await self._questions.run(read_receipts_topic, admin, topic, effect.recovery, _TIMEOUT_S)
 
     async def _gather_ranges(
         self, effect: GatherFacts, source: TopicFacts, shape: TopicShape, target: TopicFacts | None
@@ -95,8 +115,9 @@ class KafkaClusters:
         try:
             admin = self._admin(spec.source.cluster)
             now_ms = self._now_ms()
-            partitions = await self._questions.run(read_partitions, admin, shape, spec, now_ms, _TIMEOUT_S)
-            ranges = probable_ranges(spec, partitions)
+            bounds = (spec.source.start, spec.source.stop)
+            partitions = await self._questions.run(read_partitions, admin, shape, bounds, now_ms, _TIMEOUT_S)
+            ranges = probable_ranges(bounds, spec.source.partitions, partitions)
             sample = await self._questions.run(sample_records, properties, shape.topic, ranges, _RECORDS_S)
             follows = isinstance(spec.source.stop, CaughtUp | Never)
             hourly = (
@@ -107,6 +128,21 @@ class KafkaClusters:
             sizes_asked.cancel()
         facts = self._facts(effect, source, target, sample)
         return replace(facts, source_partitions=with_sizes(partitions, sizes, sample), hourly=hourly)
+
+    async def _gather_target(
+        self, effect: GatherFacts, shape: TopicShape, bounds: tuple[From, To]
+    ) -> tuple[PartitionFacts, ...]:
+        """Offsets and sizes of a target of which a range is to be read. Asked after the source, so that what is copied meanwhile is not missing."""
+        cluster = effect.spec.target.cluster
+        sizes_asked = asyncio.ensure_future(
+            read_log_sizes(self._clusters[cluster], shape.topic, shape.leaders, _SIZES_S)
+        )
+        try:
+            now_ms = self._now_ms()
+            found = await self._questions.run(read_partitions, self._admin(cluster), shape, bounds, now_ms, _TIMEOUT_S)
+            return with_sizes(found, await sizes_asked, _NOTHING_SEEN)
+        finally:
+            sizes_asked.cancel()
 
     def _facts(
         self,

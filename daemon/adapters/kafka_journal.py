@@ -1,17 +1,25 @@
 """The journal: what the one writer decided, in one Kafka transaction per round, and read back when a leader starts.
 
 All calls run on one thread of its own: a transaction belongs to the producer as a whole, so no two may be under way. How a transaction can end is
-told apart in `transactions`; how topics are folded stands in `journal_fold`; what records look like is `daemon.wire`'s.
+told apart in `transactions`, how a client that was shut out is replaced in `journal_session`; how topics are folded stands in `journal_fold`; what
+records look like is `daemon.wire`'s.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+import os
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
+from daemon.adapters.journal_evidence import LEADER_HEADER, KafkaEvidence
 from daemon.adapters.journal_fold import TopicReader, fold_seen, fold_sequences, fold_status, kept_for_good
+from daemon.adapters.journal_session import JournalSession
 from daemon.adapters.kafka_client import Properties, make_admin, make_consumer
 from daemon.adapters.transactions import Record, TransactionalWriter
 from daemon.adapters.workers import Workers
 from daemon.core.catalogue import Code
+from daemon.core.model import DaemonRecord
 from daemon.errors import ClusterProblem
 from daemon.ports import Folded, JournalBatch
 from daemon.wire import events, jobs, status, watch_status
@@ -33,7 +41,12 @@ class KafkaJournal:
         self._scope = scope
         self._now_ms = now_ms
         self._thread = Workers("journal", 1)
-        self._writer: TransactionalWriter | None = None
+        self._leader = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:12]}"
+        evidence = KafkaEvidence(properties, names, self._leader)
+        self._session = JournalSession(
+            self._make_writer, evidence, (names.status, 0), _OPEN_DEADLINE_S, _COMMIT_DEADLINE_S
+        )
+        self._daemon = DaemonRecord()
 
     async def open(self) -> Folded:
         """Fence, then fold. Raises `Fenced`, `ClusterProblem` (retriable ones may be tried again), or `RecoverydError` for a broken record."""
@@ -45,20 +58,16 @@ class KafkaJournal:
 
     async def close(self) -> None:
         """Lets a commit that is under way finish for a few seconds; later than that, the next leader's fencing ends it."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            leaving = asyncio.ensure_future(self._thread.run(writer.close))
-            await asyncio.wait([leaving], timeout=_CLOSE_DEADLINE_S)
+        leaving = asyncio.ensure_future(self._thread.run(self._session.close))
+        await asyncio.wait([leaving], timeout=_CLOSE_DEADLINE_S)
         self._thread.close()
 
+    def _make_writer(self) -> TransactionalWriter:
+        name = f"recoveryd.{self._scope}.journal"
+        return TransactionalWriter(self._properties, name, _TRANSACTION_TIMEOUT_MS, _COMMIT_DEADLINE_S)
+
     def _open(self) -> Folded:
-        if self._writer is not None and not self._writer.is_opening:
-            self._writer.close()
-            self._writer = None
-        if self._writer is None:
-            name = f"recoveryd.{self._scope}.journal"
-            self._writer = TransactionalWriter(self._properties, name, _TRANSACTION_TIMEOUT_MS, _COMMIT_DEADLINE_S)
-        self._writer.open(_OPEN_DEADLINE_S)
+        self._session.open()
         consumer = make_consumer(self._properties)
         try:
             # Only now: before the fencing an older leader could still have written behind what we read.
@@ -69,24 +78,35 @@ class KafkaJournal:
                 sequences = fold_sequences(reader.records(self._names.directives))
         finally:
             consumer.close()
+        self._daemon = found.daemon
         return Folded(found.recoveries, found.daemon, seen, sequences, found.watches)
 
     def _commit(self, batch: JournalBatch) -> None:
-        if self._writer is None or self._writer.is_opening:
+        if not self._session.is_open:
             raise ClusterProblem("The journal is not open.", code=Code.INVARIANT_BROKEN, retriable=False)
-        self._writer.write(list(make_records(batch, self._names, self._scope, self._now_ms())), batch)
+
+        def make(must_mark: bool) -> Sequence[Record]:
+            whole = replace(batch, daemon=batch.daemon or self._daemon) if must_mark else batch
+            return list(make_records(whole, self._names, self._scope, self._now_ms(), self._leader))
+
+        self._session.write(make, batch)
+        self._daemon = batch.daemon or self._daemon
 
 
-def make_records(batch: JournalBatch, names: TopicNames, scope: str, now_ms: int) -> Iterator[Record]:
-    """Everything a batch writes, in the order in which readers should meet it."""
+def make_records(batch: JournalBatch, names: TopicNames, scope: str, now_ms: int, leader: str = "") -> Iterator[Record]:
+    """Everything a batch writes, in the order in which readers should meet it. `leader` is the mark that goes with a `_daemon` record."""
     for letter in batch.dead_letters:
         yield _record(names.dlq, events.encode_dead_letter(letter, now_ms))
+    for gone in batch.forgotten:
+        yield Record(names.status, gone.encode(), None)
+        yield Record(names.directives, gone.encode(), None)
     for recovery in batch.changed:
         yield Record(names.status, *status.encode_status(recovery))
     for watch in batch.watches:
         yield Record(names.status, *watch_status.encode_watch(watch))
     if batch.daemon is not None:
-        yield Record(names.status, *status.encode_daemon(batch.daemon))
+        marks = ((LEADER_HEADER, leader.encode()),) if leader else ()
+        yield Record(names.status, *status.encode_daemon(batch.daemon), marks)
     for directive in batch.directives:
         yield Record(names.directives, *jobs.encode_directive(directive))
     for answer in batch.answers:

@@ -70,7 +70,7 @@ def collect(asked: Asked, deadline_s: float) -> Offsets:
             if is_no_such_topic(error):
                 offsets.missing.add(key)
             else:
-                offsets.failed[key] = problem(error, f"read offsets of {key[0]}")
+                offsets.failed[key] = problem(error, f"read offsets of {key[0]}", "Describe", key[0])
         except FutureTimeoutError:
             offsets.failed[key] = ClusterProblem(f"Could not read offsets of {key[0]}: no answer in time")
     return offsets

@@ -3,6 +3,7 @@
 What they should be stands in `daemon.wire.topics`. Nothing here changes or deletes a topic that exists.
 """
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -94,15 +95,20 @@ def _probe(properties: Properties, transactional_id: str, topic: str) -> str | N
             topic,
             value=b"{}",
             key=b"_probe",
-            on_delivery=lambda error, _message: failures.append(problem(error, f"write to {topic}")) if error else None,
+            on_delivery=lambda error, _message: (
+                failures.append(problem(error, f"write to {topic}", "Write", topic)) if error else None
+            ),
         )
         undelivered = producer.flush(_TIMEOUT_S)
         producer.abort_transaction(_TIMEOUT_S)
     except KafkaException as error:
-        return problem(error, f"write to {topic}").message
+        if failures:  # a transaction that holds nothing can not be ended: the refusal of its record is what counts
+            return failures[0].message
+        return problem(error, f"write to {topic}", "Write", topic, transactional_id).message
     finally:
         producer.purge()
-        producer.close()
+        with contextlib.suppress(KafkaException):  # it has said what it had to say
+            producer.close()
     if failures:
         return failures[0].message
     return f"Could not write to {topic}: no answer within {_TIMEOUT_S:.0f} s" if undelivered else None

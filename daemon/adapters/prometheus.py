@@ -4,7 +4,7 @@ Counters and histograms live here and grow; gauges are asked for at each scrape,
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -27,6 +27,7 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
+        self._of_topics: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
         self._live: dict[tuple[str, ...], tuple[tuple[Sample, ...], float]] = {}
         for metric in METRICS:
             self._register(metric)
@@ -37,6 +38,16 @@ class Metrics(Collector):
         for sample in samples:
             counter = self._counters[sample.metric.name]
             (counter.labels(*sample.labels) if sample.labels else counter).inc(sample.value)
+            if "topic" in sample.metric.labels:
+                self._of_topics.setdefault(sample.labels[sample.metric.labels.index("topic")], set()).add(
+                    (sample.metric.name, sample.labels)
+                )
+
+    def keep_topics(self, in_play: Collection[str]) -> None:
+        """Drop the counters of all other topics: every replay may bring a target of its own, and a daemon meets very many."""
+        for topic in [t for t in self._of_topics if t not in in_play]:
+            for name, labels in self._of_topics.pop(topic):
+                self._counters[name].remove(*labels)
 
     def observe(self, metric: Metric, value: float, labels: Sequence[str] = ()) -> None:
         """Put one value into a histogram."""

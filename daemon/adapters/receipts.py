@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from daemon.core.events import LedgerPartition
-from daemon.core.model import Plan, PlannedPartition
-from spark_jobs.contract import ContractError, Receipt, decode
+from daemon.core.model import Plan, PlannedPartition, ReceiptsHome
+from spark_jobs.contract import ContractError, LedgerHead, Receipt, decode
 
 _PROBLEMS_AT_MOST = 20
 
@@ -27,7 +27,13 @@ def key_prefix(scope: str, recovery: str) -> bytes:
     return f"{scope}/{recovery}/".encode()
 
 
-def newest_values(records: Iterable[tuple[bytes | None, bytes | None]], prefix: bytes) -> dict[bytes, bytes]:
+def heads_prefix(scope: str, recovery: str) -> bytes:
+    return f"{scope}/{recovery}#".encode()
+
+
+def newest_values(
+    records: Iterable[tuple[bytes | None, bytes | None]], prefix: bytes | tuple[bytes, ...]
+) -> dict[bytes, bytes]:
     """The last value of each key that begins with `prefix`, as compaction would leave them; a tombstone removes."""
     found: dict[bytes, bytes] = {}
     for key, value in records:
@@ -39,20 +45,75 @@ def newest_values(records: Iterable[tuple[bytes | None, bytes | None]], prefix: 
     return found
 
 
-def add_up(values: Mapping[bytes, bytes], plan: Plan) -> Ledger:
-    """Fold receipts by their keys into sums per planned partition."""
+def misplaced(home: ReceiptsHome, topic_id: str, log_start: int, log_end: int) -> str:
+    """Why the receipts of a recovery can not all be where the plan pinned them; "" when they can."""
+    where = f"{home.topic} partition {home.partition}"
+    if topic_id != home.topic_id:
+        return f"{home.topic} was deleted and made again: its id is {topic_id}, planned was {home.topic_id}."
+    if log_start > home.start:
+        return f"Receipts were deleted from {where}: it begins at {log_start}, the receipts of this recovery at {home.start}."
+    if log_end < home.start:
+        return f"{where} was cut back: it ends at {log_end}, and ended at {home.start} when this recovery was planned."
+    return ""
+
+
+def nothing_found(plan: Plan, problem: str) -> Ledger:
+    """A ledger that can not be used at all."""
+    return Ledger(
+        tuple(LedgerPartition(p.partition, p.start, p.start, 0, 0, 0, 0, 0) for p in plan.partitions), (problem,)
+    )
+
+
+def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPartition] | None:
+    """What the heads of all lanes say; None unless there is one for each lane that knows the lane's partitions from their planned start on."""
+    starts = {p.partition: p.start for p in plan.partitions}
+    found: dict[int, LedgerPartition] = {}
+    try:
+        heads = {head.lane: head for head in (decode(LedgerHead, value) for value in values.values())}
+    except ContractError:
+        return None
+    for number, partitions in enumerate(plan.lanes):
+        rows = {row.partition: row for row in heads[number].rows} if number in heads else {}
+        for partition in partitions:
+            row = rows.get(partition)
+            if row is None or row.start != starts.get(partition):
+                return None
+            counts = row.copied, row.filtered, row.skipped, row.lost, row.bytes
+            found[partition] = LedgerPartition(partition, row.start, row.position, *counts)
+    return found
+
+
+def add_up(
+    values: Mapping[bytes, bytes],
+    plan: Plan,
+    positions: Mapping[int, int],
+    heads: Mapping[int, LedgerPartition] | None = None,
+) -> Ledger:
+    """Fold receipts by their keys into sums per planned partition. `positions`: how far each is known to be copied, so receipts must reach there.
+
+    `heads`: what they say of the receipts that were not read; those read that lie before it do not count again.
+    """
     planned = {p.partition: p for p in plan.partitions}
     sums = {p.partition: LedgerPartition(p.partition, p.start, p.start, 0, 0, 0, 0, 0) for p in plan.partitions}
+    sums |= heads or {}
     receipts, problems = _decode_all(values)
     for receipt in sorted(receipts, key=lambda r: (r.partition, r.start)):
         if receipt.partition not in planned:
             problems.append(f"Receipt {receipt.key} is for a partition that is not planned.")
+            continue
+        if heads and receipt.stop <= sums[receipt.partition].position:
             continue
         wrong = _judge(receipt, sums[receipt.partition].position, planned[receipt.partition], plan)
         if wrong:
             problems.append(f"Receipt {receipt.key} {wrong}.")
         else:
             sums[receipt.partition] = _with(sums[receipt.partition], receipt)
+    for partition, known in positions.items():
+        if partition in sums and sums[partition].position < known:
+            found = sums[partition].position
+            problems.append(
+                f"Receipts of partition {partition} end at {found}, but it was copied to {known}: some are gone."
+            )
     return Ledger(tuple(sums[p.partition] for p in plan.partitions), tuple(problems[:_PROBLEMS_AT_MOST]))
 
 

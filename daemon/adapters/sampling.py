@@ -28,7 +28,8 @@ class OffsetSampler:
         self._offsets = offsets
         self._timeout_s = timeout_s
         self._now_ms = now_ms
-        self._shapes: dict[str, tuple[TopicShape, float]] = {}  # with the monotonic time until which it is believed
+        # With the monotonic time until which it is believed, and the wall clock's when it was asked for.
+        self._shapes: dict[str, tuple[TopicShape, float, int]] = {}
 
     def sample(self, topics: Iterable[str]) -> tuple[tuple[TopicSample, ...], tuple[str, ...]]:
         """(samples, names of topics that do not exist). Raises `ClusterProblem` when not one partition was answered for."""
@@ -47,8 +48,10 @@ class OffsetSampler:
         now_s = time.monotonic()
         self._shapes = {n: entry for n, entry in self._shapes.items() if entry[1] > now_s}
         unknown = [name for name in names if name not in self._shapes]
+        asked_ms = self._now_ms()
         found = describe(self._admin, unknown, self._timeout_s)
-        self._shapes |= {name: (shape, now_s + _SHAPE_TTL_S) for name, shape in found.items() if shape is not None}
+        believed_s = now_s + _SHAPE_TTL_S
+        self._shapes |= {n: (shape, believed_s, asked_ms) for n, shape in found.items() if shape is not None}
         return {name for name, shape in found.items() if shape is None}
 
     def _ask(self, names: list[str]) -> tuple[list[TopicSample], list[str]]:
@@ -71,6 +74,8 @@ class OffsetSampler:
                 last_stable=stable.get(shape.topic, {}),
                 sampled_at_ms=sent_at_ms,
                 partitions=shape.partitions,
+                described_ms=self._shapes[shape.topic][2],
+                leaders=dict(shape.leaders),
             )
             for shape in shapes
         ]

@@ -55,9 +55,20 @@ class SparePool:
         if profile not in self._profiles:
             return None
         self._bury(profile)
-        self._not_before_s[profile] = time.monotonic() + REFILL_AFTER_S
         spares = self._spares[profile]
-        return spares.pop(0) if spares else None
+        if not spares:
+            return (
+                None  # and none the later for it: recoveries that follow each other quickly would never find one again
+            )
+        self._not_before_s[profile] = time.monotonic() + REFILL_AFTER_S
+        return spares.pop(0)
+
+    def hurry(self) -> None:
+        """An attempt ended, and the machine has time: what is missing may be started at once, unless one failed to start just now."""
+        now_s = time.monotonic()
+        for name, not_before_s in self._not_before_s.items():
+            if not_before_s - now_s <= REFILL_AFTER_S:
+                self._not_before_s[name] = now_s
 
     def in_use(self) -> list[AttemptFolder]:
         return [spare.folder for spares in self._spares.values() for spare in spares]
@@ -73,7 +84,7 @@ class SparePool:
 
     def _make(self, profile: SparkProfile) -> Spare:
         folder = self._work_dir.make_spare()
-        job = ["--spare", str(folder.path), "--parent", str(os.getpid())]
+        job = ["--spare", str(folder.path), "--parent", str(os.getpid()), "--slots", str(profile.task_slots)]
         process = self._start(profile, folder, "recoveryd-spare", job)
         return Spare(process, folder, time.monotonic())
 

@@ -1,11 +1,12 @@
 """The command line and environment of a Spark application. Nothing is started here.
 
-Neither holds a secret: client properties travel in the spec file alone. The daemon does not import pyspark; it only needs to know where it lies.
+Neither holds a secret: client properties travel in the spec file alone, and Spark's properties, some of which are secret too, in a file beside it. The daemon does not import pyspark; it only needs to know where it lies.
 """
 
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,9 @@ from spark_jobs import contract
 JOBS_DIR = Path(contract.__file__).resolve().parent
 
 # A driver lives for seconds to hours and mostly waits: quick to start and small beats fast in the long run.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.net.preferIPv4Stack=true"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+JAVA_OPTIONS = f"{QUICK_START} -Djava.net.preferIPv4Stack=true"
+PROPERTIES_FILE = "spark.conf"
 _KEPT_VARIABLES = ("RECOVERYD_FAILPOINT", "RECOVERYD_FAILPOINT_ONCE")
 
 
@@ -35,7 +38,7 @@ class SparkProfile:
 
     @property
     def is_local(self) -> bool:
-        return self.master.startswith("local")
+        return self.master == "local" or self.master.startswith("local[")
 
 
 def spark_home() -> Path:
@@ -66,12 +69,10 @@ def _java_options() -> str:
     return f"{JAVA_OPTIONS} -XX:SharedArchiveFile={archive} -Xlog:cds*=off"
 
 
-def submit_command(
-    profile: SparkProfile, name: str, folder: Path, job: Sequence[str], py_files: Path | None
-) -> list[str]:
-    """`spark-submit ... main.py JOB...`. The profile's conf wins over ours; `folder` takes Spark's scratch files.
+def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence[str]) -> list[str]:
+    """`spark-submit ... main.py JOB...`, after writing its properties to a file of `folder`, which takes Spark's scratch files too. The profile's conf wins over ours.
 
-    Raises `LaunchError` when Java or pyspark is missing.
+    The driver runs here in every case, because its spec is here. Raises `LaunchError` when Java or pyspark is missing, OSError when the file can not be written.
     """
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise LaunchError(
@@ -85,22 +86,39 @@ def submit_command(
         "spark.log.level": "ERROR",
         "spark.local.dir": str(folder / "spark"),
         "spark.driver.extraJavaOptions": _java_options(),
+        "spark.pyspark.driver.python": sys.executable,  # else a Python that the profile names for executors is ours too
     }
     if profile.is_local:
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    conf |= profile.conf
-    command = [
+    else:
+        conf |= {"spark.executor.extraJavaOptions": QUICK_START}
+    properties = folder / PROPERTIES_FILE
+    with os.fdopen(os.open(properties, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write("".join(f"{_escaped(k, key=True)}={_escaped(v)}\n" for k, v in (conf | dict(profile.conf)).items()))
+    return [
         str(spark_home() / "bin" / "spark-submit"),
         "--master",
         profile.master,
+        "--deploy-mode",
+        "client",
         "--driver-memory",
         profile.driver_memory,
+        "--properties-file",
+        str(properties),
+        "--load-spark-defaults",
+        str(JOBS_DIR / "main.py"),
+        *job,
     ]
-    for key, value in conf.items():
-        command += ["--conf", f"{key}={value}"]
-    if py_files is not None:
-        command += ["--py-files", str(py_files)]
-    return [*command, str(JOBS_DIR / "main.py"), *job]
+
+
+def _escaped(text: str, *, key: bool = False) -> str:
+    """As a Java properties file has it."""
+    made = (
+        text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
+    )
+    if key:
+        return re.sub(r"([ :=#!])", r"\\\1", made)
+    return "\\" + made if made.startswith(" ") else made
 
 
 def submit_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -109,7 +127,7 @@ def submit_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str
     paths = [str(JOBS_DIR.parent), *filter(None, [environ.get("PYTHONPATH")])]
     return kept | {
         "SPARK_HOME": str(spark_home()),
-        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+        "SPARK_LAUNCHER_OPTS": QUICK_START,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(paths),

@@ -7,21 +7,21 @@ as a child, but finds its process by the attempt's folder when it must be ended.
 import asyncio
 import logging
 import subprocess
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from daemon.adapters.attempt_folders import AttemptFolder, WorkDir
-from daemon.adapters.processes import end_group, names, start_session
-from daemon.adapters.spare_drivers import SparePool
-from daemon.adapters.spark_command import JOBS_DIR, SparkProfile, submit_command, submit_environment
+from daemon.adapters.processes import TERM_WAIT_S, end_group, names, start_session
+from daemon.adapters.spare_drivers import Spare, SparePool
+from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
 from daemon.adapters.workers import Workers
 from daemon.core.effects import LaunchAttempt
 from daemon.core.events import AttemptExited
 from daemon.errors import LaunchError
 from daemon.ports import Emit
 from daemon.wire.jobs import JobDefaults, make_job_spec
+from spark_jobs.contract import JobSpec
 
 _POLL_S = 0.2
 _KEPT_LAUNCHES = 1_000
@@ -30,7 +30,7 @@ _HOUSEKEEPING_S = 5.0
 _log = logging.getLogger("recoveryd.jobs")
 
 Key = tuple[str, int]  # recovery, attempt
-Command = Callable[[SparkProfile, str, Path, Sequence[str], Path | None], list[str]]  # as submit_command
+Command = Callable[[SparkProfile, str, Path, Sequence[str]], list[str]]  # as submit_command
 
 
 class SparkJobs:
@@ -84,6 +84,11 @@ class SparkJobs:
         if pid is not None and any(names(pid, str(path)) for path in (folder.path, folder.path.resolve())):
             await self._workers.run(end_group, pid)
 
+    async def forget(self, recoveries: Collection[str]) -> None:
+        """Remove the folders of their attempts; one that still has a process stays."""
+        running = {recovery for recovery, _attempt in self._children}
+        await self._workers.run(self._work_dir.forget, [r for r in recoveries if r not in running])
+
     async def close(self) -> None:
         """End the spares and leave the attempts. Nothing can be launched any more; closing again is fine."""
         if self._is_closed:
@@ -105,9 +110,7 @@ class SparkJobs:
             spec = make_job_spec(effect, self._defaults)
             spare = self._spares.take(effect.spec.profile)
             if spare is not None:
-                folder = self._work_dir.adopt_spare(spare.folder, effect.recovery, effect.attempt)
-                folder.write_spec(spec)
-                return spare.process, folder
+                return spare.process, self._hand_over(spare, effect, spec)
             folder = self._work_dir.make_attempt(effect.recovery, effect.attempt)
             folder.write_spec(spec)
             name = f"recoveryd-{effect.recovery}-{effect.attempt}"
@@ -117,13 +120,27 @@ class SparkJobs:
         except OSError as error:
             raise LaunchError(f"Could not prepare the attempt's folder: {error}") from error
 
+    def _hand_over(self, spare: Spare, effect: LaunchAttempt, spec: JobSpec) -> AttemptFolder:
+        """The spare begins when it finds its specification. One that can not get it would wait for ever, so it is ended."""
+        try:
+            folder = self._work_dir.adopt_spare(spare.folder, effect.recovery, effect.attempt)
+            folder.write_spec(spec)
+        except OSError:
+            _end(spare.process)
+            self._work_dir.drop_spare(spare.folder)
+            raise
+        return folder
+
     def _spawn(
         self, profile: SparkProfile, folder: AttemptFolder, name: str, job: list[str]
     ) -> "subprocess.Popen[bytes]":
-        py_files = None if profile.is_local else _pack_jobs(folder.path)
-        command = self._command(profile, name, folder.path, job, py_files)
+        command = self._command(profile, name, folder.path, job)
         process = start_session(command, submit_environment(), folder.path, folder.log_file)
-        folder.write_note("pid", process.pid)
+        try:
+            folder.write_note("pid", process.pid)
+        except OSError:  # without the note no later daemon would find it
+            _end(process)
+            raise
         return process
 
     def _watch(self) -> None:
@@ -133,20 +150,22 @@ class SparkJobs:
     async def _watch_children(self) -> None:
         """Tell of exits soon, tidy up now and then."""
         rounds_per_housekeeping = int(_HOUSEKEEPING_S / _POLL_S)
-        round_number = 0
+        round_number, has_time = 0, False
         while True:
             for key, (process, folder) in list(self._children.items()):
                 if process.poll() is not None:
                     del self._children[key]
                     await self._workers.run(_finish, folder, process.returncode)
+                    round_number, has_time = 0, True
                     self._emit(AttemptExited(*key, process.returncode, _last_words(folder)))
             if round_number % rounds_per_housekeeping == 0:
                 async with self._one_at_a_time:
-                    await self._workers.run(self._keep_house)
+                    await self._workers.run(self._keep_house, has_time)
+                has_time = False
             round_number += 1
             await asyncio.sleep(_POLL_S)
 
-    def _keep_house(self) -> None:
+    def _keep_house(self, has_time: bool) -> None:
         folders = [folder for _process, folder in list(self._children.values())]
         for folder in folders:
             folder.cut_log()
@@ -154,7 +173,14 @@ class SparkJobs:
             self._work_dir.prune({f.path for f in (*folders, *self._spares.in_use())})
         except OSError as error:
             _log.warning("Could not prune old attempts: %s", error)
+        if has_time:
+            self._spares.hurry()
         self._spares.refill()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    end_group(process.pid)
+    process.wait(TERM_WAIT_S)
 
 
 def _finish(folder: AttemptFolder, exit_code: int) -> None:
@@ -167,12 +193,3 @@ def _finish(folder: AttemptFolder, exit_code: int) -> None:
 def _last_words(folder: AttemptFolder) -> str:
     tail = folder.log_tail()
     return f"{tail}\n(log: {folder.log_file})" if tail else f"its log {folder.log_file} is empty"
-
-
-def _pack_jobs(folder: Path) -> Path:
-    """The package `spark_jobs` for executors on other machines."""
-    path = folder / "spark_jobs.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for source in sorted(JOBS_DIR.glob("*.py")):
-            archive.write(source, f"{JOBS_DIR.name}/{source.name}")
-    return path

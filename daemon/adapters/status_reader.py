@@ -72,13 +72,13 @@ class StatusReader:
                 on_delivery=lambda error, message: told.append((error, message)),
             )
         except KafkaException as error:
-            raise problem(error, f"write to {self._names.control}") from error
+            raise problem(error, f"write to {self._names.control}", "Write", self._names.control) from error
         self._producer.flush(_SEND_S + 1.0)
         if not told:
             raise ClusterProblem(f"Could not write to {self._names.control}: no answer within {_SEND_S:.0f} s")
         failure, message = told[0]
         if failure is not None:
-            raise problem(failure, f"write to {self._names.control}")
+            raise problem(failure, f"write to {self._names.control}", "Write", self._names.control)
         time_ms = message.timestamp()[1]
         return Sent(message.offset() or 0, time_ms if time_ms > 0 else None)
 
@@ -198,7 +198,7 @@ def _good(messages: Sequence[Message], topic: str) -> Iterator[Message]:
         if error is None:
             yield message
         elif error.code() != KafkaError._PARTITION_EOF and not is_passing(error):  # noqa: SLF001
-            raise problem(error, f"read {topic}")
+            raise problem(error, f"read {topic}", "Read", topic)
 
 
 def _pair(message: Message) -> tuple[bytes, bytes | None]:

@@ -4,10 +4,10 @@ A topic that does not exist is a value (None), never an error.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
@@ -16,8 +16,11 @@ from daemon.adapters.kafka_client import is_no_such_topic, problem
 from daemon.core.catalogue import Code
 from daemon.errors import ClusterProblem
 
+T = TypeVar("T")
+
 _SETTLE_S = 10.0
 _POLL_S = 0.05
+_METADATA_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,10 @@ def describe(admin: AdminClient, topics: Iterable[str], timeout_s: float) -> dic
     if not names:
         return {}
     admin.poll(0)  # lets waiting log lines out
+    return _of_controller(admin, timeout_s, lambda: _describe(admin, names, timeout_s))
+
+
+def _describe(admin: AdminClient, names: list[str], timeout_s: float) -> dict[str, TopicShape | None]:
     asked = admin.describe_topics(TopicCollection(names), request_timeout=timeout_s)
     return {name: _shape(answer, name, timeout_s) for name, answer in asked.items()}
 
@@ -54,7 +61,7 @@ def read_configs(admin: AdminClient, topic: str, timeout_s: float) -> dict[str, 
     try:
         entries = _wait(next(iter(asked.values())), f"read the configs of {topic}", timeout_s)
     except KafkaException as error:
-        raise problem(error, f"read the configs of {topic}") from error
+        raise problem(error, f"read the configs of {topic}", "DescribeConfigs", topic) from error
     return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
 
 
@@ -63,6 +70,11 @@ def create(
 ) -> bool:
     """False when it exists already. Raises `ClusterProblem`: TARGET_CREATE_FAILED for what the broker refuses."""
     wanted = NewTopic(topic, partitions, replication, config=dict(configs))
+    return _of_controller(admin, timeout_s, lambda: _create(admin, wanted, timeout_s))
+
+
+def _create(admin: AdminClient, wanted: NewTopic, timeout_s: float) -> bool:
+    topic = wanted.topic
     answer = admin.create_topics([wanted], operation_timeout=timeout_s, request_timeout=timeout_s + 1.0)[topic]
     try:
         _wait(answer, f"create {topic}", timeout_s + 2.0)
@@ -70,7 +82,8 @@ def create(
         cause = error.args[0]
         if cause.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return False
-        reason = problem(error, f"create {topic}")
+        _check_asked(cause)
+        reason = problem(error, f"create {topic}", "Create", topic)
         if reason.retriable or reason.code is Code.NOT_AUTHORISED:
             raise reason from error
         raise ClusterProblem(reason.message, code=Code.TARGET_CREATE_FAILED, retriable=False) from error
@@ -95,13 +108,38 @@ def _shape(answer: Any, name: str, timeout_s: float) -> TopicShape | None:
     except KafkaException as error:
         if is_no_such_topic(error):
             return None
-        raise problem(error, f"describe {name}") from error
+        _check_asked(error.args[0])
+        raise problem(error, f"describe {name}", "Describe", name) from error
     return TopicShape(
         topic=name,
         topic_id=str(found.topic_id),
         leaders={p.id: p.leader.id if p.leader is not None else -1 for p in found.partitions},
         replication_factor=min((len(p.replicas) for p in found.partitions), default=1),
     )
+
+
+class _NobodyAskedError(Exception):
+    """The client knows no controller: the cluster named none when it last looked, and its next look may be minutes away. So nothing was asked."""
+
+
+def _check_asked(error: KafkaError) -> None:
+    if error.code() == KafkaError._TIMED_OUT and "controller" in error.str():  # noqa: SLF001  (the library's own code)
+        raise _NobodyAskedError(error.str())
+
+
+def _of_controller(admin: AdminClient, timeout_s: float, ask: Callable[[], T]) -> T:
+    """What `ask` says; when it found nobody to ask, metadata are fetched, which name the controller, and it is done once more.
+
+    Where metadata are not to be had either, nobody answers at all, and asking again would only wait again.
+    """
+    try:
+        return ask()
+    except _NobodyAskedError as silence:
+        try:
+            admin.list_topics(timeout=min(timeout_s, _METADATA_S))
+            return ask()
+        except (KafkaException, _NobodyAskedError):
+            raise ClusterProblem(f"Could not ask the controller: {silence}") from silence
 
 
 def _wait(answer: Any, doing: str, timeout_s: float) -> Any:

@@ -48,12 +48,20 @@ class FeedConfig:
 
 
 class Feed:
-    """Runs the worker. `assigned` and `revoked` are called when the control partition comes and goes."""
+    """Runs the worker. `assigned` and `revoked` are called when the control partition comes and goes; `is_silent` says that the broker
+    does not answer us otherwise either, so that missing commits mean nothing.
+    """
 
     def __init__(
-        self, config: FeedConfig, intake: Intake, assigned: Callable[[], None], revoked: Callable[[], None]
+        self,
+        config: FeedConfig,
+        intake: Intake,
+        assigned: Callable[[], None],
+        revoked: Callable[[], None],
+        is_silent: Callable[[], bool] = lambda: False,
     ) -> None:
         self._config = config
+        self._is_silent = is_silent
         self._partition = TP(config.topic, 0)
         self._intake = intake
         self._app = _make_app(config)
@@ -97,7 +105,8 @@ class Feed:
                 if crashed.done():
                     raise RecoverydError(Code.INVARIANT_BROKEN, f"The Faust worker stopped: {self._app.crash_reason!r}")
                 committed = self._app.monitor.tp_committed_offsets.get(self._partition)
-                if watch.is_stalled(self._acked_offset, self._acked_s, committed, time.monotonic()):
+                now_s = time.monotonic()
+                if watch.is_stalled(self._acked_offset, self._acked_s, committed, now_s, is_silent=self._is_silent()):
                     raise RecoverydError(Code.COMMITS_STALLED)
         finally:
             crashed.cancel()
@@ -130,9 +139,15 @@ class CommitWatch:
         self._committed: int | None = None
         self._moved_s: float | None = None
 
-    def is_stalled(self, acked_offset: int, acked_s: float, committed: int | None, now_s: float) -> bool:
-        """Call about once a second. `committed` is the next offset the group would start at, None = none yet."""
-        if committed != self._committed or self._moved_s is None or acked_offset + 1 <= (committed or 0):
+    def is_stalled(
+        self, acked_offset: int, acked_s: float, committed: int | None, now_s: float, *, is_silent: bool = False
+    ) -> bool:
+        """Call about once a second. `committed` is the next offset the group would start at, None = none yet.
+
+        While `is_silent`, and for the whole patience afterwards, nothing is a stall: a broker that stood still takes commits late.
+        """
+        has_moved = committed != self._committed or self._moved_s is None or acked_offset + 1 <= (committed or 0)
+        if has_moved or self._moved_s is None or is_silent:
             self._committed, self._moved_s = committed, now_s
         # Silence of the broker stops both: only an acknowledgement well after the last commit shows that positions move alone.
         return now_s - self._moved_s >= self._patience_s and acked_s - self._moved_s >= self._patience_s / 2

@@ -62,7 +62,10 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event) -> in
         await _until_stopped(_check_own_topics(daemon), stopped)
         if stopped.is_set():
             return EXIT_CLEAN
-        feed = Feed(_feed_config(settings), daemon.intake, daemon.runtime.assigned, daemon.runtime.revoked)
+        runtime = daemon.runtime
+        feed = Feed(
+            _feed_config(settings), daemon.intake, runtime.assigned, runtime.revoked, lambda: runtime.waits_for_journal
+        )
         tasks = [asyncio.create_task(work) for work in _work(daemon, feed)]
         try:
             await feed.start()

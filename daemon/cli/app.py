@@ -15,6 +15,7 @@ from typer.completion import get_completion_inspect_parameters
 from typer.core import TyperGroup
 
 from daemon.cli import (
+    beginning,
     completion,
     config,
     doctor,
@@ -23,7 +24,6 @@ from daemon.cli import (
     inspect,
     lag,
     lifecycle,
-    replay,
     sandbox,
     simulate,
     topics,
@@ -149,7 +149,7 @@ def _root(
 
 
 for group in (
-    replay,
+    beginning,
     watch_group,
     inspect,
     lifecycle,

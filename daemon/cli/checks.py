@@ -44,8 +44,10 @@ class Check:
     next_step: str = ""
 
 
-def run_checks(connection: Connection, *, deep: bool) -> Iterator[Check]:
-    """Every check, in the order in which things fail."""
+def run_checks(
+    connection: Connection, *, deep: bool, source: str | None = None, target: str | None = None
+) -> Iterator[Check]:
+    """Every check, in the order in which things fail. `source` and `target`: topics of a planned replay, [CLUSTER:]TOPIC."""
     yield check_java()
     yield check_spark(deep=deep)
     try:
@@ -60,7 +62,7 @@ def run_checks(connection: Connection, *, deep: bool) -> Iterator[Check]:
     yield check_work_dir(settings.work_dir)
     from daemon.cli.cluster_checks import check_clusters  # noqa: PLC0415
 
-    yield from check_clusters(connection, deep=deep)
+    yield from check_clusters(connection, deep=deep, source=source, target=target)
     yield check_daemon(check_url(connection.http or settings.values.http.listen))
 
 

@@ -10,23 +10,31 @@ from collections.abc import Iterator
 
 from daemon.adapters.cluster_probe import identify
 from daemon.adapters.own_topics import TopicReport
+from daemon.adapters.permissions import lacking
 from daemon.cli.checks import Check, Verdict, failed, good
 from daemon.cli.command import make_record
 from daemon.cli.connect import Connection
 from daemon.core.catalogue import CATALOGUE, Code
 from daemon.errors import RecoverydError
+from daemon.wire.acls import Role, own_acls, replay_acls
 
+MAIN = "main"
 _TIMEOUT_S = 10.0
 _ANSWER_S = 20.0
 _CLOCK_TOLERANCE_MS = 2_000
 _NOBODY = "doctor-probe"
 
 
-def check_clusters(connection: Connection, *, deep: bool) -> Iterator[Check]:
-    """For each cluster of the config: brokers, topics, permission to write; with `deep` also the whole way of a command."""
+def check_clusters(
+    connection: Connection, *, deep: bool, source: str | None = None, target: str | None = None
+) -> Iterator[Check]:
+    """For each cluster of the config: brokers, ACLs, topics, permission to write; with `deep` also the whole way of a command.
+
+    `source` and `target` are topics of a replay that is planned, [CLUSTER:]TOPIC.
+    """
     is_main_good = False
     for cluster in connection.settings.values.clusters:
-        checks = _check_cluster(connection, cluster)
+        checks = _check_cluster(connection, cluster, _topic_on(cluster, source), _topic_on(cluster, target))
         yield from checks
         is_main_good = is_main_good or (cluster == "main" and all(c.verdict is not Verdict.FAIL for c in checks))
     if not deep:
@@ -37,7 +45,13 @@ def check_clusters(connection: Connection, *, deep: bool) -> Iterator[Check]:
         yield Check("command", Verdict.SKIPPED, "main is not good", "See above.")
 
 
-def _check_cluster(connection: Connection, cluster: str) -> list[Check]:
+def _topic_on(cluster: str, place: str | None) -> str | None:
+    """The topic of `[CLUSTER:]TOPIC` when it lies on this cluster."""
+    named, _, topic = (place or "").rpartition(":")
+    return topic if topic and (named or MAIN) == cluster else None
+
+
+def _check_cluster(connection: Connection, cluster: str, source: str | None, target: str | None) -> list[Check]:
     name = f"brokers of {cluster}"
     try:
         found = identify(connection.settings.librdkafka(cluster), _TIMEOUT_S)
@@ -46,7 +60,8 @@ def _check_cluster(connection: Connection, cluster: str) -> list[Check]:
         return [failed(name, error, step if error.code is Code.CLUSTER_UNREACHABLE else "")]
     counted = f"{found.brokers} broker" + ("s" if found.brokers != 1 else "")
     reached = good(name, f"{counted}, cluster id {found.cluster_id}, answered in {found.answered_ms:.0f} ms")
-    return [reached, *asyncio.run(_check_topics(connection, cluster))]
+    acls = _check_acls(connection, cluster, source, target)
+    return [reached, acls, *asyncio.run(_check_topics(connection, cluster))]
 
 
 async def _check_topics(connection: Connection, cluster: str) -> list[Check]:
@@ -65,6 +80,36 @@ async def _check_topics(connection: Connection, cluster: str) -> list[Check]:
         except RecoverydError as error:
             return [topics, failed(f"write to {cluster}", error)]
         return [topics, _judge_writes(f"write to {cluster}", denied)]
+
+
+def _check_acls(connection: Connection, cluster: str, source: str | None, target: str | None) -> Check:
+    """What the cluster itself says this user may do, against what daemon and jobs need there."""
+    name, values = f"ACLs on {cluster}", connection.settings.values
+    needs = [
+        acl
+        for acl in own_acls(connection.names)
+        if Role.DAEMON in acl.roles or Role.JOBS in acl.roles
+        if cluster == MAIN or acl.cluster == "target"
+        if not acl.when or (acl.when == "quotas.enabled" and values.quotas.enabled)
+    ]
+    if source is not None:
+        needs += [acl for acl in replay_acls(source, target or "", create=False) if acl.cluster == "source"]
+    if target is not None:
+        needs += [acl for acl in replay_acls(source or "", target, create=True) if acl.cluster == "target"]
+    try:
+        found = lacking(
+            connection.settings.librdkafka(cluster), needs, values.faust.group or f"recoveryd.{values.scope}"
+        )
+    except RecoverydError as error:
+        return failed(name, error)
+    if found:
+        return Check(
+            name,
+            Verdict.FAIL,
+            f"{Code.NOT_AUTHORISED.value} Missing: {'; '.join(found)}.",
+            "Grant them; docs/acls.md has the whole list.",
+        )
+    return good(name, f"{len(needs)} needs are granted")
 
 
 def _judge_topics(name: str, reports: tuple[TopicReport, ...]) -> Check:

@@ -31,12 +31,20 @@ def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Also start spark-submit, and send a command that must be refused.")
     ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="[CLUSTER:]TOPIC", help="Check the ACLs for reading it.", show_default=False),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="[CLUSTER:]TOPIC", help="Check the ACLs for writing it.", show_default=False),
+    ] = None,
     output: Output = Format.TABLE,
 ) -> int:
     """Check Java, Spark, brokers, topics, permissions, the work folder and the daemon."""
     from daemon.cli.checks import Verdict, run_checks  # noqa: PLC0415  (help must not pay for it)
 
-    checks = list(run_checks(connection, deep=deep))
+    checks = list(run_checks(connection, deep=deep, source=source, target=target))
     rows = [{"check": c.name, "verdict": c.verdict.value, "found": c.found, "next_step": c.next_step} for c in checks]
     show(rows, output, lambda: [_table(checks)], [c.name for c in checks if c.verdict is Verdict.FAIL])
     bad = [c for c in checks if c.verdict is Verdict.FAIL]

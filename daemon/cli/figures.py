@@ -82,14 +82,25 @@ def progress_ratio(document: Document) -> float | None:
     watched = (document.get("watch") or {}).get("progress") or {}
     if watched.get("planned"):
         return float(watched["done"] / watched["planned"])
-    plan = document.get("plan")
+    plan, progress = document.get("plan"), document.get("progress") or {}
     if not plan:
         return None
+    if document.get("kind") == "verification":
+        return verified_ratio(document)
     starts = {p["partition"]: p["start"] for p in plan["source"]["partitions"]}
     stops = {p["partition"]: p["stop"] for p in plan["source"]["partitions"]}
     if any(stop is None for stop in stops.values()):
         return None
-    positions = {p["partition"]: p["position"] for p in (document.get("progress") or {}).get("partitions") or []}
+    positions = {p["partition"]: p["position"] for p in progress.get("partitions") or []}
     wanted = sum(stops[p] - starts[p] for p in stops)
     done = sum(min(max(positions.get(p, starts[p]), starts[p]), stops[p]) - starts[p] for p in stops)
     return done / wanted if wanted else 1.0
+
+
+def verified_ratio(document: Document) -> float | None:
+    """Share of the offsets of both sides that the verification has read; all of them once it has a verdict. None while it reads nothing."""
+    progress, verification = document.get("progress") or {}, document.get("verification") or {}
+    if verification.get("result") in {"match", "mismatch"}:
+        return 1.0
+    whole = progress.get("offsets_to_verify")
+    return min(1.0, progress.get("verified_offsets", 0) / whole) if whole else None

@@ -1,40 +1,10 @@
-"""The flags of `replay`: one row per field of the record's data, saying where the value goes and how its text is read.
+"""The flags of `replay` and `verify`, a row each. A field that is new in the contract needs one row here."""
 
-Both ways are made from the rows: flags over a document, and the command line that would say the same again. A field that is new in the contract needs
-one row here.
-"""
-
-import functools
-import inspect
-import shlex
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
-
-import typer
+from dataclasses import replace
+from typing import Literal
 
 from daemon.cli import values
-from daemon.cli.connect import Document
-from daemon.cli.failure import usage
-
-Values = Mapping[str, Any]  # flag name -> what the user gave, only for flags that were given
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """`name` is the flag without dashes, `path` the field, `read` turns the text (and the flag, for errors) into the field's value."""
-
-    name: str
-    path: tuple[str, ...]
-    help: str
-    metavar: str | None = None
-    kind: Any = str
-    read: Callable[[Any, str], object] = lambda value, _flag: value
-    panel: str = "What to copy"
-
-    @property
-    def parameter(self) -> str:
-        return f"flag_{self.name.replace('-', '_')}"
+from daemon.cli.flag_table import Flag, FlagTable
 
 
 def _start(text: str, flag: str) -> object:
@@ -49,7 +19,7 @@ _HOW, _LIMITS = "How", "Limits"
 _BYTES_FORM = "SIZE"
 _POSITION = "POSITION"
 
-FLAGS: tuple[Flag, ...] = (
+_REPLAY: tuple[Flag, ...] = (
     Flag("source", ("source", "topic"), "Topic to read.", "TOPIC"),
     Flag("from", ("source", "from"), "earliest, offset:N, offsets:0=N,1=N, time with zone, or -2h.", _POSITION, read=_start),
     Flag(
@@ -74,7 +44,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "on-data-loss", ("on_data_loss",), "When part of the range is gone.", kind=Literal["fail", "continue"], panel=_HOW
     ),
-    Flag("verify", ("verify",), "How the target is proven.", kind=Literal["digest", "count", "none"], panel=_HOW),
+    Flag("verify", ("verify",), "How the target is proven.", kind=Literal["source", "digest", "count", "none"], panel=_HOW),
     Flag("profile", ("job", "profile"), "Spark profile of the daemon's config.", "NAME", panel=_HOW),
     Flag("plan-hash", ("plan_hash",), "Run only if the plan made now has this hash.", "HASH", panel=_HOW),
     Flag(
@@ -107,86 +77,46 @@ FLAGS: tuple[Flag, ...] = (
     Flag("reason", ("reason",), "Why, for the record; required (1 to 500 characters).", "TEXT"),
 )  # fmt: skip
 
-
-REQUIRED = ("source", "from", "to", "target", "reason")
-
-
-def with_flags(verb: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The verb with an option per row; it gets those that were given as `flags`."""
-
-    @functools.wraps(verb)
-    def with_given(*args: Any, **own: Any) -> int | None:
-        taken = {flag.name: own.pop(flag.parameter) for flag in FLAGS}
-        given = {name: value for name, value in taken.items() if value not in (None, [], False)}
-        return verb(*args, flags=given, **own)
-
-    signature = inspect.signature(verb, eval_str=True)
-    first, *own = (p for p in signature.parameters.values() if p.name != "flags")
-    added = [_parameter(flag) for flag in FLAGS]
-    kept = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-    with_given.__signature__ = signature.replace(parameters=[first, *added, *kept])  # type: ignore[attr-defined]
-    return with_given
+REPLAY = FlagTable("replay", _REPLAY, ("source", "from", "to", "target", "reason"))
 
 
-def overlay(document: Document, given: Values) -> Document:
-    """The document with the given flags over it; what no flag names stays. The document itself is not changed."""
-    merged = _copy(document)
-    for flag, value in _given_flags(given):
-        place = merged
-        for part in flag.path[:-1]:
-            inner = place.setdefault(part, {})
-            if not isinstance(inner, dict):
-                raise usage(f"`{part}` of the file is no mapping, so --{flag.name} has no place.")
-            place = inner
-        place[flag.path[-1]] = flag.read(value, f"--{flag.name}")
-    return merged
+def _pinned(text: str, flag: str) -> object:
+    return values.parse_position(text, flag, values.PINNED_WORDS)
 
 
-def require(document: Document) -> None:
-    """Raises `Failure` naming the flag of the first field without which no replay is one."""
-    for flag in FLAGS:
-        if flag.name in REQUIRED and value_at(document, flag.path) in {None, ""}:
-            raise usage(
-                f"--{flag.name} is missing.",
-                f"{flag.help} Give the flag, or the field `{'.'.join(flag.path)}` in -f FILE.",
-            )
+_BY_NAME = {flag.name: flag for flag in _REPLAY}
+_SAME = (
+    "plan-hash", "profile", "max-bytes-per-s", "max-records-per-s", "max-runtime", "deadline", "mode", "weight", "tier",
+    "override-live-slo",
+)  # fmt: skip
+_WHAT = "What to compare"
+_VERIFY: tuple[Flag, ...] = (
+    Flag("source", ("source", "topic"), "Topic that was copied.", "TOPIC", panel=_WHAT),
+    Flag(
+        "from", ("source", "from"), "earliest (when left out), offset:N, offsets:0=N,1=N, time with zone, or -2h.", _POSITION,
+        read=_start, panel=_WHAT,
+    ),
+    Flag(
+        "to", ("source", "to"), "latest (when left out; pinned), offset(s), time, or -2h; a time ends the target's range as well.",
+        _POSITION, read=_pinned, panel=_WHAT,
+    ),
+    replace(_BY_NAME["partitions"], panel=_WHAT),
+    replace(_BY_NAME["source-cluster"], panel=_WHAT),
+    Flag("target", ("target", "topic"), "The copy, whoever made it; it is only read.", "TOPIC", panel=_WHAT),
+    Flag("target-from", ("target", "from"), "Where the copy begins; as --from when left out.", _POSITION, read=_start, panel=_WHAT),
+    replace(_BY_NAME["target-cluster"], panel=_WHAT),
+    Flag(
+        "compare", ("compare",), "Every record, or the last value of each key (compacted topics).",
+        kind=Literal["records", "latest"], panel=_HOW,
+    ),
+    Flag("mapping", ("mapping",), "Partition of each record.", kind=Literal["same", "key_hash"], panel=_HOW),
+    Flag(
+        "add-header", ("headers", "add"), "Header that the copy added; may be repeated.", "NAME=TEXT", list[str],
+        lambda pairs, _flag: values.parse_headers(pairs), _HOW,
+    ),
+    Flag("drop-header", ("headers", "drop"), "Header that the copy left out; may be repeated.", "NAME", list[str], panel=_HOW),
+    *(_BY_NAME[name] for name in _SAME),
+    Flag("reason", ("reason",), "Why, for the record; says what is compared when left out.", "TEXT", panel=_WHAT),
+)  # fmt: skip
 
-
-def value_at(document: Document, path: tuple[str, ...]) -> object:
-    """The field's value, None when it or a part of its path is not there; what is no plain value counts as there."""
-    value: Any = document
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return "..." if isinstance(value, dict | list) else value
-
-
-def command_line(given: Values) -> str:
-    """The flags as they would be typed again."""
-    words: list[str] = []
-    for flag, value in _given_flags(given):
-        for one in value if isinstance(value, list) else [value]:
-            words += [f"--{flag.name}"] if flag.kind is bool else [f"--{flag.name}", shlex.quote(str(one))]
-    return " ".join(words)
-
-
-def _given_flags(given: Values) -> Iterator[tuple[Flag, Any]]:
-    return ((flag, given[flag.name]) for flag in FLAGS if flag.name in given)
-
-
-def _parameter(flag: Flag) -> inspect.Parameter:
-    declared = f"--{flag.name}"
-    option = typer.Option(
-        declared, metavar=flag.metavar, help=flag.help, rich_help_panel=flag.panel, show_default=False
-    )
-    is_switch = flag.kind is bool
-    kind = flag.kind if is_switch else flag.kind | None
-    return inspect.Parameter(
-        flag.parameter,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=False if is_switch else None,
-        annotation=Annotated[kind, option],
-    )
-
-
-def _copy(document: Document) -> Document:
-    return {name: _copy(value) if isinstance(value, dict) else value for name, value in document.items()}
+VERIFY = FlagTable("verify", _VERIFY, ("source", "target"))

@@ -95,15 +95,20 @@ def stop(
     return _steer(connection, "stop", recovery, {"reason": reason}, sending, has_ended)
 
 
+def _rate(text: str, parse: Callable[[str, str], float], flag: str) -> float | None:
+    return None if text == "none" else parse(text, flag)
+
+
 @connected
 def throttle(
     connection: Connection,
     recovery: Id,
     max_bytes_per_s: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Rate of all lanes together, like 10MB.", show_default=False)
+        str | None,
+        typer.Option(metavar="SIZE", help="Rate of all lanes together, like 10MB, or none.", show_default=False),
     ] = None,
     max_records_per_s: Annotated[
-        str | None, typer.Option(metavar="N", help="Rate of all lanes together.", show_default=False)
+        str | None, typer.Option(metavar="N", help="Rate of all lanes together, or none.", show_default=False)
     ] = None,
     mode: Annotated[
         Literal["unlimited", "fixed", "controller"] | None,
@@ -116,15 +121,14 @@ def throttle(
     command_id: CommandId = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """Set or lift the rate of a recovery, within 5 seconds. Both rates are replaced together: the one not given is lifted."""
+    """Set or lift the rate of a recovery, within 5 seconds. A rate that is not given stays as it is; `none` lifts it, `--lift` lifts both."""
     if lift == bool(max_bytes_per_s or max_records_per_s) and (lift or mode is None):
         raise usage("Say which rate.", "Give --max-bytes-per-s, --max-records-per-s or --mode, or --lift alone.")
-    limits: dict[str, object] = {
-        "max_bytes_per_s": None if max_bytes_per_s is None else parse_size(max_bytes_per_s, "--max-bytes-per-s"),
-        "max_records_per_s": None
-        if max_records_per_s is None
-        else parse_count(max_records_per_s, "--max-records-per-s"),
-    }
+    limits: dict[str, object] = {"max_bytes_per_s": None, "max_records_per_s": None} if lift else {}
+    if max_bytes_per_s is not None:
+        limits["max_bytes_per_s"] = _rate(max_bytes_per_s, parse_size, "--max-bytes-per-s")
+    if max_records_per_s is not None:
+        limits["max_records_per_s"] = _rate(max_records_per_s, parse_count, "--max-records-per-s")
     if mode is not None:
         limits["mode"] = mode
     sending = Sending(print_only=print_only, expires=expires, command_id=command_id, output=output)

@@ -88,18 +88,34 @@ def _verification_parts(verification: Document) -> list[RenderableType]:
         f"{figures.count(verification.get('source_records'))} source records, "
         f"{figures.count(verification.get('target_records'))} found in the target"
     )
+    if verification.get("extra_records"):
+        counts += f", {figures.count(verification['extra_records'])} of them extra"
     parts: list[RenderableType] = [Text(f"Verification: {result}. {counts}.", style=style)]
+    if verification.get("scope"):
+        parts.append(Text(_scope(verification)))
     if verification.get("why"):
         parts.append(Text(verification["why"]))
     if verification.get("digest"):
         parts.append(Text(f"digest {verification['digest']}"))
     if verification.get("differences"):
-        table = columns(">PARTITION", ">FROM", ">TO", "KIND", "WHAT")
+        table = columns("KIND", ">SOURCE", ">OFFSET", ">TARGET", ">OFFSET", ">RECORDS", "WHAT")
         for row in verification["differences"]:
-            cells = [str(row.get(name, figures.NONE)) for name in ("partition", "start", "stop", "kind", "message")]
-            table.add_row(*map(Text, cells))
+            table.add_row(*(Text(figures.NONE if row.get(name) is None else str(row[name])) for name in _DIFFERENCE))
         parts.append(table)
     return parts
+
+
+_DIFFERENCE = ("kind", "source_partition", "source_offset", "target_partition", "target_offset", "count", "message")
+
+
+def _scope(verification: Document) -> str:
+    """What the proof rests on, in one sentence."""
+    held = figures.count(verification.get("records_by_receipts"))
+    return {
+        "source": "Proved by reading the source again.",
+        "mixed": f"Proved by reading the source again, except for {held} records that it no longer holds: receipts prove these.",
+        "receipts": "Proved by receipts only; the source was not read again.",
+    }.get(str(verification["scope"]), "")
 
 
 def _total(rows: Sequence[Document], name: str) -> int:

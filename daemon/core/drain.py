@@ -9,6 +9,10 @@ from daemon.core.draft import Draft
 from daemon.core.ledger import ask_ledger, use_ledger
 from daemon.core.model import Recovery
 
+RESTING = frozenset(
+    {"paused", "done", "leaseless"}
+)  # of a lane, or of a task of the verification, that was told to pause
+
 
 def _drain_is_over(draft: Draft, recovery: Recovery, lane_states: frozenset[str]) -> bool:
     """All lanes obeyed the present imperative and hold no open chunk."""

@@ -5,11 +5,11 @@ are records of the journal transaction itself (see `daemon.core.decision`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from daemon.core.commands import ReplaySpec
+from daemon.core.commands import Spec
 from daemon.core.directive import Directive
-from daemon.core.model import Plan
+from daemon.core.model import Plan, ReceiptsHome
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class GatherFacts:
     """Ask the clusters what planning needs → FactsGathered or EffectFailed("gather_facts")."""
 
     recovery: str
-    spec: ReplaySpec
+    spec: Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,15 @@ class LaunchAttempt:
 
     recovery: str
     attempt: int
-    spec: ReplaySpec
+    spec: Spec
     plan: Plan
     directive: Directive  # what the lanes do until they have read the directives topic
     max_records: int | None  # of the whole recovery; the adapter splits it over lanes
     max_bytes: int | None
+    positions: Mapping[int, int] = field(
+        default_factory=dict
+    )  # durable, as far as the daemon knows: never to be copied again
+    ledger_from: tuple[int, ...] = ()  # by lane: where its newest head lies, 0 = none
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,26 @@ class ReadLedger:
     plan: Plan
     fence: bool
     sequence: int = 0  # echoed in LedgerRead: an answer to an older question is not used
+    positions: Mapping[int, int] = field(
+        default_factory=dict
+    )  # durable, as far as the daemon knows: receipts reach there
+    ledger_from: tuple[int, ...] = ()  # by lane: where its newest head lies, 0 = none
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRecovery:
+    """`receipts` None = it has none, or its plan did not pin where they are."""
+
+    id: str
+    receipts: ReceiptsHome | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRecoveries:
+    """Take away the receipts, on their target cluster, and the attempts' folders of recoveries that ended long ago → RecoveriesForgotten."""
+
+    cluster: str
+    recoveries: tuple[EndedRecovery, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +137,7 @@ Effect = (
     | ReadLedger
     | SetQuota
     | SweepQuotas
+    | ForgetRecoveries
     | CallWebhook
     | WakeAt
 )

@@ -17,13 +17,17 @@ FAILURES: dict[str, tuple[StopReason, Code]] = {
     "topic_recreated": (StopReason.TOPIC_RECREATED, Code.TOPIC_RECREATED),
     "record_too_large": (StopReason.TARGET_UNAVAILABLE, Code.RECORD_TOO_LARGE),
     "record_refused": (StopReason.TARGET_UNAVAILABLE, Code.RECORD_REFUSED),
-    "ledger_broken": (StopReason.ERROR_RATE, Code.LEDGER_BROKEN),
+    "ledger_broken": (StopReason.TARGET_UNAVAILABLE, Code.LEDGER_BROKEN),
     "stop_blocked": (StopReason.STALLED, Code.STOP_BLOCKED),
     "not_authorised": (StopReason.SOURCE_UNAVAILABLE, Code.NOT_AUTHORISED),
     "source_unavailable": (StopReason.SOURCE_UNAVAILABLE, Code.SOURCE_UNAVAILABLE),
     "target_unavailable": (StopReason.TARGET_UNAVAILABLE, Code.TARGET_UNAVAILABLE),
+    "error_rate": (StopReason.ERROR_RATE, Code.ERROR_RATE),
     "internal": (StopReason.ERROR_RATE, Code.ATTEMPTS_EXHAUSTED),
     "stalled": (StopReason.STALLED, Code.STALLED),
+    "slots_missing": (StopReason.ERROR_RATE, Code.SLOTS_MISSING),
+    "executors_unfit": (StopReason.ERROR_RATE, Code.EXECUTORS_UNFIT),
+    "spark_unsecured": (StopReason.ERROR_RATE, Code.SPARK_UNSECURED),
 }
 # Another attempt can not mend these.
 FINAL_ERRORS = frozenset(
@@ -35,6 +39,9 @@ FINAL_ERRORS = frozenset(
         "ledger_broken",
         "stop_blocked",
         "not_authorised",
+        "slots_missing",
+        "executors_unfit",
+        "spark_unsecured",
     }
 )
 
@@ -109,12 +116,14 @@ def settle(
         end, code = State.FAILED, Code.UNEXPLAINED_OFFSETS.value
         why = f"{unexplained} offsets of the range are not explained by any receipt"
     elif end is State.COMPLETED and verification is not None and verification.result == "mismatch":
-        end, code = State.FAILED, Code.VERIFICATION_MISMATCH.value
-        why = f"the target differs from what was copied in {len(verification.differences)} places"
+        # A copy that is not exact has failed; a verification has done what it was asked to.
+        end = State.FAILED if recovery.spec.copies else State.COMPLETED
+        code = Code.VERIFICATION_MISMATCH.value
+        why = _mismatch_why(verification)
     verification = (
         verification
         or recovery.verification
-        or Verification("skipped", recovery.progress.records, 0, "", (), "the run ended early")
+        or Verification("skipped", recovery.progress.records, 0, "", (), _why_skipped(recovery, why))
     )
     told = {
         "reason": recovery.stop.reason.value if recovery.stop else None,
@@ -127,3 +136,17 @@ def settle(
     }
     moved = draft.move(recovery, end, why, told, verification=verification, error_code=code)
     return moved if moved.attempt.released else want(draft, moved, Wanted.EXIT, why)
+
+
+def _mismatch_why(verification: Verification) -> str:
+    places = len(verification.differences)
+    if not places:
+        return "the target is not what the source range holds"
+    first = verification.differences[0]
+    return (
+        f"the target is not what the source range holds, in {places} places; the first: {first.kind}, {first.message}"
+    )
+
+
+def _why_skipped(recovery: Recovery, why: str) -> str:
+    return f"it ended before it had a verdict: {why}" if recovery.is_proving else "the run ended early"

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from daemon.core.commands import Command, Refusal, Signal
 from daemon.core.model import Verification
@@ -119,13 +119,20 @@ class LaneHeartbeat:
     attempt: int
     lane: int
     directive_sequence: int  # the newest directive this lane acts on
-    state: str  # starting | copying | pausing | paused | draining | done | blocked | leaseless
+    state: str  # starting | copying | verifying | pausing | paused | draining | done | blocked | leaseless
     chunk_open: bool
     records_per_s: float
     bytes_per_s: float
     positions: tuple[LanePosition, ...]
     why: str
     capped: bool = False  # stopped at its share of max_records / max_bytes
+    phase: str = "copy"  # copy | verify: then `lane` is the number of a verification task, and `positions` is empty
+    verified_records: int = 0
+    verified_bytes: int = 0
+    verified_offsets: int = 0  # of `offsets_to_verify`, source and target together
+    offsets_to_verify: int = 0
+    failed_chunks: int = 0  # chunks that this lane had to do again, in this attempt
+    ledger_from: int = 0  # where the newest head of this lane lies on the receipts topic, 0 = none
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +175,19 @@ class LedgerRead:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerMoved:
+    """The reading of the receipts goes on and has come further: it is worth waiting for."""
+
+    recovery: str
+    attempt: int
+    sequence: int  # of the ReadLedger under way
+
+
+@dataclass(frozen=True, slots=True)
 class TopicSample:
     """Offsets of one topic; a partition the broker did not answer for is absent. `last_stable` may be absent on its own.
 
-    `partitions`: how many the topic has, also without an answer; 0 = not told.
+    `partitions`: how many the topic has, also without an answer, as of `described_ms`; 0 = not told. `leaders`: the broker of each, negative or absent = not known.
     """
 
     cluster: str
@@ -182,6 +198,8 @@ class TopicSample:
     last_stable: Mapping[int, int]
     sampled_at_ms: int  # when the query was *sent*: positions received before it were sampled before the ends
     partitions: int = 0
+    described_ms: int = field(default=0, compare=False)  # 0 = as of `sampled_at_ms`
+    leaders: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +260,14 @@ class QuotasSwept:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveriesForgotten:
+    """Of these ended recoveries nothing is left on the cluster and on disk."""
+
+    cluster: str
+    recoveries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BecameLeader:
     """The status topic was folded and the journal is fenced for us: reconcile with the world."""
 
@@ -266,11 +292,13 @@ Event = (
     | LaneHeartbeat
     | DriverHeartbeat
     | LedgerRead
+    | LedgerMoved
     | OffsetsSampled
     | ReaderSampled
     | ReadingTaken
     | QuotaSet
     | QuotasSwept
+    | RecoveriesForgotten
     | WebhookEnded
     | BecameLeader
     | Tick

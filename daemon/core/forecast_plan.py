@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from daemon.core.commands import ReplaySpec
+from daemon.core.commands import Spec
 from daemon.core.forecasting import Answer, Question, Stretch, ask, lanes_of
 from daemon.core.model import EtaSeconds, Finding, Plan, PlannedPartition, Severity
+from daemon.core.modes import mode_of
 from daemon.core.observed import SampleHistory
 from daemon.core.params import Params
 from daemon.core.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, PlanFacts, TopicFacts
@@ -17,7 +18,8 @@ from daemon.core.policies.estimate import CountSample, RateEstimate, estimate_ra
 from daemon.core.policies.forecast_cost import Usage
 from daemon.core.policies.forecast_view import cost_of, storage_of
 from daemon.core.policies.outlook import Outlook
-from daemon.core.policies.retention import Retention
+from daemon.core.policies.retention import Retention, beating_rate
+from daemon.core.policies.throttle import Mode
 
 START_UP_S = (4.0, 8.0, 15.0)  # lo, mid, hi: until a cold Spark application copies its first record
 SPREAD = {"measured": 0.25, "configured": 0.5}  # how far the rate may be off, as a part of it
@@ -29,14 +31,14 @@ _WARNINGS = {Outlook.RETENTION_LOSS, Outlook.IMPRACTICAL_NEVER, Outlook.IMPRACTI
 
 
 def with_forecast(
-    plan: Plan, spec: ReplaySpec, facts: PlanFacts, params: Params, history: SampleHistory = NO_SAMPLES
+    plan: Plan, spec: Spec, facts: PlanFacts, params: Params, history: SampleHistory = NO_SAMPLES
 ) -> Plan:
     """The plan with `eta_seconds`, `forecast` and a finding for each verdict but OK. `history` holds offset samples of the source, if it is watched."""
     live, live_source = live_rates(facts, history)
     answer = ask(_question(plan, spec, facts, params, live))
     found = answer.forecast
     size = plan.bytes_at_most / plan.records_at_most if plan.records_at_most else 0.0
-    factor = facts.target.replication_factor if facts.target else plan.replication_factor
+    factor = facts.target.replication_factor if facts.target else max(plan.replication_factor, 1)
     usage = Usage(
         executors=len(plan.lanes),
         seconds=found.seconds if math.isfinite(found.seconds) else 0.0,
@@ -56,7 +58,9 @@ def with_forecast(
         cost=cost_of(usage, params.pricing) if math.isfinite(found.seconds) else None,
         at_ms=facts.gathered_at_ms,
     )
-    return replace(plan, eta_seconds=_eta(answer), forecast=view, findings=(*plan.findings, *_findings(answer)))
+    floor, told = _retention_floor(plan, spec, facts, params, live)
+    findings = (*plan.findings, *_findings(answer), *told)
+    return replace(plan, eta_seconds=_eta(answer), forecast=view, findings=findings, retention_bytes_per_s=floor)
 
 
 def retention_of(source: TopicFacts) -> tuple[int | None, int | None]:
@@ -105,9 +109,7 @@ def _looked_up(facts: PartitionFacts, now_ms: int) -> RateEstimate | None:
     return RateEstimate(arrived * 1000 / span_ms, 0.0, 2)
 
 
-def _question(
-    plan: Plan, spec: ReplaySpec, facts: PlanFacts, params: Params, live: Mapping[int, RateEstimate]
-) -> Question:
+def _question(plan: Plan, spec: Spec, facts: PlanFacts, params: Params, live: Mapping[int, RateEstimate]) -> Question:
     known = {p.partition: p for p in facts.source_partitions}
     rows = [_stretch(plan, p, known[p.partition], facts, live) for p in plan.partitions]
     limits, now_ms = spec.limits, facts.gathered_at_ms
@@ -121,6 +123,29 @@ def _question(
         live_sigma=math.hypot(*(rate.sigma for rate in live.values())) if live else 0.0,
         hourly=facts.hourly if plan.is_following else (),
     )
+
+
+def _retention_floor(
+    plan: Plan, spec: Spec, facts: PlanFacts, params: Params, live: Mapping[int, RateEstimate]
+) -> tuple[float, list[Finding]]:
+    """The rate in bytes/s that beats retention, under which a controlled recovery is never held, or the finding that it can not be kept."""
+    known = {p.partition: p for p in facts.source_partitions}
+    rows = [_stretch(plan, p, known[p.partition], facts, live) for p in plan.partitions]
+    whole = sum(row.records for row in rows)
+    if not whole or not plan.records_at_most or not spec.copies:
+        return 0.0, []
+    each = [(r, beating_rate(r.retention, r.records, r.window_s, r.live, is_moving=plan.is_following)) for r in rows]
+    # The rate of a recovery is divided by what is left, so the partition that needs most for its size decides.
+    records_per_s = max(rate * whole / r.records for r, rate in each if r.records)
+    size = plan.bytes_at_most / plan.records_at_most if plan.bytes_at_most else _UNKNOWN_RECORD_BYTES
+    needed = records_per_s * size
+    if not math.isfinite(needed):
+        return 0.0, []  # no rate is enough: the forecast says what will be lost
+    ceiling = min(params.control.max_bytes_per_s, spec.limits.max_bytes_per_s or math.inf)
+    if mode_of(spec.limits, spec, params) is Mode.CONTROLLED and needed > ceiling:
+        text = f"retention takes part of the range unless {needed:,.0f} B/s are kept, but no more than {ceiling:,.0f} B/s may be granted: raise the limit, or the source's retention"
+        return needed, [Finding("retention_floor", Severity.WARN, text)]
+    return needed, []
 
 
 def _stretch(
@@ -147,7 +172,7 @@ def _margin(retention_bytes: int, planned: PlannedPartition, facts: PartitionFac
     return planned.start - facts.log_start + max(0.0, (retention_bytes - (facts.bytes_on_disk or 0)) / size)
 
 
-def _lane_rates(plan: Plan, spec: ReplaySpec, facts: PlanFacts, params: Params) -> list[float]:
+def _lane_rates(plan: Plan, spec: Spec, facts: PlanFacts, params: Params) -> list[float]:
     """Records/s per lane. Under a limit the daemon divides the rate by what is left, so that lanes end together; without one each lane has its own."""
     if not plan.lanes:
         return []

@@ -83,8 +83,9 @@ def _question(recovery: Recovery, plan: Plan, seen: Observed, draft: Draft) -> Q
     rows = {p.partition: p for p in recovery.progress.partitions}
     times = event_times(seen)
     lanes = []
+    planned_by_number = {p.partition: p for p in plan.partitions}
     for number, members in enumerate(plan.lanes):
-        planned = [p for p in plan.partitions if p.partition in members]
+        planned = [planned_by_number[partition] for partition in members]
         work = tuple(_stretch(plan, p, rows[p.partition], times, live, history, now_ms) for p in planned)
         if not any(stretch.records > 0 for stretch in work):
             continue

@@ -23,13 +23,13 @@ def begin_pause(draft: Draft, recovery: Recovery, why: str, held: str = "") -> R
 
 
 def begin_resume(draft: Draft, recovery: Recovery, why: str) -> Recovery:
-    """Go on at the exact positions, with the application that still lives or the next one."""
+    """Go on at the exact positions, with the application that still lives or the next one; a verification goes on, or begins anew with the next one."""
     to = State.STARTING if recovery.attempt.released else State.RUNNING
-    moved = draft.move(recovery, to, why, held="")
+    moved = draft.move(recovery, State.VERIFYING if recovery.is_proving else to, why, held="")
     draft.observe(
         recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=draft.now_ms, candidate=None
     )
-    return want(draft, moved, Wanted.RUN, why)
+    return want(draft, moved, Wanted.VERIFY if recovery.is_proving else Wanted.RUN, why)
 
 
 def hold(draft: Draft, recovery: Recovery, reason: str, why: str, evidence: Mapping[str, object]) -> Recovery:
@@ -40,8 +40,9 @@ def hold(draft: Draft, recovery: Recovery, reason: str, why: str, evidence: Mapp
 
 def paused_why(recovery: Recovery) -> str:
     """The sentence of a recovery that has drained."""
+    rest = "the verification reads nothing" if recovery.is_proving else "every position is in a receipt"
     if recovery.held == TELEMETRY:
-        return "paused by itself until live traffic is measured again; every position is in a receipt"
+        return f"paused by itself until live traffic is measured again; {rest}"
     if recovery.held == LIVE_SLO:
-        return "paused by itself, live traffic stayed over its SLO: look at it, then resume; every position is in a receipt"
-    return "paused: no chunk is open and every position is in a receipt"
+        return f"paused by itself, live traffic stayed over its SLO: look at it, then resume; {rest}"
+    return f"paused: {rest}" if recovery.is_proving else f"paused: no chunk is open and {rest}"

@@ -11,6 +11,9 @@
                     ▼             │  ▼            ▼
                   paused ─────────┘ verifying ──► completed, failed
 
+Verifying is work like running: it is paused, resumed and stopped the same way, and `resume` goes back to where `Recovery.resume_state` says. What has nothing
+to copy goes from starting to verifying.
+
 A move that is not in the table is a bug of the core, not an outcome: `advance` refuses it, and the property tests walk every (state, event) pair.
 """
 
@@ -28,10 +31,10 @@ MOVES: dict[State, frozenset[State]] = {
     S.AWAITING_APPROVAL: frozenset({S.STARTING, S.REJECTED, S.EXPIRED, S.STOPPED}),
     S.STARTING: frozenset({S.RUNNING, S.PAUSING, S.STOPPING, S.VERIFYING, S.COMPLETED, S.FAILED}),
     S.RUNNING: frozenset({S.STARTING, S.PAUSING, S.STOPPING, S.VERIFYING, S.COMPLETED, S.FAILED}),
-    S.PAUSING: frozenset({S.PAUSED, S.RUNNING, S.STARTING, S.STOPPING, S.FAILED}),
-    S.PAUSED: frozenset({S.RUNNING, S.STARTING, S.STOPPING, S.FAILED}),
+    S.PAUSING: frozenset({S.PAUSED, S.RUNNING, S.STARTING, S.VERIFYING, S.STOPPING, S.FAILED}),
+    S.PAUSED: frozenset({S.RUNNING, S.STARTING, S.VERIFYING, S.STOPPING, S.FAILED}),
     S.STOPPING: frozenset({S.STOPPED, S.FAILED, S.VERIFYING, S.COMPLETED}),
-    S.VERIFYING: frozenset({S.COMPLETED, S.FAILED, S.STOPPING}),
+    S.VERIFYING: frozenset({S.PAUSING, S.STOPPING, S.COMPLETED, S.FAILED}),
     S.COMPLETED: frozenset(),
     S.STOPPED: frozenset(),
     S.FAILED: frozenset(),

@@ -63,7 +63,10 @@ LAG_SECONDS = Metric(
 )
 RECOVERIES = Metric("recoveryd_recoveries", Kind.GAUGE, "Recoveries the daemon knows, by state.", ("kind", "state"))
 PROGRESS_RATIO = Metric(
-    "recoveryd_recovery_progress_ratio", Kind.GAUGE, "Part of the range that is durable, 0 to 1.", ("recovery",)
+    "recoveryd_recovery_progress_ratio",
+    Kind.GAUGE,
+    "Part of the range that is durable, or of a verification, that is read, 0 to 1.",
+    ("recovery",),
 )
 ETA_SECONDS = Metric(
     "recoveryd_recovery_eta_seconds",
@@ -240,8 +243,14 @@ ATTEMPT_FAILURES = Metric(
 VERIFICATION_RECORDS = Metric(
     "recoveryd_verification_records",
     Kind.GAUGE,
-    "Records the receipts promise (source) and records read back (target) in the verification that ended.",
+    "Records of the source range (source), records seen in the target (target), and those of them that belong to nobody's copy (extra), in the verification that ended.",
     ("recovery", "result", "side"),
+)
+VERIFIED_RATIO = Metric(
+    "recoveryd_verification_progress_ratio",
+    Kind.GAUGE,
+    "Part of source and target together that the verification has read, 0 to 1; absent before it reads.",
+    ("recovery",),
 )
 STOP_TIME = Metric(
     "recoveryd_recovery_stop_timestamp_seconds",
@@ -302,6 +311,7 @@ METRICS: tuple[Metric, ...] = (
     ATTEMPT_NUMBER,
     ATTEMPT_FAILURES,
     VERIFICATION_RECORDS,
+    VERIFIED_RATIO,
     STOP_TIME,
     STOP_EVIDENCE,
     JOURNAL_FAILING,

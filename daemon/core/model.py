@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from daemon.core.commands import Limits, ReplaySpec
+from daemon.core.commands import Limits, Spec
 from daemon.core.policies.forecast_view import ForecastView
 
 
@@ -33,8 +33,10 @@ class State(StrEnum):
 
 
 TERMINAL = frozenset({State.COMPLETED, State.STOPPED, State.FAILED, State.REJECTED, State.EXPIRED})
-# States in which lanes may hold or write data of the recovery.
+# States in which an application of the recovery may live: it holds or writes data, or reads it back.
 ACTIVE = frozenset({State.STARTING, State.RUNNING, State.PAUSING, State.PAUSED, State.STOPPING, State.VERIFYING})
+# Those in which it works: it takes its share of the budget, and can be paused.
+WORKING = frozenset({State.STARTING, State.RUNNING, State.VERIFYING})
 
 
 class StopReason(StrEnum):
@@ -102,6 +104,17 @@ class EtaSeconds:
 
 
 @dataclass(frozen=True, slots=True)
+class ReceiptsHome:
+    """The recovery's place on the receipts topic of the target cluster. `partitions` as of planning; nothing of the recovery lies before offset `start`."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    partitions: int
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Pinned, hashed intention. `lanes[i]` are the source partitions lane i works, fixed for the recovery's life."""
 
@@ -119,10 +132,19 @@ class Plan:
     create_configs: Mapping[str, str]
     findings: tuple[Finding, ...]
     pinned_at_ms: int
-    replication_factor: int = 1  # of a target to be created
+    replication_factor: int = 1  # of a target to be created; -1 = the default of its cluster
     retention_ms: int | None = None  # of the source, None = kept for ever
     retention_bytes: int | None = None  # of each source partition
+    # (partition, offset) of the target: what lies behind belongs to the copy or to somebody else; a replay's are the ends when planned.
+    target_starts: tuple[tuple[int, int], ...] = ()
+    target_stops: tuple[tuple[int, int], ...] = ()  # of a verification: the first offset that is not compared
     forecast: ForecastView | None = None  # no part of the hash: it changes with the rates
+    retention_bytes_per_s: float = (
+        0.0  # the lowest rate that beats retention, 0 = retention is no threat; no part of the hash either
+    )
+    receipts: ReceiptsHome | None = (
+        None  # None = nothing is written, or planned by a release that did not pin it; no part of the hash
+    )
 
     @property
     def is_following(self) -> bool:
@@ -146,12 +168,18 @@ class PartitionProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
+    """Rates are of what works now, the lanes or the verification. `verified_offsets` of `offsets_to_verify`: of source and target together."""
+
     partitions: tuple[PartitionProgress, ...] = ()
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag_records: int | None = None
     eta_seconds: float | None = None
     forecast: ForecastView | None = None  # the newest one, from measured rates
+    verified_records: int = 0
+    verified_bytes: int = 0
+    verified_offsets: int = 0
+    offsets_to_verify: int = 0
 
     @property
     def records(self) -> int:
@@ -185,23 +213,30 @@ class CompletenessRow:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where the target is not what the receipts promise."""
+    """One place where the target is not what it must be, or where a receipt is not what the reread showed (`ledger`). None = has no place on that side."""
 
-    partition: int
-    start: int
-    stop: int
-    kind: str  # count | digest | missing | extra
-    message: str
+    kind: str  # missing | extra | altered | reordered | ledger
+    source_partition: int | None = None
+    source_offset: int | None = None
+    target_partition: int | None = None
+    target_offset: int | None = None
+    count: int = 1  # records in a row from there
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
+    """What was proved, on what. `records_by_receipts` of the source records can not be read again and are proved by receipts only."""
+
     result: str  # match | mismatch | skipped
     source_records: int
     target_records: int
     digest: str
     differences: tuple[Difference, ...] = ()
     why: str = ""
+    scope: str = ""  # source | mixed | receipts, "" when skipped
+    extra_records: int = 0
+    records_by_receipts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +284,7 @@ class Attempt:
     released: bool = True
     last_error: str = ""
     last_code: str = ""
+    failed_ms: tuple[int, ...] = ()  # when attempts failed, of the last hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +299,7 @@ class Recovery:
     created_ms: int
     updated_ms: int
     command: CommandRef
-    spec: ReplaySpec
+    spec: Spec
     control_offset: int = -1  # offset of the creating control record, for the delayed answer
     answered: bool = False  # the creating command has its answer on the events topic
     plan: Plan | None = None
@@ -283,13 +319,22 @@ class Recovery:
     verification: Verification | None = None
     started_ms: int | None = None  # when the first attempt was wanted; max_runtime counts from here
     deadline_ms: int | None = None  # absolute; kept over restarts
-    resume_state: State | None = None  # where `resume` goes back to (running or verifying)
+    resume_state: State | None = (
+        None  # verifying = nothing is left to copy, and `resume` goes back there; None = to the lanes
+    )
     error_code: str | None = None
     held: str = ""  # why the daemon paused it by itself (`daemon.core.holding`), "" if it did not
+    ledger_from: tuple[int, ...] = ()  # by lane: offset of its newest head on the receipts topic, as heard; 0 = none
+    approved: str = ""  # who approved the plan and why, once somebody did
 
     @property
     def is_terminal(self) -> bool:
         return self.state in TERMINAL
+
+    @property
+    def is_proving(self) -> bool:
+        """Whether nothing is left to copy: positions stand, and what works, rests or ends is the verification."""
+        return self.resume_state is State.VERIFYING
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from daemon.core.commands import LagSignal
+from daemon.core.commands import KINDS, LagSignal
 from daemon.core.decision import Answer, CoreState
 from daemon.core.metric_defs import (
     AUTO_STOPS,
@@ -35,7 +35,6 @@ from daemon.core.observed import SampleHistory
 
 ENDED_SERIES_KEPT_MS = 3_600_000
 ENDED_SERIES_AT_MOST = 500  # a scrape runs in the loop: it must stay quick whatever happened in the last hour
-KIND = "replay"
 _FORECAST_STATES = frozenset({State.AWAITING_APPROVAL, State.STARTING, State.RUNNING})
 
 
@@ -44,7 +43,7 @@ def gauges(state: CoreState, now_ms: int) -> list[Sample]:
     known = state.recoveries
     counts = Counter((r.kind, r.state) for r in known.live.values()) + Counter(known.totals.counts)
     counts.update((w.kind, w.state) for w in state.watches)
-    kinds = sorted({KIND, *(kind for kind, _ in counts)})
+    kinds = sorted({*KINDS, *(kind for kind, _ in counts)})
     samples = [Sample(RECOVERIES, (kind, s.value), counts[kind, s]) for kind in kinds for s in State]
     last_ended = islice(reversed(known.ended.values()), ENDED_SERIES_AT_MOST)
     for recovery in (*known.live.values(), *last_ended):
@@ -64,10 +63,22 @@ def increments(before: CoreState, after: CoreState, answers: Iterable[Answer] = 
     return [sample for sample in samples if sample.value > 0]
 
 
+def topics_in_play(state: CoreState, now_ms: int) -> set[str]:
+    """Names of topics that are watched, or that a recovery reads or writes, or did within the last hour."""
+    found = {topic for _cluster, topic in state.samples}
+    recent = islice(reversed(state.recoveries.ended.values()), ENDED_SERIES_AT_MOST)
+    for recovery in (*state.recoveries.live.values(), *recent):
+        if not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_SERIES_KEPT_MS:
+            found |= {recovery.spec.source.topic, recovery.spec.target.topic}
+    return found
+
+
 def progress_ratio(recovery: Recovery) -> float | None:
-    """Durable part of the range; of a following recovery, of what is there to read now. None before there is a plan."""
+    """Durable part of the range; of a following recovery, of what is there to read now; of a verification, what it has read. None before there is a plan."""
     if recovery.plan is None:
         return None
+    if not recovery.spec.copies:
+        return verified_ratio(recovery) or 0.0
     stops = {p.partition: p.stop for p in recovery.plan.partitions}
     starts = {p.partition: p.start for p in recovery.plan.partitions}
     at = {p.partition: p.position for p in recovery.progress.partitions}
@@ -77,6 +88,14 @@ def progress_ratio(recovery: Recovery) -> float | None:
         return done / whole if whole and recovery.progress.lag_records is not None else 0.0
     whole = sum((stop or 0) - starts[p] for p, stop in stops.items())
     return min(1.0, done / whole) if whole else 1.0
+
+
+def verified_ratio(recovery: Recovery) -> float | None:
+    """Part of the verification that is done, of source and target together. None while nothing was heard of one; a match or mismatch is all of it."""
+    if recovery.verification is not None and recovery.verification.result != "skipped":
+        return 1.0
+    done, whole = recovery.progress.verified_offsets, recovery.progress.offsets_to_verify
+    return min(1.0, done / whole) if whole else None
 
 
 def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int) -> list[Sample]:

@@ -31,9 +31,11 @@ from daemon.core.metric_defs import (
     STOP_TIME,
     VERIFICATION_RECORDS,
     VERIFICATIONS,
+    VERIFIED_RATIO,
     Sample,
 )
 from daemon.core.model import PartitionProgress, Recovery, Stop, StopReason
+from daemon.core.observe import verified_ratio
 from daemon.core.observed import Observed, SampleHistory
 from daemon.core.policies.control_types import Rule
 from daemon.core.policies.freshness import Reject
@@ -107,6 +109,10 @@ def _of(recovery: Recovery) -> Iterator[Sample]:
     if found is not None:
         yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "source"), found.source_records)
         yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "target"), found.target_records)
+        yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "extra"), found.extra_records)
+    ratio = verified_ratio(recovery)
+    if ratio is not None:
+        yield Sample(VERIFIED_RATIO, (recovery.id,), ratio)
     if recovery.stop is not None:
         yield from _stop(recovery.id, recovery.stop)
 
@@ -159,7 +165,7 @@ def _partitions(recovery: str, shown: tuple[PartitionProgress, ...], history: Sa
 
 
 def _lanes(recovery: Recovery, seen: Observed, now_ms: int) -> Iterator[Sample]:
-    if recovery.plan is None or recovery.attempt.released:
+    if recovery.plan is None or recovery.attempt.released or recovery.is_proving:
         return
     heard = {n: h for n, h in seen.lanes.items() if now_ms - h.received_ms <= _SILENT_MS}
     states = Counter(h.heartbeat.state for h in heard.values())

@@ -16,6 +16,8 @@ class Heard:
     heartbeat: LaneHeartbeat
     received_ms: int
     before: "Heard | None" = None
+    moved_ms: int = 0  # when one of its positions last moved, or it was first heard
+    has_moved: bool = False  # since it was first heard
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Observed:
     """Of one recovery. `lanes` holds heartbeats of the present attempt only; a time of 0 means never."""
 
     lanes: Mapping[int, Heard] = field(default_factory=dict)
+    readers: Mapping[int, Heard] = field(default_factory=dict)  # tasks of the verification, of the present attempt
     driver: DriverHeartbeat | None = None
     driver_heard_ms: int = 0
     exited: AttemptExited | None = None
@@ -55,15 +58,21 @@ class Observed:
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled
     facts_wanted_ms: int = 0
+    facts_since_ms: int = 0  # since when facts are needed without an answer
+    target_records: int = 0  # what ended recoveries had written to the target when the facts were asked for
     target_wanted_ms: int = 0
     ledger_wanted_ms: int = 0  # last time a ReadLedger was sent off, 0 = none is needed or under way
     ledger_since_ms: int = 0  # since when the ledger is needed without an answer
     drain_since_ms: int = 0  # since when lanes were asked to drain
     adopted_ms: int = 0  # when this daemon became leader and began to wait for a running attempt
     ledger: LedgerRead | None = None  # an answer that steering has not used yet
+    ledger_error: EffectFailed | None = None  # why the last question for the ledger was not answered
     effect_error: EffectFailed | None = None
     missing_topic: str = ""
     missing: int = 0  # samples in a row in which the source or target topic did not exist
+    failed_chunks_ms: Mapping[int, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # by lane, over attempts, of the last hour
     candidate: Candidate | None = None
     killed_ms: int = 0
     pace: tuple[Pace, ...] = ()  # of the present run, the newest few
@@ -75,7 +84,8 @@ class Observed:
     @property
     def heard_ms(self) -> int:
         """When anything of the present attempt was last heard."""
-        return max([self.driver_heard_ms, *(h.received_ms for h in self.lanes.values())])
+        heard = (*self.lanes.values(), *self.readers.values())
+        return max([self.driver_heard_ms, *(h.received_ms for h in heard)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +93,10 @@ class SampleHistory:
     """The last few offset samples of one topic, oldest first (bounded by `Params.sample_history`)."""
 
     samples: tuple[TopicSample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """`asked_ms`: clusters whose receipts of ended recoveries are being taken away, and since when; one that does not answer keeps its own only."""
+
+    asked_ms: Mapping[str, int] = field(default_factory=dict)

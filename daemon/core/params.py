@@ -55,6 +55,8 @@ class Params:
 
     chunk_max_ms: int = 5_000
     max_failures: int = 5
+    max_failures_per_hour: int = 20
+    max_failed_chunks_per_hour: int = 200  # of one lane
     backoff_first_ms: int = 1_000
     backoff_max_ms: int = 60_000
     adopt_wait_ms: int = 10_000
@@ -81,6 +83,7 @@ class Params:
     pricing: Pricing = Pricing()
     quotas_enabled: bool = False
     keep_terminal_ms: int = 90 * 86_400_000
+    keep_terminal_most: int = 1_000
 
     control: ControlParams = ControlParams()
     live: LiveParams = LiveParams()

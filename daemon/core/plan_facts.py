@@ -8,7 +8,7 @@ LIVE_LOOKBACK_MS = 600_000  # how far back the live rate is looked for in the lo
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """Offsets of a source partition. `start_at`/`stop_at` answer a time bound of the command: the offset of the first record at or after it, -1 = none so new; None = not asked.
+    """Offsets of a partition that is read. `start_at`/`stop_at` answer a time bound of the command: the offset of the first record at or after it, -1 = none so new; None = not asked.
 
     `bytes_on_disk` is the size of its log on the leader, None when the broker did not say. `first_ms` and `last_ms` are the smallest timestamp at the start
     and the largest at the end of the wanted range, as sampled. `recent_at` is the offset as of `LIVE_LOOKBACK_MS` ago, -1 = no record is so new. None = not known.
@@ -40,8 +40,20 @@ class TopicFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ReceiptsFacts:
+    """The receipts topic on the target cluster, and the partition that a new recovery of this name gets there with its end."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    cleanup_policy: str
+    partition: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """`source` None = no such topic. `oldest_record_ms` is the smallest timestamp found at the starts of the range (None = unknown or empty).
+    """`source` None = no such topic; `receipts` None = no receipts topic on the target cluster. `oldest_record_ms` is the smallest timestamp found at the starts of the range (None = unknown or empty).
 
     `task_slots` comes from the profile; rates are bytes/s and records/s measured in earlier runs or configured, None = unknown.
     `hourly` are records/s of the whole source in each of the last 24 hours, oldest first; () = not asked, which is so for a pinned end.
@@ -57,3 +69,5 @@ class PlanFacts:
     rate_source: str = "configured"  # measured | configured
     gathered_at_ms: int = 0
     hourly: tuple[float, ...] = ()
+    receipts: ReceiptsFacts | None = None
+    target_partitions: tuple[PartitionFacts, ...] = ()  # only where a range of the target is asked for

@@ -10,6 +10,7 @@ from daemon.core.model import Finding, Severity
 from daemon.core.plan_facts import PlanFacts, TopicFacts
 
 FOREVER = str(2**63 - 1)
+BROKER_DEFAULT = -1
 
 
 def created_configs(source: Mapping[str, str]) -> dict[str, str]:
@@ -25,6 +26,14 @@ def created_configs(source: Mapping[str, str]) -> dict[str, str]:
     if "max.message.bytes" in source:
         configs["max.message.bytes"] = source["max.message.bytes"]
     return configs
+
+
+def created_replicas(spec: ReplaySpec, source: TopicFacts) -> int:
+    """Replicas of a target we create: as many as the source has, but on another cluster that cluster's own default (-1).
+
+    What one cluster holds another may not be able to, or may hold with too few replicas for its `min.insync.replicas`.
+    """
+    return source.replication_factor if spec.source.cluster == spec.target.cluster else BROKER_DEFAULT
 
 
 def inspect_target(spec: ReplaySpec, facts: PlanFacts) -> tuple[Finding, ...]:

@@ -14,8 +14,9 @@ from daemon.core.draft import Draft
 from daemon.core.effects import SetQuota, SweepQuotas, WakeAt
 from daemon.core.events import EffectFailed, QuotaSet, QuotasSwept
 from daemon.core.model import ACTIVE, Recovery, State
-from daemon.core.policies.quota import mute_ms, quota_for_lease, quota_steps
+from daemon.core.policies.quota import busiest_share, mute_ms, quota_for_lease, quota_steps
 from daemon.core.quota_book import QuotaBook, QuotaSeen
+from daemon.core.sharing import lane_shares
 
 LAUNCH_PATIENCE_MS: Final = 15_000
 ANSWER_MS: Final = 30_000  # a question older than this was lost
@@ -92,7 +93,7 @@ def _ask(draft: Draft, recovery: Recovery, seen: QuotaSeen, lease: float | None)
     """Send the next step off, if there is one and its time has come."""
     wanted = None
     if lease is not None:
-        present = seen.bytes_per_s
+        present, lease = seen.bytes_per_s, lease * _share_of_one_broker(draft, recovery)
         aim = quota_for_lease(lease)
         if present is not None and seen.is_settled and abs(aim - present) <= NEAR_ENOUGH * present:
             return seen
@@ -105,6 +106,30 @@ def _ask(draft: Draft, recovery: Recovery, seen: QuotaSeen, lease: float | None)
     assert plan is not None
     draft.effect(SetQuota(recovery.id, plan.source.cluster, plan.target.cluster, wanted))
     return replace(seen, asked_ms=draft.now_ms)
+
+
+def _share_of_one_broker(draft: Draft, recovery: Recovery) -> float:
+    """How much of the lease may pass one broker, by the leaders of what is still to copy; all of it while they are not known, and while the target is read back."""
+    plan = recovery.plan
+    if plan is None or not plan.lanes or recovery.is_proving or not recovery.spec.copies:
+        return 1.0
+    open_partitions = {p.partition for p in recovery.progress.partitions if p.stop is None or p.position < p.stop}
+    work = [frozenset(lane) & open_partitions for lane in plan.lanes]
+    shares = lane_shares(recovery, draft.observed(recovery.id))
+    busiest = 0.0
+    for topic, is_hashed in ((plan.source, False), (plan.target, recovery.spec.target.mapping == "key_hash")):
+        newest = draft.history((topic.cluster, topic.topic)).samples[-1:]
+        leaders = newest[0].leaders if newest else {}
+        if not leaders or any(leaders.get(p, -1) < 0 for p in ({*leaders} if is_hashed else open_partitions)):
+            return 1.0
+        everywhere = frozenset(leaders.values())
+        lanes = (
+            (shares.get(n, 1.0), everywhere if is_hashed else frozenset(leaders[p] for p in parts))
+            for n, parts in enumerate(work)
+            if parts
+        )
+        busiest = max(busiest, busiest_share(lanes))
+    return busiest
 
 
 def _is_swept(draft: Draft, recovery: Recovery) -> bool:

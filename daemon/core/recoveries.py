@@ -5,7 +5,7 @@ ended ones it reads totals, which are kept as they change. No rule lives here bu
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
@@ -71,6 +71,22 @@ class Recoveries(Mapping[str, Recovery]):
             made.ended, made.totals = self.ended, self.totals
         return made
 
+    def without(self, forgotten: Iterable[str], in_play: Collection[tuple[str, str]]) -> "Recoveries":
+        """These, without some of the ended ones. What those copied stays counted for the topics `in_play`, whose live traffic is told apart by it."""
+        gone = [self.ended[i] for i in forgotten if i in self.ended]
+        made = Recoveries.__new__(Recoveries)
+        made.live = self.live
+        ids = {r.id for r in gone}
+        made.ended = {i: r for i, r in self.ended.items() if i not in ids}
+        counts = Counter(self.totals.counts)
+        counts.subtract((r.kind, r.state) for r in gone)
+        known = {t for r in (*made.live.values(), *made.ended.values()) for t in _topics(r)} | set(in_play)
+        made.totals = EndedTotals(
+            {key: count for key, count in counts.items() if count},
+            {key: one for key, one in self.totals.copied.items() if key in known},
+        )
+        return made
+
     def changed_since(self, earlier: "Recoveries") -> Iterator[Recovery]:
         """What is new or another value than in `earlier`, a state this one came from by `with_changes`."""
         for recovery in self.live.values():
@@ -91,6 +107,11 @@ class Recoveries(Mapping[str, Recovery]):
 
     def __len__(self) -> int:
         return len(self.live) + len(self.ended)
+
+
+def _topics(recovery: Recovery) -> tuple[tuple[str, str], tuple[str, str]]:
+    source, target = recovery.spec.source, recovery.spec.target
+    return (source.cluster, source.topic), (target.cluster, target.topic)
 
 
 def copied_by(recoveries: Iterable[Recovery]) -> dict[tuple[str, str], Copied]:

@@ -9,17 +9,23 @@ from dataclasses import replace
 
 from daemon.core.application import ensure_application, lose_attempt, release_application
 from daemon.core.catalogue import Code
-from daemon.core.directing import renew_lease, want
+from daemon.core.directing import renew_lease
 from daemon.core.draft import Draft
-from daemon.core.drain import read_when_drained
-from daemon.core.effects import CreateTarget, GatherFacts, WakeAt
+from daemon.core.drain import RESTING, read_when_drained
+from daemon.core.effects import CreateTarget, WakeAt
 from daemon.core.ending import FINAL_ERRORS, begin_end, completeness, fail, last_heard_completeness, settle
 from daemon.core.forecast_run import review
+from daemon.core.growth import blocked_why, left_out
+from daemon.core.handlers.planning import ask_facts, facts_given_up
 from daemon.core.holding import paused_why
-from daemon.core.ledger import ask_ledger, use_ledger
-from daemon.core.model import Recovery, State, Stop, StopReason, Verification, Wanted
-from daemon.core.policies.auto_stop import capped, judge
+from daemon.core.lane_watch import STALLED, lane_trouble
+from daemon.core.ledger import ask_ledger, unreadable_ledger, use_ledger
+from daemon.core.losses import awaits_look
+from daemon.core.model import Recovery, State, Stop, StopReason, Verification
+from daemon.core.policies.auto_stop import capped, is_at_floor, judge
+from daemon.core.policies.error_rate import too_many
 from daemon.core.progress import describe_rate
+from daemon.core.proving import begin_proof, has_begun, is_at_rest, proved_why
 
 S = State
 
@@ -41,14 +47,14 @@ def _nothing(_draft: Draft, _recovery: Recovery) -> None:
 
 
 def _planning(draft: Draft, recovery: Recovery) -> None:
-    asked = draft.observed(recovery.id).facts_wanted_ms
-    if not asked or draft.now_ms - asked >= draft.params.facts_retry_ms:
-        draft.observe(recovery.id, facts_wanted_ms=draft.now_ms)
-        draft.effect(GatherFacts(recovery.id, recovery.spec))
+    if not facts_given_up(draft, recovery):
+        ask_facts(draft, recovery)
 
 
 def _awaiting_approval(draft: Draft, recovery: Recovery) -> None:
-    if draft.now_ms >= recovery.updated_ms + draft.params.approval_ttl_ms:
+    if recovery.approved:
+        _planning(draft, recovery)
+    elif draft.now_ms >= recovery.updated_ms + draft.params.approval_ttl_ms:
         draft.move(recovery, S.EXPIRED, "nobody approved the plan in time", error_code=Code.APPROVAL_EXPIRED.value)
     else:
         draft.effect(WakeAt(recovery.updated_ms + draft.params.approval_ttl_ms))
@@ -62,10 +68,10 @@ def _starting(draft: Draft, recovery: Recovery) -> None:
     if plan.create_target and not plan.target.topic_id:
         _create_target(draft, recovery)
         return
-    if not plan.lanes:
+    if not plan.lanes and not recovery.is_proving:
         _complete_empty(draft, recovery)
         return
-    if _failed_by_driver(draft, recovery):
+    if _failed_by_driver(draft, recovery) or _lane_lost(draft, recovery):
         return
     ensure_application(draft, recovery)
     _running_soon(draft, draft.recovery(recovery.id) or recovery)
@@ -73,6 +79,11 @@ def _starting(draft: Draft, recovery: Recovery) -> None:
 
 def _running_soon(draft: Draft, recovery: Recovery) -> None:
     seen = draft.observed(recovery.id)
+    if recovery.is_proving:
+        if has_begun(draft, recovery):
+            draft.observe(recovery.id, progress_ms=draft.now_ms)
+            draft.move(recovery, S.VERIFYING, f"attempt {recovery.attempt.number} compares source and target")
+        return
     drained = seen.driver is not None and seen.driver.phase == "drained"
     if seen.lanes or drained:
         lanes = len(recovery.plan.lanes) if recovery.plan else 0
@@ -115,10 +126,15 @@ def _complete_empty(draft: Draft, recovery: Recovery) -> None:
 
 
 def _out_of_attempts(draft: Draft, recovery: Recovery) -> bool:
-    """Too many attempts in a row without progress end the recovery, with the error that the last one named."""
-    attempt = recovery.attempt
-    if attempt.failures < draft.params.max_failures:
-        return False
+    """Too many attempts in a row without progress end the recovery, with the error that the last one named; too many failures in an hour do as well."""
+    attempt, params = recovery.attempt, draft.params
+    if attempt.failures < params.max_failures:
+        chunks_ms = draft.observed(recovery.id).failed_chunks_ms
+        most = params.max_failures_per_hour, params.max_failed_chunks_per_hour
+        found = too_many(attempt.failed_ms, chunks_ms, draft.now_ms, *most)
+        if found is not None:
+            fail(draft, recovery, "error_rate", f"{found}; the last error: {attempt.last_error or 'of a chunk'}")
+        return found is not None
     message = f"{attempt.failures} attempts in a row made no progress; the last error: {attempt.last_error}"
     fail(draft, recovery, attempt.last_code or "internal", message)
     return True
@@ -163,16 +179,35 @@ def _running(draft: Draft, recovery: Recovery) -> None:
     if driver is not None and driver.phase == "drained" and not recovery.attempt.released:
         _drained(draft, recovery)
         return
+    if _lane_lost(draft, recovery):
+        return
     ensure_application(draft, recovery)
     _report_progress(draft, draft.recovery(recovery.id) or recovery)
+
+
+def _lane_lost(draft: Draft, recovery: Recovery) -> bool:
+    """One lane in trouble costs the attempt; one that stands still again, without having moved between, ends the recovery."""
+    plan = recovery.plan
+    if plan is None or recovery.attempt.released:
+        return False
+    seen, history = draft.observed(recovery.id), draft.history((plan.source.cluster, plan.source.topic))
+    trouble = lane_trouble(recovery, seen, history, draft.now_ms, draft.params)
+    if trouble is None or (trouble.kind == STALLED and is_at_floor(recovery, draft.params)):
+        return False
+    if trouble.kind == STALLED and not trouble.has_moved and recovery.attempt.last_code == STALLED:
+        fail(draft, recovery, STALLED, f"{trouble.why}, in two attempts in a row")
+    else:
+        lose_attempt(draft, recovery, trouble.why, STALLED if trouble.kind == STALLED else "internal")
+    return True
 
 
 def _drained(draft: Draft, recovery: Recovery) -> None:
     """Every lane returned without being told to: the range is done, or a share of the allowance is used up."""
     ledger = use_ledger(draft, recovery)
     if ledger is None:
-        ask_ledger(draft, recovery, fence=False)
-        renew_lease(draft, recovery)
+        if not _give_up_on_ledger(draft, recovery):
+            ask_ledger(draft, recovery, fence=False)
+            renew_lease(draft, recovery)
         return
     recovery = draft.recovery(recovery.id) or recovery
     short = [p for p in recovery.progress.partitions if p.stop is None or p.position < p.stop]
@@ -191,7 +226,7 @@ def _drained(draft: Draft, recovery: Recovery) -> None:
             {"reason": "zero_lag", "mode": "bounded", "evidence": evidence, "ends": "completed", "why": why},
         )
         recovery = draft.put(replace(recovery, completeness=completeness(recovery, ledger.partitions)))
-        _verify_or_complete(draft, recovery, why)
+        begin_proof(draft, recovery, why)
         return
     verdict = capped(recovery, draft.observed(recovery.id))
     if verdict is not None:
@@ -202,31 +237,22 @@ def _drained(draft: Draft, recovery: Recovery) -> None:
         )
 
 
-def _verify_or_complete(draft: Draft, recovery: Recovery, why: str) -> None:
-    if recovery.spec.verify == "none":
-        skipped = Verification("skipped", recovery.progress.records, 0, "", (), "the command asked for none")
-        settle(draft, recovery, S.COMPLETED, why, skipped)
-        return
-    moved = draft.move(recovery, S.VERIFYING, f"{why}; reads the target back")
-    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
-    want(draft, moved, Wanted.VERIFY, why)
-
-
 def _verifying(draft: Draft, recovery: Recovery) -> None:
     driver = draft.observed(recovery.id).driver
     if driver is not None and driver.phase == "verified" and driver.verification is not None:
-        found = driver.verification
-        why = f"{recovery.stop.reason.value if recovery.stop else 'done'}: {recovery.progress.records:,} records copied and verified ({found.result})"
-        settle(draft, recovery, S.COMPLETED, why, found)
+        settle(draft, recovery, S.COMPLETED, proved_why(recovery, driver.verification), driver.verification)
         return
-    if _out_of_attempts(draft, recovery) or _failed_by_driver(draft, recovery):
+    if _out_of_attempts(draft, recovery) or _auto_stop(draft, recovery) or _failed_by_driver(draft, recovery):
         return
     ensure_application(draft, draft.recovery(recovery.id) or recovery)
-    renew_lease(draft, draft.recovery(recovery.id) or recovery)
+    _report_progress(draft, draft.recovery(recovery.id) or recovery)
 
 
 def _pausing(draft: Draft, recovery: Recovery) -> None:
-    if not read_when_drained(draft, recovery, frozenset({"paused", "done", "leaseless"})):
+    if recovery.is_proving:
+        if not is_at_rest(draft, recovery):
+            return
+    elif not read_when_drained(draft, recovery, RESTING):
         _give_up_on_ledger(draft, recovery)
         return
     recovery = draft.recovery(recovery.id) or recovery
@@ -241,11 +267,12 @@ def _pausing(draft: Draft, recovery: Recovery) -> None:
     )
 
 
-def _give_up_on_ledger(draft: Draft, recovery: Recovery) -> None:
-    """Receipts that can not be read for long mean that the target can not be used."""
-    since = draft.observed(recovery.id).ledger_since_ms
-    if since and draft.now_ms - since > draft.params.ledger_deadline_ms:
-        fail(draft, recovery, "target_unavailable", "the receipts topic could not be read")
+def _give_up_on_ledger(draft: Draft, recovery: Recovery) -> bool:
+    """Receipts that can not be read for long, or never will, mean that the target can not be used."""
+    why = unreadable_ledger(draft, recovery)
+    if why:
+        fail(draft, recovery, "target_unavailable", why)
+    return bool(why)
 
 
 def _paused(draft: Draft, recovery: Recovery) -> None:
@@ -266,9 +293,16 @@ def _deadline_passed(draft: Draft, recovery: Recovery) -> bool:
 
 def _stopping(draft: Draft, recovery: Recovery) -> None:
     end = recovery.stop_state or S.STOPPED
+    if recovery.is_proving:  # nothing is being written: positions and counts are what they were when the copy ended
+        settle(draft, recovery, end, recovery.why)
+        return
+    late = left_out(draft, recovery) if end is S.COMPLETED else ()
+    if awaits_look(draft, recovery) or late is None:
+        renew_lease(draft, recovery)
+        return
     if not read_when_drained(draft, recovery, frozenset({"done"})):
-        since = draft.observed(recovery.id).ledger_since_ms
-        if since and draft.now_ms - since > draft.params.ledger_deadline_ms:
+        why = unreadable_ledger(draft, recovery)
+        if why:
             heard = draft.put(
                 replace(recovery, completeness=recovery.completeness or last_heard_completeness(recovery))
             )
@@ -276,12 +310,14 @@ def _stopping(draft: Draft, recovery: Recovery) -> None:
                 draft,
                 heard,
                 S.FAILED,
-                f"{recovery.why}; the receipts could not be read, so the positions are the last ones heard",
+                f"{recovery.why}; {why}, so the positions are the last ones heard",
             )
         return
     recovery = draft.recovery(recovery.id) or recovery
-    if end is S.COMPLETED:
-        _verify_or_complete(draft, recovery, recovery.why)
+    if end is S.COMPLETED and late:
+        settle(draft, recovery, S.STOPPED, f"{recovery.why}; partitions {late} were added meanwhile and are not copied")
+    elif end is S.COMPLETED:
+        begin_proof(draft, recovery, recovery.why)
     else:
         settle(draft, recovery, end, recovery.why)
 
@@ -299,13 +335,17 @@ def _terminal(draft: Draft, recovery: Recovery) -> None:
 def _report_progress(draft: Draft, recovery: Recovery) -> None:
     """Journal fresh progress now and then; renew the lease on the way."""
     renew_lease(draft, recovery)
-    recovery = review(draft, draft.recovery(recovery.id) or recovery)
+    recovery = draft.recovery(recovery.id) or recovery
+    if not recovery.is_proving:
+        recovery = review(draft, recovery)
     seen = draft.observed(recovery.id)
-    if not seen.lanes or draft.now_ms - seen.status_ms < draft.params.progress_status_ms:
+    heard = seen.readers if recovery.is_proving else seen.lanes
+    if not heard or draft.now_ms - seen.status_ms < draft.params.progress_status_ms:
         return
-    plan = recovery.plan
-    why = describe_rate(recovery, len(plan.lanes) if plan else 0)
-    blocked = [h.heartbeat.why for h in seen.lanes.values() if h.heartbeat.state == "blocked" and h.heartbeat.why]
+    lanes = len(recovery.plan.lanes) if recovery.plan else 0
+    why = describe_rate(recovery, len(heard) if recovery.is_proving else lanes)
+    blocked = [h.heartbeat.why for h in heard.values() if h.heartbeat.state == "blocked" and h.heartbeat.why]
+    blocked += [narrow] if (narrow := blocked_why(recovery)) else []
     draft.put(
         replace(recovery, why=blocked[0] if blocked else why, updated_ms=draft.now_ms, version=recovery.version + 1)
     )

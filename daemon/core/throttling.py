@@ -13,9 +13,9 @@ from daemon.core.draft import Draft
 from daemon.core.effects import WakeAt
 from daemon.core.handlers.live import refresh_lags
 from daemon.core.holding import LIVE_SLO, TELEMETRY, begin_resume, hold
-from daemon.core.model import Recovery, State
-from daemon.core.modes import ceiling_bytes_per_s, mode_of, touched_domains
-from daemon.core.observe import progress_ratio
+from daemon.core.model import WORKING, Recovery, State
+from daemon.core.modes import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains
+from daemon.core.observe import progress_ratio, verified_ratio
 from daemon.core.policies.control_types import ControllerParams, ControllerState, ControlVerdict
 from daemon.core.policies.control_types import Decision as Control
 from daemon.core.policies.evidence import decision_evidence, finite, is_worth_telling
@@ -26,7 +26,7 @@ from daemon.core.policies.stop_conditions import live_slo
 from daemon.core.policies.throttle import Claimant, DomainSignals, Grant, Mode, throttle
 from daemon.core.protecting import Protecting, grown
 
-_COPIES: Final = frozenset({State.STARTING, State.RUNNING})
+_HEARD: Final = frozenset({State.RUNNING, State.VERIFYING})
 _DRAINED: Final = frozenset({State.PAUSED})
 _BLIND: Final = frozenset({ControlVerdict.BLIND, ControlVerdict.PAUSED})
 _LISTED_MOST: Final = 20
@@ -37,7 +37,7 @@ _RAISE, _CUT = 1.10, 0.95  # a changed share below this is told with the next re
 def control(draft: Draft) -> None:
     """One step of all controllers if it is due. A daemon that begins to lead takes its first at once, so that no lease of the one before outlives it."""
     params, before = draft.params, draft.protecting
-    recoveries = [r for r in draft.live() if r.state in _COPIES or (r.state in _DRAINED and r.held == TELEMETRY)]
+    recoveries = [r for r in draft.live() if r.state in WORKING or (r.state in _DRAINED and r.held == TELEMETRY)]
     if not params.live.domains:
         for recovery in recoveries:
             _release_if_held(draft, recovery, "nothing is listed to be protected any more")
@@ -94,7 +94,7 @@ def _step(draft: Draft, recoveries: Sequence[Recovery]) -> None:
 
 
 def _claimants(draft: Draft, recoveries: Iterable[Recovery]) -> dict[str, Claimant]:
-    """What the controllers share out: every controlled recovery that copies, or would if live traffic were measured. The floor is divided, so that it holds for all together."""
+    """What the controllers share out: every controlled recovery that copies or compares, or would if live traffic were measured. The floor is divided, so that it holds for all together."""
     params = draft.params
     controlled = [
         (r, domains)
@@ -108,10 +108,11 @@ def _claimants(draft: Draft, recoveries: Iterable[Recovery]) -> dict[str, Claima
 def _claimant(draft: Draft, recovery: Recovery, domains: Sequence[str], floor: float) -> Claimant:
     limits = recovery.limits
     ceiling = ceiling_bytes_per_s(limits, draft.params)
-    is_heard = recovery.state is State.RUNNING and bool(draft.observed(recovery.id).lanes)
+    seen = draft.observed(recovery.id)
+    is_heard = bool(seen.readers if recovery.is_proving else seen.lanes) and recovery.state in _HEARD
     return Claimant(
         mode=Mode.CONTROLLED,
-        claim=Claim(min(floor, ceiling), ceiling, limits.weight, limits.tier),
+        claim=Claim(floor_bytes_per_s(recovery, draft.params, floor), ceiling, limits.weight, limits.tier),
         parts=dict.fromkeys(domains, 1.0),
         achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,
         required_bytes_per_s=_required(recovery, draft.now_ms),
@@ -123,7 +124,8 @@ def _required(recovery: Recovery, now_ms: int) -> float | None:
     deadline_ms, plan = recovery.limits.deadline_ms, recovery.plan
     if deadline_ms is None or plan is None or deadline_ms <= now_ms:
         return None
-    left = plan.bytes_at_most * (1.0 - (progress_ratio(recovery) or 0.0))
+    done = verified_ratio(recovery) if recovery.is_proving else progress_ratio(recovery)
+    left = plan.bytes_at_most * (1.0 - (done or 0.0))
     return left * 1000 / (deadline_ms - now_ms)
 
 
@@ -137,8 +139,8 @@ def _signals(protecting: Protecting, domain: str, now_ms: int) -> DomainSignals:
 
 
 def _uncontrolled(draft: Draft, recoveries: Iterable[Recovery], claimants: Mapping[str, Claimant]) -> set[str]:
-    """Domains in which a recovery copies at a rate that no controller set."""
-    free = [r for r in recoveries if r.id not in claimants and r.state is State.RUNNING]
+    """Domains in which a recovery copies or compares at a rate that no controller set."""
+    free = [r for r in recoveries if r.id not in claimants and r.state in _HEARD]
     return {domain for r in free for domain in touched_domains(r.spec, draft.params)}
 
 
@@ -254,6 +256,6 @@ def _pause_pressed(draft: Draft, states: Mapping[str, ControllerState], claimant
             continue
         for name in [n for n, c in claimants.items() if domain in c.parts]:
             recovery = draft.recovery(name)
-            if recovery is not None and recovery.state in _COPIES:
+            if recovery is not None and recovery.state in WORKING:
                 evidence = {"domain": domain, **condition.evidence}
                 hold(draft, recovery, LIVE_SLO, f"{domain}: {condition.why}", evidence)

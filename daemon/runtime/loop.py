@@ -38,6 +38,7 @@ IDLE_S = 1.0
 COVER_EVERY_RECORDS = 5_000
 COVER_EVERY_S = 60.0
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 0.2, 5.0
+SLOW_ROUND_S = 2.0
 
 
 class Stopping(Exception):  # noqa: N818  (no error: the way out of waiting to try again)
@@ -104,6 +105,14 @@ class Runtime:
     def measured_bytes_per_s(self) -> float | None:
         """What unlimited recoveries of this daemon reached lately; None = nothing measured yet."""
         return self._reporter.measured_bytes_per_s
+
+    @property
+    def waits_for_journal(self) -> bool:
+        """The broker of the journal does not answer, or slowly: what else is missing from it says nothing."""
+        vitals = self.vitals
+        began_s = vitals.round_began_s
+        is_slow = began_s is not None and self._clock.monotonic_s() - began_s > SLOW_ROUND_S
+        return is_slow or vitals.journal_failing_s is not None or vitals.role == "taking_over"
 
     def assigned(self) -> None:
         """The group gives us the control partition."""

@@ -18,7 +18,7 @@ from daemon.core.events import (
 from daemon.core.live_traffic import LiveTraffic
 from daemon.core.metric_defs import DECISION_SECONDS
 from daemon.core.model import State
-from daemon.core.observe import increments, lag_of_signal
+from daemon.core.observe import increments, lag_of_signal, topics_in_play
 from daemon.core.observe_details import beginnings, first_values
 from daemon.core.policies.lag_book import Reader
 from daemon.runtime.rounds import Round, Step
@@ -27,6 +27,7 @@ log = structlog.stdlib.get_logger("daemon.decisions")
 
 
 RATE_WEIGHT = 0.1
+TIDY_MS = 60_000
 
 
 class Reporter:
@@ -36,6 +37,7 @@ class Reporter:
         self.measured_bytes_per_s: float | None = None
         self._metrics = metrics
         self._live = LiveTraffic()
+        self._tidied_ms = 0
         metrics.add(first_values())
 
     def report(self, taken: Round, now_ms: int) -> None:
@@ -45,6 +47,9 @@ class Reporter:
             before = taken.steps[0].before
             self._metrics.add(beginnings(before, taken.state))
             self._metrics.add(increments(before, taken.state, answers))
+        if now_ms - self._tidied_ms >= TIDY_MS:
+            self._tidied_ms = now_ms
+            self._metrics.keep_topics(topics_in_play(taken.state, now_ms))
         for step in taken.steps:
             self._metrics.observe(DECISION_SECONDS, step.seconds)
             self._observe_live(step, now_ms)
@@ -56,12 +61,11 @@ class Reporter:
         if isinstance(event, OffsetsSampled):
             self._live, grown = self._live.with_sample(event, state, now_ms)
             self._metrics.add(grown)
-        elif isinstance(event, SignalReceived) and isinstance(event.signal, LagSignal):
-            self._show_lag(event.signal, state, now_ms)
         elif isinstance(event, ReaderSampled):
             self._show_lag(_as_signal(event), state, now_ms)
 
     def _show_lag(self, signal: LagSignal, state: CoreState, now_ms: int) -> None:
+        """Of a group that a watch looks at. What others say about groups is shown only where it is configured, by the core's verdict."""
         if Reader(signal.cluster, signal.topic, signal.group) in state.protecting.lags:
             return  # judged by the core, whose verdict is shown with its lag
         history = state.samples.get((signal.cluster, signal.topic))

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from daemon.core.catalogue import Code
-from daemon.core.decision import CoreState, Decision
+from daemon.core.decision import CoreState, Decision, Directive
 from daemon.core.effects import Effect
 from daemon.core.events import CommandReceived, ControlUnreadable, Event
+from daemon.core.model import Recovery
 from daemon.errors import RecoverydError
 from daemon.ports import ControlRecord, JournalBatch
 from daemon.runtime.inbox import Item
@@ -105,12 +106,21 @@ def merge(decisions: Sequence[Decision]) -> JournalBatch | None:
     """All that the decisions want journaled, as one batch: of a recovery's status and directive, and of the daemon record, the last wins."""
     if not any(decision.needs_journal for decision in decisions):
         return None
-    changed = {r.id: r for d in decisions for r in d.changed}
+    changed: dict[str, Recovery] = {}
+    directives: dict[str, Directive] = {}
+    for decision in decisions:
+        for (
+            gone
+        ) in decision.forgotten:  # an id may be used again in the same round: its new records come after the tombstones
+            changed.pop(gone, None)
+            directives.pop(gone, None)
+        changed |= {r.id: r for r in decision.changed}
+        directives |= {x.recovery: x for x in decision.directives}
     watches = {w.id: w for d in decisions for w in d.watches}
-    directives = {x.recovery: x for d in decisions for x in d.directives}
     daemons = [d.daemon for d in decisions if d.daemon is not None]
     return JournalBatch(
         changed=tuple(changed.values()),
+        forgotten=tuple(gone for d in decisions for gone in d.forgotten),
         watches=tuple(watches.values()),
         daemon=daemons[-1] if daemons else None,
         answers=tuple(a for d in decisions for a in d.answers),

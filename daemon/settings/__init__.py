@@ -18,7 +18,8 @@ from daemon.settings.problems import config_problem, key_names
 from daemon.settings.secrets import Resolved, SecretProblem, resolve
 from daemon.settings.sources import BOOTSTRAP_KEY, CONFIG_VARIABLE, Origin, Tree, put_environment, read_file
 from daemon.settings.view import Settings, leaves
-from daemon.wire.kafka_properties import PropertyProblem, check_names, read_access
+from daemon.wire.jaas import PropertyProblem
+from daemon.wire.kafka_properties import check_names, read_access
 
 __all__ = ["Settings", "load", "schema"]
 

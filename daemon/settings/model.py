@@ -4,25 +4,14 @@ Where values come from (file, environment, command line) is `sources`; the refer
 Durations are held in ms, sizes in bytes; both are written as text (`5s`, `32MiB`) or as a number of seconds or bytes.
 """
 
-import os
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from daemon.settings.kinds import (
-    LOCAL_MASTER,
-    Count,
-    Duration,
-    Listen,
-    Master,
-    Section,
-    Size,
-    SparkText,
-    Word,
-    at_most,
-)
+from daemon.settings.kinds import Count, Duration, Listen, Section, Size, Word, at_most
 from daemon.settings.live import ControlSection, MonitorSection
 from daemon.settings.prices import PricesSection
+from daemon.settings.profiles import Profile
 from daemon.settings.webhooks import WebhookSection
 from daemon.wire.kafka_properties import PROPERTIES
 
@@ -91,43 +80,6 @@ class LogSection(Section):
     )
 
 
-class Profile(Section):
-    master: Master = Field(
-        default="local[2,4]", description="Spark master. local[N,M]: N lanes at once, M tries per task."
-    )
-    driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$")] = Field(
-        default="512m", description="Heap of the driver, as Spark writes it."
-    )
-    conf: dict[str, SparkText] = Field(
-        default={}, description="More Spark properties, passed on as they are.", repr=False
-    )
-    warm: Annotated[int, Field(ge=0, le=8)] = Field(
-        default=0, description="Spare drivers kept ready, so that a recovery starts within 2 s."
-    )
-    task_slots: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
-        default=None, description="Lanes that can run at once; null takes N of local[N], other masters need it."
-    )
-
-    @property
-    def slots(self) -> int:
-        """How many lanes can run at once."""
-        if self.task_slots is not None:
-            return self.task_slots
-        match = LOCAL_MASTER.fullmatch(self.master)
-        count = match[1] if match else None
-        return (os.cpu_count() or 1) if count == "*" else int(count or 1)
-
-    @model_validator(mode="after")
-    def _check_spark(self) -> Self:
-        if self.task_slots is None and not LOCAL_MASTER.fullmatch(self.master):
-            raise ValueError(
-                "task_slots is required with this master, because only local[N] says how many tasks run at once"
-            )
-        if self.conf.get("spark.speculation", "false").lower() != "false":
-            raise ValueError("conf must not switch spark.speculation on: two copies of a lane would fence each other")
-        return self
-
-
 class ChunkSection(Section):
     max_bytes: Annotated[Size, at_most(2**30, "1GiB")] = Field(
         default=32 * 2**20, description="A chunk is committed at this size."
@@ -149,6 +101,10 @@ class LeaseSection(Section):
     floor_bytes_per_s: Size = Field(
         default=64 * 2**10, description="The slowest rate a lane falls to before it pauses."
     )
+    orphan_after: Duration = Field(
+        default=900_000,
+        description="An application that heard nothing of a daemon for this long ends itself; at least two ttl.",
+    )
 
     @model_validator(mode="after")
     def _renews_in_time(self) -> Self:
@@ -156,12 +112,20 @@ class LeaseSection(Section):
             raise ValueError(
                 "renew_every must be at most half of ttl, so that one lost directive does not slow a recovery"
             )
+        if self.orphan_after < self.ttl * 2:
+            raise ValueError("orphan_after must be at least two ttl: lanes slow down and pause before they leave")
         return self
 
 
 class AttemptsSection(Section):
     max_failures: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=5, description="Failures in a row without progress until a recovery fails."
+    )
+    max_failures_per_hour: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=20, description="Failures within an hour, with progress or without, until a recovery fails."
+    )
+    max_failed_chunks_per_hour: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=200, description="Chunks that one lane had to do again within an hour until a recovery fails."
     )
     backoff_first: Duration = Field(default=1_000, description="Wait before the second attempt; doubles.")
     backoff_max: Duration = Field(default=60_000, description="The longest wait between attempts.")
@@ -185,6 +149,14 @@ class AttemptsSection(Section):
 class LimitsSection(Section):
     max_active_recoveries: Annotated[int, Field(ge=1, le=10_000)] = Field(
         default=50, description="More are refused with RCV-1020."
+    )
+    keep_terminal: Duration = Field(
+        default=90 * 86_400_000,
+        description="A recovery that ended this long ago is forgotten: its status, receipts and folders go, its id is free.",
+    )
+    keep_terminal_most: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=1_000,
+        description="Of more that ended, the oldest are forgotten earlier; each costs about 10 kB of memory.",
     )
 
 

@@ -80,6 +80,8 @@ class Settings:
             own_topics=frozenset(self.topic_names.all),
             webhooks=frozenset(v.webhooks),
             max_active_recoveries=v.limits.max_active_recoveries,
+            keep_terminal_ms=v.limits.keep_terminal,
+            keep_terminal_most=v.limits.keep_terminal_most,
             approval_above_bytes=v.approval.above_bytes,
             approval_above_records=v.approval.above_records,
             approval_ttl_ms=v.approval.ttl,
@@ -88,6 +90,8 @@ class Settings:
             floor_bytes_per_s=float(v.lease.floor_bytes_per_s),
             chunk_max_ms=v.chunk.max_interval,
             max_failures=v.attempts.max_failures,
+            max_failures_per_hour=v.attempts.max_failures_per_hour,
+            max_failed_chunks_per_hour=v.attempts.max_failed_chunks_per_hour,
             backoff_first_ms=v.attempts.backoff_first,
             backoff_max_ms=v.attempts.backoff_max,
             adopt_wait_ms=v.attempts.adopt_wait,
@@ -119,6 +123,7 @@ class Settings:
             chunk=ChunkLimits(v.chunk.max_bytes, v.chunk.max_records, v.chunk.max_interval),
             transaction_timeout_ms=v.attempts.transaction_timeout,
             stop_wait_ms=v.attempts.stop_wait,
+            orphan_after_ms=v.lease.orphan_after,
         )
 
     def show(self) -> list[ShownValue]:

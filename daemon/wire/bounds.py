@@ -23,6 +23,7 @@ from daemon.wire.problems import nearest, one_of, shown, wrong
 _PARTITION_KEY: Final = re.compile(r"0|[1-9][0-9]{0,9}", flags=re.ASCII)
 _FROM_WORDS: Final = {"earliest": Earliest()}
 _TO_WORDS: Final = {"latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
+_PINNED_WORDS: Final = {"latest": Latest()}
 OFFSET_SCHEMA: Final = {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET}
 _BACK_SCHEMA: Final = {
     "type": "string",
@@ -60,6 +61,14 @@ def _parse_from(value: Any, info: ValidationInfo) -> From:
 
 def _parse_to(value: Any, info: ValidationInfo) -> To:
     found = _parse_bound(value, info, _TO_WORDS)
+    assert not isinstance(found, Earliest)
+    return found
+
+
+def _parse_pinned(value: Any, info: ValidationInfo) -> To:
+    if value in ("caught_up", "never"):
+        raise wrong(f'can not be "{value}"', "What is compared needs an end: latest, an offset or a time.")
+    found = _parse_bound(value, info, _PINNED_WORDS)
     assert not isinstance(found, Earliest)
     return found
 
@@ -128,4 +137,9 @@ End = Annotated[
     Any,
     PlainValidator(_parse_to),
     WithJsonSchema({"anyOf": [{"enum": ["latest", "caught_up", "never"]}, *_OFFSET_BOUNDS, TIME_SCHEMA, _BACK_SCHEMA]}),
+]
+PinnedEnd = Annotated[
+    Any,
+    PlainValidator(_parse_pinned),
+    WithJsonSchema({"anyOf": [{"const": "latest"}, *_OFFSET_BOUNDS, TIME_SCHEMA, _BACK_SCHEMA]}),
 ]

@@ -5,8 +5,8 @@ the topic exist, is the range inside the log) are the core's.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -26,15 +26,14 @@ from daemon.core.commands import (
     StopRecovery,
     TargetRef,
     Throttle,
+    Verify,
 )
 from daemon.wire.bounds import End, Start
 from daemon.wire.command_data import CommandData
+from daemon.wire.data_parts import MODE, GuestLimitsData, HeadersData, JobData, Mode, PlanHash, check_mode
 from daemon.wire.fields import (
     Count,
-    Deadline,
     EventTime,
-    HeaderName,
-    HeaderText,
     Name,
     Partitions,
     Rate,
@@ -43,14 +42,10 @@ from daemon.wire.fields import (
     Tier,
     Topic,
     Weight,
-    at_most,
 )
 from daemon.wire.problems import wrong
+from daemon.wire.verify_data import VerifyData
 from daemon.wire.watch_data import WatchData
-
-MAX_HEADERS: Final = 100
-
-PlanHash = Annotated[str, Field(min_length=1, max_length=128, description="`plan.hash` of the status record")]
 
 
 class SourceData(Strict):
@@ -68,17 +63,6 @@ class SourceData(Strict):
     )
 
 
-class HeadersData(Strict):
-    add: Annotated[dict[HeaderName, HeaderText], Field(max_length=MAX_HEADERS), at_most(MAX_HEADERS)] = Field(
-        default_factory=dict, description="headers to add"
-    )
-    drop: Annotated[
-        tuple[HeaderName, ...],
-        Field(max_length=MAX_HEADERS, strict=False, fail_fast=True),
-        at_most(MAX_HEADERS),
-    ] = Field(default=(), description="names of headers to leave out")
-
-
 class TargetData(Strict):
     cluster: Name = Field(default="main", description="a named cluster of the daemon's config")
     topic: Topic = Field(description="not internal (`_` prefix), not the source")
@@ -94,28 +78,12 @@ class TargetData(Strict):
     headers: HeadersData = Field(default=HeadersData(), description="changes of headers; none: bit-identical")
 
 
-Mode = Literal["unlimited", "fixed", "controller"]
-_MODE: Final = (
-    "`controller` yields to live traffic (rates are its ceiling), `fixed` keeps the given rate, `unlimited` takes all; left out: "
-    "the controller where something is protected, else by whether a rate is given"
-)
-
-
-def _check_mode(mode: str | None, has_rate: bool) -> None:
-    if mode == "fixed" and not has_rate:
-        raise wrong(
-            "has mode fixed, but no rate", "Name max_bytes_per_s or max_records_per_s.", code=Code.MISSING_FIELD
-        )
-    if mode == "unlimited" and has_rate:
-        raise wrong("has mode unlimited and a rate", "Leave the rate out, or choose mode fixed or controller.")
-
-
 class RatesData(Strict):
     max_bytes_per_s: Rate | None = Field(default=None, description="rate of all lanes together; null lifts")
     max_records_per_s: Rate | None = Field(default=None, description="rate of all lanes together; null lifts")
-    mode: Mode | None = Field(default=None, description=f"{_MODE}; here, left out keeps it")
-    weight: Weight | None = Field(default=None, description="its share next to others; left out keeps it")
-    tier: Tier | None = Field(default=None, description="lower tiers are served first; left out keeps it")
+    mode: Mode | None = Field(default=None, description=f"{MODE}; null = by what is protected and what rate is given")
+    weight: Weight | None = Field(default=None, description="its share next to others; null = 1")
+    tier: Tier | None = Field(default=None, description="lower tiers are served first; null = 0")
 
     @model_validator(mode="after")
     def _names_a_rate(self) -> Self:
@@ -123,21 +91,16 @@ class RatesData(Strict):
             raise wrong(
                 "is empty", "Name max_bytes_per_s or max_records_per_s; null lifts it.", code=Code.MISSING_FIELD
             )
-        _check_mode(self.mode, self.max_bytes_per_s is not None or self.max_records_per_s is not None)
+        has_rate = self.max_bytes_per_s is not None or self.max_records_per_s is not None
+        # One that is not named stays as it is, so only the daemon knows whether a fixed mode has a rate.
+        if has_rate or self.mode != "fixed" or {"max_bytes_per_s", "max_records_per_s"} <= self.model_fields_set:
+            check_mode(self.mode, has_rate)
         return self
 
 
-class LimitsData(Strict):
-    max_bytes_per_s: Rate | None = Field(default=None, description="rate of all lanes together")
-    max_records_per_s: Rate | None = Field(default=None, description="rate of all lanes together")
+class LimitsData(GuestLimitsData):
     max_bytes: Count | None = Field(default=None, description="stop after so many bytes")
     max_records: Count | None = Field(default=None, description="stop after so many records")
-    max_runtime: Runtime | None = Field(
-        default=None, description="stop after this time, counted from the first attempt"
-    )
-    deadline: Deadline | None = Field(
-        default=None, description="stop at this time (with zone), or after this duration from now"
-    )
     event_time: EventTime | None = Field(
         default=None,
         description="stop when every partition is past records of this time, or has been at its end for `idle` (60s)",
@@ -145,39 +108,15 @@ class LimitsData(Strict):
     idle: Runtime | None = Field(
         default=None, description="stop when every partition was at its end, and nothing came, for this long"
     )
-    mode: Mode | None = Field(default=None, description=_MODE)
-    weight: Weight = Field(default=1.0, description="share of what the controller has to give, next to others")
-    tier: Tier = Field(default=0, description="recoveries of a lower tier are served first")
-    override_live_slo: bool = Field(
-        default=False, description="start although protected live traffic is over its SLO already"
-    )
-
-    @model_validator(mode="after")
-    def _mode_fits_the_rates(self) -> Self:
-        _check_mode(self.mode, self.max_bytes_per_s is not None or self.max_records_per_s is not None)
-        return self
 
     def to_core(self) -> Limits:
-        return Limits(
-            max_bytes_per_s=self.max_bytes_per_s,
-            max_records_per_s=self.max_records_per_s,
+        return replace(
+            super().to_core(),
             max_bytes=self.max_bytes,
             max_records=self.max_records,
-            max_runtime_ms=self.max_runtime,
-            deadline_ms=self.deadline,
             event_time_ms=self.event_time,
             idle_ms=self.idle,
-            mode=self.mode,
-            weight=self.weight,
-            tier=self.tier,
-            override_live_slo=self.override_live_slo,
         )
-
-
-class JobData(Strict):
-    profile: Name = Field(
-        default="default", description="a named Spark profile of the daemon's config (master, resources)"
-    )
 
 
 class ReplayData(CommandData):
@@ -192,7 +131,10 @@ class ReplayData(CommandData):
         default="fail",
         description="what to do when retention or deletion took part of the range; `continue` records it",
     )
-    verify: Literal["digest", "count", "none"] = Field(default="digest", description="how the target is proven")
+    verify: Literal["source", "digest", "count", "none"] = Field(
+        default="source",
+        description="how the target is proven: by reading the source again, by the digests or the counts of receipts, or not",
+    )
     job: JobData = Field(default=JobData())
 
     @model_validator(mode="after")
@@ -236,7 +178,7 @@ class StopData(CommandData):
 
 
 class ThrottleData(CommandData):
-    limits: RatesData = Field(description="both rates are replaced together; one that is null or left out is lifted")
+    limits: RatesData = Field(description="what is not named stays as it is; null lifts it")
 
 
 class ApproveData(CommandData):
@@ -261,10 +203,14 @@ def _replay(meta: Meta, data: CommandData) -> Command:
     return Replay(meta, data.to_core())
 
 
+def _verify(meta: Meta, data: CommandData) -> Command:
+    assert isinstance(data, VerifyData)
+    return Verify(meta, data.to_core())
+
+
 def _throttle(meta: Meta, data: CommandData) -> Command:
     assert isinstance(data, ThrottleData)
-    limits = data.limits
-    return Throttle(meta, limits.max_bytes_per_s, limits.max_records_per_s, limits.mode, limits.weight, limits.tier)
+    return Throttle(meta, {name: getattr(data.limits, name) for name in sorted(data.limits.model_fields_set)})
 
 
 def _approve(meta: Meta, data: CommandData) -> Command:
@@ -284,6 +230,9 @@ def _watch(meta: Meta, data: CommandData) -> Command:
 
 VERB_SPECS: Final[dict[str, VerbSpec]] = {
     "replay": VerbSpec(ReplayData, "new recovery: copy a range of a topic", _replay),
+    "verify": VerbSpec(
+        VerifyData, "new recovery that only reads: compare a range of a topic with any copy of it", _verify
+    ),
     "pause": VerbSpec(
         PauseData, "drained: `pausing`, then `paused` once no chunk is open", lambda meta, _: Pause(meta)
     ),

@@ -53,6 +53,13 @@ OTHERS: Final[dict[str, EventKind]] = {
     ),
     "signal_refused": EventKind("A signal is not valid and was not used.", ("offset", "code", "message", "hint")),
     "recovery_requested": EventKind("A replay was asked for; planning begins.", ("why", "dry_run")),
+    "recovery_approved": EventKind("A plan was approved; it starts if the topics are still as planned.", ("why",)),
+    "plan_revised": EventKind(
+        "Partitions were added to a followed source: the next attempt takes them along.", ("why", "partitions", "lanes")
+    ),
+    "plan_noted": EventKind(
+        "Something changed about the topics of a running recovery; a finding says it.", ("code", "why")
+    ),
     "target_ready": EventKind("The target topic exists.", ("topic", "topic_id", "partitions")),
     "attempt_started": EventKind("A Spark application is launched.", ("attempt", "lanes")),
     "attempt_adopted": EventKind("A new daemon took over a running application.", ("attempt", "why")),

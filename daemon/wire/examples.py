@@ -34,6 +34,17 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
     "throttle": _command("throttle", {"reason": "peak hour", "limits": {"max_bytes_per_s": 5_000_000}}, 5),
     "approve": _command("approve", {"reason": "checked with the data team", "plan_hash": _HASH}, 6),
     "reject": _command("reject", {"reason": "wrong range", "plan_hash": _HASH}, 7),
+    "verify": _command(
+        "verify",
+        {
+            "reason": "is the mirror in the other region whole?",
+            "source": {"topic": "flights", "from": "2026-11-20T00:00:00Z", "to": "2026-11-21T00:00:00Z"},
+            "target": {"cluster": "other", "topic": "flights"},
+            "limits": {"max_bytes_per_s": 20_000_000},
+        },
+        13,
+        "flights-mirror-check",
+    ),
     "watch": _command(
         "watch",
         {
@@ -81,6 +92,39 @@ MORE_REPLAYS: Final[tuple[dict[str, Any], ...]] = (
     ),
 )
 
+MORE_VERIFICATIONS: Final[tuple[dict[str, Any], ...]] = (
+    _command(
+        "verify",
+        {
+            "reason": "both topics are compacted: is the last value of each customer the same?",
+            "source": {"topic": "customers"},
+            "target": {"cluster": "other", "topic": "customers", "from": "earliest"},
+            "compare": "latest",
+            "limits": {"max_runtime": "2h", "mode": "controller"},
+        },
+        14,
+        "customers-check",
+    ),
+    _command(
+        "verify",
+        {
+            "reason": "a copy by a script of ours, which spread the keys and marked the records",
+            "source": {
+                "topic": "flights",
+                "partitions": [0, 1],
+                "from": {"offset": 100},
+                "to": {"offsets": {"0": 900, "1": 800}},
+            },
+            "target": {"topic": "flights.by-script", "from": "earliest"},
+            "mapping": "key_hash",
+            "headers": {"add": {"copied-by": "script"}, "drop": ["trace"]},
+            "dry_run": True,
+        },
+        15,
+        "flights-script-check",
+    ),
+)
+
 MORE_WATCHES: Final[tuple[dict[str, Any], ...]] = (
     _command(
         "watch",
@@ -108,7 +152,11 @@ MORE_WATCHES: Final[tuple[dict[str, Any], ...]] = (
         "reports-caught-up",
     ),
 )
-MORE: Final[dict[str, tuple[dict[str, Any], ...]]] = {"replay": MORE_REPLAYS, "watch": MORE_WATCHES}
+MORE: Final[dict[str, tuple[dict[str, Any], ...]]] = {
+    "replay": MORE_REPLAYS,
+    "verify": MORE_VERIFICATIONS,
+    "watch": MORE_WATCHES,
+}
 
 SIGNALS: Final[dict[str, dict[str, Any]]] = {
     "lag": {
@@ -209,11 +257,24 @@ STATUS: Final[dict[str, Any]] = {
             "topic_id": "mA9tq3mWQ0mVw1Yb0g6z7A",
             "partitions": [{"partition": 0, "start": 0, "stop": 84000, "at_end": False}],
         },
-        "target": {"cluster": "main", "topic": "flights.v42", "topic_id": "k1Xb2m7bTZe0m9o2o9c2sw", "partitions": 1},
+        "target": {
+            "cluster": "main",
+            "topic": "flights.v42",
+            "topic_id": "k1Xb2m7bTZe0m9o2o9c2sw",
+            "partitions": 1,
+            "ranges": [],
+        },
         "records_at_most": 84000,
         "bytes_at_most": 30_000_000,
         "eta_seconds": {"lo": 4.0, "mid": 6.0, "hi": 12.0},
         "forecast": FORECAST,
+        "receipts": {
+            "topic": "recovery.receipts.v1",
+            "topic_id": "Zr4uQ0mWQ0mVw1Yb0g6z7A",
+            "partition": 3,
+            "partitions": 8,
+            "start": 1200,
+        },
         "findings": [],
     },
     "progress": {
@@ -224,6 +285,10 @@ STATUS: Final[dict[str, Any]] = {
         "bytes_per_s": 0.0,
         "eta_seconds": 0.0,
         "forecast": None,
+        "verified_records": 167_980,
+        "verified_bytes": 58_800_000,
+        "verified_offsets": 168_000,
+        "offsets_to_verify": 168_000,
         "partitions": [
             {
                 "partition": 0,
@@ -255,8 +320,11 @@ STATUS: Final[dict[str, Any]] = {
     ],
     "verification": {
         "result": "match",
+        "scope": "source",
         "source_records": 83990,
         "target_records": 83990,
+        "extra_records": 0,
+        "records_by_receipts": 0,
         "digest": "c0ffee",
         "differences": [],
         "why": "",

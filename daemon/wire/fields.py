@@ -65,13 +65,17 @@ def check_text(text: str) -> str:
     return text
 
 
-def _check_topic(topic: str) -> str:
+def _check_topic_name(topic: str) -> str:
     if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
         raise wrong(
             f"is {shown(topic)}, which is not a topic name",
             "Use 1 to 249 characters of a-z, A-Z, 0-9, dot, underscore and hyphen.",
         )
-    if topic.startswith("_"):
+    return topic
+
+
+def _check_topic(topic: str) -> str:
+    if _check_topic_name(topic).startswith("_"):
         raise wrong(f"is {shown(topic)}, an internal topic", code=Code.INTERNAL_TOPIC)
     return topic
 
@@ -177,6 +181,9 @@ Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}$")]
 GroupName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(check_text)]
 Topic = Annotated[
     str, AfterValidator(_check_topic), Field(json_schema_extra={"pattern": "^[a-zA-Z0-9.-][a-zA-Z0-9._-]{0,248}$"})
+]
+AnyTopic = Annotated[  # of what only reads
+    str, AfterValidator(_check_topic_name), Field(json_schema_extra={"pattern": "^[a-zA-Z0-9._-]{1,249}$"})
 ]
 Partitions = Annotated[
     tuple[int, ...],

@@ -4,13 +4,17 @@ The jobs never import the daemon, so the same thing has a type on either side; t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Final, assert_never
 
+from daemon.core.commands import ReplaySpec, Spec, VerificationSpec
 from daemon.core.decision import Directive
 from daemon.core.effects import LaunchAttempt
 from daemon.core.events import DriverHeartbeat, LaneHeartbeat, LanePosition
-from daemon.core.model import Difference, PlannedPartition, Verification
+from daemon.core.model import Difference, Plan, PlannedPartition, Verification
 from spark_jobs import contract
+
+_DIFFERENCE_FIELDS: Final = tuple(f.name for f in fields(Difference))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class JobDefaults:
     chunk: contract.ChunkLimits = field(default_factory=contract.ChunkLimits)
     transaction_timeout_ms: int = 60_000
     stop_wait_ms: int = 600_000
+    orphan_after_ms: int = 900_000
 
 
 def directive_to_job(directive: Directive) -> contract.Directive:
@@ -104,6 +109,13 @@ def lane_from_job(heartbeat: contract.Heartbeat) -> LaneHeartbeat:
         ),
         why=heartbeat.why,
         capped=heartbeat.capped,
+        ledger_from=heartbeat.ledger_from,
+        phase=heartbeat.phase,
+        verified_records=heartbeat.verified_records,
+        verified_bytes=heartbeat.verified_bytes,
+        verified_offsets=heartbeat.verified_offsets,
+        offsets_to_verify=heartbeat.offsets_to_verify,
+        failed_chunks=heartbeat.failed_chunks,
     )
 
 
@@ -116,8 +128,13 @@ def driver_from_job(report: contract.DriverReport) -> DriverHeartbeat:
             source_records=found.source_records,
             target_records=found.target_records,
             digest=found.digest,
-            differences=tuple(Difference(d.partition, d.start, d.stop, d.kind, d.message) for d in found.differences),
+            differences=tuple(
+                Difference(*(getattr(d, name) for name in _DIFFERENCE_FIELDS)) for d in found.differences
+            ),
             why=found.why,
+            scope=found.scope,
+            extra_records=found.extra_records,
+            records_by_receipts=found.records_by_receipts,
         )
     return DriverHeartbeat(
         recovery=report.recovery,
@@ -132,44 +149,97 @@ def driver_from_job(report: contract.DriverReport) -> DriverHeartbeat:
 
 def make_job_spec(effect: LaunchAttempt, defaults: JobDefaults) -> contract.JobSpec:
     """The whole file that an attempt starts from. Raises KeyError when the plan names a cluster that the config no longer has."""
-    plan, spec = effect.plan, effect.spec
+    match effect.spec:
+        case ReplaySpec() as spec:
+            return _replay_spec(effect, spec, defaults)
+        case VerificationSpec() as spec:
+            return _verification_spec(effect, spec, defaults)
+        case unknown:
+            assert_never(unknown)
+
+
+def _replay_spec(effect: LaunchAttempt, spec: ReplaySpec, defaults: JobDefaults) -> contract.JobSpec:
+    plan = effect.plan
     return contract.JobSpec(
-        kind="replay",
+        kind=spec.kind,
         scope=defaults.scope,
         recovery=effect.recovery,
         attempt=effect.attempt,
         lanes=make_lanes(effect),
-        source=contract.SourceSpec(
-            cluster=plan.source.cluster,
-            topic=plan.source.topic,
-            topic_id=plan.source.topic_id,
-            client=dict(defaults.clients[plan.source.cluster]),
-            from_time_ms=plan.from_time_ms,
-            to_time_ms=plan.to_time_ms,
-        ),
-        target=contract.TargetSpec(
-            cluster=plan.target.cluster,
-            topic=plan.target.topic,
-            topic_id=plan.target.topic_id,
-            partitions=plan.target.partitions,
-            client=dict(defaults.clients[plan.target.cluster]),
-            mapping=spec.target.mapping,
-            headers_add=spec.target.headers_add,
-            headers_drop=spec.target.headers_drop,
-            exclusive=spec.target.on_existing == "refuse",
-        ),
-        control=contract.ControlSpec(
-            client=dict(defaults.clients[defaults.control_cluster]),
-            directives_topic=defaults.directives_topic,
-            progress_topic=defaults.progress_topic,
-        ),
-        receipts_topic=defaults.receipts_topic,
+        source=_source(plan, defaults),
+        target=replace(_target(plan, spec, defaults), exclusive=spec.target.on_existing == "refuse"),
+        control=_control(defaults),
+        receipts_topic=defaults.receipts_topic if plan.receipts is None else plan.receipts.topic,
         directive=directive_to_job(effect.directive),
         verify=spec.verify,
         on_data_loss=spec.on_data_loss,
         chunk=defaults.chunk,
         transaction_timeout_ms=defaults.transaction_timeout_ms,
         stop_wait_ms=defaults.stop_wait_ms,
+        orphan_after_ms=defaults.orphan_after_ms,
+        receipts=receipts_home(plan),
+    )
+
+
+def receipts_home(plan: Plan) -> contract.ReceiptsHome | None:
+    """The pinned place of a recovery's receipts in the words of the jobs."""
+    home = plan.receipts
+    if home is None:
+        return None
+    return contract.ReceiptsHome(home.topic, home.topic_id, home.partition, home.partitions, home.start)
+
+
+def _verification_spec(effect: LaunchAttempt, spec: VerificationSpec, defaults: JobDefaults) -> contract.JobSpec:
+    """Nothing is copied and nobody kept receipts: one lane only names the ranges of the source."""
+    ranges = tuple(contract.PartitionRange(p.partition, p.start, p.stop) for p in effect.plan.partitions)
+    return contract.JobSpec(
+        kind=spec.kind,
+        scope=defaults.scope,
+        recovery=effect.recovery,
+        attempt=effect.attempt,
+        lanes=(contract.LaneSpec(0, ranges),),
+        source=_source(effect.plan, defaults),
+        target=_target(effect.plan, spec, defaults),
+        control=_control(defaults),
+        receipts_topic="",
+        directive=directive_to_job(effect.directive),
+        compare=spec.compare,
+        stop_wait_ms=defaults.stop_wait_ms,
+        orphan_after_ms=defaults.orphan_after_ms,
+    )
+
+
+def _source(plan: Plan, defaults: JobDefaults) -> contract.SourceSpec:
+    return contract.SourceSpec(
+        cluster=plan.source.cluster,
+        topic=plan.source.topic,
+        topic_id=plan.source.topic_id,
+        client=dict(defaults.clients[plan.source.cluster]),
+        from_time_ms=plan.from_time_ms,
+        to_time_ms=plan.to_time_ms,
+    )
+
+
+def _target(plan: Plan, spec: Spec, defaults: JobDefaults) -> contract.TargetSpec:
+    return contract.TargetSpec(
+        cluster=plan.target.cluster,
+        topic=plan.target.topic,
+        topic_id=plan.target.topic_id,
+        partitions=plan.target.partitions,
+        client=dict(defaults.clients[plan.target.cluster]),
+        mapping=spec.target.mapping,
+        headers_add=spec.target.headers_add,
+        headers_drop=spec.target.headers_drop,
+        starts=plan.target_starts,
+        stops=plan.target_stops,
+    )
+
+
+def _control(defaults: JobDefaults) -> contract.ControlSpec:
+    return contract.ControlSpec(
+        client=dict(defaults.clients[defaults.control_cluster]),
+        directives_topic=defaults.directives_topic,
+        progress_topic=defaults.progress_topic,
     )
 
 
@@ -186,9 +256,13 @@ def make_lanes(effect: LaunchAttempt) -> tuple[contract.LaneSpec, ...]:
     return tuple(
         contract.LaneSpec(
             lane=number,
-            partitions=tuple(contract.PartitionRange(p.partition, p.start, p.stop) for p in lane),
+            partitions=tuple(
+                contract.PartitionRange(p.partition, p.start, p.stop, effect.positions.get(p.partition, 0))
+                for p in lane
+            ),
             max_records=records[number],
             max_bytes=sizes[number],
+            ledger_from=effect.ledger_from[number] if number < len(effect.ledger_from) else 0,
         )
         for number, lane in enumerate(lanes)
     )

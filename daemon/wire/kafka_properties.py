@@ -6,7 +6,6 @@ worst outcome. Values are plain texts here; where secrets come from is the setti
 """
 
 import os
-import re
 import ssl
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from daemon.wire import jaas, oauth_properties
+from daemon.wire.jaas import PropertyProblem, read_jaas
+from daemon.wire.oauth_properties import OAuth, oauth_for_librdkafka, read_oauth
 from daemon.wire.problems import nearest
 
 BOOTSTRAP: Final = "bootstrap.servers"
@@ -29,7 +31,7 @@ _TUNING: Final = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }
-_SASL: Final = ("sasl.mechanism", "sasl.jaas.config")
+_SASL: Final = ("sasl.mechanism", jaas.KEY)
 _SSL: Final = (
     "ssl.truststore.type",
     "ssl.truststore.location",
@@ -41,8 +43,10 @@ _SSL: Final = (
     "ssl.key.password",
     "ssl.endpoint.identification.algorithm",
 )
-PROPERTIES: Final = (BOOTSTRAP, "security.protocol", *_SASL, *_SSL, *_TUNING)
-SECRET_PROPERTIES: Final = frozenset({"sasl.jaas.config", "ssl.keystore.key", "ssl.key.password"})
+PROPERTIES: Final = (BOOTSTRAP, "security.protocol", *_SASL, *oauth_properties.PROPERTIES, *_SSL, *_TUNING)
+SECRET_PROPERTIES: Final = (
+    frozenset({"sasl.jaas.config", "ssl.keystore.key", "ssl.key.password"}) | oauth_properties.SECRET_PROPERTIES
+)
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LOGIN_MODULES: Final = {
@@ -50,19 +54,6 @@ _LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-_JAAS: Final = re.compile(r"\s*([\w.]+)\s+(?:required|requisite|sufficient|optional)\b(.*?);?\s*", flags=re.DOTALL)
-_JAAS_OPTION: Final = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
-
-
-class PropertyProblem(ValueError):  # noqa: N818  (named for what happened)
-    """A property that can not be used. `key` is its name, `message` says why (without values that may be secret), `unknown` that there is none of that name."""
-
-    def __init__(self, key: str, message: str, hint: str = "", *, unknown: bool = False) -> None:
-        self.key = key
-        self.message = message
-        self.hint = hint
-        self.unknown = unknown
-        super().__init__(f"{key}: {message}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +79,7 @@ class ClientAccess:
     password: str | None = field(default=None, repr=False)
     tls: Tls | None = None
     tuning: Mapping[str, str] = field(default_factory=dict)  # by Java name
+    oauth: OAuth | None = None  # instead of user and password
 
     @property
     def protocol(self) -> str:
@@ -109,12 +101,15 @@ def read_access(properties: Mapping[str, str]) -> ClientAccess:
     if protocol not in _PROTOCOLS:
         raise PropertyProblem("security.protocol", f"{protocol!r} is not one of {', '.join(_PROTOCOLS)}")
     _refuse_unused(properties, protocol)
-    mechanism, username, password = _read_sasl(properties) if protocol.startswith("SASL") else (None, None, None)
+    mechanism = _read_mechanism(properties) if protocol.startswith("SASL") else None
+    by_token = mechanism == oauth_properties.MECHANISM
+    username, password = _read_login(properties, mechanism) if mechanism and not by_token else (None, None)
     return ClientAccess(
         bootstrap=bootstrap,
         mechanism=mechanism,
         username=username,
         password=password,
+        oauth=read_oauth(properties) if by_token else None,
         tls=_read_tls(properties) if protocol.endswith("SSL") else None,
         tuning={name: properties[name] for name in _TUNING if name in properties},
     )
@@ -135,8 +130,10 @@ def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
     translated = {BOOTSTRAP: access.bootstrap, "security.protocol": access.protocol.lower()}
     if access.mechanism:
         translated["sasl.mechanism"] = access.mechanism
-        translated["sasl.username"] = access.username or ""
-        translated["sasl.password"] = access.password or ""
+        if access.oauth:
+            translated |= oauth_for_librdkafka(access.oauth)
+        else:
+            translated |= {"sasl.username": access.username or "", "sasl.password": access.password or ""}
     if access.tls:
         tls = access.tls
         pairs = {
@@ -172,7 +169,7 @@ def make_ssl_context(tls: Tls) -> ssl.SSLContext:
 
 
 def _refuse_unused(properties: Mapping[str, str], protocol: str) -> None:
-    for group, wanted in ((_SSL, "SSL"), (_SASL, "SASL")):
+    for group, wanted in ((_SSL, "SSL"), ((*_SASL, *oauth_properties.PROPERTIES), "SASL")):
         used = next((name for name in group if name in properties), None)
         if used is not None and wanted not in protocol.split("_"):
             fitting = (
@@ -183,30 +180,25 @@ def _refuse_unused(properties: Mapping[str, str], protocol: str) -> None:
             )
 
 
-def _read_sasl(properties: Mapping[str, str]) -> tuple[str, str, str]:
+def _read_mechanism(properties: Mapping[str, str]) -> str:
     mechanism = properties.get("sasl.mechanism", "").upper()
-    if mechanism not in _LOGIN_MODULES:
-        allowed = ", ".join(_LOGIN_MODULES)
-        raise PropertyProblem(
-            "sasl.mechanism", f"{mechanism or 'nothing'} is not one of {allowed}", f"Write one of {allowed}."
-        )
-    key = "sasl.jaas.config"
-    match = _JAAS.fullmatch(properties.get(key, ""))
-    if match is None:
-        hint = f'Write {_LOGIN_MODULES[mechanism]} required username="..." password="...";'
-        raise PropertyProblem(key, "is missing or not of the form MODULE required NAME=VALUE ...;", hint)
-    if match[1] != _LOGIN_MODULES[mechanism]:
-        raise PropertyProblem(
-            key, f"names {match[1]}", f"sasl.mechanism {mechanism} goes with {_LOGIN_MODULES[mechanism]}."
-        )
-    options = {
-        name: re.sub(r"\\(.)", r"\1", quoted or single) if quoted or single else bare
-        for name, quoted, single, bare in _JAAS_OPTION.findall(match[2])
-    }
+    allowed = (*_LOGIN_MODULES, oauth_properties.MECHANISM)
+    if mechanism not in allowed:
+        said = f"{mechanism or 'nothing'} is not one of {', '.join(allowed)}"
+        raise PropertyProblem("sasl.mechanism", said, f"Write one of {', '.join(allowed)}.")
+    used = next((name for name in oauth_properties.PROPERTIES if name in properties), None)
+    if used is not None and mechanism != oauth_properties.MECHANISM:
+        raise PropertyProblem(used, f"has no effect with sasl.mechanism {mechanism}", "Set it to OAUTHBEARER.")
+    return mechanism
+
+
+def _read_login(properties: Mapping[str, str], mechanism: str) -> tuple[str, str]:
+    example = 'username="..." password="..."'
+    options = read_jaas(properties.get(jaas.KEY, ""), _LOGIN_MODULES[mechanism], mechanism, example)
     for name in ("username", "password"):
         if not options.get(name):
-            raise PropertyProblem(key, f"has no {name}")
-    return mechanism, options["username"], options["password"]
+            raise PropertyProblem(jaas.KEY, f"has no {name}")
+    return options["username"], options["password"]
 
 
 def _read_tls(properties: Mapping[str, str]) -> Tls:

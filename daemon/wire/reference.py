@@ -64,8 +64,10 @@ def _blocks() -> dict[str, str]:
         "topics": _topics(),
         "verbs": _verbs(),
         "replay-fields": _fields_table(VERB_SPECS["replay"].model),
+        "verify-fields": _fields_table(VERB_SPECS["verify"].model),
         "watch-fields": _fields_table(VERB_SPECS["watch"].model),
         "watch-status-fields": _fields_table(WatchPart, defaults=False),
+        "example-verify": _example(examples.COMMANDS["verify"]),
         "example-watch": _example(examples.COMMANDS["watch"]),
         "answers": _kinds(ANSWERS),
         "events": _kinds(TRANSITIONS | OTHERS | WATCH_ENDS),
@@ -101,7 +103,7 @@ def _verbs() -> str:
     rows = ["| verb | data besides `reason` | effect |", "| --- | --- | --- |"]
     for verb, spec in VERB_SPECS.items():
         own = [name for name in spec.model.model_fields if name not in CommandData.model_fields]
-        fields = "see below" if verb in {"replay", "watch"} else ", ".join(f"`{name}`" for name in own)
+        fields = "see below" if verb in {"replay", "verify", "watch"} else ", ".join(f"`{name}`" for name in own)
         rows.append(f"| `{verb}` | {fields} | {spec.effect} |")
     return "\n".join(rows)
 

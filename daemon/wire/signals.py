@@ -57,7 +57,9 @@ class HealthData(Strict):
     name: Name = Field(description="for instance `produce_latency_p99`, or the name of an alert")
     value: Annotated[float, Field(ge=0)] | None = Field(default=None, description="null when only the status is known")
     unit: Annotated[Text, Field(max_length=32)] = Field(default="", description="for instance `s`")
-    status: Literal["ok", "degraded", "critical", "unknown"]
+    status: Literal["ok", "degraded", "critical", "unknown"] = Field(
+        description="`critical` presses like a value over the SLO, also without a value"
+    )
     sampled_at: SampledAt = Field(description="when it was measured; at most 5 minutes ahead of the broker's time")
 
     def to_core(self) -> HealthSignal:

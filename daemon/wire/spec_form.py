@@ -1,16 +1,18 @@
-"""A replay's specification in the form of the command's data, with every default written out.
+"""The specification of a recovery in the form of the command's data, with every default written out.
 
 The status record keeps it this way, so that what was asked for reads like what was sent. Unlike `daemon.wire.commands` this trusts its input: it was
 validated when the command came in. Times are absolute here.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, assert_never
 
 from daemon.core.commands import (
     AtOffset,
     AtOffsets,
     AtTime,
     CaughtUp,
+    ComparedRef,
     Earliest,
     From,
     Latest,
@@ -18,8 +20,10 @@ from daemon.core.commands import (
     Never,
     ReplaySpec,
     SourceRef,
+    Spec,
     TargetRef,
     To,
+    VerificationSpec,
 )
 from daemon.wire.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
 
@@ -28,26 +32,35 @@ _NO_LIMITS: Final = Limits()
 _TO_WORDS: Final[dict[str, To]] = {"latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
 
 
-def spec_to_data(spec: ReplaySpec) -> dict[str, Any]:
-    """The fields of a replay's data, apart from `reason`."""
-    source, target = spec.source, spec.target
+def spec_to_data(spec: Spec) -> dict[str, Any]:
+    """The fields of the data of the command that began it, apart from `reason`."""
+    match spec:
+        case ReplaySpec():
+            return _replay_to_data(spec)
+        case VerificationSpec():
+            return _verification_to_data(spec)
+        case _:
+            assert_never(spec)
+
+
+def spec_from_data(kind: str, data: dict[str, Any]) -> Spec:
+    """What `spec_to_data` wrote for a recovery of this kind. Raises KeyError, TypeError or ValueError for anything else."""
+    return _READERS[kind](data)
+
+
+def _replay_to_data(spec: ReplaySpec) -> dict[str, Any]:
+    target = spec.target
     return {
         "dry_run": spec.dry_run,
         "plan_hash": spec.plan_hash,
-        "source": {
-            "cluster": source.cluster,
-            "topic": source.topic,
-            "partitions": None if source.partitions is None else list(source.partitions),
-            "from": _bound_to_data(source.start),
-            "to": _bound_to_data(source.stop),
-        },
+        "source": _source_to_data(spec.source),
         "target": {
             "cluster": target.cluster,
             "topic": target.topic,
             "create": target.create,
             "on_existing": target.on_existing,
             "mapping": target.mapping,
-            "headers": {"add": dict(target.headers_add), "drop": list(target.headers_drop)},
+            "headers": _headers_to_data(target),
         },
         "limits": limits_to_data(spec.limits),
         "on_data_loss": spec.on_data_loss,
@@ -56,18 +69,29 @@ def spec_to_data(spec: ReplaySpec) -> dict[str, Any]:
     }
 
 
-def spec_from_data(data: dict[str, Any]) -> ReplaySpec:
-    """What `spec_to_data` wrote. Raises KeyError, TypeError or ValueError for anything else."""
-    source, target = data["source"], data["target"]
-    partitions = source["partitions"]
+def _verification_to_data(spec: VerificationSpec) -> dict[str, Any]:
+    target = spec.target
+    return {
+        "dry_run": spec.dry_run,
+        "plan_hash": spec.plan_hash,
+        "source": _source_to_data(spec.source),
+        "target": {
+            "cluster": target.cluster,
+            "topic": target.topic,
+            "from": None if target.start is None else _bound_to_data(target.start),
+        },
+        "mapping": target.mapping,
+        "headers": _headers_to_data(target),
+        "compare": spec.compare,
+        "limits": limits_to_data(spec.limits),
+        "job": {"profile": spec.profile},
+    }
+
+
+def _replay_from_data(data: dict[str, Any]) -> ReplaySpec:
+    target = data["target"]
     return ReplaySpec(
-        source=SourceRef(
-            topic=source["topic"],
-            start=_from_from_data(source["from"]),
-            stop=_to_from_data(source["to"]),
-            cluster=source["cluster"],
-            partitions=None if partitions is None else tuple(partitions),
-        ),
+        source=_source_from_data(data["source"]),
         target=TargetRef(
             topic=target["topic"],
             cluster=target["cluster"],
@@ -84,6 +108,51 @@ def spec_from_data(data: dict[str, Any]) -> ReplaySpec:
         verify=data["verify"],
         profile=data["job"]["profile"],
     )
+
+
+def _verification_from_data(data: dict[str, Any]) -> VerificationSpec:
+    target, headers = data["target"], data["headers"]
+    return VerificationSpec(
+        source=_source_from_data(data["source"]),
+        target=ComparedRef(
+            topic=target["topic"],
+            cluster=target["cluster"],
+            start=None if target["from"] is None else _from_from_data(target["from"]),
+            mapping=data["mapping"],
+            headers_add=tuple(headers["add"].items()),
+            headers_drop=tuple(headers["drop"]),
+        ),
+        limits=limits_from_data(data["limits"]),
+        dry_run=data["dry_run"],
+        plan_hash=data["plan_hash"],
+        compare=data["compare"],
+        profile=data["job"]["profile"],
+    )
+
+
+def _source_to_data(source: SourceRef) -> dict[str, Any]:
+    return {
+        "cluster": source.cluster,
+        "topic": source.topic,
+        "partitions": None if source.partitions is None else list(source.partitions),
+        "from": _bound_to_data(source.start),
+        "to": _bound_to_data(source.stop),
+    }
+
+
+def _source_from_data(source: dict[str, Any]) -> SourceRef:
+    partitions = source["partitions"]
+    return SourceRef(
+        topic=source["topic"],
+        start=_from_from_data(source["from"]),
+        stop=_to_from_data(source["to"]),
+        cluster=source["cluster"],
+        partitions=None if partitions is None else tuple(partitions),
+    )
+
+
+def _headers_to_data(target: TargetRef | ComparedRef) -> dict[str, Any]:
+    return {"add": dict(target.headers_add), "drop": list(target.headers_drop)}
 
 
 def limits_to_data(limits: Limits) -> dict[str, Any]:
@@ -155,3 +224,9 @@ def _place_from_data(data: Any) -> AtOffset | AtOffsets | AtTime:
     if "offset" in data:
         return AtOffset(data["offset"])
     return AtOffsets({int(partition): offset for partition, offset in data["offsets"].items()})
+
+
+_READERS: Final[dict[str, Callable[[dict[str, Any]], Spec]]] = {
+    ReplaySpec.kind: _replay_from_data,
+    VerificationSpec.kind: _verification_from_data,
+}

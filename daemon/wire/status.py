@@ -52,6 +52,22 @@ PUBLIC_FIELDS: Final = frozenset(
         "error_code",
     }
 )
+# The same for the plan.
+PUBLIC_PLAN_FIELDS: Final = frozenset(
+    {
+        "hash",
+        "source",
+        "target",
+        "partitions",
+        "records_at_most",
+        "bytes_at_most",
+        "eta_seconds",
+        "forecast",
+        "findings",
+        "receipts",
+    }
+)
+_INTERNAL_PLAN_FIELDS: Final = tuple(f.name for f in dataclasses.fields(Plan) if f.name not in PUBLIC_PLAN_FIELDS)
 _INTERNAL_FIELDS: Final = tuple(f.name for f in dataclasses.fields(Recovery) if f.name not in PUBLIC_FIELDS)
 _ATTEMPT_FIELDS: Final = tuple(f.name for f in dataclasses.fields(Attempt))
 
@@ -134,13 +150,21 @@ def _plan(plan: Plan) -> dict[str, Any]:
             "topic": plan.target.topic,
             "topic_id": plan.target.topic_id,
             "partitions": plan.target.partitions,
+            "ranges": _target_ranges(plan),
         },
         "records_at_most": plan.records_at_most,
         "bytes_at_most": plan.bytes_at_most,
         "eta_seconds": None if eta is None else {"lo": finite(eta.lo), "mid": finite(eta.mid), "hi": finite(eta.hi)},
         "forecast": None if plan.forecast is None else forecast_to_data(plan.forecast),
+        "receipts": None if plan.receipts is None else dataclasses.asdict(plan.receipts),
         "findings": [{"code": f.code, "severity": f.severity.value, "message": f.message} for f in plan.findings],
     }
+
+
+def _target_ranges(plan: Plan) -> list[dict[str, int]]:
+    """The pinned part of the target, where the plan has one: of a verification."""
+    starts = dict(plan.target_starts)
+    return [{"partition": p, "start": starts.get(p, 0), "stop": stop} for p, stop in plan.target_stops]
 
 
 def _progress(progress: Progress) -> dict[str, Any]:
@@ -152,6 +176,10 @@ def _progress(progress: Progress) -> dict[str, Any]:
         "bytes_per_s": finite(progress.bytes_per_s) or 0.0,
         "eta_seconds": finite(progress.eta_seconds),
         "forecast": None if progress.forecast is None else forecast_to_data(progress.forecast),
+        "verified_records": progress.verified_records,
+        "verified_bytes": progress.verified_bytes,
+        "verified_offsets": progress.verified_offsets,
+        "offsets_to_verify": progress.offsets_to_verify,
         "partitions": [
             {
                 "partition": p.partition,
@@ -195,11 +223,22 @@ def _completeness(row: CompletenessRow) -> dict[str, int]:
 def _verification(verification: Verification) -> dict[str, Any]:
     return {
         "result": verification.result,
+        "scope": verification.scope,
         "source_records": verification.source_records,
         "target_records": verification.target_records,
+        "extra_records": verification.extra_records,
+        "records_by_receipts": verification.records_by_receipts,
         "digest": verification.digest,
         "differences": [
-            {"partition": d.partition, "start": d.start, "stop": d.stop, "kind": d.kind, "message": d.message}
+            {
+                "kind": d.kind,
+                "source_partition": d.source_partition,
+                "source_offset": d.source_offset,
+                "target_partition": d.target_partition,
+                "target_offset": d.target_offset,
+                "count": d.count,
+                "message": d.message,
+            }
             for d in verification.differences
         ],
         "why": verification.why,
@@ -216,20 +255,13 @@ def _internal(recovery: Recovery) -> dict[str, Any]:
     }
     if plan is not None:
         internal["plan"] = {
+            **{name: getattr(plan, name) for name in _INTERNAL_PLAN_FIELDS},
             "source_partitions": plan.source.partitions,
-            "lanes": plan.lanes,
-            "from_time_ms": plan.from_time_ms,
-            "to_time_ms": plan.to_time_ms,
-            "create_target": plan.create_target,
-            "create_configs": dict(plan.create_configs),
-            "pinned_at_ms": plan.pinned_at_ms,
             "high_watermarks": [p.high_watermark for p in plan.partitions],
             "log_starts": [p.log_start for p in plan.partitions],
             "bytes_at_most": [p.bytes_at_most for p in plan.partitions],
             "first_ms": [p.first_ms for p in plan.partitions],
             "last_ms": [p.last_ms for p in plan.partitions],
-            "retention_ms": plan.retention_ms,
-            "retention_bytes": plan.retention_bytes,
         }
     return internal
 

@@ -5,10 +5,8 @@ would be worse than not starting. Fields that this release does not know are ign
 """
 
 import dataclasses
-import enum
 import json
-import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from daemon.core.model import (
@@ -24,6 +22,7 @@ from daemon.core.model import (
     PlannedPartition,
     PlannedTopic,
     Progress,
+    ReceiptsHome,
     Recovery,
     Severity,
     State,
@@ -34,8 +33,9 @@ from daemon.core.model import (
 from daemon.core.policies.forecast_view import ForecastView
 from daemon.core.watches.model import KIND, Watch
 from daemon.wire.forecast_form import forecast_from_data
+from daemon.wire.reading import readers
 from daemon.wire.spec_form import limits_from_data, spec_from_data
-from daemon.wire.status import DAEMON_KEY, FORMAT, PUBLIC_FIELDS
+from daemon.wire.status import DAEMON_KEY, FORMAT, PUBLIC_FIELDS, PUBLIC_PLAN_FIELDS
 from daemon.wire.times import parse_time_ms
 from daemon.wire.watch_status import watch_from_document
 
@@ -140,9 +140,9 @@ def _recovery(d: dict[str, Any]) -> Recovery:
         created_ms=parse_time_ms(d["created"]),
         updated_ms=parse_time_ms(d["updated"]),
         command=CommandRef(command["id"], command["source"], command["reason"]),
-        spec=spec_from_data(internal["spec"]),
+        spec=spec_from_data(d["kind"], internal["spec"]),
         plan=None if d["plan"] is None else _plan(d["plan"], internal["plan"]),
-        attempt=Attempt(**{name: attempt[name] for name in _ATTEMPT_FIELDS if name in attempt}),
+        attempt=Attempt(**{name: read(attempt[name]) for name, read in _ATTEMPT_READERS.items() if name in attempt}),
         progress=_progress(d["progress"]),
         limits=limits_from_data(limits["requested"]),
         rule=limits["rule"],
@@ -174,20 +174,20 @@ def _plan(plan: dict[str, Any], internal: dict[str, Any]) -> Plan:
         partitions=tuple(
             PlannedPartition(p["partition"], p["start"], p["stop"], p["at_end"], *facts) for p, *facts in columns
         ),
-        lanes=tuple(tuple(lane) for lane in internal["lanes"]),
-        from_time_ms=internal["from_time_ms"],
-        to_time_ms=internal["to_time_ms"],
         records_at_most=plan["records_at_most"],
         bytes_at_most=plan["bytes_at_most"],
         eta_seconds=None if eta is None else EtaSeconds(eta["lo"], eta["mid"], eta["hi"]),
-        create_target=internal["create_target"],
-        create_configs=internal["create_configs"],
         findings=tuple(Finding(f["code"], Severity(f["severity"]), f["message"]) for f in plan["findings"]),
-        pinned_at_ms=internal["pinned_at_ms"],
-        retention_ms=internal.get("retention_ms"),
-        retention_bytes=internal.get("retention_bytes"),
+        **{name: read(internal[name]) for name, read in _PLAN_READERS.items() if name in internal},
         forecast=_forecast(plan.get("forecast")),
+        receipts=_receipts_home(plan.get("receipts")),
     )
+
+
+def _receipts_home(home: dict[str, Any] | None) -> ReceiptsHome | None:
+    if home is None:
+        return None
+    return ReceiptsHome(home["topic"], home["topic_id"], home["partition"], home["partitions"], home["start"])
 
 
 def _forecast(data: dict[str, Any] | None) -> ForecastView | None:
@@ -215,6 +215,7 @@ def _progress(progress: dict[str, Any]) -> Progress:
         lag_records=progress["lag_records"],
         eta_seconds=progress["eta_seconds"],
         forecast=_forecast(progress.get("forecast")),
+        **{name: progress.get(name, 0) for name in _VERIFIED},
     )
 
 
@@ -235,28 +236,26 @@ def _verification(verification: dict[str, Any]) -> Verification:
         target_records=verification["target_records"],
         digest=verification["digest"],
         differences=tuple(
-            Difference(d["partition"], d["start"], d["stop"], d["kind"], d["message"])
-            for d in verification["differences"]
+            Difference(**d) if "count" in d else _difference_of_old(d) for d in verification["differences"]
         ),
         why=verification["why"],
+        scope=verification.get("scope", ""),
+        extra_records=verification.get("extra_records", 0),
+        records_by_receipts=verification.get("records_by_receipts", 0),
     )
 
 
-def _same(value: Any) -> Any:
-    return value
+def _difference_of_old(d: dict[str, Any]) -> Difference:
+    """Older records say `partition`, `start` and `stop`: of the source for `count`, else in most cases of the target; the message tells."""
+    kind, count = {"count": "ledger", "digest": "altered"}.get(d["kind"], d["kind"]), d["stop"] - d["start"]
+    if d["kind"] == "count":
+        return Difference(kind, d["partition"], d["start"], None, None, count, d["message"])
+    return Difference(kind, None, None, d["partition"], d["start"], count, d["message"])
 
 
-def _reader(hint: Any) -> Callable[[Any], Any]:
-    """How a plain field of the recovery is read back: enums by value, tuples from lists, everything else as it is."""
-    if typing.get_origin(hint) is tuple:
-        return tuple
-    for kind in (hint, *typing.get_args(hint)):
-        if isinstance(kind, type) and issubclass(kind, enum.Enum):
-            return lambda value: None if value is None else kind(value)
-    return _same
+_VERIFIED: Final = ("verified_records", "verified_bytes", "verified_offsets", "offsets_to_verify")
 
 
-_ATTEMPT_FIELDS: Final = tuple(f.name for f in dataclasses.fields(Attempt))
-_INTERNAL_READERS: Final = {
-    name: _reader(hint) for name, hint in typing.get_type_hints(Recovery).items() if name not in PUBLIC_FIELDS
-}
+_ATTEMPT_READERS: Final = readers(Attempt)
+_INTERNAL_READERS: Final = readers(Recovery, without=PUBLIC_FIELDS)
+_PLAN_READERS: Final = readers(Plan, without=PUBLIC_PLAN_FIELDS)

@@ -45,11 +45,18 @@ class PlanSourcePart(Part):
     partitions: list[PlannedPartitionPart]
 
 
+class ComparedRangePart(Part):
+    partition: Natural
+    start: Natural = Field(description="first offset")
+    stop: Natural = Field(description="first offset not compared")
+
+
 class PlanTargetPart(Part):
     cluster: str
     topic: str
     topic_id: str = Field(description="empty while the target is still to be created")
     partitions: Natural
+    ranges: list[ComparedRangePart] = Field(default=[], description="of a verification: the pinned part of the target")
 
 
 class EtaPart(Part):
@@ -109,6 +116,16 @@ class FindingPart(Part):
     message: str
 
 
+class ReceiptsPart(Part):
+    """The recovery's place on the receipts topic of the target cluster, pinned."""
+
+    topic: str
+    topic_id: str
+    partition: Natural
+    partitions: Natural = Field(description="as of planning")
+    start: Natural = Field(description="no receipt of this recovery lies before this offset")
+
+
 class PlanPart(Part):
     hash: str
     source: PlanSourcePart
@@ -117,6 +134,7 @@ class PlanPart(Part):
     bytes_at_most: Natural
     eta_seconds: EtaPart | None = Field(description="null = never")
     forecast: ForecastPart | None
+    receipts: ReceiptsPart | None = Field(default=None, description="null = planned by a release that did not pin it")
     findings: list[FindingPart]
 
 
@@ -140,6 +158,12 @@ class ProgressPart(Part):
     bytes_per_s: float
     eta_seconds: float | None
     forecast: ForecastPart | None = Field(description="the newest one, made each minute from measured rates")
+    verified_records: Natural = Field(default=0, description="read by the verification, on both sides")
+    verified_bytes: Natural = Field(default=0, description="the same in bytes")
+    verified_offsets: Natural = Field(default=0, description="of `offsets_to_verify`; a new attempt begins anew")
+    offsets_to_verify: Natural = Field(
+        default=0, description="of source and target together, once its tasks have said so"
+    )
     partitions: list[PartitionProgressPart]
 
 
@@ -184,17 +208,29 @@ class CompletenessPart(Part):
 
 
 class DifferencePart(Part):
-    partition: Natural
-    start: int
-    stop: int
-    kind: str = Field(description="count, digest, missing or extra")
+    kind: Literal["missing", "extra", "altered", "reordered", "ledger"] = Field(
+        description="`ledger`: a receipt is not what the reread showed"
+    )
+    source_partition: Natural | None
+    source_offset: int | None
+    target_partition: Natural | None
+    target_offset: int | None
+    count: Natural = Field(description="records in a row from there")
     message: str
 
 
 class VerificationPart(Part):
     result: Literal["match", "mismatch", "skipped"]
+    scope: Literal["source", "mixed", "receipts", ""] = Field(
+        default="",
+        description="what the proof rests on: the source read again, receipts for a part of it, or receipts only",
+    )
     source_records: Natural
     target_records: Natural
+    extra_records: Natural = Field(default=0, description="in the target, but of no record of the source range")
+    records_by_receipts: Natural = Field(
+        default=0, description="of the source records: no longer readable there, proved by receipts only"
+    )
     digest: str
     differences: list[DifferencePart]
     why: str

@@ -67,8 +67,9 @@ def _progress() -> list[Any]:
     return [
         parts.state_timeline("State over time", "Each state the recovery was in.", [Query(state_of(_ONE), "{{recovery}}")], shown(STATE_COLORS), height=4),
         parts.timeseries(
-            "Progress", "Part of the planned offsets that is durable in the target.", "percentunit",
-            [Query(_value("recoveryd_recovery_progress_ratio"), "done")], most=1, looks=(Look("done", REPLAY),),
+            "Progress", "Part of the planned offsets that is durable in the target, and part of both sides that the verification has read.", "percentunit",
+            [Query(_value("recoveryd_recovery_progress_ratio"), "done"), Query(_value("recoveryd_verification_progress_ratio"), "verified")], most=1,
+            looks=(Look("done", REPLAY), Look("verified", GOOD)),
         ),
         parts.timeseries(
             "Time left", "At the present rate, and the forecast with its bounds. A bound that is not drawn is `never`.", "s",

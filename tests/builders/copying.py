@@ -19,7 +19,16 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from spark_jobs.contract import (
     ChunkLimits,
@@ -30,6 +39,7 @@ from spark_jobs.contract import (
     LaneSpec,
     PartitionRange,
     Receipt,
+    ReceiptsHome,
     SourceSpec,
     TargetSpec,
     decode,
@@ -39,8 +49,9 @@ from spark_jobs.contract import (
     transactional_id,
 )
 from spark_jobs.lanes import Outcome, run_lane
+from tests.patience import patient_s
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 KEEP = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
 
 
@@ -88,6 +99,48 @@ class Cluster:
                 if time.monotonic() > deadline_s:
                     raise
                 time.sleep(0.05)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(DEADLINE_S)
+
+    def recreate(self, topic: str, partitions: int, **configs: str) -> str:
+        """Delete it and make another one of its name; the new id."""
+        before = self.topic_id(topic)
+        self.delete(topic)
+        config = {k.replace("_", "."): v for k, v in configs.items()}
+        deadline_s = time.monotonic() + DEADLINE_S
+        while True:
+            try:
+                self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(DEADLINE_S)
+            except KafkaException:  # the old one is not quite gone
+                assert time.monotonic() < deadline_s, f"{topic} could not be made again"
+                time.sleep(0.1)
+            else:
+                break
+        while (found := self.topic_id(topic)) == before:
+            assert time.monotonic() < deadline_s, f"{topic} is still the old one"
+            time.sleep(0.05)
+        return found
+
+    def empty(self, topic: str, partition: int) -> None:
+        """Delete all records of a compacted topic, which takes another cleanup policy for as long as that takes."""
+        before = self.end(topic, partition)
+        deadline_s = time.monotonic() + DEADLINE_S
+        self._set_config(topic, "cleanup.policy", "delete")
+        while True:
+            try:
+                self.delete_records(topic, partition, before)
+            except KafkaException:  # the new policy has not reached the log yet
+                assert time.monotonic() < deadline_s, f"{topic} could not be emptied"
+                time.sleep(0.1)
+            else:
+                break
+        self._set_config(topic, "cleanup.policy", "compact")
+
+    def _set_config(self, topic: str, name: str, value: str) -> None:
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        self.admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         at = TopicPartition(topic, partition, before)
@@ -208,6 +261,9 @@ class Recovery:
             directive=Directive(self.id, 1, 1, "run", 60_000),
             chunk=ChunkLimits(max_ms=2_000),
             stop_wait_ms=20_000,
+            receipts=ReceiptsHome(
+                self.receipts, self.cluster.topic_id(self.receipts), receipts_partition(self.id, 2), 2
+            ),
         )
         return replace(spec, **more)
 
@@ -274,7 +330,7 @@ class Recovery:
 
     def ledger(self) -> list[Receipt]:
         """The newest receipt of each key."""
-        newest = {r.key: r.value for r in self.cluster.read(self.receipts, 2)}
+        newest = {r.key: r.value for r in self.cluster.read(self.receipts, 2) if b"#" not in (r.key or b"")}
         found = [decode(Receipt, value) for value in newest.values() if value is not None]
         return sorted(found, key=lambda r: (r.partition, r.start))
 
@@ -284,7 +340,7 @@ class Recovery:
 
     def await_heartbeat(self, fits: Any, lane: int = 0, deadline_s: float = DEADLINE_S) -> Heartbeat:
         """The first heartbeat of the lane, from the beginning, that fits."""
-        give_up_s = time.monotonic() + deadline_s
+        give_up_s = time.monotonic() + patient_s(deadline_s)
         while True:
             beats = self.heartbeats(lane)
             for beat in beats:
@@ -310,7 +366,7 @@ class LaneThread:
         return self._thread.is_alive()
 
     def outcome(self, deadline_s: float = DEADLINE_S) -> Outcome:
-        self._thread.join(deadline_s)
+        self._thread.join(patient_s(deadline_s))
         assert self._outcome is not None, "the lane did not end"
         return self._outcome
 
@@ -344,7 +400,7 @@ class LaneProcess:
     def wait(self, deadline_s: float = DEADLINE_S) -> tuple[int, str]:
         """(exit code, negative = signal; what the lane said it ended as)."""
         try:
-            code = self._process.wait(deadline_s)
+            code = self._process.wait(patient_s(deadline_s))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(DEADLINE_S)

@@ -3,6 +3,7 @@
 from daemon.core.commands import (
     Approve,
     CaughtUp,
+    ComparedRef,
     Earliest,
     From,
     Latest,
@@ -19,10 +20,13 @@ from daemon.core.commands import (
     TargetRef,
     Throttle,
     To,
+    VerificationSpec,
+    Verify,
 )
 from daemon.core.events import CommandReceived, Seen
-from daemon.core.plan_facts import PartitionFacts, PlanFacts, TopicFacts
+from daemon.core.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
 
+_THROTTLED = ("max_bytes_per_s", "max_records_per_s", "mode", "weight", "tier")
 NOW_MS = 1_800_000_000_000
 SOURCE_ID = "source-topic-id"
 TARGET_ID = "target-topic-id"
@@ -56,7 +60,27 @@ def make_spec(
     )
 
 
+def make_verification(
+    start: From | None = None,
+    stop: To | None = None,
+    *,
+    target: ComparedRef | None = None,
+    limits: Limits | None = None,
+    partitions: tuple[int, ...] | None = None,
+    **more: object,
+) -> VerificationSpec:
+    return VerificationSpec(
+        source=SourceRef("flights", start or Earliest(), stop or Latest(), partitions=partitions),
+        target=target or ComparedRef("flights.v2"),
+        limits=limits or Limits(),
+        **more,  # type: ignore[arg-type]
+    )
+
+
 FOLLOWING = make_spec(stop=CaughtUp())
+
+
+RECEIPTS = ReceiptsFacts("recovery.receipts.v1", "receipts-id-0123456789", 8, "compact", 3, 1_000)
 
 
 def make_facts(
@@ -67,6 +91,7 @@ def make_facts(
     no_target: bool = False,
     source_configs: dict[str, str] | None = None,
     slots: int = 2,
+    target_ends: tuple[int, ...] | None = None,
     **more: object,
 ) -> PlanFacts:
     starts = starts or tuple(0 for _ in ends)
@@ -80,6 +105,10 @@ def make_facts(
         target=None if no_target else target or make_target(len(ends)),
         task_slots=slots,
         gathered_at_ms=NOW_MS,
+        receipts=RECEIPTS,
+        target_partitions=tuple(
+            PartitionFacts(i, 0, end, end, bytes_on_disk=end * 100) for i, end in enumerate(target_ends or ends)
+        ),
         **more,  # type: ignore[arg-type]
     )
 
@@ -109,12 +138,11 @@ def command(
     meta = make_meta(subject, command_id or f"{verb}-{subject}")
     made = {
         "replay": lambda: Replay(meta, more.get("spec") or make_spec()),  # type: ignore[arg-type]
+        "verify": lambda: Verify(meta, more.get("spec") or make_verification()),  # type: ignore[arg-type]
         "pause": lambda: Pause(meta),
         "resume": lambda: Resume(meta),
         "stop": lambda: StopRecovery(meta),
-        "throttle": lambda: Throttle(
-            meta, more.get("max_bytes_per_s"), more.get("max_records_per_s"), more.get("mode")
-        ),  # type: ignore[arg-type]
+        "throttle": lambda: Throttle(meta, {n: v for n, v in more.items() if n in _THROTTLED}),  # type: ignore[misc]
         "approve": lambda: Approve(meta, str(more.get("plan_hash"))),
         "reject": lambda: Reject(meta, str(more.get("plan_hash"))),
         "watch": lambda: StartWatch(meta, more["spec"]),  # type: ignore[arg-type]

@@ -13,10 +13,11 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET, Header, Record
 from tests.e2e.murmur2 import partition_of
 
-_TIMEOUT_S = 20.0
+_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +171,16 @@ def _runs(offsets: Sequence[int], meant: int) -> list[list[int]]:
 
 def create_topics(bootstrap: str, partitions: Mapping[str, int], configs: Mapping[str, str] | None = None) -> None:
     """Topics that keep everything. Raises what the broker says."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(client(bootstrap))
     config = {"retention.ms": "-1", **(configs or {})}
-    futures = admin.create_topics([NewTopic(name, count, 1, config=config) for name, count in partitions.items()])
+    futures = admin.create_topics([NewTopic(name, count, -1, config=config) for name, count in partitions.items()])
     for future in futures.values():
         future.result(_TIMEOUT_S)
 
 
 def transactional(bootstrap: str, transactional_id: str, **settings: Any) -> Producer:
     producer = Producer(
-        {"bootstrap.servers": bootstrap, **QUIET, "transactional.id": transactional_id, "linger.ms": 5, **settings}
+        {**client(bootstrap), **QUIET, "transactional.id": transactional_id, "linger.ms": 5, **settings}
     )
     producer.init_transactions(_TIMEOUT_S)
     return producer

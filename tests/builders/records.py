@@ -1,5 +1,6 @@
 """Builders of what adapters carry: recoveries, plans, batches, receipts, directives. Each gives a legal default."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from daemon.core.decision import Directive
@@ -79,8 +80,10 @@ def make_launch(plan: Plan, recovery: str = "r1", attempt: int = 1, profile: str
     )
 
 
-def make_ledger_question(plan: Plan, recovery: str = "r1", *, fence: bool = False) -> ReadLedger:
-    return ReadLedger(recovery, 1, plan, fence, sequence=7)
+def make_ledger_question(
+    plan: Plan, recovery: str = "r1", *, fence: bool = False, positions: Mapping[int, int] | None = None
+) -> ReadLedger:
+    return ReadLedger(recovery, 1, plan, fence, sequence=7, positions=positions or {})
 
 
 def make_facts_question(source: str, target: str, **bounds: object) -> GatherFacts:

@@ -41,6 +41,9 @@ from daemon.core.lifecycle import MOVES
 from daemon.core.model import Recovery, State, Verification
 from daemon.core.params import Params
 from daemon.core.plan_facts import PlanFacts
+from daemon.core.recoveries import Recoveries
+from daemon.wire.status import encode_daemon, encode_status
+from daemon.wire.status_fold import fold
 from tests.builders.core import NOW_MS, SOURCE_ID, TARGET_ID, make_facts
 
 PARAMS = Params(
@@ -54,7 +57,7 @@ PARAMS = Params(
 
 @dataclass
 class Application:
-    """A running attempt. `speed` records are made durable per partition and second."""
+    """A running attempt. `speed` records are made durable per partition and second; a verification of `to_read` seconds reads on while it may."""
 
     recovery: str
     attempt: int
@@ -63,9 +66,13 @@ class Application:
     directive: Directive | None = None
     phase: str = "lanes"
     verification: Verification | None = None
+    to_read: int = 0
+    left_to_read: int = 0
     alive: bool = True
     silent: bool = False
     capped: set[int] = field(default_factory=set)
+    frozen: set[int] = field(default_factory=set)  # lanes that neither copy nor say a word
+    stuck: set[int] = field(default_factory=set)  # lanes that say what they always said, and do not copy
 
 
 class World:
@@ -79,7 +86,13 @@ class World:
         self.facts = facts or make_facts()
         self.speed = speed
         self.ends = dict(self.facts.source.ends) if self.facts.source else {}
+        self.sees_source = True
+        self.leaders: dict[int, int] = {}  # broker of each partition, of source and target alike; empty = not told
+        self.log_starts = dict.fromkeys(self.ends, 0)
         self.live_per_s = 0
+        self.target_partitions = 0  # as samples of the target tell it, 0 = it is not sampled
+        self.verify_s = 0  # how long a verification reads
+        self.verdict: Verification | None = None  # of every verification, None = a match
         self.receipts: dict[str, dict[int, int]] = {}  # durable positions, the truth
         self.applications: dict[str, Application] = {}
         self.answers: list[Answer] = []
@@ -147,10 +160,14 @@ class World:
     def _launch(self, effect: LaunchAttempt) -> None:
         self.launches.append((effect.recovery, effect.attempt))
         stops = {p.partition: p.stop for p in effect.plan.partitions}
-        self.applications[effect.recovery] = Application(
-            effect.recovery, effect.attempt, effect.plan.lanes, stops, effect.directive
-        )
-        self.receipts.setdefault(effect.recovery, {p.partition: p.start for p in effect.plan.partitions})
+        app = Application(effect.recovery, effect.attempt, effect.plan.lanes, stops, effect.directive)
+        self.applications[effect.recovery] = app
+        if not effect.spec.copies:
+            self._begin_to_read(app)
+            return
+        durable = self.receipts.setdefault(effect.recovery, {})
+        for planned in effect.plan.partitions:
+            durable.setdefault(planned.partition, planned.start)
 
     def _kill(self, effect: KillAttempt) -> None:
         app = self.applications.get(effect.recovery)
@@ -193,15 +210,26 @@ class World:
             for app in list(self.applications.values()):
                 if app.alive:
                     self._work(app)
-            if (self.now_ms // 1_000) % 5 == 0:
+            if self.sees_source and (self.now_ms // 1_000) % 5 == 0:
                 self.feed(self.sample())
             self.feed(Tick())
 
     def sample(self) -> OffsetsSampled:
         ends = dict(self.ends)
-        return OffsetsSampled(
-            (TopicSample("main", "flights", SOURCE_ID, dict.fromkeys(ends, 0), ends, ends, self.now_ms),)
+        source = TopicSample(
+            "main",
+            "flights",
+            SOURCE_ID,
+            dict(self.log_starts),
+            ends,
+            ends,
+            self.now_ms,
+            len(ends),
+            leaders=self.leaders,
         )
+        width = self.target_partitions
+        target = TopicSample("main", "flights.v2", TARGET_ID, {}, {}, {}, self.now_ms, width, leaders=self.leaders)
+        return OffsetsSampled((source, target) if width else (source,))
 
     def _work(self, app: Application) -> None:
         wanted = app.directive.wanted if app.directive else "run"
@@ -216,11 +244,12 @@ class World:
             if wanted in {"stop", "verify"} or all(s == "done" for s in states.values()):
                 app.phase, states = "drained", dict.fromkeys(states, "done")
             if not app.silent:
-                for lane, state in states.items():
-                    self.feed(self._heartbeat(app, lane, state))
+                for lane in states.keys() - app.frozen:
+                    self.feed(self._heartbeat(app, lane, states[lane]))
         if app.phase == "drained" and wanted == "verify":
-            copied = sum(self.receipts[app.recovery].values())
-            app.phase, app.verification = "verified", Verification("match", copied, copied, "d")
+            self._begin_to_read(app)
+        if app.phase == "verifying":
+            self._read(app, wanted)
         if not app.silent:
             self.feed(
                 DriverHeartbeat(
@@ -232,9 +261,38 @@ class World:
                 )
             )
 
+    def _begin_to_read(self, app: Application) -> None:
+        app.phase, app.to_read, app.left_to_read = "verifying", self.verify_s, self.verify_s
+
+    def _read(self, app: Application, wanted: str) -> None:
+        """A second of both tasks of a verification; without a verdict when it is stopped."""
+        if wanted == "verify":
+            app.left_to_read = max(0, app.left_to_read - 1)
+        is_done = app.left_to_read == 0 and wanted == "verify"
+        if app.to_read and not app.silent:
+            state = "done" if is_done else {"verify": "verifying", "pause": "paused"}.get(wanted, "done")
+            for task in range(2):
+                self.feed(self._reader(app, task, state))
+        if is_done:
+            copied = sum(self.receipts.get(app.recovery, {}).values())
+            app.phase, app.verification = "verified", self.verdict or Verification("match", copied, copied, "d")
+        elif wanted == "stop":
+            app.phase = "drained"
+
+    def _reader(self, app: Application, task: int, state: str) -> LaneHeartbeat:
+        sequence = app.directive.sequence if app.directive else 0
+        rate, read = 10.0 if state == "verifying" else 0.0, 10 * (app.to_read - app.left_to_read)
+        return LaneHeartbeat(
+            app.recovery, app.attempt, task, sequence, state, False, rate, rate * 100, (), "", phase="verify",
+            verified_records=read, verified_bytes=read * 100, verified_offsets=read, offsets_to_verify=10 * app.to_read,
+        )  # fmt: skip
+
     def _copy(self, app: Application) -> None:
         durable = self.receipts[app.recovery]
+        idle = {p for lane in app.frozen | app.stuck for p in app.lanes[lane]}
         for partition, stop in app.stops.items():
+            if partition in idle:
+                continue
             end = self.ends[partition] if stop is None else stop
             durable[partition] = max(durable[partition], min(end, durable[partition] + self.speed))
 
@@ -261,13 +319,16 @@ class World:
         )
 
     def restart_daemon(self, *, applications_die: bool = False) -> None:
-        """The soft state is gone; what was journaled is not."""
+        """Only what the status topic holds is known: the soft state is gone, and what was journaled comes back through its bytes."""
         if applications_die:
             for app in self.applications.values():
                 app.alive = False
         self.lost_effects = False
         self.epoch += 1
-        self.state = CoreState(recoveries=self.state.recoveries, daemon=self.state.daemon)
+        known = self.state.recoveries
+        folded = fold([encode_daemon(self.state.daemon), *map(encode_status, known.values())])
+        assert folded.recoveries == dict(known), "a restart forgets something"
+        self.state = CoreState(recoveries=Recoveries(folded.recoveries), daemon=folded.daemon)
         self.feed(BecameLeader(self.epoch + 1, "control"))
 
     def run_until(self, *states: State, recovery_id: str = "r1", seconds: int = 300) -> Recovery:
@@ -301,10 +362,11 @@ def _failed(effect: Effect) -> EffectFailed:
 
 def illegal_moves(world: World) -> list[tuple[str, State, State]]:
     """Journaled state changes that no path of the table explains (several steps may happen in one decision)."""
-    return [m for m in world.moves if m[2] not in _reachable(m[1])]
+    return [m for m in world.moves if m[2] not in reachable(m[1])]
 
 
-def _reachable(state: State) -> set[State]:
+def reachable(state: State) -> set[State]:
+    """Every state that some moves of the table lead to."""
     found, open_states = set(), [state]
     while open_states:
         for following in MOVES[open_states.pop()]:

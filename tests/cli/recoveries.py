@@ -89,7 +89,7 @@ COMPLETED = replace(
     ),
     stop=Stop(StopReason.ZERO_LAG, "bounded", NOW_MS + 9_000, {"lag_records": 0}),
     completeness=ROWS,
-    verification=Verification("match", 133_990, 133_990, "xor:00ff"),
+    verification=Verification("match", 133_990, 133_990, "xor:00ff", scope="source"),
 )
 
 MISMATCHED = replace(
@@ -98,7 +98,12 @@ MISMATCHED = replace(
     why="The target does not hold exactly what was copied.",
     error_code=Code.VERIFICATION_MISMATCH.value,
     verification=Verification(
-        "mismatch", 133_990, 133_989, "xor:00fe", (Difference(1, 1_200, 1_201, "missing", "1 record is missing."),)
+        "mismatch",
+        133_990,
+        133_989,
+        "xor:00fe",
+        (Difference("missing", 1, 1_200, message="1 record is missing."),),
+        scope="source",
     ),
 )
 

@@ -18,7 +18,7 @@ from daemon.errors import RecoverydError
 from tests.cli.recoveries import make_answer
 
 Document = dict[str, Any]
-_BEGINS = ("io.recoveryd.command.replay.v1", "io.recoveryd.command.watch.v1")
+_BEGINS = tuple(f"io.recoveryd.command.{verb}.v1" for verb in ("replay", "verify", "watch"))
 
 
 @dataclass

@@ -17,7 +17,7 @@ from daemon.wire.status import encode_status
 from tests.cli.recoveries import RUNNING
 
 PROGRAM = [sys.executable, "-c", "from daemon.cli import main; main()"]
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -28,12 +28,13 @@ def test_sends_one_command_and_tells_the_answer_on_stderr(verb: str) -> None:
 @pytest.mark.parametrize(
     ("flags", "limits"),
     [
-        (("--max-bytes-per-s", "5MB"), {"max_bytes_per_s": 5_000_000, "max_records_per_s": None}),
-        (("--max-records-per-s", "100"), {"max_bytes_per_s": None, "max_records_per_s": 100}),
+        (("--max-bytes-per-s", "5MB"), {"max_bytes_per_s": 5_000_000}),
+        (("--max-records-per-s", "100"), {"max_records_per_s": 100}),
+        (("--max-records-per-s", "none"), {"max_records_per_s": None}),
         (("--lift",), {"max_bytes_per_s": None, "max_records_per_s": None}),
     ],
 )
-def test_throttle_replaces_both_rates(flags: tuple[str, ...], limits: dict[str, int | None]) -> None:
+def test_throttle_sends_what_is_named(flags: tuple[str, ...], limits: dict[str, int | None]) -> None:
     backend = ScriptedBackend()
 
     result = run(backend, "throttle", ID, "--reason", "r", *flags)

@@ -1,6 +1,6 @@
 """Fixtures of the container suite: an engine, a network, Kafka in a container, the product's image. All go at the end.
 
-Without an engine, and without leave to install one, every test that asks for it is skipped with the reason.
+Without an engine, and without leave to install one, every test that asks for it is skipped with the reason; with that leave it fails.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def engine() -> Iterator[str]:
             with steps.timed("engine"):
                 host = opened.enter_context(docker_engine.running_engine())
         except docker_engine.EngineUnavailable as reason:
-            pytest.skip(str(reason))
+            docker_engine.do_without(reason)
         patch = opened.enter_context(pytest.MonkeyPatch.context())
         if host is not None:
             patch.setenv("DOCKER_HOST", host)
@@ -40,7 +40,7 @@ def suite_images(engine: str) -> Iterator[images.Images]:
     try:
         obtained = images.obtain()
     except docker_engine.EngineUnavailable as reason:
-        pytest.skip(str(reason))
+        docker_engine.do_without(reason)
     yield obtained
     registry.remove(list(obtained.made))
 

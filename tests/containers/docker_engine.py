@@ -2,7 +2,7 @@
 
 `RECOVERYD_CONTAINERS` says what is allowed. Unset: use an engine that answers, never install. `1`: as root on Debian,
 install the PACKAGES below and start `dockerd` by hand with everything it owns in a temporary folder; the
-end of the run stops exactly that process and puts the host's network back. `0`: no containers at all.
+end of the run stops exactly that process and puts the host's network back. Where that can not be done the tests then fail, they are not skipped. `0`: no containers at all.
 The packages stay installed. Nothing here knows an image.
 """
 
@@ -15,8 +15,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import docker
+import pytest
 import requests.exceptions
 from docker.errors import DockerException
 
@@ -43,7 +45,15 @@ class EngineFailed(Exception):  # noqa: N818
 
 
 def may_install() -> bool:
+    """Leave to install is the wish that the tests run."""
     return os.environ.get(SWITCH, "") == "1"
+
+
+def do_without(reason: EngineUnavailable) -> NoReturn:
+    """Skips the test with the reason; fails it where the suite was asked for."""
+    if may_install():
+        pytest.fail(f"{SWITCH}=1 wants the container suite to run: {reason}", pytrace=False)
+    pytest.skip(str(reason))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ KUBERNETES = {
 POD: dict[str, Any] = KUBERNETES["Deployment"]["spec"]["template"]["spec"]
 CONTAINER: dict[str, Any] = POD["containers"][0]
 
-_TIMEOUT_S = 30
+_TIMEOUT_S = 120
 _EXPOSURE_MAX = 2.0  # of 10; systemd's own scale calls this OK, and an unhardened service has 9.6
 
 
@@ -111,7 +111,7 @@ def test_the_systemd_unit_is_valid_and_hardened(tmp_path: Path) -> None:
     assert float(exposure) < _EXPOSURE_MAX
 
 
-@pytest.mark.parametrize("script", [".ci/run", "tests/containers/images/kafka/run"])
+@pytest.mark.parametrize("script", [".ci/run", "scripts/containers/executor.sh", "tests/containers/images/kafka/run"])
 def test_shell_scripts_can_be_read_by_bash_and_may_be_executed(script: str) -> None:
     assert run("bash", "-n", str(ROOT / script)) == ""
     assert (ROOT / script).stat().st_mode & 0o111

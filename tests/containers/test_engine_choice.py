@@ -34,6 +34,15 @@ def test_without_leave_nothing_is_installed_and_the_reason_names_the_switch(monk
     assert reason() == "no Docker engine answers; RECOVERYD_CONTAINERS=1 installs and starts one (root on Debian)"
 
 
+@pytest.mark.parametrize(("switch", "outcome"), [("1", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_a_suite_that_can_not_run_fails_where_it_was_asked_for_and_is_skipped_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, switch: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv(SWITCH, switch)
+    with pytest.raises(outcome, match="no disk"):
+        docker_engine.do_without(EngineUnavailable("no disk"))
+
+
 def test_only_root_installs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, "1")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -12,7 +12,7 @@ from pathlib import Path
 from sandbox.ports import free_ports
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "containers" / "healthcheck.py"
-_TIMEOUT_S = 20
+_TIMEOUT_S = 60
 
 
 @contextmanager

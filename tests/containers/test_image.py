@@ -6,7 +6,7 @@ import pytest
 from tests.containers import registry
 from tests.containers.images import Images
 
-pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]  # the first test waits for the images
+pytestmark = [pytest.mark.containers]  # the first test waits for the images
 
 _SIZE_LIMIT_BYTES = 1_100_000_000  # Spark and a JRE are most of it; more than this means that build tools came along
 

@@ -11,7 +11,6 @@ pytestmark = [
     pytest.mark.containers,
     pytest.mark.spark,
     pytest.mark.e2e,
-    pytest.mark.timeout(900),
 ]  # the first test waits for the images
 
 

@@ -30,7 +30,7 @@ from daemon.ports import Clusters, ControlLog, Journal, Ledger, ProgressFeed
 from daemon.wire.topics import TopicNames, own_topics
 
 EXPECTATIONS = Expectations({"default": 3}, lambda: (5e6, "measured"))
-_DEADLINE_S = 20.0
+_DEADLINE_S = 60.0
 
 
 class LaneFenced(Exception):  # noqa: N818

@@ -1,16 +1,17 @@
 """Questions to clusters: what planning and sampling see, and the one thing that is created."""
 
-import time
 from dataclasses import replace
 
 import pytest
 
 from daemon.adapters.memory import MemoryRecord
 from daemon.core.catalogue import Code
-from daemon.core.commands import AtOffset, AtTime
+from daemon.core.commands import AtOffset, AtTime, ComparedRef
+from daemon.core.effects import GatherFacts
 from daemon.core.events import OffsetsSampled, TargetReady, TopicSample
 from daemon.core.plan_facts import PartitionFacts
 from daemon.errors import ClusterProblem, OwnTopicProblem
+from tests.builders.core import make_verification
 from tests.builders.records import make_creation, make_facts_question
 from tests.contract.harness import Harness, KafkaHarness
 
@@ -68,6 +69,38 @@ async def test_facts_answer_time_bounds_with_the_first_offset_at_or_after_them(h
     assert facts.oldest_record_ms == written[6].timestamp_ms
 
 
+async def test_facts_of_a_comparison_pin_the_target_by_its_own_log(harness: Harness, unique: str) -> None:
+    source, target = unique + "source", unique + "target"
+    for topic in (source, target):
+        harness.create(topic, 2)
+    written = records(harness, 10)
+    harness.write(source, written, 0)
+    harness.write(target, written[4:], 0)
+    harness.write(target, written, 1)
+    harness.truncate(target, 3, 1)
+    start, stop = AtTime(written[6].timestamp_ms), AtTime(written[8].timestamp_ms)
+    spec = make_verification(start, stop, target=ComparedRef(target))
+
+    asked = GatherFacts("r1", replace(spec, source=replace(spec.source, topic=source)))
+    facts = await harness.clusters().gather_facts(asked)
+
+    assert [(p.start_at, p.stop_at) for p in facts.source_partitions] == [(6, 8), (-1, -1)]
+    assert [(p.log_start, p.high_watermark, p.start_at, p.stop_at) for p in facts.target_partitions] == [
+        (0, 6, 2, 4),
+        (3, 10, 6, 8),
+    ]
+    assert all(p.bytes_on_disk for p in facts.target_partitions)
+
+
+async def test_what_is_copied_asks_for_no_range_of_the_target(harness: Harness, unique: str) -> None:
+    source, target = unique + "source", unique + "target"
+    for topic in (source, target):
+        harness.create(topic, 1)
+    facts = await harness.clusters().gather_facts(make_facts_question(source, target))
+    assert facts.target is not None
+    assert facts.target_partitions == ()
+
+
 async def test_the_age_of_a_range_is_judged_by_its_own_records(harness: Harness, unique: str) -> None:
     source = unique + "source"
     harness.create(source, 2)
@@ -111,13 +144,11 @@ async def test_a_cluster_nobody_configured_is_named_and_final(harness: Harness) 
     assert "moon" in caught.value.message
 
 
-async def test_a_cluster_that_does_not_answer_is_a_problem_worth_trying_again_and_soon_told(harness: Harness) -> None:
+async def test_a_cluster_that_does_not_answer_is_a_problem_worth_trying_again(harness: Harness) -> None:
     clusters = harness.clusters(reachable=False)
-    started_s = time.monotonic()
     with pytest.raises(ClusterProblem) as caught:
         await clusters.sample([("main", "any")])
     assert (caught.value.code, caught.value.retriable) == (Code.CLUSTER_UNREACHABLE, True)
-    assert time.monotonic() - started_s < 10
 
 
 async def test_creating_a_target_twice_gives_the_same_topic(harness: Harness, unique: str) -> None:
@@ -154,8 +185,8 @@ async def test_a_sample_tells_ends_of_many_topics_and_which_do_not_exist(harness
     sampled = await harness.clusters().sample([("main", first), ("main", gone), ("main", second), ("main", first)])
 
     assert [replace(t, sampled_at_ms=0) for t in sampled.topics] == [
-        TopicSample("main", first, first_id, {0: 0, 1: 0}, {0: 0, 1: 3}, {0: 0, 1: 3}, 0, 2),
-        TopicSample("main", second, second_id, {0: 0}, {0: 0}, {0: 0}, 0, 1),
+        TopicSample("main", first, first_id, {0: 0, 1: 0}, {0: 0, 1: 3}, {0: 0, 1: 3}, 0, 2, leaders={0: 1, 1: 1}),
+        TopicSample("main", second, second_id, {0: 0}, {0: 0}, {0: 0}, 0, 1, leaders={0: 1}),
     ]
     assert sampled.missing == (("main", gone),)
     assert all(before_ms <= t.sampled_at_ms <= harness.now_ms() for t in sampled.topics)

@@ -26,7 +26,7 @@ def run(**environment: str) -> tuple[int, str]:
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
         cwd=Path(__file__).parents[2],
     )

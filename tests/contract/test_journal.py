@@ -52,18 +52,19 @@ async def test_a_journal_that_was_opened_again_goes_on(harness: Harness) -> None
     await journal.close()
 
 
-async def test_opening_shuts_out_the_earlier_writer_and_nothing_of_its_batch_is_seen(harness: Harness) -> None:
+async def test_a_new_leader_shuts_out_the_earlier_one_and_nothing_of_its_batch_is_seen(harness: Harness) -> None:
     old, new = harness.journal(), harness.journal()
     await old.open()
     await old.commit(JournalBatch(changed=[make_recovery("r1")]))
     await new.open()
+    await new.commit(JournalBatch(daemon=RECORD))
     with pytest.raises(Fenced):
         await old.commit(JournalBatch(changed=[make_recovery("late")], notices=[Notice("late", "late", {})]))
     with pytest.raises(Fenced):
         await old.commit(JournalBatch(changed=[make_recovery("later")]))
 
     await new.commit(JournalBatch(changed=[make_recovery("r2")]))
-    assert [r.key for r in harness.read(harness.names.status)] == [b"r1", b"r2"]
+    assert [r.key for r in harness.read(harness.names.status)] == [b"r1", b"_daemon", b"r2"]
     assert harness.read(harness.names.events) == []
     await old.close()
     await new.close()

@@ -131,7 +131,7 @@ async def test_a_missing_receipts_topic_is_told_for_good(harness: Harness) -> No
 async def test_an_open_foreign_transaction_before_the_end_is_never_read_past(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daemon.adapters.kafka_ledger._READ_S", 1.0)
+    monkeypatch.setattr("daemon.adapters.kafka_ledger._PATIENCE_S", 1.0)
     write(harness, make_receipt(0, 5, 10))
     with harness.open_transaction(harness.names.receipts, receipts_partition("r1", 8)):
         write(harness, make_receipt(0, 10, 20))

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from daemon.adapters.memory import MemoryRecord
 from daemon.core.events import DriverHeartbeat, Event, LaneHeartbeat, LanePosition
+from daemon.wire.jobs import lane_from_job
 from spark_jobs.contract import DriverReport, Heartbeat, Position, encode, progress_key
 from tests.contract.harness import Harness
 
-DEADLINE_S = 15.0
+DEADLINE_S = 60.0
 
 
 def lane_record(harness: Harness, sequence: int, age_ms: int = 0) -> MemoryRecord:
@@ -91,3 +92,21 @@ async def test_nothing_is_heard_after_close(harness: Harness) -> None:
     harness.write(harness.names.progress, [lane_record(harness, 2)])
     harness.deliver()
     assert heard == [lane_event(1)]
+
+
+def many(sequence: int, moved: int) -> Heartbeat:
+    rows = tuple(Position(p, 7 + (p < moved), 9, "copying", copied=7) for p in range(200))
+    return Heartbeat("r1", 1, 0, sequence, "copying", True, 10.0, 1000.0, rows, why='a "positions":[ in words')
+
+
+async def test_a_lane_of_many_partitions_is_heard_whole_whether_they_moved_or_not(harness: Harness) -> None:
+    heard: list[Event] = []
+    feed, topic = harness.progress(), harness.names.progress
+    await feed.start(heard.append)
+    said = [many(1, 0), many(2, 0), many(3, 5), many(4, 5), many(5, 0)]
+    for number, beat in enumerate(said, start=1):
+        record = MemoryRecord(progress_key("r1", 0).encode(), encode(beat), harness.now_ms())
+        harness.write(topic, [record])
+        await arrives(harness, lambda count=number: len(heard) == count)  # type: ignore[misc]
+    await feed.close()
+    assert heard == [lane_from_job(beat) for beat in said]

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -30,7 +31,7 @@ from daemon.wire.jobs import JobDefaults
 from spark_jobs.contract import JobSpec, decode
 from tests.builders.records import make_launch, make_plan
 
-DEADLINE_S = 15.0
+DEADLINE_S = 60.0
 SECRET = "correct-horse"
 PLAN = make_plan((0, 0, 10))
 
@@ -60,9 +61,7 @@ class Rig:
         profiles = {"default": SparkProfile(warm=warm)}
         self.jobs = SparkJobs(profiles, defaults, folder, self.heard.append, self._command)
 
-    def _command(
-        self, _profile: SparkProfile, _name: str, _folder: Path, job: Sequence[str], _zip: Path | None
-    ) -> list[str]:
+    def _command(self, _profile: SparkProfile, _name: str, _folder: Path, job: Sequence[str]) -> list[str]:
         self.started.append(list(job))
         return [sys.executable, "-c", self.script, *job]
 
@@ -218,7 +217,7 @@ async def test_a_ready_spare_becomes_the_attempt_and_is_replaced(
         [ready] = files(tmp_path, "_spares/*/ready")
         await rig.jobs.launch(make_launch(PLAN))
         await until(lambda: "was a spare" in rig.log())
-        assert rig.started[0] == ["--spare", str(ready.parent), "--parent", str(os.getpid())]
+        assert rig.started[0] == ["--spare", str(ready.parent), "--parent", str(os.getpid()), "--slots", "2"]
         assert stat.S_IMODE(rig.attempt().spec_file.stat().st_mode) == 0o600
         await until(lambda: len(rig.started) == 2)
         await rig.jobs.kill("r1", 1)
@@ -265,6 +264,31 @@ async def test_a_program_that_can_not_be_started_is_a_launch_error(
         assert caught.value.code is Code.LAUNCH_FAILED
 
 
+def test_asking_for_a_spare_where_there_is_none_does_not_put_the_next_one_off(tmp_path: Path) -> None:
+    started: list[str] = []
+
+    def start(_profile: SparkProfile, _folder: AttemptFolder, name: str, _job: list[str]) -> "subprocess.Popen[bytes]":
+        started.append(name)
+        return subprocess.Popen(["sleep", "60"], start_new_session=True)
+
+    pool = spare_drivers.SparePool({"default": SparkProfile(warm=1)}, WorkDir(tmp_path), start)
+    try:
+        assert pool.take("default") is None
+        pool.refill()
+        assert len(started) == 1
+        taken = pool.take("default")
+        pool.refill()
+        assert len(started) == 1, "the attempt just begun needs the machine"
+        pool.hurry()
+        pool.refill()
+        assert len(started) == 2
+    finally:
+        pool.close()
+        if taken is not None:
+            taken.process.kill()
+            taken.process.wait()
+
+
 def test_only_the_newest_attempts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempt_folders, "KEPT_ATTEMPTS", 2)
     work = WorkDir(tmp_path)
@@ -273,6 +297,16 @@ def test_only_the_newest_attempts_are_kept(tmp_path: Path, monkeypatch: pytest.M
         os.utime(folder.path, (1_000_000 - age, 1_000_000 - age))
     work.prune({work.attempt("busy", 1).path})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["busy", "new", "newer"]
+
+
+def test_a_forgotten_recovery_leaves_no_folder_and_no_spare_behind_it(tmp_path: Path) -> None:
+    work = WorkDir(tmp_path)
+    for name in ("r1", "r2"):
+        work.make_attempt(name, 1)
+    spare = work.make_spare()
+    work.adopt_spare(spare, "r1", 2)
+    work.forget(["r1", "unknown"])
+    assert (sorted(p.name for p in tmp_path.iterdir() if p.name != "_spares"), spare.path.exists()) == (["r2"], False)
 
 
 def test_a_log_that_grew_too_large_keeps_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,16 +322,33 @@ def test_a_log_that_grew_too_large_keeps_its_end(tmp_path: Path, monkeypatch: py
     assert folder.log_file.read_bytes() == b"goes on"
 
 
+def properties(folder: Path) -> list[str]:
+    return (folder / "spark.conf").read_text(encoding="utf-8").splitlines()
+
+
 def test_the_command_names_the_master_and_the_profiles_conf_wins(tmp_path: Path) -> None:
     profile = SparkProfile("local[3,4]", "700m", {"spark.ui.enabled": "true", "spark.x": "y"})
-    command = submit_command(profile, "name", tmp_path, ["--spec", "file"], None)
+    command = submit_command(profile, "name", tmp_path, ["--spec", "file"])
     assert command[0].endswith("spark-submit")
-    assert command[1:5] == ["--master", "local[3,4]", "--driver-memory", "700m"]
-    assert {"spark.ui.enabled=true", "spark.x=y", "spark.speculation=false", "spark.driver.host=127.0.0.1"} <= set(
-        command
-    )
+    assert command[1:7] == ["--master", "local[3,4]", "--deploy-mode", "client", "--driver-memory", "700m"]
+    wanted = {
+        "spark.ui.enabled=true",
+        "spark.x=y",
+        "spark.speculation=false",
+        "spark.driver.host=127.0.0.1",
+        f"spark.pyspark.driver.python={sys.executable}",
+    }
+    assert wanted <= set(properties(tmp_path))
     assert command[-3].endswith("spark_jobs/main.py")
     assert command[-2:] == ["--spec", "file"]
+
+
+def test_secrets_of_a_profile_stand_in_a_file_of_its_owner_and_not_on_the_command_line(tmp_path: Path) -> None:
+    profile = SparkProfile("spark://host:7077", conf={"spark.authenticate.secret": SECRET})
+    command = submit_command(profile, "name", tmp_path, [])
+    assert not any(SECRET in word for word in command)
+    assert f"spark.authenticate.secret={SECRET}" in properties(tmp_path)
+    assert stat.S_IMODE((tmp_path / "spark.conf").stat().st_mode) == 0o600
 
 
 def test_an_archive_of_classes_is_offered_to_java_once_there_is_one(
@@ -307,10 +358,12 @@ def test_an_archive_of_classes_is_offered_to_java_once_there_is_one(
     archive = class_archive()
     assert archive is not None
     plain = f"spark.driver.extraJavaOptions={JAVA_OPTIONS}"
-    assert plain in submit_command(SparkProfile(), "name", tmp_path, [], None)
+    submit_command(SparkProfile(), "name", tmp_path, [])
+    assert plain in properties(tmp_path)
     archive.touch()
     options = f"{plain} -XX:SharedArchiveFile={archive} -Xlog:cds*=off"
-    assert options in submit_command(SparkProfile(), "name", tmp_path, [], None)
+    submit_command(SparkProfile(), "name", tmp_path, [])
+    assert options in properties(tmp_path)
     other = tmp_path / "bin" / "java"
     other.parent.mkdir()
     other.touch()
@@ -333,6 +386,6 @@ def test_without_java_a_launch_says_what_to_install(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(LaunchError) as caught:
-        submit_command(SparkProfile(), "name", tmp_path, [], None)
+        submit_command(SparkProfile(), "name", tmp_path, [])
     assert caught.value.code is Code.JAVA_MISSING
     assert not caught.value.retriable

@@ -10,17 +10,34 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from daemon.adapters import transactions
-from daemon.adapters.transactions import Record, TransactionalWriter
+from daemon.adapters.transactions import Record, SessionLost, TransactionalWriter
 from daemon.core.catalogue import Code
-from daemon.errors import ClusterProblem, Fenced
+from daemon.errors import ClusterProblem
 
 TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True)
 MUST_ABORT = KafkaError(KafkaError.INVALID_TXN_STATE, "abort it", txn_requires_abort=True)
 FENCED = KafkaError(KafkaError._FENCED, "another one", fatal=True)
+INVALID_STATE = KafkaError(KafkaError.INVALID_TXN_STATE, "no such transaction", fatal=True)
 REFUSED = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no such right", txn_requires_abort=True)
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
 
 FIRST, SECOND = [Record("t", b"k", b"1")], [Record("t", b"k", b"2")]
+
+
+class Taken:
+    """A record as a delivery report shows it."""
+
+    def __init__(self, topic: str, offset: int) -> None:
+        self._topic, self._offset = topic, offset
+
+    def topic(self) -> str:
+        return self._topic
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
 
 
 class ScriptedProducer:
@@ -39,8 +56,9 @@ class ScriptedProducer:
         self._play("begin")
         self._open = []
 
-    def produce(self, _topic: str, value: bytes, **_more: Any) -> None:
+    def produce(self, topic: str, value: bytes, on_delivery: Callable[..., None], **_more: Any) -> None:
         self._play("produce")
+        on_delivery(None, Taken(topic, len(self.landed) + len(self._open)))
         self._open.append(value)
 
     def commit_transaction(self, _timeout_s: float) -> None:
@@ -119,13 +137,22 @@ def test_the_same_batch_again_after_an_unknown_outcome_lands_once(make: Make) ->
     assert producer.landed == [b"1"]
 
 
-def test_the_same_batch_again_is_written_when_the_unknown_outcome_turns_out_to_be_none(make: Make) -> None:
+def test_an_answer_that_says_abort_after_an_unknown_outcome_is_not_believed(make: Make) -> None:
     writer, producer = make(deadline_s=0.0, commit=[TIMED_OUT, MUST_ABORT])
     with pytest.raises(ClusterProblem):
         writer.write(FIRST, "first")
-    writer.write(FIRST, "first")
-    assert producer.landed == [b"1"]
-    assert producer.calls == ["begin", "produce", "commit", "commit", "abort", "begin", "produce", "commit"]
+    with pytest.raises(SessionLost) as caught:
+        writer.write(FIRST, "first")
+    assert caught.value.unsettled is not None
+    assert (caught.value.unsettled.token, caught.value.unsettled.marks) == ("first", {("t", 0): 0})
+    assert "abort" not in producer.calls
+
+
+def test_an_invalid_state_after_a_time_out_leaves_the_outcome_to_be_read(make: Make) -> None:
+    writer, _producer = make(commit=[TIMED_OUT, INVALID_STATE])
+    with pytest.raises(SessionLost) as caught:
+        writer.write(FIRST, "first")
+    assert caught.value.unsettled is not None
 
 
 def test_an_abort_that_found_no_time_is_made_up_for(make: Make) -> None:
@@ -139,10 +166,11 @@ def test_an_abort_that_found_no_time_is_made_up_for(make: Make) -> None:
 
 
 @pytest.mark.parametrize("call", ["init", "begin", "produce", "commit"])
-def test_a_fatal_error_anywhere_means_fenced_and_nothing_lands(make: Make, call: str) -> None:
+def test_a_fatal_error_anywhere_loses_the_client_and_nothing_lands(make: Make, call: str) -> None:
     writer, producer = make(**{call: [FENCED]})
-    with pytest.raises(Fenced):
+    with pytest.raises(SessionLost) as caught:
         _open_and_write(writer)
+    assert (caught.value.unsettled is not None) == (call == "commit")
     writer.close()
     assert producer.landed == []
     assert "abort" not in producer.calls

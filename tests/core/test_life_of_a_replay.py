@@ -223,6 +223,28 @@ def test_throttle_changes_the_directive_of_the_running_application() -> None:
     assert world.recovery().effective_bytes_per_s == 1e6
 
 
+def test_a_throttle_changes_what_it_names_and_nothing_else() -> None:
+    world = World(speed=1)
+    asked = Limits(max_bytes_per_s=5e6, max_records_per_s=70.0, max_records=90, weight=2.0, tier=3)
+    world.feed(command("replay", spec=make_spec(limits=asked)))
+    steps = (
+        ({"max_bytes_per_s": 1e6}, replace(asked, max_bytes_per_s=1e6)),
+        ({"max_bytes_per_s": None}, replace(asked, max_bytes_per_s=None)),
+        ({"tier": None, "weight": 4.0}, replace(asked, max_bytes_per_s=None, weight=4.0, tier=0)),
+        ({"mode": "fixed"}, replace(asked, max_bytes_per_s=None, weight=4.0, tier=0, mode="fixed")),
+        (
+            {"mode": "unlimited"},
+            replace(asked, max_bytes_per_s=None, max_records_per_s=None, weight=4.0, tier=0, mode="unlimited"),
+        ),
+    )
+    for number, (changes, limits) in enumerate(steps, 1):
+        world.feed(command("throttle", command_id=f"t{number}", offset=number, **changes))
+        assert world.recovery().limits == limits
+    world.feed(command("throttle", command_id="t9", offset=9, mode="fixed"))
+    assert (kinds(world)[-1], world.answers[-1].code) == ("rejected", "RCV-1006")
+    assert world.recovery().limits == steps[-1][1]
+
+
 def test_the_lease_is_renewed_while_lanes_run() -> None:
     world = World(speed=1)
     world.feed(command("replay"))

@@ -6,12 +6,13 @@ import pytest
 
 from daemon.core.commands import HealthSignal, LagSignal, Limits
 from daemon.core.commands import LagSample as SignalSample
-from daemon.core.events import SignalReceived
+from daemon.core.events import OffsetsSampled, SignalReceived, TopicSample
 from daemon.core.model import State, Wanted
-from daemon.core.policies.control_types import ControlVerdict
+from daemon.core.observe_live import live_gauges
+from daemon.core.policies.control_types import ControlVerdict, Rule
 from daemon.core.policies.freshness import Reject
 from daemon.core.policies.lag_verdicts import LagVerdict
-from tests.builders.core import NOW_MS, command, make_spec
+from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, lag_look, make_params
 from tests.builders.world import World
 
@@ -284,7 +285,9 @@ def test_lag_signals_and_looks_meet_by_sample_time() -> None:
     ("signal", "reason"),
     [
         (HealthSignal("main", "produce_latency", 0.02, "ms", "ok", NOW_MS), Reject.WRONG_UNIT),
-        (HealthSignal("main", "produce_latency", None, "s", "critical", NOW_MS), Reject.NOT_A_NUMBER),
+        (HealthSignal("main", "produce_latency", None, "s", "degraded", NOW_MS), Reject.NOT_A_NUMBER),
+        (HealthSignal("main", "some_alert", None, "", "critical", NOW_MS), Reject.UNKNOWN_NAME),
+        (HealthSignal("main", "produce_latency", None, "", "critical", NOW_MS - 600_000), Reject.TOO_OLD),
         (HealthSignal("main", "produce_latency", float("nan"), "s", "ok", NOW_MS), Reject.NOT_A_NUMBER),
         (HealthSignal("main", "produce_latency", -1.0, "s", "ok", NOW_MS), Reject.NEGATIVE),
         (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS + 60_000), Reject.FUTURE),
@@ -314,6 +317,37 @@ def test_a_health_signal_of_a_configured_name_is_a_reading() -> None:
     assert world.state.protecting.states["main"].tracks["produce_latency"].values == (0.05,)
 
 
+@pytest.mark.parametrize(
+    ("value", "unit"), [(None, ""), (None, "s"), (0.001, "s"), (80.0, "percent"), (float("nan"), "s")]
+)
+def test_what_somebody_calls_critical_cuts_the_rate_whatever_its_value(value: float | None, unit: str) -> None:
+    world = LiveWorld().copying()
+    world.live(120)
+    before = world.directive_rate
+    assert before > 2 * MIN
+    at_ms = world.now_ms + 1
+    world.feed(SignalReceived(0, at_ms, HealthSignal("main", "produce_latency", value, unit, "critical", at_ms)))
+    world.latency_s = None
+    world.live(6)
+    assert world.directive_rate <= 0.71 * before
+    assert Rule.GUARD.name.lower() in {rule for _, rule in world.state.protecting.rules}
+
+
+def test_a_signal_about_some_partitions_says_nothing_about_the_group() -> None:
+    """The topic has two; the daemon has seen one of them at its last look, or none yet."""
+    for look in ((), (TopicSample("main", "departures", "id", {0: 0}, {0: 9}, {0: 9}, NOW_MS, 2),)):
+        world = LiveWorld(make_params(LATENCY, LAG))
+        world.feed(OffsetsSampled(look))
+        for i in range(10):
+            row = SignalSample(0, 9, 9, world.now_ms)
+            world.feed(SignalReceived(i, world.now_ms, LagSignal("main", "board", "departures", (row,))))
+            world.live(5)
+        group = world.state.protecting.lags[BOARD].group
+        assert (group.verdict, group.offset_lag, group.time_lag_s) == (LagVerdict.UNKNOWN, None, None)
+        shown = {s.metric.name for s in live_gauges(world.state, world.params.live, world.now_ms)}
+        assert shown & {"recoveryd_lag_records", "recoveryd_lag_seconds"} == set()
+
+
 def test_idle_domains_are_stepped_but_say_nothing() -> None:
     world = LiveWorld()
     world.live(200)
@@ -328,3 +362,31 @@ def test_without_anything_protected_nothing_changes() -> None:
     world.second(20)
     assert (world.state.protecting.decisions, world.state.protecting.lags) == ({}, {})
     assert world.recovery().rule == "no limit was asked for"
+
+
+def test_the_floor_is_at_least_what_beats_retention() -> None:
+    """A million records of 100 bytes each in two partitions, 1,100 s old at most, and 100 s left for the oldest."""
+    world = LiveWorld()
+    world.facts = make_facts((1_000_000, 1_000_000), source_configs={"retention.ms": "1200000"})
+    old = [replace(p, first_ms=NOW_MS - 1_100_000, last_ms=NOW_MS) for p in world.facts.source_partitions]
+    world.facts = replace(world.facts, source_partitions=tuple(old))
+    world.latency_s = None
+    world.feed(command("replay"))
+    plan = world.recovery().plan
+    needed = (
+        2_000_000 / (1_100 + 100 - 15) * 100
+    )  # the last record dies in 1,200 s, 15 s go by before the first is copied
+    assert plan.retention_bytes_per_s == pytest.approx(needed)
+    assert [f.code for f in plan.findings if f.code == "retention_floor"] == [
+        "retention_floor"
+    ]  # at most 4,000 B/s here
+    world.live(10)
+    assert world.rate == MAX
+    params = make_params()
+    wide = replace(params.live, domains={"main": replace(params.live.domains["main"], most_bytes_per_s=1e6)})
+    slow = LiveWorld(replace(params, live=wide, control=replace(params.control, max_bytes_per_s=1e6)))
+    slow.facts, slow.latency_s = world.facts, None
+    slow.feed(command("replay"))
+    assert [f for f in slow.recovery().plan.findings if f.code == "retention_floor"] == []
+    slow.live(30)
+    assert slow.rate == slow.directive_rate == pytest.approx(needed)

@@ -142,9 +142,26 @@ def test_a_created_target_keeps_old_records_and_the_largest_ones() -> None:
     assert (plan.target.topic_id, plan.target.partitions) == ("", 2)
 
 
+def test_a_created_target_has_the_sources_replicas_and_on_another_cluster_that_clusters_default() -> None:
+    facts = make_facts(no_target=True)
+    facts = replace(facts, source=replace(facts.source, replication_factor=3))
+    targets = (TargetRef("flights.v2", create=True), TargetRef("flights.v2", cluster="other", create=True))
+    assert [plan_of(make_spec(target=target), facts).replication_factor for target in targets] == [3, -1]
+
+
 def test_append_accepts_a_target_that_has_records() -> None:
     spec = make_spec(target=TargetRef("flights.v2", on_existing="append"))
     assert plan_of(spec, make_facts(target=make_target(2, records=9))).records_at_most == 150
+
+
+def test_the_plan_knows_where_the_targets_partitions_ended_that_it_may_write() -> None:
+    appending = make_spec(target=TargetRef("flights.v2", on_existing="append"))
+    wide = make_facts(target=make_target(3, records=9))
+    assert plan_of(appending, wide).target_starts == ((0, 9), (1, 9))
+    by_key = make_spec(target=TargetRef("flights.v2", on_existing="append", mapping="key_hash"))
+    assert plan_of(by_key, wide).target_starts == ((0, 9), (1, 9), (2, 9))
+    longer = make_facts(target=make_target(3, records=10))
+    assert plan_of(appending, wide).hash == plan_of(appending, longer).hash
 
 
 def test_lanes_are_at_most_the_task_slots_and_hold_every_partition_with_data_once() -> None:

@@ -179,3 +179,30 @@ def test_a_daemon_that_died_between_the_end_and_the_removal_leaves_nothing_for_l
     world.quotas = {"r1": 1.5 * RATE}  # as if the removal had not been run
     world.restart_daemon()
     assert world.quotas == {}
+
+
+def spread(world: World, leaders: dict[int, int]) -> World:
+    """A look that tells who leads the two partitions, of both topics."""
+    world.leaders, world.target_partitions = leaders, 2
+    world.second(10)
+    return world
+
+
+def test_a_quota_is_the_share_of_the_busiest_broker_once_leaders_are_known() -> None:
+    world = World(make_facts((10**6, 10**6)), QUOTAS)
+    assert begun(world=world).quotas == {"r1": 1.5 * RATE}
+    assert spread(world, {0: 1, 1: 2}).quotas == {"r1": 0.75 * RATE}  # a lane and half of the lease on each
+    assert spread(world, {0: 1, 1: 1}).quotas == {"r1": 1.5 * RATE}  # a leader moved
+    assert spread(world, {0: 1, 1: -1}).quotas == {"r1": 1.5 * RATE}  # one is not known
+
+
+def test_a_quota_follows_when_the_work_ends_on_one_broker() -> None:
+    world = World(make_facts((200, 2_000)), QUOTAS, speed=10)
+    begun(world=world)
+    assert spread(world, {0: 1, 1: 2}).quotas["r1"] == 1.5 * RATE  # nearly all of the work is on one of them
+    world.second(30)  # the short partition is done: all of the lease passes the other broker
+    assert world.recovery().state is State.RUNNING
+    assert world.quotas == {"r1": 1.5 * RATE}
+    world.run_until(State.COMPLETED)
+    world.second(2)
+    assert world.quotas == {}

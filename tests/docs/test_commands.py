@@ -1,11 +1,7 @@
-"""The documents' commands: those of the README run as they stand, on a real broker with a real daemon; every other one is at least understood."""
+"""Each command in the documents is understood. Those of the README also run as they stand: `tests/e2e/test_readme.py`."""
 
-import os
 import re
 import shlex
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +9,9 @@ import pytest
 import typer
 
 from daemon.cli.app import app
-from sandbox.ports import free_ports
-from sandbox.seed import seed
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-DEADLINE_S = 180
 
 
 def commands_of(path: Path) -> list[str]:
@@ -58,38 +51,3 @@ def test_a_command_with_a_wrong_option_is_not_understood() -> None:
     for words in (["replay", "--nonsense"], ["nonsense"], ["topics", "apply", "--nonsense"]):
         with pytest.raises(Exception, match="nonsense"):
             parse(typer.main.get_command(app), words)
-
-
-@pytest.mark.e2e
-def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
-    block = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert block is not None
-    lines = [line for line in block.group(1).splitlines() if not line.startswith(("make setup", "export RECOVERYD"))]
-    seed(bootstrap, "flights")
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "RECOVERYD_BOOTSTRAP_SERVERS": bootstrap,
-        "RECOVERYD_TOPICS__PREFIX": f"{unique}recovery.",
-        "RECOVERYD_HTTP__LISTEN": f"127.0.0.1:{free_ports(1)[0]}",
-        "RECOVERYD_WORK_DIR": str(tmp_path / "work"),
-    }
-    script = "set -eu\n" + "\n".join(lines).replace("flights.v4", f"{unique}flights.v4") + "\nkill %1\nwait %1\n"
-    running = subprocess.Popen(
-        ["bash", "-c", script],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        told, _ = running.communicate(timeout=DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(running.pid, signal.SIGKILL)
-        raise AssertionError(
-            f"the README's commands took longer than {DEADLINE_S} s: {running.communicate()[0]}"
-        ) from None
-    assert running.returncode == 0, told
-    assert "Verification: match" in told

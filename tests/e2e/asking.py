@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Producer
 
+from tests.e2e.clients import client
 from tests.e2e.data import write_plain
 from tests.e2e.follower import Document
 from tests.e2e.ledger import read_receipts
@@ -41,22 +42,13 @@ def receipts_end(stack: Stack, recovery: str, starts: Mapping[int, int]) -> dict
 
 
 def lane_progress(stack: Stack, recovery: str) -> list[tuple[float, int]]:
-    """(when, records of all lanes so far) after each heartbeat."""
+    """(when, records of all lanes so far) after each heartbeat. What is copied stays so: lanes that verify later begin to count anew."""
     newest: dict[int, int] = {}
     found = []
     for at_s, beat in stack.follower.heartbeats(recovery, driver=False):
-        newest[beat["lane"]] = sum(p["copied"] for p in beat["positions"])
+        newest[beat["lane"]] = max(newest.get(beat["lane"], 0), sum(p["copied"] for p in beat["positions"]))
         found.append((at_s, sum(newest.values())))
     return found
-
-
-def rate(stack: Stack, recovery: str, span_s: float) -> float:
-    """Records per second over the last `span_s` of heartbeats."""
-    beats = lane_progress(stack, recovery)
-    recent = [b for b in beats if b[0] >= beats[-1][0] - span_s] if beats else []
-    if len(recent) < 2 or recent[-1][0] == recent[0][0]:
-        return 0.0
-    return (recent[-1][1] - recent[0][1]) / (recent[-1][0] - recent[0][0])
 
 
 def await_progress(stack: Stack, recovery: str, records: int, deadline_s: float = 60.0) -> None:
@@ -75,7 +67,7 @@ def newest_lane_states(stack: Stack, recovery: str) -> set[str]:
 
 
 def fill_one_partition(stack: Stack, topic: str, partition: int, records: int) -> None:
-    write_plain(Producer({"bootstrap.servers": stack.bootstrap}), topic, [partition], range(records))
+    write_plain(Producer(client(stack.bootstrap)), topic, [partition], range(records))
 
 
 def iso(time_ms: int) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 from confluent_kafka import Message, Producer
 
+from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET
 
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 60.0
 
 
 class Control:
@@ -17,9 +18,7 @@ class Control:
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.topic = f"{prefix}control.v1"
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, **QUIET, "linger.ms": 5, "message.max.bytes": 20_000_000}
-        )
+        self._producer = Producer({**client(bootstrap), **QUIET, "linger.ms": 5, "message.max.bytes": 20_000_000})
 
     def replay(
         self,

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.processes import Process, await_gone, is_alive, snapshot, wait_for
+from tests.patience import patient_s
 
 MARK = "E2E_TEST_MARK"
-_HTTP_TIMEOUT_S = 3.0
+_HTTP_TIMEOUT_S = 20.0
 _READY_DEADLINE_S = 60.0
 _TERM_DEADLINE_S = 15.0
 _LOG_TAIL_CHARS = 4_000
@@ -90,7 +91,7 @@ class DaemonProcess:
         """The exit code; negative = the signal that ended it."""
         assert self._process is not None
         try:
-            return self._process.wait(deadline_s)
+            return self._process.wait(patient_s(deadline_s))
         except subprocess.TimeoutExpired:
             raise AssertionError(f"daemon {self.name} still runs after {deadline_s:.0f} s: {self.tail()}") from None
 
@@ -98,12 +99,12 @@ class DaemonProcess:
         """SIGKILL, and the process is gone when this returns."""
         if self._process is not None and self.is_running():
             self._process.kill()
-            self._process.wait(_TERM_DEADLINE_S)
+            self._process.wait(patient_s(_TERM_DEADLINE_S))
 
     def reap(self) -> None:
         """For one that was killed by others: takes its exit code, so that nothing is left of it."""
         if self._process is not None:
-            self._process.wait(_TERM_DEADLINE_S)
+            self._process.wait(patient_s(_TERM_DEADLINE_S))
 
     def terminate(self, deadline_s: float = _TERM_DEADLINE_S) -> int:
         """SIGTERM; the exit code. A daemon that does not leave in time fails the test."""

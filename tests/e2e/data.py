@@ -11,11 +11,12 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import Producer
 
 from tests.builders.history import Draft, create_topics, produce, transactional
+from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET
 
 BASE_MS = 1_700_000_000_000
 _FLUSH_S = 60.0
-_STOP_DEADLINE_S = 20.0
+_STOP_DEADLINE_S = 60.0
 
 
 def fill_plain(
@@ -30,7 +31,7 @@ def fill_plain(
 ) -> None:
     """Creates the topic; each partition gets `records_each` unique records, one per second of CreateTime from `start_ms` on."""
     create_topics(bootstrap, {topic: partitions})
-    producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "linger.ms": 20, "compression.type": compression})
+    producer = Producer({**client(bootstrap), **QUIET, "linger.ms": 20, "compression.type": compression})
     write_plain(producer, topic, range(partitions), range(records_each), value_bytes=value_bytes, start_ms=start_ms)
 
 
@@ -124,7 +125,7 @@ class LiveProducer:
     """Writes unique records to all partitions of a topic, `records_per_s` in sum, until closed."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, records_per_s: float) -> None:
-        self._producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "linger.ms": 5})
+        self._producer = Producer({**client(bootstrap), **QUIET, "linger.ms": 5})
         self._topic = topic
         self._partitions = partitions
         self._pause_s = partitions / records_per_s

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from confluent_kafka import KafkaError, TopicPartition
 
 from tests.e2e.log_reader import Record, assign, make_reader, to_record
+from tests.patience import patient_s
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -89,13 +90,20 @@ class Follower:
             return list(self._letters)
 
     def heartbeats(self, recovery: str, *, driver: bool) -> list[tuple[float, Document]]:
+        """Of the driver, or of the lanes that copy."""
+        return [(at, h) for at, h in self._of(recovery) if (driver if "lane" not in h else not driver and _copies(h))]
+
+    def verifying(self, recovery: str) -> list[tuple[float, Document]]:
+        """What the tasks of its verification said."""
+        return [(at, h) for at, h in self._of(recovery) if "lane" in h and not _copies(h)]
+
+    def _of(self, recovery: str) -> list[tuple[float, Document]]:
         with self._news:
-            found = list(self._heartbeats)
-        return [(at, h) for at, h in found if h.get("recovery") == recovery and ("phase" in h) == driver]
+            return [(at, h) for at, h in self._heartbeats if h.get("recovery") == recovery]
 
     def wait(self, question: Callable[[], T], deadline_s: float, about: str) -> T:
         """Asks again after each record read, until the answer is true-ish. Raises AssertionError with `about` and the newest statuses."""
-        give_up_at_s = time.monotonic() + deadline_s
+        give_up_at_s = time.monotonic() + patient_s(deadline_s)
         while True:
             answer = question()
             if answer:
@@ -173,3 +181,7 @@ class Follower:
         else:
             self._heartbeats.append((now_s, json.loads(record.value)))
             del self._heartbeats[:-_HEARTBEATS_MAX]
+
+
+def _copies(heartbeat: Document) -> bool:
+    return bool(heartbeat.get("phase", "copy") == "copy")

@@ -5,6 +5,7 @@ import time
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.e2e.background import JOIN_S, Background
+from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET
 
 _COMMIT_EVERY_S = 0.5
@@ -18,7 +19,7 @@ class ForeignGroup(Background):
         self.records_per_s = records_per_s
         self._topic = topic
         self._consumer = Consumer({
-            "bootstrap.servers": bootstrap, **QUIET, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False,
+            **client(bootstrap), **QUIET, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False,
             "enable.auto.offset.store": True,
         })  # fmt: skip
 
@@ -43,7 +44,7 @@ class LiveWriter(Background):
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, records_per_s: float) -> None:
         super().__init__()
-        self._producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "linger.ms": 5})
+        self._producer = Producer({**client(bootstrap), **QUIET, "linger.ms": 5})
         self._topic = topic
         self._partitions = partitions
         self._pause_s = 1 / records_per_s
@@ -58,6 +59,6 @@ class LiveWriter(Background):
 
 def commit(bootstrap: str, group: str, topic: str, offsets: dict[int, int]) -> None:
     """What a group that has left committed."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, **QUIET, "group.id": group, "enable.auto.commit": False})
+    consumer = Consumer({**client(bootstrap), **QUIET, "group.id": group, "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition(topic, p, n) for p, n in offsets.items()], asynchronous=False)
     consumer.close()

@@ -5,6 +5,7 @@ It shares nothing with the product but the wire: not the verifier, not the diges
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e import invariants, ledger_invariants
@@ -30,6 +31,31 @@ INVARIANTS = {
 _SHOWN_MAX = 20  # per invariant; a copy that went wrong everywhere needs no million lines
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """All that a topic holds: what a read_committed reader sees, and what is stored. Each partition has an entry."""
+
+    visible: Mapping[int, list[Record]]
+    stored: Mapping[int, list[Record]]
+
+    def hidden(self) -> list[Record]:
+        """Aborted, or of a transaction that is open."""
+        seen = {(p, r.offset) for p, records in self.visible.items() for r in records}
+        return [r for records in self.stored.values() for r in records if (r.partition, r.offset) not in seen]
+
+
+def snapshot(
+    bootstrap: str, topic: str, starts: Mapping[int, int] | None = None, *, deadline_s: float = 60.0
+) -> Snapshot:
+    """The topic up to its ends of now, from `starts` (default: its own)."""
+    ranges = {p: ((starts or {}).get(p, begin), end) for p, (begin, end) in whole_log(bootstrap, topic).items()}
+    both = (
+        read_log(bootstrap, topic, ranges, committed=committed, deadline_s=deadline_s) for committed in (True, False)
+    )
+    visible, stored = ({p: found.get(p, []) for p in ranges} for found in both)
+    return Snapshot(visible, stored)
+
+
 def check(history: History) -> list[Violation]:
     """All broken promises, at most 20 of each."""
     matching = match(history)
@@ -53,34 +79,34 @@ def check_copy(
     bounds: Mapping[int, int] | None = None,
     target_from: Mapping[int, int] | None = None,
     shared_with: Iterable[str] = (),
+    source_was: Snapshot | None = None,
+    target_was: Snapshot | None = None,
     deadline_s: float = 60.0,
     **asked: Any,
 ) -> list[Violation]:
     """Violations of one recovery's copy of `ranges` ([from, to) per source partition). Empty = all invariants hold.
 
     `mapped_partitions`: how many partitions the target had when planned, if it has more now. `status`: the recovery's status record. `before`: the visible source records as read before some of them were deleted. `bounds`: pinned stops where a run
-    ended short of them. `target_from`: where the target stood before the run. `shared_with`: other recoveries that append to the same target. The rest of
+    ended short of them. `target_from`: where the target stood before the run. `shared_with`: other recoveries that append to the same target.
+    `source_was`, `target_was`: the topic as it was before it was deleted or made again, in place of the one of now. The rest of
     the keywords are fields of `Asked` (mapping, headers_add, headers_drop, from_time_ms, to_time_ms, lost, log_append_time, shared).
     """
-    ends = {p: end for p, (_, end) in whole_log(bootstrap, target).items()}
+    source_is = source_was or snapshot(bootstrap, source, deadline_s=deadline_s)
+    target_is = target_was or snapshot(bootstrap, target, target_from, deadline_s=deadline_s)
     receipts_partitions = len(offsets(bootstrap, receipts_topic, end=False))
-    mapped = asked.pop("mapped_partitions", None) or len(ends)
+    mapped = asked.pop("mapped_partitions", None) or len(target_is.visible)
     is_shared = bool(asked.pop("shared", False) or tuple(shared_with))
-    visible = _read_target(bootstrap, target, ends, target_from, committed=True, deadline_s=deadline_s)
-    stored = _read_target(bootstrap, target, ends, target_from, committed=False, deadline_s=deadline_s)
     others = [
         r for other in shared_with for r in read_receipts(bootstrap, receipts_topic, other, deadline_s=deadline_s)
     ]
-    seen = {(p, r.offset) for p, records in visible.items() for r in records}
-    source_now = read_log(bootstrap, source, deadline_s=deadline_s)
     return check(
         History(
             asked=Asked(recovery, dict(ranges), target_partitions=mapped, shared=is_shared, **asked),
-            source=source_now,
-            aborted=_never_visible(bootstrap, source, source_now, deadline_s),
-            vanished=_vanished(before or {}, source_now),
-            target=_without(visible, others),
-            hidden=frozenset((p, r.offset) for p, rs in stored.items() for r in rs if (p, r.offset) not in seen),
+            source=source_is.visible,
+            aborted=source_is.hidden(),
+            vanished=_vanished(before or {}, source_is.visible),
+            target=_without(target_is.visible, others),
+            hidden=frozenset((r.partition, r.offset) for r in target_is.hidden()),
             receipts=read_receipts(bootstrap, receipts_topic, recovery, deadline_s=deadline_s),
             receipts_partitions=receipts_partitions,
             status=status,
@@ -97,28 +123,6 @@ def _first(violations: Iterable[Violation]) -> list[Violation]:
             return [*found, Violation(violation.invariant, "and more")]
         found.append(violation)
     return found
-
-
-def _read_target(
-    bootstrap: str,
-    topic: str,
-    ends: Mapping[int, int],
-    starts: Mapping[int, int] | None,
-    *,
-    committed: bool,
-    deadline_s: float,
-) -> dict[int, list[Record]]:
-    begin = offsets(bootstrap, topic, end=False) | dict(starts or {})
-    ranges = {p: (begin[p], end) for p, end in ends.items()}
-    return read_log(bootstrap, topic, ranges, committed=committed, deadline_s=deadline_s)
-
-
-def _never_visible(
-    bootstrap: str, topic: str, visible: Mapping[int, Sequence[Record]], deadline_s: float
-) -> list[Record]:
-    stored = read_log(bootstrap, topic, committed=False, deadline_s=deadline_s)
-    seen = {(p, r.offset) for p, records in visible.items() for r in records}
-    return [r for records in stored.values() for r in records if (r.partition, r.offset) not in seen]
 
 
 def _vanished(before: Mapping[int, Sequence[Record]], now: Mapping[int, Sequence[Record]]) -> list[Record]:

@@ -21,6 +21,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from tests.e2e.clients import client
+
 Header = tuple[str, bytes | None]
 Content = tuple[bytes | None, bytes | None, tuple[Header, ...], int]
 
@@ -34,8 +36,8 @@ QUIET: Final[dict[str, str | int | float | bool]] = {
 }  # brokers that go away are what many of these tests are about
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
-_ADMIN_TIMEOUT_S = 20.0
-_MEET_TIMEOUT_S = 5.0
+_ADMIN_TIMEOUT_S = 60.0
+_MEET_TIMEOUT_S = 60.0
 
 
 class ReadTimeoutError(AssertionError):
@@ -89,7 +91,7 @@ def _offsets(bootstrap: str, topic: str, *, end: bool, committed: bool) -> dict[
 
 @functools.lru_cache(maxsize=4)
 def _admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+    return AdminClient({**client(bootstrap), **QUIET})
 
 
 def forget_clients() -> None:
@@ -126,7 +128,7 @@ def make_reader(bootstrap: str, *, committed: bool) -> Consumer:
     """A consumer without a group that tells by an event when its position reached the end of what it may see."""
     return Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **client(bootstrap),
             **QUIET,
             "group.id": "history-checker",
             "enable.auto.commit": False,

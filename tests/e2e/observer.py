@@ -9,12 +9,14 @@ from typing import Self
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET, assign, make_reader, offsets
 from tests.e2e.model import Observed
+from tests.patience import patient_s
 
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
-_STOP_DEADLINE_S = 20.0
+_STOP_DEADLINE_S = 60.0
 
 
 class TargetObserver:
@@ -52,7 +54,7 @@ class TargetObserver:
     def observed_to_the_end(self, deadline_s: float = 30.0) -> None:
         """Waits until the reader stands at the last stable offsets of now."""
         ends = {p: end for p, end in offsets(self._bootstrap, self._topic, end=True, committed=True).items() if end > 0}
-        give_up_at_s = time.monotonic() + deadline_s
+        give_up_at_s = time.monotonic() + patient_s(deadline_s)
         while any((self._prefixes.get(p) or [0])[-1] < end for p, end in ends.items()):
             if self._failure is not None or not self._thread.is_alive() or time.monotonic() > give_up_at_s:
                 raise AssertionError(f"the observer of {self._topic} did not reach {ends}: {self._failure!r}")
@@ -66,7 +68,7 @@ class TargetObserver:
             self._failure = error
 
     def _await_topic(self) -> bool:
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, **QUIET})
+        admin = AdminClient({**client(self._bootstrap), **QUIET})
         known = None
         while not self._ended.is_set():
             with contextlib.suppress(KafkaException):  # the broker may be away

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from tests.patience import patient_s
+
 _POLL_S = 0.05
 T = TypeVar("T")
 
@@ -94,8 +96,8 @@ def await_gone(processes: list[Process], deadline_s: float = 30.0) -> None:
 
 
 def wait_for(question: Callable[[], T], deadline_s: float, told: Callable[[], str] = lambda: "") -> T:
-    """Asks until the answer is true-ish and returns it. Raises AssertionError with `told()` after the deadline."""
-    give_up_at_s = time.monotonic() + deadline_s
+    """Asks until the answer is true-ish and returns it. Raises AssertionError with `told()` when it is several times as late as `deadline_s`."""
+    give_up_at_s = time.monotonic() + patient_s(deadline_s)
     while True:
         answer = question()
         if answer:

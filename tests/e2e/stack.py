@@ -1,6 +1,6 @@
 """Everything one test file needs around a broker: own topics under an own prefix, daemons, a control producer, a follower, and the checker.
 
-Times in the config are short, so that take-overs and expiries are seen within seconds; sizes are small, so that a copy has many chunks.
+Times in the config are short, so that take-overs and expiries are seen within seconds, and long enough that a busy machine is not taken for a dead one; sizes are small, so that a copy has many chunks.
 """
 
 import contextlib
@@ -23,14 +23,14 @@ from tests.e2e.log_reader import whole_log
 from tests.e2e.model import Violation
 from tests.e2e.processes import Process, session_of
 
-_APPLY_TIMEOUT_S = 60.0
+_APPLY_TIMEOUT_S = 180.0
 _ROOT = Path(__file__).resolve().parents[2]
 
 SHORT_TIMES: Mapping[str, Any] = {
     "chunk": {"max_records": 1000, "max_interval": "500ms"},
     "lease": {"ttl": "8s", "renew_every": "2s"},
     "attempts": {
-        "backoff_first": "200ms", "backoff_max": "2s", "adopt_wait": "4s", "heartbeat_timeout": "6s", "transaction_timeout": "20s",
+        "backoff_first": "200ms", "backoff_max": "2s", "adopt_wait": "10s", "heartbeat_timeout": "12s", "transaction_timeout": "20s",
         "stop_wait": "30s",
     },
     "monitor": {"interval": "1s"},
@@ -42,8 +42,16 @@ SHORT_TIMES: Mapping[str, Any] = {
 class Stack:
     """Use as a context manager: topics exist on entry; on exit all processes started under it are gone."""
 
-    def __init__(self, bootstrap: str, folder: Path, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        folder: Path,
+        settings: Mapping[str, Any] | None = None,
+        access: Mapping[str, str] | None = None,
+    ) -> None:
+        """`access`: Kafka's client properties of the product's cluster `main`, where an address is not enough."""
         self.bootstrap = bootstrap
+        self._access = {"bootstrap.servers": bootstrap, **(access or {})}
         self.folder = folder
         self.mark = uuid.uuid4().hex
         self.prefix = f"e{self.mark[:8]}."
@@ -75,7 +83,7 @@ class Stack:
 
     def write_config(self, name: str, port: int, settings: Mapping[str, Any] | None = None) -> Path:
         own = {
-            "clusters": {"main": {"bootstrap.servers": self.bootstrap}},
+            "clusters": {"main": self._access},
             "scope": self.prefix.rstrip("."),
             "topics": {"prefix": self.prefix},
             "http": {"listen": f"127.0.0.1:{port}"},

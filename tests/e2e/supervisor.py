@@ -8,7 +8,7 @@ from typing import Self
 from tests.e2e.daemon_process import DaemonProcess
 
 _PAUSE_S = 0.2
-_STOP_DEADLINE_S = 30.0
+_STOP_DEADLINE_S = 120.0
 
 
 class Supervisor:

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
-from tests.builders.history import create_topics
+from tests.builders.history import Draft, create_topics, produce
 from tests.e2e.asking import (
     accepted,
     await_progress,
     copied,
     fill_one_partition,
     iso,
+    lane_progress,
     newest_lane_states,
     positions,
-    rate,
     receipts_end,
 )  # fmt: skip
 from tests.e2e.conftest import PLAIN_RECORDS_EACH
@@ -132,14 +133,19 @@ def test_two_replays_into_one_target_are_refused_unless_both_append(stack: Stack
 def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     stack: Stack, plain: str, names: Names
 ) -> None:
+    began_s = time.monotonic()
     stack.control.replay(names.recovery, plain, names.target, target_create=True, limits={"max_records_per_s": 200})
     stack.follower.wait_state(names.recovery, "running")
     pid = stack.follower.driver_pid(names.recovery, 1)
     await_progress(stack, names.recovery, 200)
 
-    assert rate(stack, names.recovery, 4) < 400
+    def over_the_first_limit() -> float:
+        """Against the time that really passed: a busy machine makes it less, never more. A second's worth of each lane may be saved up."""
+        return lane_progress(stack, names.recovery)[-1][1] - 200 * (time.monotonic() - began_s) - 400
+
+    assert over_the_first_limit() <= 0
     stack.control.command("throttle", names.recovery, {"limits": {"max_records_per_s": 2000}})
-    stack.follower.wait(lambda: rate(stack, names.recovery, 1.5) > 1000, 5, "a higher rate within 5 s")
+    stack.follower.wait(lambda: over_the_first_limit() > 1_000, 10, "more than the first limit lets through")
 
     stack.control.command("pause", names.recovery)
     paused = stack.follower.wait_state(names.recovery, "paused", 15)
@@ -254,8 +260,29 @@ def test_a_cap_on_records_ends_the_copy_below_it(stack: Stack, plain: str, names
     stack.control.replay(names.recovery, plain, names.target, target_create=True, limits={"max_records": 3000})
     done = stack.follower.wait_state(names.recovery, "stopped")
     assert done["stop"]["reason"] == "max_records"
-    assert 0 < copied(stack, names.target) <= 3000
+    assert copied(stack, names.target) == 3000
     assert stack.violations(names.recovery, plain, names.target, completed_ranges(done)) == []
+
+
+def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: Stack, names: Names) -> None:
+    """Records that lose most of their bytes with a header: the cap is one on the copy, not on what was read for it."""
+    source = f"{names.target}-source"
+    create_topics(stack.bootstrap, {source: 4})
+    producer = Producer({"bootstrap.servers": stack.bootstrap, "linger.ms": 20})
+    for number in range(20_000):
+        draft = Draft(number % 4, b"k%d" % (number % 97), b"v%d" % number, (("trace", b"x" * 400),), BASE_MS + number)
+        produce(producer, source, draft)
+    assert producer.flush(30) == 0
+    limits = {"max_bytes": 100_000}
+    stack.control.replay(
+        names.recovery, source, names.target, target_create=True, target_headers={"drop": ["trace"]}, limits=limits
+    )
+    done = stack.follower.wait_state(names.recovery, "stopped")
+    assert (done["stop"]["reason"], done["progress"]["records"]) == ("max_bytes", copied(stack, names.target))
+    assert 100_000 <= done["progress"]["bytes"] < 100_000 + 4 * len("k96v19999")
+    assert [row["copied"] for row in done["completeness"]] == [row["offsets"] for row in done["completeness"]]
+    covered = completed_ranges(done)
+    assert stack.violations(names.recovery, source, names.target, covered, headers_drop=("trace",)) == []
 
 
 def test_a_replay_that_never_ends_by_itself_stops_on_command(stack: Stack, names: Names) -> None:

@@ -14,7 +14,7 @@ from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.webhook_receiver import SECRET, WebhookReceiver
 
-pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
 PARTITIONS = 3
 COLD_EACH = 2_000

@@ -13,7 +13,7 @@ from tests.e2e.control import make_command
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.stack import Stack
 
-pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.faults]
 
 BATCH = 20
 

@@ -13,7 +13,7 @@ from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.stack import Stack
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 
 _lives = itertools.count(1)
 

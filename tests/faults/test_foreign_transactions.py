@@ -13,7 +13,7 @@ from tests.e2e.log_reader import offsets
 from tests.e2e.stack import Stack
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 
 RECORDS = 500
 STOP_WAIT_S = 12

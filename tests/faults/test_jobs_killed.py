@@ -11,7 +11,7 @@ from tests.e2e.processes import await_gone, is_alive, kill
 from tests.e2e.stack import Stack
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 
 ONE = {"faust": {"instance_id": "one"}}
 

@@ -12,7 +12,7 @@ from tests.e2e.processes import kill
 from tests.e2e.stack import Stack
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,7 +6,7 @@ from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 
 HOUR_MS = 3_600_000
 

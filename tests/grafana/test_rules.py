@@ -21,7 +21,7 @@ WANTED = {
     "RecoverydDown", "RecoverydNoLeader", "RecoverydCommitsStalled", "RecoverydRecoveryStalled", "RecoverydDataLost",
     "RecoverydVerificationMismatch", "RecoverydTelemetryStale", "RecoverydRetentionRace", "RecoverydLiveSloViolatedByReplay",
 }  # fmt: skip
-_TIMEOUT_S = 60
+_TIMEOUT_S = 180
 
 
 def promtool(binaries: Binaries, *words: str, stdin: bytes = b"") -> str:

@@ -6,7 +6,7 @@ import subprocess
 from sandbox.jars import kafka_jars
 from sandbox.java import find_java
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 180.0
 _LINE = re.compile(r"Quota configs for (.+?) are (.*)$", flags=re.MULTILINE)
 
 

@@ -52,7 +52,7 @@ async def test_quotas_are_set_changed_and_removed_for_reading_and_writing_alike(
     assert entity(scope, "r.1") not in kafka_configs.quotas(bootstrap)
 
 
-async def test_between_clusters_the_source_limits_reading_and_the_target_writing(
+async def test_between_clusters_the_source_limits_reading_and_the_target_writing_and_reading_back(
     bootstrap: str, scope: str, tmp_path: Path
 ) -> None:
     with Broker(tmp_path / "other") as other:
@@ -60,7 +60,9 @@ async def test_between_clusters_the_source_limits_reading_and_the_target_writing
         quotas = KafkaClientQuotas(accesses, scope)
         await quotas.set(SetQuota("r1", "main", "other", 7e6))
         assert kafka_configs.quotas(bootstrap)[entity(scope, "r1")] == {"consumer_byte_rate": 7e6}
-        assert kafka_configs.quotas(other.bootstrap) == {entity(scope, "r1"): {"producer_byte_rate": 7e6}}
+        assert kafka_configs.quotas(other.bootstrap) == {
+            entity(scope, "r1"): {"producer_byte_rate": 7e6, "consumer_byte_rate": 7e6}
+        }
         await quotas.set(SetQuota("r1", "main", "other", None))
         assert kafka_configs.quotas(other.bootstrap) == {}
 

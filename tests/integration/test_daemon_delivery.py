@@ -11,7 +11,7 @@ from tests.e2e.control import make_command
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.broker]
 
 NOWHERE = {
     "dry_run": True,
@@ -54,7 +54,7 @@ def assert_answered_once(stack: Stack, commands: list[dict[str, Any]]) -> None:
 def committed(stack: Stack) -> int:
     reader = Consumer({"bootstrap.servers": stack.bootstrap, "group.id": f"recoveryd.{stack.prefix.rstrip('.')}"})
     try:
-        [found] = reader.committed([TopicPartition(stack.control.topic, 0)], timeout=20)
+        [found] = reader.committed([TopicPartition(stack.control.topic, 0)], timeout=60)
         return int(found.offset)
     finally:
         reader.close()

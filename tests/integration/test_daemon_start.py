@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,15 +81,15 @@ def test_every_line_of_its_log_is_json_with_level_and_logger(stack: Stack) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_within_ten_seconds_also_under_load(stack: Stack, number: signal.Signals) -> None:
+def test_a_signal_ends_it_cleanly_also_in_the_middle_of_three_hundred_commands(
+    stack: Stack, number: signal.Signals
+) -> None:
     daemon = stack.daemon(f"signal-{number}")
     commands = [make_command("pause", f"nothing-{i}") for i in range(300)]
     stack.control.many([(json.dumps(c).encode(), None, ()) for c in commands])
     stack.follower.wait_answer(commands[0]["id"])
-    began_s = time.monotonic()
     os.kill(daemon.pid, number)
     assert daemon.await_exit(10) == 0
-    assert time.monotonic() - began_s < 10
     with stack.running(name=f"after-{number}"):
         for command in commands:
             stack.follower.wait_answer(command["id"])

@@ -59,7 +59,7 @@ class Rig:
         return await asyncio.to_thread(ask)
 
     async def committed_becomes(self, offset: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while await self.committed() != offset:  # noqa: ASYNC110  (the broker gives no event)
                 await asyncio.sleep(COMMIT_INTERVAL_S)
 

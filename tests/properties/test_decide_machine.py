@@ -1,7 +1,7 @@
 """Random lives: commands, time, crashes and lies in any order. What must hold in each of them is checked after every step.
 
 Terminal states absorb, no attempt is launched twice, every control record has exactly one answer, moves follow the table, a paused recovery does not move,
-completeness adds up, effects are bounded, and the same input gives the same output.
+completeness adds up, what is over for the lanes never goes back to them, effects are bounded, and the same input gives the same output.
 """
 
 from collections import Counter
@@ -24,8 +24,8 @@ from daemon.core.events import (
     Tick,
 )
 from daemon.core.lifecycle import is_reusable
-from daemon.core.model import TERMINAL, State
-from tests.builders.core import command, make_facts, make_spec
+from daemon.core.model import TERMINAL, State, Verification, Wanted
+from tests.builders.core import command, make_facts, make_spec, make_verification
 from tests.builders.world import PARAMS, World, illegal_moves
 from tests.properties.test_recoveries import assert_is_what_a_scan_finds
 
@@ -48,7 +48,7 @@ class Lives(RuleBasedStateMachine):
         subject=IDS,
         follow=st.booleans(),
         dry_run=st.booleans(),
-        verify=st.sampled_from(["digest", "none"]),
+        verify=st.sampled_from(["source", "digest", "none"]),
         cap=st.sampled_from([None, 4_000]),
     )
     def replay(self, subject: str, follow: bool, dry_run: bool, verify: str, cap: int | None) -> None:
@@ -61,6 +61,18 @@ class Lives(RuleBasedStateMachine):
             subject,
             spec=make_spec(stop=stop, dry_run=dry_run, verify=verify, limits=Limits(max_runtime_ms=cap)),
         )
+
+    @rule(subject=IDS, dry_run=st.booleans(), cap=st.sampled_from([None, 4_000]))
+    def verify(self, subject: str, dry_run: bool, cap: int | None) -> None:
+        known = self.world.state.recoveries.get(subject)
+        if known is not None and is_reusable(known):
+            self.ended.pop(subject, None)
+        self.send("verify", subject, spec=make_verification(dry_run=dry_run, limits=Limits(max_runtime_ms=cap)))
+
+    @rule(seconds=st.integers(0, 15), differs=st.booleans())
+    def verifications_take(self, seconds: int, differs: bool) -> None:
+        self.world.verify_s = seconds
+        self.world.verdict = Verification("mismatch", 50, 49, "d") if differs else None
 
     @rule(verb=st.sampled_from(["pause", "resume", "stop", "throttle", "approve", "reject"]), subject=IDS)
     def steer(self, verb: str, subject: str) -> None:
@@ -146,16 +158,32 @@ class Lives(RuleBasedStateMachine):
     def completeness_adds_up_at_the_end(self) -> None:
         for recovery in self.world.state.recoveries.values():
             if recovery.state is State.COMPLETED:
-                assert [r.unexplained for r in recovery.completeness] == [0, 0]
+                assert [r.unexplained for r in recovery.completeness] == ([0, 0] if recovery.spec.copies else [])
             if recovery.state in TERMINAL:
                 assert all(r.unexplained == 0 for r in recovery.completeness)
 
     @invariant()
     def a_paused_recovery_holds_its_exact_position(self) -> None:
         for recovery in self.world.state.recoveries.values():
-            if recovery.state is State.PAUSED:
+            if recovery.state is State.PAUSED and recovery.spec.copies:
                 truth = self.world.receipts.get(recovery.id, {p.partition: p.start for p in recovery.plan.partitions})
                 assert {p.partition: p.position for p in recovery.progress.partitions} == truth
+
+    @invariant()
+    def what_is_only_verified_never_tells_lanes_to_copy(self) -> None:
+        for recovery in self.world.state.recoveries.values():
+            if recovery.is_proving:
+                assert recovery.wanted is not Wanted.RUN
+                assert recovery.state is not State.RUNNING
+            assert (recovery.state is State.VERIFYING) <= recovery.is_proving
+            assert recovery.kind == recovery.spec.kind
+
+    @invariant()
+    def a_replay_with_differences_is_never_completed_and_a_verification_is(self) -> None:
+        for recovery in self.world.state.recoveries.values():
+            if recovery.verification is not None and recovery.verification.result == "mismatch":
+                assert recovery.state is (State.FAILED if recovery.spec.copies else State.COMPLETED)
+                assert recovery.error_code == "RCV-3007"
 
     @invariant()
     def an_unfinished_recovery_never_waits_for_nothing(self) -> None:

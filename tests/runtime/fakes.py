@@ -1,16 +1,16 @@
 """Small stand-ins for the outside of the loop, each with the faults a test wants to switch on. Nothing here knows a rule."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
-from daemon.core.effects import CreateTarget, Effect, GatherFacts, LaunchAttempt, ReadLedger
+from daemon.core.effects import CreateTarget, Effect, ForgetRecoveries, GatherFacts, LaunchAttempt, ReadLedger
 from daemon.core.events import LedgerRead, OffsetsSampled, TargetReady
 from daemon.core.plan_facts import PlanFacts
 from daemon.errors import ClusterProblem
 from daemon.ports import ControlRecord, Emit, Folded, JournalBatch
 
-DEADLINE_S = 5.0
+DEADLINE_S = 60.0
 T = TypeVar("T")
 
 
@@ -157,6 +157,9 @@ class ScriptedJobs:
     async def kill(self, recovery: str, attempt: int) -> None:
         self.log.append(("kill", recovery, attempt))
 
+    async def forget(self, recoveries: Collection[str]) -> None:
+        self.log.append(("forget folders", tuple(recoveries), 0))
+
     async def close(self) -> None:
         return
 
@@ -167,10 +170,14 @@ class ScriptedLedger:
     def __init__(self) -> None:
         self.error: Exception | None = None
 
-    async def read(self, effect: ReadLedger) -> LedgerRead:
+    async def read(self, effect: ReadLedger, moved: Callable[[], None] = lambda: None) -> LedgerRead:
         if self.error is not None:
             raise self.error
         return LedgerRead(effect.recovery, effect.attempt, effect.fence, (), (), effect.sequence)
+
+    async def forget(self, effect: ForgetRecoveries) -> None:
+        if self.error is not None:
+            raise self.error
 
 
 def record(offset: int, value: bytes | None = b"{}") -> ControlRecord:

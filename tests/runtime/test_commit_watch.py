@@ -3,9 +3,12 @@
 from daemon.app.feed import CommitWatch
 
 
-def watch(moments: list[tuple[float, int, float, int | None]]) -> list[bool]:
+def watch(moments: list[tuple[float, int, float, int | None]], silent: range = range(0)) -> list[bool]:
     made = CommitWatch(60.0)
-    return [made.is_stalled(acked, acked_s, committed, now_s) for now_s, acked, acked_s, committed in moments]
+    return [
+        made.is_stalled(acked, acked_s, committed, now_s, is_silent=int(now_s) in silent)
+        for now_s, acked, acked_s, committed in moments
+    ]
 
 
 def test_acknowledged_records_that_are_never_committed_are_a_stall() -> None:
@@ -24,3 +27,10 @@ def test_silence_after_a_commit_is_none() -> None:
 def test_a_broker_that_is_away_is_none() -> None:
     """The last record was acknowledged just before it went: nothing moves, neither positions nor commits."""
     assert not any(watch([(float(s), 10, 1.0, 9) for s in range(300)]))
+
+
+def test_a_broker_that_stood_still_gets_the_whole_patience_again() -> None:
+    """A record was acknowledged just before it stood still, the next right after: its commit may be late, but not for ever."""
+    moments = [(float(s), 10 if s < 62 else 11, 1.0 if s < 62 else 62.0, 10) for s in range(62)]
+    moments += [(float(s), 11 + s, float(s), 10) for s in range(62, 130)]
+    assert watch(moments, silent=range(2, 62)).index(True) == 61 + 60

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from daemon.core.catalogue import Code
+from daemon.core.commands import LagSample, LagSignal
 from daemon.core.effects import GatherFacts
 from daemon.core.events import SignalReceived
 from daemon.core.model import State
@@ -102,6 +103,17 @@ async def test_a_final_error_of_the_journal_ends_the_loop() -> None:
         with pytest.raises(ClusterProblem):
             await within(running)
     assert rig.effects.started == []
+
+
+async def test_a_lag_signal_about_a_group_that_nobody_configured_is_counted_and_nothing_else() -> None:
+    rig = Rig()
+    rows = (LagSample(0, 2001, 2001, NOW_MS),)  # one partition of two, read to its end
+    signal = LagSignal("main", "foreign", "flights", rows)
+    async with rig.leading():
+        await all_done(await rig.deliver(SignalReceived(0, NOW_MS, signal)))
+        shown = rig.metrics.render().decode()
+    assert 'recoveryd_signals_rejected_total{reason="unknown_name"} 1.0' in shown
+    assert "foreign" not in shown
 
 
 async def test_signals_cost_no_transaction_and_are_done_at_once() -> None:

@@ -122,6 +122,7 @@ def test_the_end_is_told_with_its_reason_its_numbers_and_what_was_verified() -> 
     assert of(world, "verification_records") == {
         ("match", "source"): done.verification.source_records,
         ("match", "target"): done.verification.target_records,
+        ("match", "extra"): 0,
     }
 
 

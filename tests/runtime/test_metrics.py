@@ -10,9 +10,9 @@ from daemon.core.commands import LagSample, LagSignal
 from daemon.core.decision import Answer, CoreState, Decision
 from daemon.core.events import OffsetsSampled, TopicSample
 from daemon.core.live_traffic import LiveTraffic
-from daemon.core.metric_defs import METRICS, Kind, Sample
+from daemon.core.metric_defs import METRICS, RECORDS, RECORDS_LOST, Kind, Sample
 from daemon.core.model import PartitionProgress, Recovery, State
-from daemon.core.observe import gauges, increments, lag_of_signal, progress_ratio
+from daemon.core.observe import gauges, increments, lag_of_signal, progress_ratio, topics_in_play
 from daemon.core.observed import SampleHistory
 from daemon.core.recoveries import Recoveries
 from tests.builders.core import FOLLOWING, NOW_MS, command
@@ -61,6 +61,7 @@ CONTRACT = {
     "recoveryd_attempt_number": ("recovery",),
     "recoveryd_attempt_failures": ("recovery",),
     "recoveryd_verification_records": ("recovery", "result", "side"),
+    "recoveryd_verification_progress_ratio": ("recovery",),
     "recoveryd_recovery_stop_timestamp_seconds": ("recovery", "reason", "mode"),
     "recoveryd_recovery_stop_evidence": ("recovery", "name"),
     "recoveryd_journal_failing_seconds": (),
@@ -268,3 +269,29 @@ def test_a_topic_made_anew_starts_counting_anew() -> None:
     assert samples == []
     live, samples = live.with_sample(OffsetsSampled(()), CoreState(), 10_000)
     assert live == LiveTraffic({})
+
+
+def test_counters_of_topics_leave_when_nobody_has_to_do_with_them_any_more() -> None:
+    metrics = Metrics()
+    for number in range(200):
+        metrics.add([Sample(RECORDS, ("replay", f"copy{number}"), 5), Sample(RECORDS_LOST, (f"copy{number}",), 1)])
+    metrics.add([Sample(RECORDS, ("live", "orders"), 7)])
+    metrics.keep_topics({"orders", "copy199"})
+    shown = metrics.render().decode()
+    assert [
+        line for line in shown.splitlines() if line.startswith(("recoveryd_records_total", "recoveryd_records_lost"))
+    ] == [
+        'recoveryd_records_total{topic="copy199",traffic="replay"} 5.0',
+        'recoveryd_records_total{topic="orders",traffic="live"} 7.0',
+        'recoveryd_records_lost_total{topic="copy199"} 1.0',
+    ]
+
+
+def test_topics_of_live_recoveries_and_of_those_that_ended_within_the_hour_are_in_play() -> None:
+    world = World()
+    world.feed(command("replay", "r1"))
+    world.run_until(State.COMPLETED)
+    ended_ms = world.recovery("r1").updated_ms
+    state = replace(world.state, samples={})
+    assert topics_in_play(state, ended_ms + 3_600_000) == {"flights", "flights.v2"}
+    assert topics_in_play(state, ended_ms + 3_600_001) == set()

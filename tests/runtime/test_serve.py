@@ -46,6 +46,7 @@ class FakeDaemon:
         self.readings = ()
         self.runtime = self.intake = self.collector = self.server = self.clusters = self.pulse = self.ticker = self
         self.port, self.closed, self.log = 1, 0, list[str]()
+        self.waits = asyncio.Event()
 
     async def start(self) -> None:
         if self.script.listen:
@@ -59,6 +60,7 @@ class FakeDaemon:
         """The loop, the ticker and the collector."""
         if self.script.ends is not None:
             raise self.script.ends
+        self.waits.set()
         await self.stopping.wait()
         if self.script.ignores_stop:
             await asyncio.sleep(60)
@@ -151,7 +153,7 @@ async def test_a_broker_that_never_comes_is_given_up_after_a_minute(make, monkey
 async def test_a_wish_to_stop_ends_it_cleanly_even_when_a_round_hangs(make, *, ignores_stop: bool) -> None:
     fake = make(Script(ignores_stop=ignores_stop))
     running = asyncio.create_task(serving.serve(SETTINGS))
-    await asyncio.sleep(0.05)
+    await within(fake.waits.wait())
     assert not running.done()
     os.kill(os.getpid(), signal.SIGTERM)
     assert await within(running) == EXIT_CLEAN

@@ -1,6 +1,7 @@
 """What the daemon and its jobs exchange survives the way, and nothing else is taken for it."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ SPEC = JobSpec(
     kind="replay", scope="s", recovery="r", attempt=2,
     lanes=(LaneSpec(0, (PartitionRange(0, 5, 10), PartitionRange(2, 0, None)), 100, None), LaneSpec(1, ())),
     source=SourceSpec("main", "in", "id1", {"bootstrap.servers": "h:1"}, 5, None),
-    target=TargetSpec("dr", "out", "id2", 4, {"bootstrap.servers": "h:2"}, "key_hash", (("a", "b"),), ("c",), False),
+    target=TargetSpec("dr", "out", "id2", 4, {"bootstrap.servers": "h:2"}, "key_hash", (("a", "b"),), ("c",), False, "lz4", ((0, 7),), ((0, 9),)),
     control=ControlSpec({"bootstrap.servers": "h:1"}, "d", "p"),
     receipts_topic="rc", directive=DIRECTIVE, verify="count", on_data_loss="continue", chunk=ChunkLimits(1, 2, 3),
 )  # fmt: skip
@@ -44,7 +45,11 @@ RECEIPT = Receipt(
 )
 BEAT = Heartbeat("r", 2, 1, 7, "copying", True, 10.5, 1e6, (Position(0, 5, None, "copying", 5),), "why", False, 123)
 REPORT = DriverReport(
-    "r", 2, "verified", 7, VerificationReport("mismatch", 5, 4, "d", (Difference(0, 1, 2, "missing", "m"),))
+    "r",
+    2,
+    "verified",
+    7,
+    VerificationReport("mismatch", 5, 4, "d", (Difference("missing", 0, 1, None, 2, 3, "m"),), "w", "mixed", 1, 2),
 )
 
 
@@ -54,7 +59,9 @@ def test_what_is_encoded_is_decoded_as_it_was(value: Any) -> None:
 
 
 def test_progress_records_are_told_apart() -> None:
-    assert [decode_progress(encode(BEAT)), decode_progress(encode(REPORT))] == [BEAT, REPORT]
+    verifying = replace(BEAT, phase="verify", positions=(), verified_records=5, offsets_to_verify=10)
+    told_apart = [BEAT, verifying, REPORT]
+    assert [decode_progress(encode(record)) for record in told_apart] == told_apart
     assert [progress_key("r", 3), progress_key("r", None)] == ["r/lane/3", "r/driver"]
 
 

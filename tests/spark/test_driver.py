@@ -18,7 +18,7 @@ from tests.builders.copying import Cluster, Recovery, assert_exact, rows
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-START_S = 60.0
+START_S = 180.0
 COUNT = 20_000
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 _FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
@@ -145,6 +145,21 @@ def test_a_lane_that_can_not_go_on_ends_the_attempt_with_its_code(
     )
     assert application.wait() == 1
     assert_exact(recovery.ledger(), recovery.spec, whole=False)
+
+
+def test_lanes_that_follow_need_a_slot_each(
+    cluster: Cluster, start: Callable[..., Application], tmp_path: Path
+) -> None:
+    source, target = cluster.topic("in", 3), cluster.topic("out", 3)
+    ranges = [[PartitionRange(partition, 0, None)] for partition in range(3)]
+    recovery = Recovery(cluster, source, target, ranges=ranges, partitions=3)
+    application = start("--spec", write_spec(tmp_path, recovery.spec))
+    failed = await_phase(recovery, application, "failed")
+    assert (failed.error_code, failed.error_message) == (
+        "slots_missing",
+        "3 lanes follow the live head and all have to run at once, and local[2,4] has 2 task slots.",
+    )
+    assert application.wait() == 1
 
 
 def test_a_killed_worker_is_started_again_and_the_copy_stays_exact(

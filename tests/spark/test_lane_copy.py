@@ -3,6 +3,7 @@
 import random
 import threading
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 
@@ -166,6 +167,32 @@ def test_headers_are_dropped_and_added_as_the_spec_says(cluster: Cluster) -> Non
     recovery = Recovery(cluster, source, target, ranges=[whole(cluster, source)], target_more=changes)
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == DONE
     assert [r.headers for r in cluster.read(target)] == [(("b", None), ("by", b"us")), (("by", b"us"),)]
+
+
+def test_a_cap_on_bytes_counts_what_is_written_and_cuts_every_lane_where_its_copy_ends(cluster: Cluster) -> None:
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    heavy = (("trace", b"x" * 400), ("kept", b"1"))
+    data = [replace(row, headers=heavy) for p in range(2) for row in rows(10_000, p, 90)]
+    cluster.fill(source, data)
+    recovery = Recovery(
+        cluster, source, target, ranges=[[r] for r in whole(cluster, source, 2)], partitions=2,
+        caps=(None, 150_000), target_more={"headers_drop": ("trace",)},
+    )  # fmt: skip
+    assert [run_lane(recovery.spec, lane) for lane in recovery.spec.lanes] == [Outcome(i, "capped") for i in range(2)]
+    ledger = recovery.ledger()
+    assert_exact(ledger, recovery.spec, whole=False)
+    found = cluster.read(target, 2)
+    for partition in range(2):
+        ours = [r for r in found if r.partition == partition]
+        wanted = [replace(r, headers=(("kept", b"1"),)) for r in data if r.partition == partition][: len(ours)]
+        assert contents(wanted) == contents(ours)
+        sizes = [len(r.key or b"") + len(r.value or b"") + len("kept1") for r in ours]
+        assert sum(sizes[:-1]) < 150_000 <= sum(sizes)
+        rows_of = [r for r in ledger if r.partition == partition]
+        assert (rows_of[-1].stop, sum(r.copied for r in rows_of), sum(r.bytes for r in rows_of)) == (
+            len(ours), len(ours), sum(sizes),
+        )  # fmt: skip
+        assert sum(r.skipped for r in rows_of) == 0
 
 
 @pytest.mark.parametrize("exclusive", [True, False])

@@ -1,9 +1,13 @@
 """A lane that dies anywhere is continued exactly by the next attempt; an old one can not commit any more."""
 
 import signal
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
+from spark_jobs import lanes
 from spark_jobs.contract import PartitionRange
 from spark_jobs.failpoints import POINTS
 from spark_jobs.lanes import Outcome, run_lane
@@ -99,4 +103,45 @@ def test_a_producer_fenced_without_a_newer_attempt_starts_over_from_the_ledger(
     recovery.await_heartbeat(lambda h: h.chunk_open and h.positions[0].position > 0)
     recovery.fence(0)
     assert lane.wait() == (0, "done")
+    assert_all_there_once(recovery, cluster)
+
+
+@pytest.mark.parametrize("step", ["end_abandoned", "Target.flush", "Target.send", "LaneLoop._copy_slice"])
+def test_a_producer_fenced_at_any_step_starts_over_from_the_ledger(
+    recovery: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Also between opening the session and the first chunk: a coordinator under load may end a session twice."""
+    owner: Any = lanes
+    *path, name = step.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    made: Callable[..., Any] = getattr(owner, name)
+    fenced: list[str] = []
+
+    def after_a_fence(*args: Any, **more: Any) -> Any:
+        if not fenced:
+            fenced.append(step)
+            recovery.fence(0)
+        return made(*args, **more)
+
+    monkeypatch.setattr(owner, name, after_a_fence)
+    again = recovery.attempt(2)
+    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert fenced == [step]
+    assert_all_there_once(recovery, cluster)
+
+
+def test_what_the_client_raises_where_nobody_expects_it_starts_the_lane_over(
+    recovery: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, raised = lanes.LaneLoop._commit, []
+
+    def commit(loop: lanes.LaneLoop) -> None:
+        if not raised:
+            raised.append(KafkaException(KafkaError(KafkaError._FATAL, "fenced between two calls", fatal=True)))
+            raise raised[0]
+        made(loop)
+
+    monkeypatch.setattr(lanes.LaneLoop, "_commit", commit)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
     assert_all_there_once(recovery, cluster)

@@ -32,7 +32,20 @@ def test_records_deleted_before_the_start_are_named_exactly(cluster: Cluster) ->
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "data_lost")
     assert f"Offsets [0, 1234) of {recovery.source} partition 0" in outcome.error_message
-    assert recovery.ledger() == []
+    assert [(r.start, r.stop, r.copied, r.lost) for r in recovery.ledger()] == [(0, 1_234, 0, 1_234)]
+
+
+def test_a_loss_that_was_recorded_ends_every_later_attempt_too(cluster: Cluster) -> None:
+    """The word of the attempt that met the loss may be lost with its driver."""
+    recovery = make(cluster)
+    cluster.delete_records(recovery.source, 0, 1_234)
+    run_lane(recovery.spec, recovery.spec.lanes[0])
+    ledger = recovery.ledger()
+    again = recovery.attempt(2)
+    outcome = run_lane(again, again.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "data_lost")
+    assert f"1234 offsets of {recovery.source} partition 0 before 1234 are gone" in outcome.error_message
+    assert recovery.ledger() == ledger
 
 
 def test_records_deleted_before_the_start_are_counted_as_lost_when_that_is_allowed(cluster: Cluster) -> None:
@@ -80,13 +93,45 @@ def test_records_deleted_while_copying_are_found_where_reading_meets_the_hole(cl
         assert (outcome.ended, outcome.error_code) == ("failed", "data_lost")
         assert f", 4900) of {source} partition 0 were deleted" in outcome.error_message
         assert_exact(ledger, recovery.spec, whole=False)
+        copied = sum(r.copied for r in ledger)
+        assert (sum(r.lost for r in ledger), ledger[-1].stop) == (4_900 - copied, 4_900)
+        assert [r.content for r in cluster.read(target)] == [r.content for r in data[:copied]]
 
 
-def test_a_log_shorter_than_planned_is_data_lost(cluster: Cluster) -> None:
-    recovery = make(cluster, ranges=[[PartitionRange(0, 0, COUNT + 7)]])
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_log_shorter_than_planned_is_read_to_its_end_and_the_rest_is_lost(cluster: Cluster, allowed: bool) -> None:
+    recovery = make(
+        cluster, ranges=[[PartitionRange(0, 0, COUNT + 7)]], directive=Recovery.run_directive(cluster),
+        on_data_loss="continue" if allowed else "fail",
+    )  # fmt: skip
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
-    assert (outcome.error_code, f"Offsets [0, {COUNT + 7})" in outcome.error_message) == ("data_lost", True)
-    assert f"beyond the end {COUNT}" in outcome.error_message
+    assert outcome.error_code == ("" if allowed else "data_lost")
+    if not allowed:
+        assert f"Offsets [{COUNT}, {COUNT + 7}) of {recovery.source} partition 0" in outcome.error_message
+        assert f"beyond the end {COUNT}" in outcome.error_message
+    assert_exact(recovery.ledger(), recovery.spec)
+    assert (sum(r.copied for r in recovery.ledger()), sum(r.lost for r in recovery.ledger())) == (COUNT, 7)
+    assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in rows(COUNT)]
+
+
+def test_a_position_behind_the_end_of_a_followed_log_is_data_lost_after_the_same_patience(cluster: Cluster) -> None:
+    recovery = make(cluster, ranges=[[PartitionRange(0, COUNT + 7, None)]])
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.error_code, f"ends at {COUNT}, before the position {COUNT + 7}" in outcome.error_message) == (
+        "data_lost",
+        True,
+    )
+
+
+def test_an_end_that_a_followed_log_reaches_in_time_is_waited_for(cluster: Cluster) -> None:
+    recovery = make(cluster, ranges=[[PartitionRange(0, COUNT + 7, None)]], directive=Recovery.run_directive(cluster))
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: "copying" in h.state or "starting" in h.state)
+    cluster.fill(recovery.source, rows(20))
+    recovery.await_heartbeat(lambda h: h.positions[0].position == COUNT + 20)
+    recovery.direct("stop")
+    assert lane.outcome() == Outcome(0, "stopped")
+    assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in rows(20)[7:]]
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -204,7 +249,7 @@ def test_a_time_that_the_target_refuses_is_named(cluster: Cluster) -> None:
 
 def test_a_missing_receipts_topic_is_named(cluster: Cluster) -> None:
     recovery = make(cluster)
-    spec = replace(recovery.spec, receipts_topic=f"{cluster.unique}nowhere")
+    spec = replace(recovery.spec, receipts_topic=f"{cluster.unique}nowhere", receipts=None)
     outcome = run_lane(spec, spec.lanes[0])
     assert (outcome.error_code, f"{cluster.unique}nowhere is missing" in outcome.error_message) == (
         "ledger_broken",

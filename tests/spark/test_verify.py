@@ -1,26 +1,23 @@
-"""The verifier is itself tested: a good copy matches, and each kind of damage is found and named."""
+"""The proof is itself tested: a good copy matches, and each kind of damage is found and named by its offsets, whatever the receipts say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from spark_jobs.contract import Difference, JobSpec, PartitionRange, Receipt, TargetRun, VerificationReport
+from spark_jobs.contract import Difference, PartitionRange, Receipt, TargetRun, VerificationReport
 from spark_jobs.lanes import Outcome, run_lane
-from spark_jobs.verify import combine, read_plan, split_plan, verify_share
+from spark_jobs.proof_plan import share_out
 from tests.builders.copying import Cluster, Recovery, Row, put, rows
+from tests.builders.proving import damaged, places, verify
 
 pytestmark = pytest.mark.broker
 
 COUNT = 40
 HEADED = [replace(r, headers=(("h", b"\x00"), ("h", None))) if r.offset % 7 == 3 else r for r in rows(COUNT)]
 GOOD = [replace(r, value=None) if r.offset == 20 else r for r in HEADED]
-
-
-def verify(spec: JobSpec, *, is_whole: bool = True) -> VerificationReport:
-    """As the driver does it, without Spark: two shares."""
-    plan = read_plan(spec, is_whole=is_whole)
-    return combine(spec, plan, [verify_share(spec, share) for share in split_plan(plan, 2)])
+FOREIGN = Row(0, 0, b"k1", b"foreign", 1_357_000_000_000)
 
 
 def copy(cluster: Cluster, data: list[Row], partitions: int = 1, **more: object) -> Recovery:
@@ -32,21 +29,6 @@ def copy(cluster: Cluster, data: list[Row], partitions: int = 1, **more: object)
     return recovery
 
 
-def damaged(cluster: Cluster, data: list[Row], change: Callable[[Receipt], Receipt] = lambda r: r) -> JobSpec:
-    """A recovery whose receipts say GOOD (or what `change` makes of that), while the target holds `data`."""
-    recovery = copy(cluster, GOOD)
-    bad = cluster.topic("bad")
-    cluster.fill(bad, data)
-    target = replace(recovery.spec.target, topic=bad, topic_id=cluster.topic_id(bad))
-    recovery.write_receipts([change(replace(r, target_topic_id=target.topic_id)) for r in recovery.ledger()])
-    return replace(recovery.spec, target=target)
-
-
-def kinds(report: VerificationReport) -> list[tuple[str, int, int, int]]:
-    assert (report.result == "mismatch") == bool(report.differences)
-    return [(d.kind, d.partition, d.start, d.stop) for d in report.differences]
-
-
 def with_row(number: int, **changes: object) -> list[Row]:
     return [replace(r, **changes) if r.offset == number else r for r in GOOD]  # type: ignore[arg-type]
 
@@ -54,48 +36,130 @@ def with_row(number: int, **changes: object) -> list[Row]:
 def test_a_good_copy_matches(cluster: Cluster) -> None:
     data = [row for p in range(3) for row in rows(3_000, p)]
     recovery = copy(cluster, data, 3, chunk=Recovery.chunk_limits(max_records=1_000))
-    report = verify(recovery.spec)
-    assert (report.result, report.source_records, report.target_records, report.differences, report.why) == ("match", 9_000, 9_000, (), "")  # fmt: skip
-    assert len(report.digest) == 32
-    assert verify(recovery.spec) == report
+    found = verify(recovery.spec)
+    assert found == VerificationReport("match", 9_000, 9_000, found.digest, (), "", "source", 0, 0)
+    assert len(found.digest) == 32
+    assert verify(recovery.spec) == found
+    assert verify(replace(recovery.spec, verify="digest")) == replace(
+        found, scope="receipts", records_by_receipts=9_000
+    )
 
 
 def test_an_empty_range_matches(cluster: Cluster) -> None:
-    report = verify(copy(cluster, []).spec)
-    assert (report.result, report.source_records, report.target_records) == ("match", 0, 0)
+    found = verify(copy(cluster, []).spec)
+    assert (found.result, found.source_records, found.target_records, found.scope) == ("match", 0, 0, "source")
 
 
-def test_a_repartitioned_copy_matches(cluster: Cluster) -> None:
-    recovery = copy(cluster, rows(2_000, 0) + rows(2_000, 1), 2, target_more={"mapping": "key_hash"})
-    report = verify(recovery.spec)
-    assert (report.result, report.target_records) == ("match", 4_000)
+def test_a_repartitioned_copy_of_bounded_records_with_other_headers_matches(cluster: Cluster) -> None:
+    source, target = cluster.topic("in", 2), cluster.topic("out", 3)
+    data = [replace(r, key=None) if r.offset % 5 == 0 else r for p in range(2) for r in rows(2_000, p)]
+    cluster.fill(source, [replace(r, headers=(("h", b"1"), ("keep", None))) if r.offset % 3 else r for r in data])
+    first_ms = data[0].time_ms
+    recovery = Recovery(
+        cluster,
+        source,
+        target,
+        ranges=[[PartitionRange(p, 0, 2_000) for p in range(2)]],
+        partitions=3,
+        source_more={"from_time_ms": first_ms + 100_000, "to_time_ms": first_ms + 1_500_000},
+        target_more={"mapping": "key_hash", "headers_drop": ("h",), "headers_add": (("by", "me"),)},
+        chunk=Recovery.chunk_limits(max_records=300),
+    )
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    found = verify(recovery.spec)
+    assert (found.result, found.source_records, found.target_records, found.scope) == ("match", 2_800, 2_800, "source")
 
 
-DAMAGE: dict[str, tuple[list[Row], list[tuple[str, int, int, int]]]] = {
+Place = tuple[str, int | None, int | None, int | None, int | None, int]
+
+DAMAGE: dict[str, tuple[list[Row], list[Place]]] = {
     "nothing": (GOOD, []),
-    "one dropped": (GOOD[:10] + GOOD[11:], [("missing", 0, 39, 40)]),
-    "the last three dropped": (GOOD[:37], [("missing", 0, 37, 40)]),
-    "one doubled": (GOOD[:10] + GOOD[9:], [("digest", 0, 0, 40)]),
-    "two swapped": ([*GOOD[:10], GOOD[11], GOOD[10], *GOOD[12:]], [("digest", 0, 0, 40)]),
-    "a header bit flipped": (with_row(3, headers=(("h", b"\x01"), ("h", None))), [("digest", 0, 0, 40)]),
-    "a time shifted by 1 ms": (with_row(5, time_ms=GOOD[5].time_ms + 1), [("digest", 0, 0, 40)]),
-    "null made empty": (with_row(20, value=b""), [("digest", 0, 0, 40)]),
-    "a key made null": (with_row(7, key=None), [("digest", 0, 0, 40)]),
+    "one dropped": (GOOD[:10] + GOOD[11:], [("missing", 0, 10, 0, None, 1)]),
+    "the last three dropped": (GOOD[:37], [("missing", 0, 37, 0, None, 3)]),
+    "one doubled": (
+        GOOD[:10] + GOOD[9:],
+        [("extra", None, None, 0, 40, 1), ("extra", 0, None, 0, 10, 1), ("missing", 0, 39, 0, None, 1)],
+    ),
+    "two swapped": (
+        [*GOOD[:10], GOOD[11], GOOD[10], *GOOD[12:]],
+        [("reordered", 0, 10, 0, 11, 1), ("reordered", 0, 11, 0, 10, 1)],
+    ),
+    "a header bit flipped": (with_row(3, headers=(("h", b"\x01"), ("h", None))), [("altered", 0, 3, 0, 3, 1)]),
+    "headers in another order": (with_row(3, headers=(("h", None), ("h", b"\x00"))), [("altered", 0, 3, 0, 3, 1)]),
+    "a time shifted by 1 ms": (with_row(5, time_ms=GOOD[5].time_ms + 1), [("altered", 0, 5, 0, 5, 1)]),
+    "null made empty": (with_row(20, value=b""), [("altered", 0, 20, 0, 20, 1)]),
+    "a key made null": (with_row(7, key=None), [("altered", 0, 7, 0, 7, 1)]),
+    "everything twice": (GOOD + GOOD, [("extra", None, None, 0, 40, 40)]),
+    "a chunk of another recovery behind": ([*GOOD, FOREIGN, FOREIGN], [("extra", None, None, 0, 40, 2)]),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_to_records_is_found(cluster: Cluster, damage: str) -> None:
     data, wanted = DAMAGE[damage]
-    assert kinds(verify(damaged(cluster, data))) == wanted
+    assert places(verify(damaged(copy(cluster, GOOD), lambda _: data))) == wanted
+
+
+def by_key(cluster: Cluster) -> Recovery:
+    """Two source partitions, spread over two target partitions by key."""
+    return copy(cluster, rows(60, 0) + rows(60, 1), 2, target_more={"mapping": "key_hash"})
+
+
+def change(number: int, edit: Callable[[list[Row], int], Sequence[Row]]) -> Callable[[list[Row]], list[Row]]:
+    """Edit the record with this number in target partition 1."""
+
+    def changed(stored: list[Row]) -> list[Row]:
+        other, mine = [r for r in stored if r.partition == 0], [r for r in stored if r.partition == 1]
+        return [*other, *edit(mine, number)]
+
+    return changed
+
+
+KEYED: dict[str, tuple[Callable[[list[Row]], list[Row]], list[str]]] = {
+    "one dropped, the rest moves up": (change(7, lambda r, n: r[:n] + r[n + 1 :]), ["missing", "missing"]),
+    "a value altered": (change(7, lambda r, n: [*r[:n], replace(r[n], value=b"x"), *r[n + 1 :]]), ["altered"]),
+    "a header added": (
+        change(7, lambda r, n: [*r[:n], replace(r[n], headers=(("a", None),)), *r[n + 1 :]]),
+        ["altered"],
+    ),
+    "a time shifted": (
+        change(7, lambda r, n: [*r[:n], replace(r[n], time_ms=r[n].time_ms + 1), *r[n + 1 :]]),
+        ["altered"],
+    ),
+    "null made of a value": (change(7, lambda r, n: [*r[:n], replace(r[n], value=None), *r[n + 1 :]]), ["altered"]),
+    "two swapped": (change(7, lambda r, n: [*r[:n], r[n + 1], r[n], *r[n + 2 :]]), ["reordered", "reordered"]),
+    "the whole partition twice": (change(0, lambda r, _: r + r), ["extra"]),
+    "records of others in front": (change(0, lambda r, _: [*r, replace(FOREIGN, partition=1)]), ["extra"]),
+}
+
+
+@pytest.mark.parametrize("damage", KEYED)
+def test_damage_to_a_repartitioned_copy_is_found(cluster: Cluster, damage: str) -> None:
+    edit, wanted = KEYED[damage]
+    found = verify(damaged(by_key(cluster), edit))
+    assert found.result == "mismatch"
+    assert [d.kind for d in found.differences if d.kind != "extra" or wanted == ["extra"]] == wanted
+    assert {d.target_partition for d in found.differences} == {1}
+
+
+def test_records_that_a_receipt_calls_skipped_are_missing(cluster: Cluster) -> None:
+    """The hole is in the target and the receipts fit it: only the source knows better."""
+    recovery = copy(cluster, GOOD)
+
+    def hide(receipt: Receipt) -> Receipt:
+        run = replace(receipt.targets[0], count=30, runs=((0, 30),), digest="0" * 32)
+        return replace(receipt, copied=30, skipped=receipt.skipped + 10, targets=(run,))
+
+    spec = damaged(recovery, lambda _: GOOD[:30], hide)
+    assert places(verify(spec)) == [("missing", 0, 30, 0, None, 10), ("ledger", 0, 0, None, None, COUNT)]
 
 
 def test_counting_alone_finds_a_dropped_record_and_no_swap(cluster: Cluster) -> None:
-    spec = replace(damaged(cluster, [GOOD[1], GOOD[0], *GOOD[2:]]), verify="count")
-    report = verify(spec)
-    assert (report.result, report.digest) == ("match", "")
+    spec = replace(damaged(copy(cluster, GOOD), lambda _: [GOOD[1], GOOD[0], *GOOD[2:]]), verify="count")
+    found = verify(spec)
+    assert (found.result, found.digest, found.scope) == ("match", "", "receipts")
     cluster.delete_records(spec.target.topic, 0, 1)
-    assert kinds(verify(spec)) == [("missing", 0, 0, 1)]
+    assert [d.kind for d in verify(spec).differences] == ["altered"]
 
 
 def test_holes_in_the_target_are_named_by_offset(cluster: Cluster) -> None:
@@ -110,7 +174,7 @@ def test_holes_in_the_target_are_named_by_offset(cluster: Cluster) -> None:
     assert cluster.settled_end(bad) == 12
     cluster.fill(bad, GOOD[12:])
     target = replace(recovery.spec.target, topic=bad, topic_id=cluster.topic_id(bad))
-    assert kinds(verify(replace(recovery.spec, target=target))) == [("missing", 0, 10, 12)]
+    assert places(verify(replace(recovery.spec, target=target))) == [("missing", 0, 10, 0, None, 2)]
 
 
 def retargeted(change: Callable[[TargetRun], TargetRun]) -> Callable[[Receipt], Receipt]:
@@ -118,56 +182,104 @@ def retargeted(change: Callable[[TargetRun], TargetRun]) -> Callable[[Receipt], 
 
 
 def test_a_receipt_whose_runs_hold_more_than_it_counts_is_found(cluster: Cluster) -> None:
-    spec = damaged(cluster, [*GOOD, GOOD[0]], retargeted(lambda t: replace(t, runs=((0, COUNT + 1),))))
-    assert kinds(verify(spec)) == [("count", 0, 0, COUNT), ("digest", 0, 0, COUNT + 1)]
+    longer = retargeted(lambda t: replace(t, runs=((0, COUNT + 1),)))
+    spec = damaged(copy(cluster, GOOD), lambda _: [*GOOD, GOOD[0]], longer)
+    assert places(verify(spec)) == [("extra", 0, None, 0, COUNT, 1), ("ledger", 0, 0, None, None, COUNT)]
 
 
 def test_a_receipt_whose_sums_do_not_add_up_is_found(cluster: Cluster) -> None:
-    spec = damaged(cluster, GOOD, lambda r: replace(r, copied=r.copied - 1, skipped=0))
-    assert kinds(verify(spec)) == [("count", 0, 0, COUNT), ("count", 0, 0, COUNT)]
+    spec = damaged(copy(cluster, GOOD), lambda _: GOOD, lambda r: replace(r, copied=r.copied - 1, skipped=0))
+    assert places(verify(spec)) == [("ledger", 0, 0, None, None, COUNT)] * 3
 
 
-def test_gaps_and_overlaps_between_receipts_are_found(cluster: Cluster) -> None:
+def test_a_receipt_with_the_digest_of_something_else_is_found(cluster: Cluster) -> None:
+    spec = damaged(copy(cluster, GOOD), lambda _: GOOD, retargeted(lambda t: replace(t, digest="0" * 32)))
+    assert places(verify(spec)) == [("ledger", 0, 0, 0, None, 1)]
+
+
+@pytest.mark.parametrize("changes", [{"digest": ""}, {"digest_form": 1}])
+def test_a_receipt_without_a_digest_of_this_form_proves_nothing_and_is_not_needed_where_the_source_does(
+    cluster: Cluster, changes: dict[str, Any]
+) -> None:
+    recovery = copy(cluster, GOOD)
+    spec = damaged(recovery, lambda _: GOOD, retargeted(lambda t: replace(t, **changes)))
+    found = verify(spec)
+    assert (found.result, found.scope) == ("match", "source")
+
+    assert places(verify(replace(spec, verify="digest"))) == [("ledger", 0, 0, 0, None, 1)]
+
+    cluster.delete_records(recovery.source, 0, COUNT)
+    assert places(verify(spec)) == [("ledger", 0, 0, 0, None, 1)]
+
+
+def test_what_a_lost_receipt_covered_is_missing_and_what_it_wrote_is_extra(cluster: Cluster) -> None:
     recovery = copy(cluster, rows(4_000), chunk=Recovery.chunk_limits(max_records=1_000))
-    first, second, third, fourth = recovery.ledger()
+    _, second, _, fourth = recovery.ledger()
     recovery.erase_receipts([second])
     recovery.write_receipts([replace(fourth, stop=fourth.stop + 10, skipped=fourth.skipped + 10)])
-    assert kinds(verify(recovery.spec)) == [("missing", 0, second.start, second.stop), ("extra", 0, 4_000, 4_010)]
-    recovery.write_receipts([second, fourth, replace(first, start=500, copied=500, targets=())])
-    found = kinds(verify(recovery.spec))
-    assert ("extra", 0, 500, 1_000) in found
-    assert third.start == 2_000
+    first = second.targets[0].runs[0][0]
+    count = second.stop - second.start
+    assert places(verify(recovery.spec)) == [
+        ("extra", None, None, 0, first, count),
+        ("missing", 0, second.start, 0, None, count),
+        ("ledger", 0, second.start, None, None, count),
+        ("ledger", 0, 4_000, None, None, 10),
+    ]
+
+
+def test_two_receipts_that_cover_the_same_offsets_are_found(cluster: Cluster) -> None:
+    recovery = copy(cluster, rows(4_000), chunk=Recovery.chunk_limits(max_records=1_000))
+    first = recovery.ledger()[0]
+    recovery.write_receipts([replace(first, start=500, copied=first.stop - 500, targets=())])
+    assert ("ledger", 0, 500, None, None, first.stop - 500) in places(verify(recovery.spec))
+
+
+def test_two_receipts_that_claim_the_same_target_records_are_found(cluster: Cluster) -> None:
+    recovery = copy(cluster, rows(40), chunk=Recovery.chunk_limits(max_records=20))
+    first, second = recovery.ledger()
+    recovery.write_receipts([replace(second, targets=first.targets)])
+    kinds = {kind for kind, *_ in places(verify(recovery.spec))}
+    assert kinds == {"extra", "altered", "ledger"}
 
 
 def test_an_uncovered_end_counts_only_when_the_lanes_came_to_their_end(cluster: Cluster) -> None:
     recovery = copy(cluster, rows(100))
+    cluster.fill(recovery.source, rows(50))
     longer = replace(recovery.spec, lanes=(replace(recovery.spec.lanes[0], partitions=(PartitionRange(0, 0, 150),)),))
-    assert kinds(verify(longer)) == [("missing", 0, 100, 150)]
+    assert places(verify(longer)) == [("missing", 0, 100, 0, None, 50), ("ledger", 0, 100, None, None, 50)]
     assert verify(longer, is_whole=False).result == "match"
 
 
-def test_two_receipts_that_claim_the_same_target_records_are_found(cluster: Cluster) -> None:
-    recovery = copy(cluster, rows(2_000), chunk=Recovery.chunk_limits(max_records=1_000))
-    first, second = recovery.ledger()
-    recovery.write_receipts([replace(second, targets=first.targets)])
-    found = kinds(verify(recovery.spec))
-    assert found[0] == ("extra", 0, 0, 1_000)
-    assert verify(recovery.spec).result != "match"
-
-
-def test_records_of_others_between_ours_are_counted_and_are_no_mismatch(cluster: Cluster) -> None:
+def others(cluster: Cluster, *, exclusive: bool) -> VerificationReport:
+    """A copy in two attempts, with records of others in front of our first run, between two, and behind the last one."""
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(2_000))
-    ranges = [[PartitionRange(0, 0, 1_000)]]
-    recovery = Recovery(cluster, source, target, ranges=ranges)
+    cluster.fill(target, [FOREIGN] * 5)  # there when it was planned
+    more = {"exclusive": exclusive, "starts": ((0, 5),)}
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 1_000)]], target_more=more)
+    cluster.fill(target, [FOREIGN] * 2)
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
-    cluster.fill(target, [Row(0, 0, b"foreign", b"foreign", 1)] * 3)
+    cluster.fill(target, [FOREIGN] * 3)
     longer = (replace(recovery.spec.lanes[0], partitions=(PartitionRange(0, 0, 2_000),)),)
     spec = replace(recovery.attempt(2), lanes=longer)
     assert run_lane(spec, spec.lanes[0]) == Outcome(0, "done")
-    report = verify(spec)
-    assert (report.result, report.target_records) == ("match", 2_000)
-    assert report.why == "others wrote to the target between our records: 3 in partition 0"
+    cluster.fill(target, [FOREIGN] * 4)
+    return verify(spec)
+
+
+def test_records_of_others_are_counted_and_are_no_mismatch_where_others_may_write(cluster: Cluster) -> None:
+    found = others(cluster, exclusive=False)
+    assert (found.result, found.target_records, found.extra_records) == ("match", 2_009, 9)
+    assert found.why == "others wrote to the target meanwhile: 9 in partition 0"
+
+
+def test_records_of_others_in_a_target_of_our_own_are_a_mismatch(cluster: Cluster) -> None:
+    found = others(cluster, exclusive=True)
+    assert (found.result, found.extra_records) == ("mismatch", 9)
+    assert [(d.kind, d.count) for d in found.differences] == [("extra", 2), ("extra", 3), ("extra", 4)]
+    assert found.differences[0] == Difference(
+        "extra", None, None, 0, 5, 2, "2 records that belong to no receipt of this recovery."
+    )
 
 
 def test_a_target_made_again_has_no_verdict(cluster: Cluster) -> None:
@@ -180,18 +292,10 @@ def test_a_target_made_again_has_no_verdict(cluster: Cluster) -> None:
 
 def test_no_more_than_a_hundred_differences_are_listed(cluster: Cluster) -> None:
     recovery = copy(cluster, rows(300), chunk=Recovery.chunk_limits(max_records=2))
-    recovery.write_receipts([replace(r, skipped=1) for r in recovery.ledger()])
-    report = verify(recovery.spec)
-    assert (len(report.differences), report.why) == (100, "150 differences, the first 100 are listed")
-    assert report.differences[0] == Difference(0, 0, 2, "count", "The receipt explains 3 of 2 offsets.")
-
-
-def test_work_is_split_by_weight() -> None:
-    from spark_jobs.verify import VerifyPlan
-
-    plan = VerifyPlan(0, {0: 10, 1: 1, 2: 5, 3: 5}, ())
-    assert split_plan(plan, 2) == [(0, 1), (2, 3)]
-    assert split_plan(replace(plan, load={}), 2) == []
+    recovery.write_receipts([replace(r, skipped=r.skipped + 1) for r in recovery.ledger()])
+    found = verify(recovery.spec)
+    assert (len(found.differences), found.result) == (100, "mismatch")
+    assert found.differences[0].message == "The receipt explains 3 of 2 offsets."
 
 
 def test_times_that_the_broker_sets_are_not_compared(cluster: Cluster) -> None:
@@ -201,7 +305,41 @@ def test_times_that_the_broker_sets_are_not_compared(cluster: Cluster) -> None:
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
     assert min(r.time_ms for r in cluster.read(target)) > max(r.time_ms for r in GOOD)
     assert verify(recovery.spec).result == "match"
-    other = cluster.topic("other", 1, message_timestamp_type="LogAppendTime")
-    cluster.fill(other, with_row(7, key=None))
-    changed = replace(recovery.spec.target, topic=other, topic_id=cluster.topic_id(other))
-    assert kinds(verify(replace(recovery.spec, target=changed))) == [("digest", 0, 0, COUNT)]
+    spec = damaged(recovery, lambda _: with_row(7, key=None), message_timestamp_type="LogAppendTime")
+    assert places(verify(spec)) == [("altered", 0, 7, 0, 7, 1)]
+
+
+def test_records_deleted_from_the_source_since_are_proved_by_receipts(cluster: Cluster) -> None:
+    recovery = copy(cluster, rows(4_000), chunk=Recovery.chunk_limits(max_records=1_000))
+    cluster.delete_records(recovery.source, 0, recovery.ledger()[1].start + 500)
+    gone = recovery.ledger()[1].stop
+    found = verify(recovery.spec)
+    assert (found.result, found.scope, found.source_records, found.records_by_receipts) == (
+        "match",
+        "mixed",
+        4_000,
+        gone,
+    )
+    assert "can not be read again, partition 0 begins at" in found.why
+    cluster.delete_records(recovery.source, 0, 4_000)
+    found = verify(recovery.spec)
+    assert (found.result, found.scope, found.records_by_receipts) == ("match", "receipts", 4_000)
+
+
+def test_damage_where_the_source_is_gone_is_found_by_receipts(cluster: Cluster) -> None:
+    recovery = copy(cluster, GOOD)
+    spec = damaged(recovery, lambda _: with_row(7, key=None))
+    cluster.delete_records(recovery.source, 0, COUNT)
+    found = verify(spec)
+    assert (places(found), found.scope) == ([("altered", 0, 0, 0, None, 1)], "receipts")
+
+
+def test_work_is_split_by_weight(cluster: Cluster) -> None:
+    from spark_jobs.proof_plan import ProofPlan
+    from spark_jobs.proof_reader import Range
+
+    sources = tuple(Range(p, 0, n) for p, n in enumerate((10, 1, 5, 5)))
+    plan = ProofPlan(sources, sources[:1], {}, is_stamped=False, is_compacted=False, is_open=frozenset())
+    shares = share_out(plan, 2, with_sources=True)
+    assert [sorted(r.stop for r in (*s.sources, *s.targets)) for s in shares] == [[1, 5, 10], [5, 10]]
+    assert [s.sources for s in share_out(plan, 2, with_sources=False)] == [()]

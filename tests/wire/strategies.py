@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from daemon.core.commands import (
     AtOffsets,
     AtTime,
     CaughtUp,
+    ComparedRef,
     Earliest,
     Latest,
     Limits,
@@ -18,6 +20,7 @@ from daemon.core.commands import (
     ReplaySpec,
     SourceRef,
     TargetRef,
+    VerificationSpec,
 )
 from daemon.core.model import (
     Attempt,
@@ -31,6 +34,7 @@ from daemon.core.model import (
     PlannedPartition,
     PlannedTopic,
     Progress,
+    ReceiptsHome,
     Recovery,
     Severity,
     State,
@@ -44,8 +48,9 @@ from daemon.core.policies.lag_verdicts import LagVerdict
 from daemon.core.policies.outlook import Outlook
 from daemon.core.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
 from daemon.core.watches.spec import UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
-from daemon.wire.examples import COMMANDS, MORE_REPLAYS, MORE_WATCHES, SIGNALS
+from daemon.wire.examples import COMMANDS, MORE_REPLAYS, MORE_VERIFICATIONS, MORE_WATCHES, SIGNALS
 from daemon.wire.times import MAX_TIME_MS
+from tests.wire.of_types import filled
 
 text = st.text(st.characters(codec="utf-8"), max_size=20)
 counts = st.integers(0, 2**63 - 1)
@@ -78,16 +83,22 @@ limits = st.builds(
     tier=st.integers(0, 9),
     override_live_slo=st.booleans(),
 )
-specs = st.builds(
+_starts = _bounds | st.just(Earliest())
+_sources = st.builds(
+    SourceRef,
+    topic=text,
+    start=_starts,
+    stop=_bounds | st.sampled_from([Latest(), CaughtUp(), Never()]),
+    cluster=text,
+    partitions=st.none() | st.lists(partitions, max_size=4).map(tuple),
+)
+_headers = {
+    "headers_add": st.dictionaries(text, text, max_size=3).map(lambda d: tuple(d.items())),
+    "headers_drop": st.lists(text, max_size=3).map(tuple),
+}
+replay_specs = st.builds(
     ReplaySpec,
-    source=st.builds(
-        SourceRef,
-        topic=text,
-        start=_bounds | st.just(Earliest()),
-        stop=_bounds | st.sampled_from([Latest(), CaughtUp(), Never()]),
-        cluster=text,
-        partitions=st.none() | st.lists(partitions, max_size=4).map(tuple),
-    ),
+    source=_sources,
     target=st.builds(
         TargetRef,
         topic=text,
@@ -95,14 +106,30 @@ specs = st.builds(
         create=st.booleans(),
         on_existing=st.sampled_from(["refuse", "append"]),
         mapping=st.sampled_from(["same", "key_hash"]),
-        headers_add=st.dictionaries(text, text, max_size=3).map(lambda d: tuple(d.items())),
-        headers_drop=st.lists(text, max_size=3).map(tuple),
+        **_headers,
     ),
     limits=limits,
     dry_run=st.booleans(),
     plan_hash=st.none() | text,
     on_data_loss=st.sampled_from(["fail", "continue"]),
-    verify=st.sampled_from(["digest", "count", "none"]),
+    verify=st.sampled_from(["source", "digest", "count", "none"]),
+    profile=text,
+)
+verification_specs = st.builds(
+    VerificationSpec,
+    source=_sources,
+    target=st.builds(
+        ComparedRef,
+        topic=text,
+        cluster=text,
+        start=st.none() | _starts,
+        mapping=st.sampled_from(["same", "key_hash"]),
+        **_headers,
+    ),
+    limits=limits,
+    dry_run=st.booleans(),
+    plan_hash=st.none() | text,
+    compare=st.sampled_from(["records", "latest"]),
     profile=text,
 )
 _planned_topics = st.builds(PlannedTopic, text, text, text, st.integers(0, 1000))
@@ -162,7 +189,10 @@ plans = st.builds(
     eta_seconds=st.none() | st.builds(EtaSeconds, numbers, numbers, st.none() | numbers),
     retention_ms=st.none() | counts,
     retention_bytes=st.none() | counts,
+    target_starts=st.lists(st.tuples(partitions, counts), max_size=3).map(tuple),
+    target_stops=st.lists(st.tuples(partitions, counts), max_size=3).map(tuple),
     forecast=st.none() | forecasts,
+    receipts=st.none() | st.builds(ReceiptsHome, text, text, partitions, partitions, counts),
     create_target=st.booleans(),
     create_configs=st.dictionaries(text, text, max_size=3),
     findings=st.lists(st.builds(Finding, text, st.sampled_from(Severity), text), max_size=3).map(tuple),
@@ -187,14 +217,24 @@ _progress = st.builds(
     eta_seconds=st.none() | numbers,
     forecast=st.none() | forecasts,
 )
+_differences = st.builds(
+    Difference,
+    st.sampled_from(["missing", "extra", "altered", "reordered", "ledger"]),
+    *[st.none() | partitions, st.none() | counts] * 2,
+    counts,
+    text,
+)
 _verifications = st.builds(
     Verification,
     result=st.sampled_from(["match", "mismatch", "skipped"]),
     source_records=counts,
     target_records=counts,
     digest=text,
-    differences=st.lists(st.builds(Difference, partitions, counts, counts, text, text), max_size=3).map(tuple),
+    differences=st.lists(_differences, max_size=3).map(tuple),
     why=text,
+    scope=st.sampled_from(["source", "mixed", "receipts", ""]),
+    extra_records=counts,
+    records_by_receipts=counts,
 )
 _stops = st.builds(
     Stop,
@@ -204,28 +244,21 @@ _stops = st.builds(
     st.dictionaries(text, json_values, max_size=3),
 )
 _states = st.sampled_from(State)
-# Fields of Attempt and Recovery that are plain numbers, texts and truth values are found by type, so that new ones are covered at once.
-recoveries = st.builds(
+_replays = st.builds(
     Recovery,
     id=text,
-    kind=text,
+    kind=st.just(ReplaySpec.kind),
     state=_states,
     why=text,
     version=counts,
     created_ms=times_ms,
     updated_ms=times_ms,
     command=st.builds(CommandRef, text, text, text),
-    spec=specs,
+    spec=replay_specs,
     control_offset=st.integers(-1, 2**63 - 1),
     answered=st.booleans(),
     plan=st.none() | plans,
-    attempt=st.builds(
-        Attempt,
-        **{
-            name: {"int": counts, "bool": st.booleans(), "str": text}[str(getattr(info.type, "__name__", info.type))]
-            for name, info in Attempt.__dataclass_fields__.items()
-        },
-    ),
+    attempt=filled(Attempt),
     wanted=st.sampled_from(Wanted),
     directive_sequence=counts,
     wanted_sequence=counts,
@@ -243,9 +276,12 @@ recoveries = st.builds(
     error_code=st.none() | text,
     held=st.sampled_from(["", "telemetry", "live_slo"]),
 )
+recoveries = _replays | st.builds(
+    lambda recovery, spec: replace(recovery, kind=spec.kind, spec=spec), _replays, verification_specs
+)
 
 good_events: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
-    [*COMMANDS.values(), *MORE_REPLAYS, *MORE_WATCHES, *SIGNALS.values()]
+    [*COMMANDS.values(), *MORE_REPLAYS, *MORE_VERIFICATIONS, *MORE_WATCHES, *SIGNALS.values()]
 )
 # Copied, because what is put into an event may be bent again.
 _odd_values = json_values | st.sampled_from(

@@ -44,17 +44,17 @@ def test_each_verb_becomes_its_command(verb: str, data: dict[str, object], kind:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({"max_bytes_per_s": 5e6}, (5e6, None)),
-        ({"max_bytes_per_s": None}, (None, None)),
-        ({"max_bytes_per_s": 1, "max_records_per_s": 2}, (1.0, 2.0)),
+        ({"max_bytes_per_s": 5e6}, {"max_bytes_per_s": 5e6}),
+        ({"max_bytes_per_s": None}, {"max_bytes_per_s": None}),
+        ({"max_bytes_per_s": 1, "max_records_per_s": 2}, {"max_bytes_per_s": 1.0, "max_records_per_s": 2.0}),
+        ({"weight": 2, "tier": None}, {"weight": 2.0, "tier": None}),
+        ({"mode": "fixed"}, {"mode": "fixed"}),  # at a rate that may be set already
     ],
 )
-def test_throttle_replaces_both_rates_and_null_lifts(
-    limits: object, expected: tuple[float | None, float | None]
-) -> None:
+def test_throttle_names_only_what_it_changes_and_null_is_a_change(limits: object, expected: dict[str, object]) -> None:
     command = decode(command_event("throttle", {"reason": "r", "limits": limits}))
     assert isinstance(command, Throttle)
-    assert (command.max_bytes_per_s, command.max_records_per_s) == expected
+    assert command.changes == expected
 
 
 @pytest.mark.parametrize(

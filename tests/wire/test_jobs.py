@@ -10,7 +10,7 @@ from daemon.core.commands import CaughtUp, Earliest, Latest, Limits, ReplaySpec,
 from daemon.core.directive import Directive
 from daemon.core.effects import LaunchAttempt
 from daemon.core.events import DriverHeartbeat, LaneHeartbeat, LanePosition
-from daemon.core.model import Difference, Plan, PlannedPartition, PlannedTopic, Verification
+from daemon.core.model import Difference, Plan, PlannedPartition, PlannedTopic, ReceiptsHome, Verification
 from daemon.wire.jobs import (
     JobDefaults,
     decode_directive,
@@ -89,6 +89,17 @@ def test_the_file_an_attempt_starts_from() -> None:
 def test_the_file_survives_its_json() -> None:
     spec = make_job_spec(LAUNCH, DEFAULTS)
     assert contract.decode(contract.JobSpec, contract.encode(spec)) == spec
+
+
+def test_the_pinned_place_of_the_receipts_and_what_is_copied_already_travel_with_the_spec() -> None:
+    plan = replace(PLAN, receipts=ReceiptsHome("theirs.receipts.v1", "R", 3, 8, 70))
+    spec = make_job_spec(replace(LAUNCH, plan=plan, positions={2: 40, 0: 10, 3: 11, 1: 10}), DEFAULTS)
+    assert spec.receipts == contract.ReceiptsHome("theirs.receipts.v1", "R", 3, 8, 70)
+    assert spec.receipts_topic == "theirs.receipts.v1"
+    assert spec.lanes == (
+        contract.LaneSpec(0, (contract.PartitionRange(2, 10, 310, 40),)),
+        contract.LaneSpec(1, (contract.PartitionRange(0, 10, 110, 10), contract.PartitionRange(3, 10, 210, 11))),
+    )
 
 
 def test_a_shared_target_is_not_exclusive() -> None:
@@ -182,7 +193,7 @@ def test_a_drivers_report() -> None:
         phase="verified",
         directive_sequence=9,
         verification=contract.VerificationReport(
-            "mismatch", 5, 4, "d", (contract.Difference(1, 2, 3, "missing", "m"),), "w"
+            "mismatch", 5, 4, "d", (contract.Difference("missing", 1, 2, None, 3, 4, "m"),), "w", "mixed", 1, 2
         ),
         error_code="internal",
         error_message="e",
@@ -192,7 +203,7 @@ def test_a_drivers_report() -> None:
         2,
         "verified",
         9,
-        Verification("mismatch", 5, 4, "d", (Difference(1, 2, 3, "missing", "m"),), "w"),
+        Verification("mismatch", 5, 4, "d", (Difference("missing", 1, 2, None, 3, 4, "m"),), "w", "mixed", 1, 2),
         "internal",
         "e",
     )

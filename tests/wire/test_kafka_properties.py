@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from daemon.wire.jaas import PropertyProblem
 from daemon.wire.kafka_properties import (
     PROPERTIES,
     ClientAccess,
-    PropertyProblem,
     Tls,
     make_ssl_context,
     read_access,
@@ -85,6 +85,8 @@ def test_scram(mechanism: str) -> None:
         ({"security.protocol": "SSL"}, "sasl.mechanism", "has no effect with security.protocol SSL", "Set security.protocol to SASL_SSL."),
         ({"security.protocol": "SASL_PLAINTEXT", "ssl.key.password": "x"}, "ssl.key.password", "has no effect", "SASL_SSL"),
         ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism", "GSSAPI is not one of PLAIN", ""),
+        ({"sasl.oauthbearer.scope": "x"}, "sasl.oauthbearer.scope", "has no effect with sasl.mechanism PLAIN", "OAUTHBEARER"),
+        ({"security.protocol": "SSL", "sasl.oauthbearer.scope": "x"}, "sasl.mechanism", "has no effect with security.protocol SSL", ""),
         ({"sasl.mechanism": "SCRAM-SHA-256"}, "sasl.jaas.config", "names org.apache.kafka.common.security.plain", "ScramLoginModule"),
         ({"sasl.jaas.config": "x"}, "sasl.jaas.config", "not of the form", "PlainLoginModule required"),
         ({"sasl.jaas.config": PLAIN.replace('password="p"', "")}, "sasl.jaas.config", "has no password", ""),

@@ -31,7 +31,7 @@ PLAIN = ReplaySpec(
     dry_run=False,
     plan_hash=None,
     on_data_loss="fail",
-    verify="digest",
+    verify="source",
     profile="default",
 )
 
@@ -214,7 +214,7 @@ def test_the_same_topic_name_on_another_cluster_is_another_topic() -> None:
         ("target.headers", {"drop": "x"}, Code.INVALID_VALUE, "data.target.headers.drop", ""),
         ("target.headers", {"drop": [""] * 3}, Code.INVALID_VALUE, "data.target.headers.drop[0]", ""),
         ("target.headers", {"drop": ["x"] * 101}, Code.TOO_LARGE, "data.target.headers.drop has 101 entries", ""),
-        ("verify", "digst", Code.INVALID_VALUE, "is not one of digest, count, none.", 'Write "digest".'),
+        ("verify", "digst", Code.INVALID_VALUE, "is not one of source, digest, count, none.", 'Write "digest".'),
         ("verify", None, Code.INVALID_VALUE, "data.verify is null", ""),
         ("on_data_loss", True, Code.INVALID_VALUE, "data.on_data_loss is true", ""),
         ("job.profile", "", Code.INVALID_VALUE, "data.job.profile", ""),

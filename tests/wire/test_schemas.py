@@ -27,7 +27,13 @@ BY_TYPE = {
     **{kind: f"signal.{name}.v1.json" for kind, name in SIGNAL_TYPES.items()},
 }
 LOADED = {name: load(name) for name in BY_TYPE.values()}
-EXAMPLES = [*examples.COMMANDS.values(), *examples.MORE_REPLAYS, *examples.MORE_WATCHES, *examples.SIGNALS.values()]
+EXAMPLES = [
+    *examples.COMMANDS.values(),
+    *examples.MORE_REPLAYS,
+    *examples.MORE_VERIFICATIONS,
+    *examples.MORE_WATCHES,
+    *examples.SIGNALS.values(),
+]
 
 
 def test_every_generated_file_is_up_to_date() -> None:

@@ -7,12 +7,13 @@ from daemon.adapters.facts import probable_ranges
 from daemon.adapters.kafka_clusters import MAIN, Expectations
 from daemon.adapters.memory.kafka import MemoryBroker, MemoryTopic
 from daemon.core.catalogue import Code
-from daemon.core.commands import AtTime, From, ReplaySpec, To
+from daemon.core.commands import AtTime, From, To
 from daemon.core.effects import CreateTarget, GatherFacts
 from daemon.core.events import OffsetsSampled, TargetReady, TopicSample
-from daemon.core.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, PlanFacts, TopicFacts
+from daemon.core.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
 from daemon.errors import ClusterProblem, OwnTopicProblem
 from daemon.wire.topics import TopicNames, differences, own_topics
+from spark_jobs.contract import receipts_partition
 
 _LOOKED_AT = 100  # records at the start of each range
 
@@ -36,8 +37,10 @@ class MemoryClusters:
         spec = effect.spec
         source = self._broker(spec.source.cluster).find(spec.source.topic)
         target = self._broker(spec.target.cluster).find(spec.target.topic)
-        partitions = () if source is None else _partition_facts(source, spec, self._now_ms())
-        records = [] if source is None else _first_records(source, spec, partitions)
+        bounds, chosen, now_ms = (spec.source.start, spec.source.stop), spec.source.partitions, self._now_ms()
+        partitions = () if source is None else _partition_facts(source, bounds, chosen, now_ms)
+        records = [] if source is None else _first_records(source, probable_ranges(bounds, chosen, partitions))
+        target_bounds = spec.target_bounds
         bytes_per_s, rate_source = self._expectations.rates()
         return PlanFacts(
             source=None if source is None else _topic_facts(source),
@@ -49,7 +52,20 @@ class MemoryClusters:
             bytes_per_s=bytes_per_s,
             rate_source=rate_source,
             gathered_at_ms=self._now_ms(),
+            receipts=self._receipts_facts(effect),
+            target_partitions=()
+            if target is None or target_bounds is None
+            else _partition_facts(target, target_bounds, None, now_ms),
         )
+
+    def _receipts_facts(self, effect: GatherFacts) -> ReceiptsFacts | None:
+        topic = self._broker(effect.spec.target.cluster).find(self._names.receipts)
+        if topic is None:
+            return None
+        width = len(topic.logs)
+        partition = receipts_partition(effect.recovery, width)
+        end = topic.log(partition).high_watermark
+        return ReceiptsFacts(topic.name, topic.topic_id, width, topic.configs["cleanup.policy"], partition, end)
 
     async def create_target(self, effect: CreateTarget) -> TargetReady:
         broker = self._broker(effect.cluster)
@@ -104,7 +120,9 @@ class MemoryClusters:
         return self._brokers[cluster]
 
 
-def _partition_facts(topic: MemoryTopic, spec: ReplaySpec, now_ms: int) -> tuple[PartitionFacts, ...]:
+def _partition_facts(
+    topic: MemoryTopic, bounds: tuple[From, To], chosen: tuple[int, ...] | None, now_ms: int
+) -> tuple[PartitionFacts, ...]:
     def at(bound: From | To, partition: int) -> int | None:
         return topic.log(partition).first_at(bound.time_ms) if isinstance(bound, AtTime) else None
 
@@ -114,14 +132,14 @@ def _partition_facts(topic: MemoryTopic, spec: ReplaySpec, now_ms: int) -> tuple
             log_start=log.start,
             high_watermark=log.high_watermark,
             last_stable=log.last_stable,
-            start_at=at(spec.source.start, p),
-            stop_at=at(spec.source.stop, p),
+            start_at=at(bounds[0], p),
+            stop_at=at(bounds[1], p),
             bytes_on_disk=sum(record.size_bytes for record in log.records[log.start :]),
             recent_at=log.first_at(now_ms - LIVE_LOOKBACK_MS),
         )
         for p, log in enumerate(topic.logs)
     )
-    return tuple(_timed(topic, row, probable_ranges(spec, (row,))) for row in facts)
+    return tuple(_timed(topic, row, probable_ranges(bounds, chosen, (row,))) for row in facts)
 
 
 def _timed(topic: MemoryTopic, facts: PartitionFacts, ranges: Mapping[int, tuple[int, int]]) -> PartitionFacts:
@@ -132,11 +150,8 @@ def _timed(topic: MemoryTopic, facts: PartitionFacts, ranges: Mapping[int, tuple
     return replace(facts, first_ms=first_ms, last_ms=max(times[-_LOOKED_AT:], default=None))
 
 
-def _first_records(
-    topic: MemoryTopic, spec: ReplaySpec, partitions: tuple[PartitionFacts, ...]
-) -> list[tuple[int, int]]:
+def _first_records(topic: MemoryTopic, ranges: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
     """(time in ms, bytes) of some records at the start of each wanted range."""
-    ranges = probable_ranges(spec, partitions)
     read = [
         record
         for partition, (start, stop) in ranges.items()
@@ -166,4 +181,5 @@ def _sample(cluster: str, topic: MemoryTopic, now_ms: int) -> TopicSample:
         last_stable={p: log.last_stable for p, log in enumerate(topic.logs)},
         sampled_at_ms=now_ms,
         partitions=len(topic.logs),
+        leaders=dict.fromkeys(range(len(topic.logs)), 1),
     )

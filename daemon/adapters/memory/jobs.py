@@ -4,7 +4,7 @@
 more, and its exit is told.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from daemon.adapters.memory.kafka import MemoryBroker, MemoryFenced, MemoryRecord
@@ -50,6 +50,10 @@ class MemoryJobs:
 
     async def start(self) -> None:
         """Nothing to prepare: there are no spare drivers."""
+
+    async def forget(self, recoveries: Collection[str]) -> None:
+        """Nothing is left on a disk."""
+        self._launched = {key for key in self._launched if key[0] not in recoveries}
 
     async def launch(self, effect: LaunchAttempt) -> None:
         key = (effect.recovery, effect.attempt)
@@ -107,6 +111,8 @@ class _Application:
             return "exiting"
         if not self._report.phase:
             return "starting"
+        if self._spec.kind == "verification":
+            return "verified" if directive.wanted == "verify" else "verifying"
         if self._report.phase == "starting":
             self._lanes = [MemoryLane(self._spec, lane, self._source, self._target) for lane in self._spec.lanes]
             return "lanes"

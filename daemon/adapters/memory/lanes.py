@@ -5,7 +5,7 @@ obeyed, a newer holder of the transactional id shuts an older one out.
 """
 
 from daemon.adapters.memory.kafka import MemoryBroker, MemoryRecord
-from daemon.adapters.memory.verification import read_receipts
+from daemon.adapters.memory.verification import read_receipts, receipts_home
 from spark_jobs.contract import (
     Directive,
     Heartbeat,
@@ -16,7 +16,6 @@ from spark_jobs.contract import (
     Receipt,
     TargetRun,
     encode,
-    receipts_partition,
     transactional_id,
 )
 
@@ -100,11 +99,10 @@ class MemoryLane:
         )
 
     def _receipt_record(self, receipt: Receipt) -> tuple[str, int, MemoryRecord]:
-        width = len(self._target.topic(self._spec.receipts_topic).logs)
-        partition = receipts_partition(self._spec.recovery, width)
+        home = receipts_home(self._spec, self._target)
         return (
-            self._spec.receipts_topic,
-            partition,
+            home.topic,
+            home.partition,
             MemoryRecord(receipt.key.encode(), encode(receipt), receipt.written_ms),
         )
 

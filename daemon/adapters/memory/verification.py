@@ -1,23 +1,41 @@
-"""Comparing what simulated lanes wrote with what they read, receipt by receipt."""
+"""Comparing what simulated lanes wrote with what they read, receipt by receipt, or two pinned ranges that nobody of ours copied."""
 
 from collections.abc import Iterable
 
 from daemon.adapters.memory.kafka import MemoryBroker
 from daemon.adapters.receipts import key_prefix, newest_values
-from spark_jobs.contract import Difference, JobSpec, Receipt, VerificationReport, decode, receipts_partition
+from spark_jobs.contract import (
+    Difference,
+    JobSpec,
+    Receipt,
+    ReceiptsHome,
+    VerificationReport,
+    decode,
+    receipts_partition,
+)
+
+
+def receipts_home(spec: JobSpec, target: MemoryBroker) -> ReceiptsHome:
+    """The pinned place; for a plan of a release that pinned none the one that release would find."""
+    if spec.receipts is not None:
+        return spec.receipts
+    topic = target.topic(spec.receipts_topic)
+    width = len(topic.logs)
+    return ReceiptsHome(topic.name, topic.topic_id, receipts_partition(spec.recovery, width), width)
 
 
 def read_receipts(spec: JobSpec, target: MemoryBroker) -> list[Receipt]:
     """All receipts of the spec's recovery, by partition and start."""
-    topic = target.topic(spec.receipts_topic)
-    log = topic.log(receipts_partition(spec.recovery, len(topic.logs)))
-    pairs = ((record.key, record.value) for record in log.read(log.start))
+    home = receipts_home(spec, target)
+    pairs = ((record.key, record.value) for record in target.topic(home.topic).log(home.partition).read(home.start))
     values = newest_values(pairs, key_prefix(spec.scope, spec.recovery))
     return sorted((decode(Receipt, value) for value in values.values()), key=lambda r: (r.partition, r.start))
 
 
 def verify(spec: JobSpec, source: MemoryBroker, target: MemoryBroker) -> VerificationReport:
-    """Every receipt's records, record by record. `skipped` when the spec wants no verification."""
+    """Every receipt's records, or the ranges of the spec, record by record. `skipped` when the spec wants no verification."""
+    if not spec.receipts_topic:
+        return _compare(spec, source, target)
     receipts = read_receipts(spec, target)
     wanted = sum(r.copied for r in receipts)
     if spec.verify == "none":
@@ -29,9 +47,29 @@ def verify(spec: JobSpec, source: MemoryBroker, target: MemoryBroker) -> Verific
         found += len(written)
         if written != source.topic(spec.source.topic).log(receipt.partition).read(receipt.start, receipt.stop):
             text = f"The target differs from [{receipt.start}, {receipt.stop})."
-            differences.append(Difference(receipt.partition, receipt.start, receipt.stop, "digest", text))
+            differences.append(Difference("altered", receipt.partition, receipt.start, message=text))
     result = "mismatch" if differences else "match"
-    return VerificationReport(result, wanted, found, "", tuple(differences[:100]))
+    return VerificationReport(result, wanted, found, "", tuple(differences[:100]), scope="source")
+
+
+def _compare(spec: JobSpec, source: MemoryBroker, target: MemoryBroker) -> VerificationReport:
+    """Partition by partition; of what differs in one, the first place is told."""
+    ranges = {p.partition: p for lane in spec.lanes for p in lane.partitions}
+    starts = dict(spec.target.starts)
+    differences, wanted, found = [], 0, 0
+    for partition, stop in spec.target.stops:
+        log, planned = target.topic(spec.target.topic).log(partition), ranges.get(partition)
+        written = log.read(starts.get(partition, 0), stop)
+        expected = (
+            [] if planned is None else source.topic(spec.source.topic).log(partition).read(planned.start, planned.stop)
+        )
+        wanted, found = wanted + len(expected), found + len(written)
+        if written != expected:
+            kind = "missing" if len(written) < len(expected) else "extra" if len(written) > len(expected) else "altered"
+            text = f"Partition {partition} holds {len(written)} records, of {len(expected)} in the source."
+            differences.append(Difference(kind, partition, None, partition, None, message=text))
+    result = "mismatch" if differences else "match"
+    return VerificationReport(result, wanted, found, "", tuple(differences[:100]), scope="source")
 
 
 def _written(spec: JobSpec, receipt: Receipt, target: MemoryBroker) -> Iterable[object]:

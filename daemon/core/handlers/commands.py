@@ -1,6 +1,6 @@
 """Commands: each control record gets exactly one answer.
 
-A `replay` is answered when its plan is made or refused; everything else at once. The envelope rules (duplicate, conflict, expiry) come first and are the same
+A `replay` or `verify` is answered when its plan is made or refused; everything else at once. The envelope rules (duplicate, conflict, expiry) come first and are the same
 for all verbs.
 """
 
@@ -11,6 +11,7 @@ from daemon.core.catalogue import Code
 from daemon.core.commands import (
     Approve,
     Command,
+    Limits,
     Pause,
     Refusal,
     Reject,
@@ -19,6 +20,7 @@ from daemon.core.commands import (
     StartWatch,
     StopRecovery,
     Throttle,
+    Verify,
 )
 from daemon.core.directing import want
 from daemon.core.draft import Draft
@@ -26,9 +28,9 @@ from daemon.core.ending import begin_end
 from daemon.core.events import CommandReceived
 from daemon.core.holding import TELEMETRY, begin_pause, begin_resume
 from daemon.core.lifecycle import is_reusable
-from daemon.core.model import ACTIVE, CommandRef, Recovery, State, Stop, StopReason
-from daemon.core.modes import with_limits
-from daemon.core.policies.admission import refuse_replay
+from daemon.core.model import ACTIVE, WORKING, CommandRef, Recovery, State, Stop, StopReason, Wanted
+from daemon.core.modes import changed_limits, lacks_rate, with_limits
+from daemon.core.policies.admission import refuse_recovery
 from daemon.core.policies.conflicts import target_conflict
 from daemon.core.throttling import refuse_over_slo
 from daemon.core.watches.commands import on_watch, steer_watch
@@ -69,8 +71,8 @@ def _obey(draft: Draft, event: CommandReceived, command: Command) -> None:
     """A command that is new and in time."""
     subject = command.meta.subject
     watch, recovery = draft.watches.get(subject), draft.recovery(subject)
-    if isinstance(command, Replay):
-        _replay(draft, event, command)
+    if isinstance(command, Replay | Verify):
+        _begin(draft, event, command)
     elif isinstance(command, StartWatch):
         on_watch(draft, event, command)
     elif watch is not None:
@@ -98,8 +100,9 @@ def _wrong_state(draft: Draft, event: CommandReceived, recovery: Recovery) -> No
     )
 
 
-def _replay(draft: Draft, event: CommandReceived, command: Replay) -> None:
-    meta = command.meta
+def _begin(draft: Draft, event: CommandReceived, command: Replay | Verify) -> None:
+    """A new recovery of the kind that the command's spec says."""
+    meta, spec = command.meta, command.spec
     watch = draft.watches.get(meta.subject)
     if watch is not None:
         _reject(draft, event, Code.ID_IN_USE, f"watch {meta.subject} exists already and is {watch.state.value}")
@@ -108,26 +111,28 @@ def _replay(draft: Draft, event: CommandReceived, command: Replay) -> None:
     if existing is not None and not is_reusable(existing):
         _reject(draft, event, Code.ID_IN_USE, f"recovery {meta.subject} exists already and is {existing.state.value}")
         return
-    refusal = refuse_replay(command.spec, draft.live(), draft.params)
+    refusal = refuse_recovery(spec, draft.live(), draft.params)
     if refusal is not None:
         _reject(draft, event, refusal.code, refusal.message, refusal.hint)
         return
     recovery = Recovery(
         id=meta.subject,
-        kind="replay",
+        kind=spec.kind,
         state=S.REQUESTED,
         why=meta.reason,
         version=existing.version + 1 if existing else 1,
         created_ms=draft.now_ms,
         updated_ms=draft.now_ms,
         command=CommandRef(meta.id, meta.source, meta.reason),
-        spec=command.spec,
+        spec=spec,
+        wanted=Wanted.RUN if spec.copies else Wanted.VERIFY,
+        resume_state=None if spec.copies else S.VERIFYING,
         control_offset=event.offset,
         directive_sequence=existing.directive_sequence if existing else 0,
     )
-    recovery = with_limits(recovery, command.spec.limits, draft.params)
+    recovery = with_limits(recovery, spec.limits, draft.params)
     draft.forget(recovery.id)
-    draft.notice("recovery_requested", recovery.id, {"why": meta.reason, "dry_run": command.spec.dry_run}, meta.id)
+    draft.notice("recovery_requested", recovery.id, {"why": meta.reason, "dry_run": spec.dry_run}, meta.id)
     draft.move(recovery, S.PLANNING, "asks the clusters what the plan needs")
 
 
@@ -149,15 +154,16 @@ def _pause(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
         if recovery.held:  # from now on it is the operator's pause, which only an operator ends
             draft.put(replace(recovery, held="", updated_ms=draft.now_ms, version=recovery.version + 1))
         return
-    if recovery.state not in {S.STARTING, S.RUNNING}:
+    if recovery.state not in WORKING:
         _wrong_state(draft, event, recovery)
         return
-    _accept(draft, event, f"{recovery.id} drains its open chunks and pauses")
+    how = "lets its verification stand still and pauses" if recovery.is_proving else "drains its open chunks and pauses"
+    _accept(draft, event, f"{recovery.id} {how}")
     begin_pause(draft, recovery, f"paused by {_who(event)}: {_reason(event)}")
 
 
 def _resume(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
-    if recovery.state in {S.STARTING, S.RUNNING}:
+    if recovery.state in WORKING:
         _accept(draft, event, f"{recovery.id} is {recovery.state.value} already")
         return
     if recovery.state not in {S.PAUSING, S.PAUSED}:
@@ -166,7 +172,7 @@ def _resume(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
     if recovery.held == TELEMETRY:
         _reject(draft, event, Code.LIVE_UNKNOWN, f"{recovery.id}: {recovery.rule}")
         return
-    _accept(draft, event, f"{recovery.id} goes on at its exact position")
+    _accept(draft, event, f"{recovery.id} goes on {'verifying' if recovery.is_proving else 'at its exact position'}")
     begin_resume(draft, recovery, f"resumed by {_who(event)}: {_reason(event)}")
 
 
@@ -179,7 +185,8 @@ def _stop(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
         recovery = draft.answer_creation(recovery, "accepted", "stopped by an operator before the plan was made")
         draft.move(recovery, S.STOPPED, why, stop=Stop(StopReason.OPERATOR, None, draft.now_ms))
     elif recovery.state in ACTIVE:
-        _accept(draft, event, f"{recovery.id} drains its open chunks and stops")
+        how = "ends without a verdict" if recovery.is_proving else "drains its open chunks and stops"
+        _accept(draft, event, f"{recovery.id} {how}")
         begin_end(draft, recovery, StopReason.OPERATOR, S.STOPPED, why)
     else:
         _wrong_state(draft, event, recovery)
@@ -191,21 +198,19 @@ def _throttle(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
     if recovery.is_terminal or recovery.state in {S.PLANNED, S.STOPPING}:
         _wrong_state(draft, event, recovery)
         return
-    before = recovery.limits
-    limits = replace(
-        before,
-        max_bytes_per_s=command.max_bytes_per_s,
-        max_records_per_s=command.max_records_per_s,
-        mode=command.mode or before.mode,
-        weight=before.weight if command.weight is None else command.weight,
-        tier=before.tier if command.tier is None else command.tier,
-    )
-    why = f"{_limit(command)} by {_who(event)}: {_reason(event)}"
-    _accept(draft, event, f"{recovery.id}: {_limit(command)}")
+    limits = changed_limits(recovery.limits, command.changes)
+    if command.changes.get("mode") == "fixed" and lacks_rate(limits):
+        _reject(
+            draft, event, Code.MISSING_FIELD, "the mode is to be fixed, but no rate is set and the command names none"
+        )
+        return
+    told_limit = _limit(limits, command)
+    why = f"{told_limit} by {_who(event)}: {_reason(event)}"
+    _accept(draft, event, f"{recovery.id}: {told_limit}")
     changed = replace(
         with_limits(recovery, limits, draft.params, why), updated_ms=draft.now_ms, version=recovery.version + 1
     )
-    told = {"max_bytes_per_s": command.max_bytes_per_s, "max_records_per_s": command.max_records_per_s, "why": why}
+    told = {"max_bytes_per_s": limits.max_bytes_per_s, "max_records_per_s": limits.max_records_per_s, "why": why}
     draft.notice("throttle_changed", recovery.id, told, command.meta.id)
     draft.put(changed)
     if not changed.attempt.released:
@@ -222,13 +227,29 @@ def _approve(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
         _wrong_state(draft, event, recovery)
     elif command.plan_hash != recovery.plan.hash:
         _reject(draft, event, Code.STALE_PLAN, f"the plan waiting for approval has the hash {recovery.plan.hash}")
+    elif recovery.approved:
+        _accept(draft, event, f"{recovery.id} is approved already")
     elif conflict := target_conflict(recovery, draft.live()):
         _reject(draft, event, Code.TARGET_IN_USE, conflict)
     elif over_slo := refuse_over_slo(draft, recovery):
         _reject(draft, event, Code.LIVE_OVER_SLO, over_slo)
     else:
-        _accept(draft, event, f"{recovery.id} is approved and starts")
-        draft.move(recovery, S.STARTING, f"approved by {_who(event)}: {_reason(event)}", started_ms=draft.now_ms)
+        _accept(draft, event, f"{recovery.id} is approved and starts, if the topics are still as planned")
+        _look_again(draft, event, recovery, f"approved by {_who(event)}: {_reason(event)}")
+
+
+def _look_again(draft: Draft, event: CommandReceived, recovery: Recovery, approved: str) -> None:
+    """The plan may be a day old: steering asks the clusters again, and `planning` starts it or says what changed."""
+    why = f"{approved}; looks whether the topics are still as planned"
+    changes = {"approved": approved, "why": why, "updated_ms": draft.now_ms, "version": recovery.version + 1}
+    draft.put(replace(recovery, **changes))  # type: ignore[arg-type]
+    draft.notice(
+        "recovery_approved",
+        recovery.id,
+        {"why": why},
+        event.command.id if isinstance(event.command, Refusal) else event.command.meta.id,
+    )
+    draft.observe(recovery.id, facts_wanted_ms=0, facts_since_ms=0)
 
 
 def _reject_plan(draft: Draft, event: CommandReceived, recovery: Recovery) -> None:
@@ -248,13 +269,16 @@ def _reject_plan(draft: Draft, event: CommandReceived, recovery: Recovery) -> No
         )
 
 
-def _limit(command: Throttle) -> str:
+def _limit(limits: Limits, command: Throttle) -> str:
+    """What holds now for the rates, and what else was named."""
     parts = []
-    if command.max_bytes_per_s is not None:
-        parts.append(f"{command.max_bytes_per_s:,.0f} B/s")
-    if command.max_records_per_s is not None:
-        parts.append(f"{command.max_records_per_s:,.0f} records/s")
-    return f"limit set to {' and '.join(parts)}" if parts else "limit lifted"
+    if limits.max_bytes_per_s is not None:
+        parts.append(f"{limits.max_bytes_per_s:,.0f} B/s")
+    if limits.max_records_per_s is not None:
+        parts.append(f"{limits.max_records_per_s:,.0f} records/s")
+    rates = f"limit set to {' and '.join(parts)}" if parts else "limit lifted"
+    others = [f"{n} {getattr(limits, n)}" for n in ("mode", "weight", "tier") if command.changes.get(n) is not None]
+    return ", ".join([rates, *others])
 
 
 def _who(event: CommandReceived) -> str:

@@ -4,6 +4,7 @@ Everything here only informs. A verdict that changed is told; a reading waits fo
 believed is counted and used for nothing: it never makes a lag zero and never raises a rate.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -64,26 +65,37 @@ def _on_lag(draft: Draft, signal: LagSignal) -> None:
         draft.protecting = draft.protecting.with_rejections({Reject.UNKNOWN_NAME: 1})
         return
     known = draft.protecting.lags.get(reader)
+    _take(draft, reader, _width(draft, signal) or (known.planned if known else ()), samples_of_signal(signal))
+
+
+def _width(draft: Draft, signal: LagSignal) -> tuple[int, ...]:
+    """All partitions that the topic has, whoever answered for them; nothing while the daemon has not seen it."""
     newest = draft.history((signal.cluster, signal.topic)).samples[-1:]
-    sampled = tuple(sorted(newest[0].high_watermark)) if newest else ()
-    planned = sampled or (known.planned if known else ())
-    _take(draft, reader, planned, samples_of_signal(signal))
+    return tuple(range(newest[0].partitions)) or tuple(sorted(newest[0].high_watermark)) if newest else ()
 
 
 def _on_health(draft: Draft, signal: HealthSignal) -> None:
     """A configured name is a reading of its cluster; any other is somebody's alert and of no use here."""
-    reason = None
-    if (signal.cluster, signal.name) not in draft.params.live.health:
-        reason = Reject.UNKNOWN_NAME
-    elif signal.value is None:
-        reason = Reject.NOT_A_NUMBER
-    elif signal.unit not in _SECONDS:
-        reason = Reject.WRONG_UNIT
-    if reason is not None or signal.value is None:
-        draft.protecting = draft.protecting.with_rejections({reason or Reject.NOT_A_NUMBER: 1})
+    value, reason = _seconds_of(draft, signal)
+    if value is None:
+        draft.protecting = draft.protecting.with_rejections({reason: 1})
         return
-    reading = Reading(signal.name, signal.value, signal.sampled_at_ms)
+    reading = Reading(signal.name, value, signal.sampled_at_ms)
     draft.protecting = draft.protecting.with_reading(signal.cluster, reading, draft.params.live.domains)
+
+
+def _seconds_of(draft: Draft, signal: HealthSignal) -> tuple[float | None, Reject]:
+    """What the signal says in seconds, or why it says nothing. Who calls it critical says that it is over its SLO, whatever the value, or without one."""
+    live = draft.params.live
+    domain = live.domains.get(signal.cluster)
+    known = next((p for p in domain.protections if p.name == signal.name), None) if domain else None
+    if domain is None or known is None or (signal.cluster, signal.name) not in live.health:
+        return None, Reject.UNKNOWN_NAME
+    value = signal.value if signal.unit in _SECONDS else None
+    if signal.status == "critical":
+        told = value if value is not None and math.isfinite(value) else 0.0
+        return max(told, known.slo_s * domain.raw_guard), Reject.NOT_A_NUMBER
+    return value, Reject.NOT_A_NUMBER if signal.value is None else Reject.WRONG_UNIT
 
 
 def _take(draft: Draft, reader: Reader, planned: tuple[int, ...], samples: Iterable[tuple[int, LagSample]]) -> None:
@@ -96,7 +108,7 @@ def _take(draft: Draft, reader: Reader, planned: tuple[int, ...], samples: Itera
         .with_rejections(grown(before.book.rejections, book.rejections))
         .with_rejections(_refused(before.book.readers.get(reader, {}), windows))
     )
-    _judge(draft, reader, planned or tuple(sorted(windows)))
+    _judge(draft, reader, planned)
 
 
 def _refused(before: Mapping[int, Window], after: Mapping[int, Window]) -> dict[Reject, int]:

@@ -5,13 +5,23 @@ from dataclasses import replace
 from daemon.core.application import backoff_ms
 from daemon.core.catalogue import Code
 from daemon.core.draft import Draft
-from daemon.core.events import AttemptExited, DriverHeartbeat, EffectFailed, LaneHeartbeat, LedgerRead, OffsetsSampled
+from daemon.core.events import (
+    AttemptExited,
+    DriverHeartbeat,
+    EffectFailed,
+    LaneHeartbeat,
+    LedgerMoved,
+    LedgerRead,
+    OffsetsSampled,
+)
+from daemon.core.growth import keep_up
 from daemon.core.handlers.planning import refuse
 from daemon.core.heads import at_end_since, wants_heads
 from daemon.core.model import ACTIVE, PartitionProgress, Progress, Recovery, State
 from daemon.core.observed import Heard, Observed, SampleHistory
 from daemon.core.policies.caught_up import evaluate_caught_up
-from daemon.core.progress import with_lane_positions
+from daemon.core.policies.error_rate import with_failures
+from daemon.core.progress import with_lane_positions, with_readers
 
 
 def on_lane_heartbeat(draft: Draft, event: LaneHeartbeat) -> None:
@@ -19,16 +29,55 @@ def on_lane_heartbeat(draft: Draft, event: LaneHeartbeat) -> None:
     recovery = draft.recovery(event.recovery)
     if recovery is None or event.attempt != recovery.attempt.number or recovery.state not in ACTIVE:
         return
+    if event.phase == "verify":
+        _on_reader_heartbeat(draft, event, recovery)
+        return
     seen = draft.observed(recovery.id)
     earlier = seen.lanes.get(event.lane)
     before = Heard(earlier.heartbeat, earlier.received_ms) if earlier else None
-    lanes = {**seen.lanes, event.lane: Heard(event, draft.now_ms, before)}
-    moved = with_lane_positions(recovery, event, lanes)
+    lanes = {**seen.lanes, event.lane: _heard(event, earlier, before, draft.now_ms)}
+    moved = recovery if recovery.is_proving else with_lane_positions(recovery, event, lanes)
     changes: dict[str, object] = {"lanes": lanes}
+    failed = event.failed_chunks - (earlier.heartbeat.failed_chunks if earlier else 0)
+    if failed > 0:
+        most = draft.params.max_failed_chunks_per_hour
+        times_ms = with_failures(seen.failed_chunks_ms.get(event.lane, ()), failed, draft.now_ms, most)
+        changes["failed_chunks_ms"] = {**seen.failed_chunks_ms, event.lane: times_ms}
     if _sum_positions(moved) != _sum_positions(recovery) or seen.progress_ms == 0:
         changes["progress_ms"] = draft.now_ms
     draft.observe(recovery.id, **changes)
+    draft.keep(_with_head(moved, event))
+
+
+def _on_reader_heartbeat(draft: Draft, event: LaneHeartbeat, recovery: Recovery) -> None:
+    """A task of the verification: what all of them have read is the progress."""
+    seen = draft.observed(recovery.id)
+    readers = {**seen.readers, event.lane: Heard(event, draft.now_ms)}
+    moved = with_readers(recovery, readers)
+    has_moved = moved.progress.verified_offsets != recovery.progress.verified_offsets or seen.progress_ms == 0
+    draft.observe(recovery.id, readers=readers, progress_ms=draft.now_ms if has_moved else seen.progress_ms)
     draft.keep(moved)
+
+
+def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, now_ms: int) -> Heard:
+    if earlier is None:
+        return Heard(event, now_ms, None, now_ms)
+    moves = sum(p.position for p in event.positions) > sum(p.position for p in earlier.heartbeat.positions)
+    moved_ms = now_ms if moves else earlier.moved_ms
+    return Heard(event, now_ms, before, moved_ms, has_moved=earlier.has_moved or moves)
+
+
+def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:
+    """Where the lane's newest head lies: a shorter way into the ledger, for the next attempt and for reading it at the end."""
+    known = recovery.ledger_from
+    if event.ledger_from <= (known[event.lane] if event.lane < len(known) else 0):
+        return recovery
+    lanes = len(recovery.plan.lanes) if recovery.plan is not None else 0
+    if event.lane >= lanes:
+        return recovery
+    offsets = [*known, *([0] * (lanes - len(known)))]
+    offsets[event.lane] = event.ledger_from
+    return replace(recovery, ledger_from=tuple(offsets))
 
 
 def _sum_positions(recovery: Recovery) -> int:
@@ -67,6 +116,15 @@ def on_ledger(draft: Draft, event: LedgerRead) -> None:
     draft.observe(recovery.id, ledger=event)
 
 
+def on_ledger_moved(draft: Draft, event: LedgerMoved) -> None:
+    """A long reading that gets on is neither asked for again nor given up."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.sequence != recovery.wanted_sequence or event.attempt != recovery.attempt.number:
+        return
+    if draft.observed(recovery.id).ledger_wanted_ms:
+        draft.observe(recovery.id, ledger_wanted_ms=draft.now_ms, ledger_since_ms=draft.now_ms)
+
+
 def on_effect_failed(draft: Draft, event: EffectFailed) -> None:
     """Retriable failures are tried again by `steer` when their time has come; others end what needed them."""
     recovery = draft.recovery(event.recovery)
@@ -81,7 +139,7 @@ def on_effect_failed(draft: Draft, event: EffectFailed) -> None:
     }
     draft.notice("effect_failed", recovery.id, told)
     seen = draft.observed(recovery.id)
-    if event.effect == "gather_facts" and recovery.state is State.PLANNING:
+    if event.effect == "gather_facts" and recovery.state in {State.PLANNING, State.AWAITING_APPROVAL}:
         _facts_failed(draft, event, recovery)
     elif event.effect in {"create_target", "launch"}:
         failures = recovery.attempt.failures + 1
@@ -93,11 +151,12 @@ def on_effect_failed(draft: Draft, event: EffectFailed) -> None:
         draft.observe(recovery.id, effect_error=event)
     elif event.effect == "read_ledger" and seen.ledger_wanted_ms:
         params = draft.params
-        draft.observe(recovery.id, ledger_wanted_ms=draft.now_ms - params.ledger_retry_ms + params.effect_retry_ms)
+        asked_ms = draft.now_ms - params.ledger_retry_ms + params.effect_retry_ms
+        draft.observe(recovery.id, ledger_wanted_ms=asked_ms, ledger_error=event)
 
 
 def _facts_failed(draft: Draft, event: EffectFailed, recovery: Recovery) -> None:
-    waited = draft.now_ms - recovery.updated_ms
+    waited = draft.now_ms - (draft.observed(recovery.id).facts_since_ms or recovery.updated_ms)
     if not event.retriable or waited > draft.params.planning_deadline_ms:
         refuse(draft, recovery, _code(event.code, Code.CLUSTER_UNREACHABLE), event.message)
     else:
@@ -124,20 +183,24 @@ def on_offsets(draft: Draft, event: OffsetsSampled) -> None:
         if recovery.state not in ACTIVE or recovery.plan is None:
             continue
         _note_missing(draft, recovery, missing)
-        key = (recovery.plan.source.cluster, recovery.plan.source.topic)
-        history = draft.history(key)
-        if wants_heads(recovery) and any((s.cluster, s.topic) == key for s in event.topics):
-            before = draft.observed(recovery.id).at_end
-            heads = at_end_since(recovery, before, history, draft.now_ms)
-            draft.observe(recovery.id, at_end=heads, heads_ms=draft.now_ms)
-        if recovery.plan.is_following:
-            draft.keep(_with_live_lag(recovery, history))
-            draft.observe(
-                recovery.id,
-                candidate=evaluate_caught_up(
-                    recovery, draft.observed(recovery.id), history, draft.now_ms, draft.params
-                ),
-            )
+        keep_up(draft, recovery)
+        _judge_by_ends(draft, draft.recovery(recovery.id) or recovery, event)
+
+
+def _judge_by_ends(draft: Draft, recovery: Recovery, event: OffsetsSampled) -> None:
+    plan = recovery.plan
+    assert plan is not None
+    key = (plan.source.cluster, plan.source.topic)
+    history = draft.history(key)
+    if wants_heads(recovery) and any((s.cluster, s.topic) == key for s in event.topics):
+        before = draft.observed(recovery.id).at_end
+        heads = at_end_since(recovery, before, history, draft.now_ms)
+        draft.observe(recovery.id, at_end=heads, heads_ms=draft.now_ms)
+    if plan.is_following:
+        draft.keep(_with_live_lag(recovery, history))
+        seen = draft.observed(recovery.id)
+        candidate = evaluate_caught_up(recovery, seen, history, draft.now_ms, draft.params)
+        draft.observe(recovery.id, candidate=candidate)
 
 
 def _note_missing(draft: Draft, recovery: Recovery, missing: set[tuple[str, str]]) -> None:

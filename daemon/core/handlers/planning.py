@@ -1,34 +1,116 @@
-"""From facts to a plan, and from the plan to the answer of the `replay` command."""
+"""From facts to a plan, and from the plan to the answer of the command that asked for it."""
 
 from dataclasses import replace
+from typing import assert_never
 
 from daemon.core.catalogue import CATALOGUE, Code
+from daemon.core.commands import ReplaySpec, Spec, VerificationSpec
 from daemon.core.draft import Draft
+from daemon.core.effects import GatherFacts
 from daemon.core.events import FactsGathered, TargetReady
 from daemon.core.model import PartitionProgress, Plan, Progress, Recovery, State
-from daemon.core.plan import Refused, make_plan
+from daemon.core.observed import SampleHistory
+from daemon.core.params import Params
+from daemon.core.pinning import Refused
+from daemon.core.plan import make_plan
+from daemon.core.plan_facts import PlanFacts
+from daemon.core.plan_verification import make_verification_plan
 from daemon.core.policies.admission import needs_approval
 from daemon.core.policies.conflicts import target_conflict
+from daemon.core.recheck import stale
+from daemon.core.recoveries import Copied
 from daemon.core.throttling import refuse_over_slo
 
 
-def on_facts(draft: Draft, event: FactsGathered) -> None:
-    """Make the plan; the recovery leaves `planning` whatever comes out."""
-    recovery = draft.recovery(event.recovery)
-    if recovery is None or recovery.state is not State.PLANNING:
+def ask_facts(draft: Draft, recovery: Recovery) -> None:
+    """Ask the clusters, and again when no answer came for long."""
+    seen = draft.observed(recovery.id)
+    if seen.facts_wanted_ms and draft.now_ms - seen.facts_wanted_ms < draft.params.facts_retry_ms:
         return
+    draft.observe(
+        recovery.id,
+        facts_wanted_ms=draft.now_ms,
+        facts_since_ms=seen.facts_since_ms or draft.now_ms,
+        target_records=_written_by_ended(draft, recovery),
+    )
+    draft.effect(GatherFacts(recovery.id, recovery.spec))
+
+
+def facts_given_up(draft: Draft, recovery: Recovery) -> bool:
+    """Clusters that never answer, not even with an error, end the planning all the same."""
+    since = draft.observed(recovery.id).facts_since_ms
+    if not since or draft.now_ms - since <= draft.params.planning_deadline_ms + draft.params.facts_retry_ms:
+        return False
+    waited_s = (draft.now_ms - since) / 1000
+    refuse(
+        draft, recovery, Code.CLUSTER_UNREACHABLE, f"the clusters did not say what the plan needs in {waited_s:.0f} s"
+    )
+    return True
+
+
+def _written_by_ended(draft: Draft, recovery: Recovery) -> int:
+    """Changes when a recovery into the same target ends: what was seen of the target before is not true any more."""
+    ended = draft.state.recoveries.totals.copied.get(_into(recovery), Copied()).into_records
+    ending = [r for r in draft.live() if r.is_terminal and _into(r) == _into(recovery)]
+    return ended + sum(r.progress.records for r in ending)
+
+
+def _into(recovery: Recovery) -> tuple[str, str]:
+    return recovery.spec.target.cluster, recovery.spec.target.topic
+
+
+def on_facts(draft: Draft, event: FactsGathered) -> None:
+    """Make the plan, or look whether an approved one still holds; the recovery leaves its state whatever comes out."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None:
+        return
+    is_approved = recovery.state is State.AWAITING_APPROVAL and bool(recovery.approved)
+    if recovery.state is not State.PLANNING and not is_approved:
+        return
+    if draft.observed(recovery.id).target_records != _written_by_ended(draft, recovery):
+        draft.observe(recovery.id, facts_wanted_ms=0)  # steering asks again
+    elif is_approved:
+        _start_approved(draft, recovery, event.facts)
+    else:
+        _on_first_facts(draft, recovery, event.facts)
+
+
+def _start_approved(draft: Draft, recovery: Recovery, facts: PlanFacts) -> None:
+    assert recovery.plan is not None
+    found = stale(recovery.plan, recovery.spec, facts)
+    conflict = target_conflict(recovery, draft.live())
+    if found is not None:
+        refuse(draft, recovery, found.code, f"{found.message}; {recovery.approved}")
+    elif conflict is not None:
+        refuse(draft, recovery, Code.TARGET_IN_USE, f"{conflict}; {recovery.approved}")
+    else:
+        draft.move(recovery, State.STARTING, recovery.approved, started_ms=draft.now_ms)
+
+
+def _on_first_facts(draft: Draft, recovery: Recovery, facts: PlanFacts) -> None:
     source = recovery.spec.source
     history = draft.history((source.cluster, source.topic))
-    plan = make_plan(recovery.spec, event.facts, draft.params, history)
+    plan = _plan(recovery.spec, facts, draft.params, history)
     if isinstance(plan, Refused):
         refuse(draft, recovery, plan.code, plan.message)
         return
-    planned = replace(recovery, plan=plan, progress=_progress_at_start(plan))
+    progress = _progress_at_start(plan) if recovery.spec.copies else Progress(eta_seconds=_eta(plan))
+    planned = replace(recovery, plan=plan, progress=progress)
     wanted_hash = recovery.spec.plan_hash
     if wanted_hash is not None and wanted_hash != plan.hash:
         refuse(draft, planned, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
         return
     _proceed(draft, planned, plan)
+
+
+def _plan(spec: Spec, facts: PlanFacts, params: Params, history: SampleHistory) -> Plan | Refused:
+    match spec:
+        case ReplaySpec():
+            return make_plan(spec, facts, params, history)
+        case VerificationSpec():
+            return make_verification_plan(spec, facts, params, history)
+        case _:
+            assert_never(spec)
 
 
 def _proceed(draft: Draft, recovery: Recovery, plan: Plan) -> None:
@@ -84,8 +166,11 @@ def _progress_at_start(plan: Plan) -> Progress:
         for p in plan.partitions
     )
     lag = None if plan.is_following else plan.records_at_most
-    eta = plan.eta_seconds.mid if plan.eta_seconds else None
-    return Progress(rows, lag_records=lag, eta_seconds=eta)
+    return Progress(rows, lag_records=lag, eta_seconds=_eta(plan))
+
+
+def _eta(plan: Plan) -> float | None:
+    return plan.eta_seconds.mid if plan.eta_seconds else None
 
 
 def _told(plan: Plan) -> dict[str, object]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from daemon.core.catalogue import Code
-from daemon.core.commands import ReplaySpec
+from daemon.core.commands import Spec
 from daemon.core.model import ACTIVE, Plan, Recovery, State
 from daemon.core.params import Params
 
@@ -17,8 +17,8 @@ class Refusal:
     hint: str = ""
 
 
-def refuse_replay(spec: ReplaySpec, recoveries: Iterable[Recovery], params: Params) -> Refusal | None:
-    """Why a replay may not be planned, or None. Names of clusters and profiles are the config's; own topics are never data."""
+def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) -> Refusal | None:
+    """Why it may not be planned, or None. Names of clusters and profiles are the config's; own topics are never data. What only reads may read internal ones."""
     for field, cluster in (("source.cluster", spec.source.cluster), ("target.cluster", spec.target.cluster)):
         if cluster not in params.clusters:
             return Refusal(
@@ -33,7 +33,7 @@ def refuse_replay(spec: ReplaySpec, recoveries: Iterable[Recovery], params: Para
             nearest_name(spec.profile, params.profiles),
         )
     for field, topic in (("source.topic", spec.source.topic), ("target.topic", spec.target.topic)):
-        if topic.startswith("_") or topic in params.own_topics:
+        if topic in params.own_topics or (spec.copies and topic.startswith("_")):
             return Refusal(Code.INTERNAL_TOPIC, f"{field}: {topic} is an internal topic")
     if spec.source.cluster == spec.target.cluster and spec.source.topic == spec.target.topic:
         return Refusal(Code.SAME_TOPIC, f"source and target are both {spec.source.topic}")

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from daemon.core.commands import CaughtUp
+from daemon.core.commands import CaughtUp, ReplaySpec
 from daemon.core.heads import head_states, wants_heads
 from daemon.core.model import Recovery, State, StopReason
-from daemon.core.modes import mode_of
+from daemon.core.modes import floor_bytes_per_s, mode_of
 from daemon.core.observed import Observed
 from daemon.core.params import Params
 from daemon.core.policies.caught_up import is_caught_up
@@ -26,11 +26,12 @@ class Verdict:
 
 
 def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:
-    """The verdict on a recovery whose lanes run, or None to go on."""
+    """The verdict on a recovery whose lanes run, or whose verification does, or None to go on."""
+    timed_out = _deadline(recovery, now_ms) or _max_runtime(recovery, now_ms)
+    if timed_out is not None or recovery.is_proving:
+        return timed_out or _proof_stalled(recovery, seen, now_ms, params)
     return (
-        _deadline(recovery, now_ms)
-        or _max_runtime(recovery, now_ms)
-        or _caught_up(recovery, seen, now_ms, params)
+        _caught_up(recovery, seen, now_ms, params)
         or _by_heads(recovery, seen, now_ms, params)
         or _retention_race(recovery, seen)
         or _stalled(recovery, seen, now_ms, params)
@@ -95,11 +96,11 @@ def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) 
     return Verdict(StopReason.ZERO_LAG, State.COMPLETED, why, "caught_up", seen.candidate.evidence)
 
 
-def _is_at_floor(recovery: Recovery, params: Params) -> bool:
+def is_at_floor(recovery: Recovery, params: Params) -> bool:
     """At the controller's floor little may move for long, and on purpose."""
     rate = recovery.effective_bytes_per_s
     is_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
-    return is_controlled and rate is not None and rate <= params.control.min_bytes_per_s
+    return is_controlled and rate is not None and rate <= floor_bytes_per_s(recovery, params)
 
 
 def _by_heads(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:
@@ -129,7 +130,10 @@ def _retention_race(recovery: Recovery, seen: Observed) -> Verdict | None:
     is late by whole segments, and to go on is what saves it.
     """
     found = seen.forecast
-    if recovery.state is not State.RUNNING or recovery.spec.on_data_loss != "fail" or found is None:
+    spec = recovery.spec
+    if recovery.state is not State.RUNNING or not isinstance(spec, ReplaySpec) or spec.on_data_loss != "fail":
+        return None
+    if found is None:
         return None
     condition = retention_race(found, seen.track)
     if condition is None or (found.loss_in_s <= 0 and found.speed_up >= 1):
@@ -141,9 +145,26 @@ def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) ->
     if recovery.state is not State.RUNNING or not seen.progress_ms or recovery.progress.lag_records == 0:
         return None
     idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
-    if idle_ms < params.stall_after_ms or _is_at_floor(recovery, params):
+    if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
         return None
     why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {recovery.progress.lag_records} records are left"
     return Verdict(
         StopReason.STALLED, State.FAILED, why, None, {"idle_ms": idle_ms, "lag_records": recovery.progress.lag_records}
     )
+
+
+def _proof_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Verdict | None:
+    """The verification read nothing new for long. What it waits for is told by its tasks."""
+    if recovery.state is not State.VERIFYING or not seen.progress_ms or recovery.attempt.released:
+        return None
+    idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
+    if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
+        return None
+    progress = recovery.progress
+    evidence = {
+        "idle_ms": idle_ms,
+        "verified_offsets": progress.verified_offsets,
+        "offsets_to_verify": progress.offsets_to_verify,
+    }
+    why = f"the verification read nothing new for {idle_ms / 60_000:.0f} min, at {progress.verified_offsets:,} of {progress.offsets_to_verify:,} offsets"
+    return Verdict(StopReason.STALLED, State.FAILED, why, None, evidence)

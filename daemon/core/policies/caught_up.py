@@ -42,6 +42,8 @@ def evaluate_caught_up(
     sample = history.samples[-1]
     if sample.topic_id != recovery.plan.source.topic_id:
         return None
+    if recovery.spec.source.partitions is None and sample.partitions > recovery.plan.source.partitions:
+        return None  # partitions were added that nobody copies yet
     before = seen.candidate
     clauses = [_judge(p.partition, seen, history, now_ms, params) for p in recovery.plan.partitions]
     if not all(c.holds for c in clauses):

@@ -1,7 +1,8 @@
-"""Two recoveries into one target partition range are refused unless both say `append`."""
+"""Two recoveries into one target partition range are refused unless both say `append`. One that only reads is in nobody's way."""
 
 from collections.abc import Iterable
 
+from daemon.core.commands import ReplaySpec
 from daemon.core.model import ACTIVE, Recovery
 from daemon.core.plan import written_partitions
 
@@ -15,7 +16,7 @@ def target_conflict(recovery: Recovery, others: Iterable[Recovery]) -> str | Non
         target, theirs = recovery.spec.target, other.spec.target
         if (target.cluster, target.topic) != (theirs.cluster, theirs.topic):
             continue
-        if target.on_existing == "append" and theirs.on_existing == "append":
+        if _appends(recovery) and _appends(other):
             continue
         shared = mine & _written(other)
         if shared:
@@ -23,6 +24,12 @@ def target_conflict(recovery: Recovery, others: Iterable[Recovery]) -> str | Non
     return None
 
 
+def _appends(recovery: Recovery) -> bool:
+    return isinstance(recovery.spec, ReplaySpec) and recovery.spec.target.on_existing == "append"
+
+
 def _written(recovery: Recovery) -> set[int]:
-    plan = recovery.plan
-    return set(written_partitions(recovery.spec, plan.partitions, plan.target.partitions)) if plan else set()
+    plan, spec = recovery.plan, recovery.spec
+    if plan is None or not isinstance(spec, ReplaySpec):
+        return set()
+    return set(written_partitions(spec, plan.partitions, plan.target.partitions))

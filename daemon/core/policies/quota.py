@@ -5,13 +5,16 @@ at most four times lower than the one before, and the next stage waits until the
 """
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 HEADROOM = 1.5
 CUT_MOST = 4.0
 WINDOW_MS = 11_000
 _STAGES_AT_MOST = 40
+_STEPS = 8
+_SLACK = 0.1  # of a step: shares of equal lanes wobble
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,15 @@ def mute_ms(cut: float) -> int:
     return int(max(0.0, cut - 1) * WINDOW_MS)
 
 
-def quota_per_broker(lease_bytes_per_s: float, leaders: Mapping[int, int]) -> dict[int, float]:
-    """q_b by the number of the recovery's partitions each broker leads, for a quota counts on each broker alone."""
-    total = sum(leaders.values())
-    if total <= 0:
-        return {}
-    return {broker: quota_for_lease(lease_bytes_per_s) * n / total for broker, n in leaders.items() if n > 0}
+def busiest_share(lanes: Iterable[tuple[float, frozenset[int]]]) -> float:
+    """The largest part of the lease that may pass one broker, of (share of the lease, brokers it still works on) per lane.
+
+    A quota counts on each broker alone, and Kafka has one value for all of them, so that of the busiest is the lowest that is never in the way: a lane may
+    draw its whole share from any one of its brokers at a time. Rounded up to eighths, so that it does not follow each small change of shares.
+    """
+    load: Counter[int] = Counter()
+    for share, brokers in lanes:
+        for broker in brokers:
+            load[broker] += share  # type: ignore[assignment]  # a counter of shares
+    most = max(load.values(), default=1.0)
+    return min(1.0, math.ceil(most * _STEPS - _SLACK) / _STEPS) if most > 0 else 1.0

@@ -36,10 +36,22 @@ def lost_data_s(retention: Retention) -> float:
     return max(0.0, retention.startup_s - max(0.0, retention.slack_s))
 
 
-def floor_rate(retention: Retention | None, ceiling: float, *, may_pause: bool = False, share: float = 0.01) -> float:
-    """u_min in records/s or bytes/s: 1 % of the ceiling or what beats retention, whichever is more; 0 if a pause is allowed and retention is no threat."""
-    needed = retention.advance if retention is not None and math.isfinite(retention.margin) else 0.0
-    return needed if may_pause else max(share * ceiling, needed)
+def beating_rate(retention: Retention, records: float, window_s: float, live: float, *, is_moving: bool) -> float:
+    """The lowest steady rate at which `records`, which came in over `window_s`, are copied before retention is at them; infinite = none is.
+
+    By time the last record may be reached as late as it lives, so the copy may take the slack at its start and the window. By size the log start advances at
+    the live rate meanwhile. Behind a moving head it must not be slower than live traffic in the end.
+    """
+    if records <= 0:
+        return 0.0
+    needed = 0.0
+    if math.isfinite(retention.slack_s):
+        left_s = retention.slack_s - retention.startup_s
+        needed = records / (left_s + window_s) if left_s >= 0 and left_s + window_s > 0 else math.inf
+    if math.isfinite(retention.margin) and retention.advance > 0:
+        margin = retention.margin - retention.advance * retention.startup_s
+        needed = max(needed, retention.advance * records / (records + margin) if margin >= 0 else math.inf)
+    return max(needed, live) if needed and is_moving else needed
 
 
 def _loss_by_records(retention: Retention, replay: float) -> float:

@@ -20,7 +20,7 @@ from daemon.core.policies.forecast_cost import Cost, Prices, Usage, estimate_cos
 from daemon.core.policies.forecast_track import ForecastTrack
 from daemon.core.policies.live_profile import catch_up_s, live_profile
 from daemon.core.policies.outlook import Outlook
-from daemon.core.policies.retention import Retention, floor_rate, loss_in_s
+from daemon.core.policies.retention import Retention, beating_rate, loss_in_s
 
 V = Outlook
 MOVING = Work(backlog=1_000_000, window_s=1_000, is_moving=True)
@@ -109,11 +109,30 @@ def test_in_event_time_the_danger_is_the_start_and_a_replay_slower_than_real_tim
     assert loss_in_s(retention, 1.0, speed_up) == loss_s
 
 
-def test_the_floor_beats_retention() -> None:
-    assert floor_rate(None, 1_000) == 10
-    assert floor_rate(None, 1_000, may_pause=True) == 0
-    assert floor_rate(Retention(margin=5, advance=300), 1_000) == 300
-    assert floor_rate(Retention(margin=5, advance=300), 1_000, may_pause=True) == 300
+@pytest.mark.parametrize(
+    ("retention", "needed"),
+    [
+        (Retention(), 0.0),  # kept for ever
+        (
+            Retention(retention_s=1_100, age_s=1_000),
+            10.0,
+        ),  # 1,000 s of records, 100 s left: the last one dies in 1,100 s
+        (Retention(retention_s=1_100, age_s=1_000, startup_s=100), 11.0),
+        (Retention(retention_s=1_000, age_s=1_050), math.inf),  # the first is gone
+        (Retention(margin=1_000, advance=36), 33.0),  # 12,000 records may come in until the last is deleted
+        (Retention(margin=5, advance=0), 0.0),
+        (Retention(margin=-1, advance=1), math.inf),
+    ],
+)
+def test_the_lowest_rate_that_beats_retention(retention: Retention, needed: float) -> None:
+    assert beating_rate(retention, 11_000, 1_000, 5, is_moving=False) == pytest.approx(needed)
+
+
+def test_behind_a_moving_head_live_traffic_must_be_beaten_as_well() -> None:
+    tight = Retention(retention_s=1_100, age_s=1_000)
+    assert beating_rate(tight, 11_000, 1_000, 25, is_moving=True) == 25
+    assert beating_rate(Retention(), 11_000, 1_000, 25, is_moving=True) == 0
+    assert beating_rate(tight, 0, 1_000, 25, is_moving=True) == 0
 
 
 def test_a_profile_steps_the_head_forward_hour_by_hour() -> None:

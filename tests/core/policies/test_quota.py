@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.policies.quota import QuotaStep, mute_ms, quota_per_broker, quota_steps
+from daemon.core.policies.quota import QuotaStep, busiest_share, mute_ms, quota_steps
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,19 @@ def test_no_stage_is_cut_by_more_than_four_and_each_waits_for_the_mute_of_the_la
     assert not steps or steps[-1].bytes_per_s == 1.5 * lease
 
 
-def test_a_quota_counts_on_each_broker_alone_so_it_is_split_by_leaders() -> None:
-    assert quota_per_broker(40.0, {1: 3, 2: 1, 3: 0}) == {1: 45.0, 2: 15.0}
-    assert quota_per_broker(40.0, {}) == {}
+@pytest.mark.parametrize(
+    ("lanes", "share"),
+    [
+        ((), 1.0),
+        (((1.0, {1, 2, 3}),), 1.0),  # one lane may draw all from one broker at a time
+        (((0.5, {1}), (0.5, {2})), 0.5),
+        (((0.5, {1}), (0.25, {2}), (0.25, {2})), 0.5),
+        (((0.5, {1, 2}), (0.25, {2}), (0.25, {3})), 0.75),
+        (((0.3, {1}), (0.7, {2})), 0.75),  # rounded up
+        (((0.0, {1}),), 1.0),
+    ],
+)
+def test_a_quota_counts_on_each_broker_alone_so_it_is_that_of_the_busiest(
+    lanes: tuple[tuple[float, set[int]], ...], share: float
+) -> None:
+    assert busiest_share((part, frozenset(brokers)) for part, brokers in lanes) == share

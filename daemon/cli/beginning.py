@@ -1,10 +1,11 @@
-"""`recoveryctl replay`: ask for a new recovery, look at its plan first, or only print the record.
+"""`recoveryctl replay` and `verify`: ask for a new recovery, look at its plan first, or only print the record.
 
 The flags are rows of `daemon.cli.flags`; this module holds the order of things: build, check, ask, send, hear the answer, stay if wanted.
 """
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,8 @@ import typer
 from daemon.cli.command import make_id, make_record, print_record
 from daemon.cli.connect import Connection, ControlRecord, Document
 from daemon.cli.failure import ExitCode, usage
-from daemon.cli.flags import Values, command_line, overlay, require, value_at, with_flags
+from daemon.cli.flag_table import FlagTable, Values, value_at
+from daemon.cli.flags import REPLAY, VERIFY
 from daemon.cli.following import following
 from daemon.cli.options import CommandId, Expires, Output, PrintRecord, Timeout, Wait, Yes, connected
 from daemon.cli.output import Format, confirm, note, stderr_console
@@ -28,14 +30,14 @@ File = Annotated[
     Path | None,
     typer.Option(
         "-f", "--file", metavar="FILE", help="YAML or JSON of the record's data; flags win over it. `-` reads stdin.",
-        rich_help_panel="What to copy",
+        rich_help_panel="What",
         show_default=False,
     ),
 ]  # fmt: skip
 NewId = Annotated[
     str | None,
     typer.Option("--id", metavar="ID", help="Recovery id; made from the source topic when left out.",
-        rich_help_panel="What to copy", show_default=False),
+        rich_help_panel="What", show_default=False),
 ]  # fmt: skip
 PlanOnly = Annotated[
     bool, typer.Option("--plan-only", help="Make and show the plan; run nothing.", rich_help_panel="Sending")
@@ -43,44 +45,57 @@ PlanOnly = Annotated[
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Recoveries")(replay)
+    for verb in (
+        make_verb(REPLAY, "Copy a range of a topic to another topic, exactly once and with proof."),
+        make_verb(
+            VERIFY, "Prove that a topic is a copy of another one, whoever copied it; reads both, writes nothing."
+        ),
+    ):
+        app.command(rich_help_panel="Recoveries")(verb)
 
 
-@connected
-@with_flags
-def replay(
-    connection: Connection,
-    flags: Values,
-    file: File = None,
-    new_id: NewId = None,
-    plan_only: PlanOnly = False,
-    print_only: PrintRecord = False,
-    yes: Yes = False,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    expires: Expires = None,
-    command_id: CommandId = None,
-    output: Output = Format.TABLE,
-) -> int:
-    """Copy a range of a topic to another topic, exactly once and with proof."""
-    data = overlay(_read(file), flags)
-    if file is None:
-        require(data)  # of a file the codec judges better: what seems to be missing may be misspelt
-    plan_only = plan_only or data.get("dry_run") is True
-    if plan_only:
-        data["dry_run"] = True
-    recovery = new_id or make_id(str(value_at(data, ("source", "topic"))))
-    timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
-    expires_s = None if expires is None else parse_duration_s(expires, "--expires")
-    record = make_record("replay", recovery, data, connection.names, command_id=command_id, expires_s=expires_s)
-    if print_only:
-        print_record(record, output)
-        return ExitCode.DONE
-    if plan_only:
-        return _plan(connection, record, output, timeout_s, _next_command(file, recovery, flags))
-    if not yes:
-        _ask(connection, recovery, data)
-    return (_stay if wait else _leave)(connection, record, output, timeout_s)
+def make_verb(table: FlagTable, summary: str) -> Callable[..., int | None]:
+    """The verb of these flags, with the options that all verbs of this kind share."""
+
+    def begin(
+        connection: Connection,
+        flags: Values,
+        file: File = None,
+        new_id: NewId = None,
+        plan_only: PlanOnly = False,
+        print_only: PrintRecord = False,
+        yes: Yes = False,
+        wait: Wait = False,
+        timeout: Timeout = None,
+        expires: Expires = None,
+        command_id: CommandId = None,
+        output: Output = Format.TABLE,
+    ) -> int:
+        data = table.overlay(_read(file), flags)
+        if file is None:
+            table.require(data)  # of a file the codec judges better: what seems to be missing may be misspelt
+        if table is VERIFY and file is None:  # nothing is changed by it, so nobody has to say why
+            data.setdefault(
+                "reason", f"is {value_at(data, ('target', 'topic'))} a copy of {value_at(data, ('source', 'topic'))}?"
+            )
+        plan_only = plan_only or data.get("dry_run") is True
+        if plan_only:
+            data["dry_run"] = True
+        recovery = new_id or make_id(str(value_at(data, ("source", "topic"))))
+        timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
+        expires_s = None if expires is None else parse_duration_s(expires, "--expires")
+        record = make_record(table.verb, recovery, data, connection.names, command_id=command_id, expires_s=expires_s)
+        if print_only:
+            print_record(record, output)
+            return ExitCode.DONE
+        if plan_only:
+            return _plan(connection, record, output, timeout_s, _next_command(table, file, recovery, flags))
+        if not yes:
+            _ask(connection, table.verb, recovery, data)
+        return (_stay if wait else _leave)(connection, record, output, timeout_s)
+
+    begin.__name__, begin.__doc__ = table.verb, summary
+    return connected(table.on(begin))
 
 
 def _plan(
@@ -95,7 +110,7 @@ def _plan(
     show_recovery(document, output, with_plan=True)
     if document.get("plan"):
         plan_hash = document["plan"]["hash"]
-        note(f"Nothing was copied. Run exactly this plan with:\n  {next_command} --plan-hash {plan_hash}")
+        note(f"Nothing was started. Run exactly this plan with:\n  {next_command} --plan-hash {plan_hash}")
     return exit_code_of_state(document)
 
 
@@ -143,14 +158,14 @@ def _say_how_to_approve(document: Document) -> None:
         note(f'It waits for approval: recoveryctl approve {recovery} --plan-hash {plan_hash} --reason "..."')
 
 
-def _ask(connection: Connection, recovery: str, data: Document) -> None:
+def _ask(connection: Connection, verb: str, recovery: str, data: Document) -> None:
     """Show on stderr what will be sent, go on only after a yes."""
     if not connection.tools.is_interactive():
         raise usage("There is no terminal to ask on.", "Give --yes to send it, or look first with --plan-only.")
     from daemon.cli.output import as_yaml  # noqa: PLC0415
 
     note(f"recovery: {recovery}\n{as_yaml(data).rstrip()}")
-    if not confirm("Send this replay?"):
+    if not confirm(f"Send this {verb}?"):
         raise typer.Abort
 
 
@@ -167,7 +182,8 @@ def _read(file: Path | None) -> Document:
     return read_mapping(text, str(file))
 
 
-def _next_command(file: Path | None, recovery: str, flags: Values) -> str:
-    words = ["recoveryctl replay", f"--id {recovery}"]
+def _next_command(table: FlagTable, file: Path | None, recovery: str, flags: Values) -> str:
+    words = [f"recoveryctl {table.verb}", f"--id {recovery}"]
     words += [f"-f {shlex.quote(str(file))}"] if file is not None else []
-    return " ".join([*words, command_line({name: v for name, v in flags.items() if name != "plan-hash"})]).strip()
+    typed = table.command_line({name: v for name, v in flags.items() if name != "plan-hash"})
+    return " ".join([*words, typed]).strip()

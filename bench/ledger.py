@@ -1,0 +1,138 @@
+"""What pause, stop and the next attempt wait for: the ledger of one recovery of a thousand and of a million receipts, next to ten million of others.
+
+The receipts and heads are those that one lane of 500 records per chunk leaves, written in bulk; what reads them is the daemon's reader and the lanes'.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaError, Message, Producer, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from bench.bed import Bed
+from bench.result import Report, Row, Sample
+from daemon.adapters.kafka_ledger import KafkaLedger
+from daemon.core.effects import ReadLedger
+from daemon.core.model import Plan, PlannedPartition, PlannedTopic, ReceiptsHome
+from spark_jobs import contract, receipts
+from spark_jobs.heads import OFFSETS_MAX, RECEIPTS_MAX
+
+NAME = "ledger"
+_FEW, _MANY, _OTHERS = 1_000, 1_000_000, 10_000_000
+_CHUNK = 500
+_FLAT = 1.5
+_DEADLINE_S = 600.0
+
+
+def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
+    scale = 100 if quick else 1
+    few, many = (_Ledger(bed, own // (scale if own > _FEW else 1), _OTHERS // scale) for own in (_FEW, _MANY))
+    rows = []
+    for what, ask in (
+        ("daemon reads the ledger (pause, stop)", _Ledger.daemon_s),
+        ("a lane reads its ledger (start)", _Ledger.lane_s),
+    ):
+        small, large = (Sample(tuple(ask(ledger) * 1000 for _ in range(repeat)), "ms") for ledger in (few, many))
+        rows.append(Row(f"{what}, {many.own:,} receipts", large, f"{few.own:,} receipts", small, ratio_at_most=_FLAT))
+    whole = Sample((many.daemon_s(with_head=False) * 1000,), "ms")
+    rows.append(Row(f"the same {many.own:,} receipts without a head known (daemon)", whole))
+    note = f"in one partition with {many.others:,} receipts of others, half of them before the recovery was planned"
+    bed.delete(few.topic)
+    bed.delete(many.topic)
+    return [Report("Ledger of a long recovery", tuple(rows), (note,))]
+
+
+class _Ledger:
+    """A receipts topic of one partition, filled."""
+
+    def __init__(self, bed: Bed, own: int, others: int) -> None:
+        self.own, self.others = own, others
+        self.topic = bed.unique("bench.receipts")
+        self._client = {"bootstrap.servers": bed.bootstrap}
+        bed.create(self.topic, 1, {"cleanup.policy": "compact"})
+        admin = AdminClient({"bootstrap.servers": bed.bootstrap})
+        self._id = str(admin.describe_topics(TopicCollection([self.topic]))[self.topic].result(30).topic_id)
+        self._producer = Producer(
+            self._client | {"linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.messages": 500_000}
+        )
+        self._head = 0
+        self._fill()
+
+    def daemon_s(self, *, with_head: bool = True) -> float:
+        ledger = KafkaLedger({"main": self._client}, self.topic, "bench")
+        heads = (self._head,) if with_head and self._head else ()
+        began_s = time.monotonic()
+        found = asyncio.run(ledger.read(ReadLedger("rx", 1, self._plan(), fence=False, ledger_from=heads)))
+        took_s = time.monotonic() - began_s
+        assert (found.problems, found.partitions[0].position) == ((), self.own * _CHUNK)
+        return took_s
+
+    def lane_s(self) -> float:
+        spec = self._spec()
+        began_s = time.monotonic()
+        found = receipts.read(spec, "bench", lambda _why: None, 0, self._head)
+        ledger = receipts.fold(found.receipts, spec.lanes[0].partitions, 0, "s", "t", head=found.head)
+        took_s = time.monotonic() - began_s
+        assert ledger.standings[0].position == self.own * _CHUNK
+        return took_s
+
+    def _fill(self) -> None:
+        foreign = contract.encode(_receipt("other", 0))
+        for number in range(self.others // 2):
+            self._put(b"bench/other/0/%d" % number, foreign)
+        every, since, lay = max(1, self.others // 2 // self.own), 0, 0
+        for number in range(self.own):
+            receipt = _receipt("rx", number)
+            self._put(receipt.key.encode(), contract.encode(receipt))
+            since, lay = since + 1, lay + 1 + every
+            if since >= RECEIPTS_MAX or lay >= OFFSETS_MAX:
+                since = lay = 0
+                end = (number + 1) * _CHUNK
+                rows = (contract.LedgerRow(0, 0, end, copied=end, bytes=end),)
+                head = contract.LedgerHead("bench", "rx", 0, 1, number + 1, rows)
+                self._put(head.key.encode(), contract.encode(head), self._on_head)
+            for other in range(every):
+                self._put(b"bench/other/1/%d" % (number * every + other), foreign)
+        if self._producer.flush(_DEADLINE_S):
+            raise RuntimeError("the receipts topic could not be filled")
+
+    def _on_head(self, _error: KafkaError | None, message: Message) -> None:
+        self._head = message.offset() or 0
+
+    def _put(
+        self, key: bytes, value: bytes, on_delivery: Callable[[KafkaError | None, Message], None] | None = None
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(self.topic, value, key, 0, on_delivery=on_delivery)
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+    def _plan(self) -> Plan:
+        end = self.own * _CHUNK
+        return Plan(
+            hash="", source=PlannedTopic("main", "s", "s", 1), target=PlannedTopic("main", "t", "t", 1),
+            partitions=(PlannedPartition(0, 0, end),), lanes=((0,),), from_time_ms=None, to_time_ms=None, records_at_most=end,
+            bytes_at_most=end, eta_seconds=None, create_target=False, create_configs={}, findings=(), pinned_at_ms=0,
+            receipts=ReceiptsHome(self.topic, self._id, 0, 1, self.others // 2),
+        )  # fmt: skip
+
+    def _spec(self) -> contract.JobSpec:
+        lane = contract.LaneSpec(0, (contract.PartitionRange(0, 0, self.own * _CHUNK),))
+        return contract.JobSpec(
+            "replay", "bench", "rx", 2, (lane,), contract.SourceSpec("main", "s", "s", self._client),
+            contract.TargetSpec("main", "t", "t", 1, self._client), contract.ControlSpec(self._client, "", ""), self.topic,
+            contract.Directive("rx", 2, 1, "run", 60_000),
+            receipts=contract.ReceiptsHome(self.topic, self._id, 0, 1, self.others // 2),
+        )  # fmt: skip
+
+
+def _receipt(recovery: str, number: int) -> contract.Receipt:
+    run = contract.TargetRun(0, _CHUNK, ((number * (_CHUNK + 1), _CHUNK),), f"{number:032x}")
+    start = number * _CHUNK
+    return contract.Receipt(
+        "bench", recovery, 0, 1, number, 0, start, start + _CHUNK, _CHUNK, 0, 0, 0, _CHUNK, (run,), "s", "t", 1
+    )

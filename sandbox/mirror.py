@@ -1,0 +1,101 @@
+"""Runs Kafka's own MirrorMaker 2 from one cluster to another, as a plain process: a real mirror to try `recoveryctl verify` on.
+
+Topics keep their names (`IdentityReplicationPolicy`), only committed records are mirrored, and nothing else is: no ACLs, checkpoints or heartbeats.
+"""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sandbox.jars import MIRROR_MAKER, kafka_jars
+from sandbox.java import find_java
+
+_STOP_S = 20.0
+_INNER_TOPICS = (
+    "offset-syncs.topic",
+    "checkpoints.topic",
+    "heartbeats.topic",
+    "config.storage",
+    "offset.storage",
+    "status.storage",
+)
+_JVM_FLAGS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_LOG4J = """status = WARN
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %m (%c)%n
+rootLogger.level = INFO
+rootLogger.appenderRef.file.ref = file
+"""
+
+
+class MirrorMaker:
+    """Mirrors while the context lasts. `folder` gets its config and log."""
+
+    def __init__(self, source: str, target: str, topics: Sequence[str], folder: Path) -> None:
+        self._source, self._target, self._topics = source, target, tuple(topics)
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        java, jars = find_java(), kafka_jars(bundle=MIRROR_MAKER)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / "mm2.properties").write_text(self._properties(), encoding="utf-8")
+        (self._folder / "log4j2.properties").write_text(_LOG4J.format(file=self.log_file), encoding="utf-8")
+        command = [
+            str(java), *_JVM_FLAGS, f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
+            "-cp", f"{jars}/*", "org.apache.kafka.connect.mirror.MirrorMaker", str(self._folder / "mm2.properties"),
+        ]  # fmt: skip
+        with (self._folder / "mirror.out").open("wb") as out:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self._folder, start_new_session=True
+            )
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        process = self._process
+        assert process is not None
+        process.terminate()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    @property
+    def log_file(self) -> Path:
+        return self._folder / "mirror.log"
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def log_tail(self, characters: int = 3_000) -> str:
+        """What it said last, for the message of a test that waited in vain."""
+        files = [f for f in (self._folder / "mirror.out", self.log_file) if f.exists()]
+        return "\n".join(f.read_text(encoding="utf-8", errors="replace")[-characters:] for f in files)
+
+    def _properties(self) -> str:
+        settings = {
+            "clusters": "a, b",
+            "a.bootstrap.servers": self._source,
+            "b.bootstrap.servers": self._target,
+            "a->b.enabled": "true",
+            "b->a.enabled": "false",
+            "a->b.topics": ", ".join(self._topics),
+            "a->b.emit.heartbeats.enabled": "false",
+            "b->a.emit.heartbeats.enabled": "false",
+            "emit.checkpoints.enabled": "false",
+            "sync.topic.acls.enabled": "false",
+            "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+            "replication.factor": "1",
+            "a.consumer.isolation.level": "read_committed",
+            "a.consumer.auto.offset.reset": "earliest",
+            "refresh.topics.interval.seconds": "5",
+            "offset.flush.interval.ms": "1000",
+            "tasks.max": "2",
+        } | {f"{name}.replication.factor": "1" for name in _INNER_TOPICS}
+        return "".join(f"{name} = {value}\n" for name, value in settings.items())

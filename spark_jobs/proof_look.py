@@ -1,0 +1,158 @@
+"""The closer look at segments of a pair where source and target differ: both are read again, record by record."""
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
+from spark_jobs.contract import Difference, JobSpec
+from spark_jobs.differences import Found, Record, differences, is_subsequence
+from spark_jobs.errors import JobError
+from spark_jobs.proof_guest import Guest
+from spark_jobs.proof_judge import Finding, Question
+from spark_jobs.proof_ledger import ProofLedger
+from spark_jobs.proof_plan import ProofPlan
+from spark_jobs.proof_sides import DIFFERENCES_MAX, Pair, Shown, segments
+from spark_jobs.selection import Columns, Selection
+
+_QUEUE_BYTES = 4 * 1024 * 1024
+_WAIT_S = 0.1
+_END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
+
+_WORDS = {
+    "missing": "{n} of the source are not in the target.",
+    "extra": "{n} of the target are not in the source.",
+    "altered": "The record is another one in the target.",
+    "reordered": "The record stands in another place of the target.",
+}
+
+
+class Look:
+    """Looks for one task."""
+
+    def __init__(self, spec: JobSpec, plan: ProofPlan, ledger: ProofLedger, guest: Guest) -> None:
+        self._spec, self._plan, self._ledger, self._guest = spec, plan, ledger, guest
+        self._selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
+
+    def answer(self, question: Question) -> Finding:
+        """Stops to look once enough differences are known; what is left is counted by segments."""
+        finding, wanted = Finding(), frozenset(question.starts)
+        source, target = (self._reader(place) for place in (self._spec.source, self._spec.target))
+        try:
+            for start, stop in self._segments(question.pair[0], wanted):
+                if len(finding.differences) >= DIFFERENCES_MAX:
+                    finding.more += 1
+                elif start in question.agreed and self._is_compacted(
+                    question.pair, (start, stop), finding, (source, target)
+                ):
+                    continue
+                else:
+                    self._tell(question.pair, (start, stop), finding, (source, target))
+        finally:
+            source.close()
+            target.close()
+        return finding
+
+    def _reader(self, place: object) -> Consumer:
+        client, topic = place.client, place.topic  # type: ignore[attr-defined]
+        reader = make_reader(client, self._guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
+        meet(reader, topic)
+        return reader
+
+    def _segments(self, partition: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
+        planned = next(r for r in self._plan.sources if r.partition == partition)
+        found = segments(partition, planned.start, planned.stop, self._ledger, Shown(), kept=False)
+        return ((s.start, s.stop) for s in found if s.start in wanted)
+
+    def _is_compacted(
+        self, pair: Pair, segment: tuple[int, int], finding: Finding, readers: tuple[Consumer, Consumer]
+    ) -> bool:
+        """The target is what the receipt says. Is all that the source still has a part of it, and may compaction have taken the rest?"""
+        if not self._plan.is_compacted:
+            return False
+        is_part, more, keyless = is_subsequence(
+            self._expected(pair, segment, readers[0]), self._stored(pair, segment, readers[1])
+        )
+        if not is_part or keyless:
+            return False
+        finding.by_receipts += more
+        return True
+
+    def _tell(self, pair: Pair, segment: tuple[int, int], finding: Finding, readers: tuple[Consumer, Consumer]) -> None:
+        found = differences(self._expected(pair, segment, readers[0]), self._stored(pair, segment, readers[1]))
+        room = DIFFERENCES_MAX - len(finding.differences)
+        finding.differences += [_difference(pair, item) for item in islice(found, room)]
+        finding.more += sum(1 for _ in found)
+
+    def _expected(self, pair: Pair, segment: tuple[int, int], reader: Consumer) -> Iterator[Record]:
+        partition, target = pair
+        for messages in self._read(reader, self._spec.source.topic, partition, *segment):
+            columns = self._selection.expected(messages)
+            to = self._selection.targets(partition, columns.keys, columns.offsets)
+            yield from _records(columns if to is None else columns.only([t == target for t in to]))
+
+    def _stored(self, pair: Pair, segment: tuple[int, int], reader: Consumer) -> Iterator[Record]:
+        partition, target = pair
+        ranges = (
+            [(run.first, run.first + run.records) for run in self._ledger.runs_of(target, partition, segment[0])]
+            if self._spec.receipts_topic
+            else [(0, 2**63 - 1)]
+        )
+        whole = next(r for r in self._plan.targets if r.partition == target)
+        for first, stop in ((max(first, whole.start), min(stop, whole.stop)) for first, stop in ranges):
+            for messages in self._read(reader, self._spec.target.topic, target, first, stop):
+                yield from _records(self._selection.seen(messages))
+
+    def _read(self, reader: Consumer, topic: str, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
+        """What is visible of [start, stop). What was deleted meanwhile is left out."""
+        reader.assign([TopicPartition(topic, partition, start)])
+        position, moved_s = start, time.monotonic()
+        while position < stop:
+            asked_s = time.monotonic()
+            count = self._guest.turn()
+            moved_s += time.monotonic() - asked_s
+            messages = reader.consume(count, 0) or reader.consume(1, _WAIT_S)
+            good = [m for m in messages if m.error() is None]
+            for message in messages if len(good) != len(messages) else ():
+                position = self._after(message, position, stop)
+            if good:
+                position = max(position, (good[-1].offset() or 0) + 1)
+                self._guest.took(len(good), sum(map(len, good)), 0)
+                inside = [m for m in good if (m.offset() or 0) < stop]
+                if inside:
+                    yield inside
+            if messages:
+                moved_s = time.monotonic()
+            elif time.monotonic() - moved_s > self._spec.stop_wait_ms / 1000.0:
+                raise JobError(
+                    "stop_blocked", f"{topic} partition {partition} can not be read past {position} to {stop}."
+                )
+        reader.unassign()
+
+    def _after(self, message: Message, position: int, stop: int) -> int:
+        """Where the reader stands after an event that is no record."""
+        error = message.error()
+        if error is None:
+            return position
+        if error.code() == _END:
+            return max(position, message.offset() or 0)
+        if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
+            return stop
+        if not error.retriable():
+            raise KafkaException(error)
+        return position
+
+
+def _records(columns: Columns) -> Iterator[Record]:
+    headers = columns.headers or [None] * len(columns.offsets)
+    for offset, key, value, at, row in zip(
+        columns.offsets, columns.keys, columns.values, columns.times, headers, strict=True
+    ):
+        yield Record(offset, (key, value, at, tuple(row or ())))
+
+
+def _difference(pair: Pair, found: Found) -> Difference:
+    words = _WORDS[found.kind].format(n="1 record" if found.count == 1 else f"{found.count} records")
+    return Difference(found.kind, pair[0], found.source, pair[1], found.target, found.count, words)

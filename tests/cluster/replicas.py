@@ -1,0 +1,84 @@
+"""Where replicas lie, waiting until all are in sync, and moving leaders as an operator's tools do: reassign, then elect."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest
+from confluent_kafka import ElectionType, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from daemon.wire.kafka_properties import Tls, make_ssl_context
+from tests.e2e.clients import client
+from tests.e2e.log_reader import QUIET
+from tests.e2e.processes import wait_for
+
+_TIMEOUT_S = 15.0
+_WHOLE_DEADLINE_S = 90.0
+
+
+def layout(bootstrap: str, topic: str) -> list[Any]:
+    """Partitions in their order, each with `leader`, `replicas` and `isr`."""
+    admin = AdminClient({**client(bootstrap), **QUIET})
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_S)
+    return list(asked[topic].result(_TIMEOUT_S).partitions)
+
+
+def await_whole(bootstrap: str, *topics: str) -> None:
+    """Until every replica of these topics is in sync, as somebody who restarts brokers waits before the next one."""
+    left: list[str] = []
+
+    def is_whole() -> bool:
+        try:
+            left[:] = [topic for topic in topics if not _in_sync(layout(bootstrap, topic))]
+        except KafkaException as error:
+            left[:] = [str(error)]
+        return not left
+
+    wait_for(is_whole, _WHOLE_DEADLINE_S, lambda: f"not in sync: {left}")
+
+
+def _in_sync(partitions: Iterable[Any]) -> bool:
+    return all(p.leader is not None and len(p.isr) == len(p.replicas) for p in partitions)
+
+
+def move_leaders(bootstrap: str, topic: str) -> None:
+    """Every partition gets another leader; returns when it has it."""
+    before = {p.id: p.leader.id for p in layout(bootstrap, topic)}
+    order = {p.id: _rotated([r.id for r in p.replicas], p.leader.id) for p in layout(bootstrap, topic)}
+    asyncio.run(_reassign(bootstrap, topic, order))
+    admin = AdminClient({**client(bootstrap), **QUIET})
+    admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, p) for p in order]).result(_TIMEOUT_S)
+    wait_for(
+        lambda: all(p.leader is not None and p.leader.id != before[p.id] for p in layout(bootstrap, topic)),
+        _TIMEOUT_S,
+        lambda: f"leaders of {topic} were {before}",
+    )
+
+
+def _rotated(replicas: list[int], leader: int) -> list[int]:
+    """The same replicas, with the one after the leader of now as the preferred one."""
+    at = (replicas.index(leader) + 1) % len(replicas)
+    return replicas[at:] + replicas[:at]
+
+
+async def _reassign(bootstrap: str, topic: str, order: dict[int, list[int]]) -> None:
+    known = client(bootstrap)
+    asking = AIOKafkaClient(
+        bootstrap_servers=bootstrap,
+        security_protocol="SASL_SSL",
+        ssl_context=make_ssl_context(Tls(ca_file=known["ssl.ca.location"])),
+        sasl_mechanism=known["sasl.mechanism"],
+        sasl_plain_username=known["sasl.username"],
+        sasl_plain_password=known["sasl.password"],
+    )
+    try:
+        await asking.bootstrap()
+        wanted = [(partition, replicas, {}) for partition, replicas in order.items()]
+        request = AlterPartitionReassignmentsRequest(int(_TIMEOUT_S * 1000), [(topic, wanted, {})], {})
+        answer = await asking.send(asking.get_random_node(), request)
+        refused = [p for _, partitions, _ in answer.responses for p in partitions if p[1]]
+        assert (answer.error_code, refused) == (0, []), answer
+    finally:
+        await asking.close()

@@ -1,0 +1,159 @@
+"""A journal whose client was shut out: it goes on unless another daemon left its mark, and each batch lands once."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from daemon.adapters import transactions
+from daemon.adapters.kafka_journal import KafkaJournal
+from daemon.core.decision import Notice
+from daemon.core.model import DaemonRecord
+from daemon.errors import ClusterProblem, Fenced
+from daemon.ports import JournalBatch
+from sandbox.broker import Broker
+from tests.contract.harness import KafkaHarness
+
+pytestmark = [pytest.mark.broker, pytest.mark.faults]
+
+FROZEN_S = 9.0
+INVALID_STATE = KafkaError(KafkaError.INVALID_TXN_STATE, "invalid state", fatal=True)
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Of these tests alone: nobody else's may be stopped. It ends transactions soon after their time-out."""
+    overrides = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+    with Broker(tmp_path_factory.mktemp("session"), overrides=overrides) as started:
+        yield started
+
+
+@pytest.fixture
+def own(own_broker: Broker, unique: str) -> KafkaHarness:
+    return KafkaHarness(own_broker.bootstrap, unique)
+
+
+def batch(number: int, *, leader: bool = False) -> JournalBatch:
+    return JournalBatch(notices=[Notice("n", "r1", {"n": number})], daemon=DaemonRecord(number) if leader else None)
+
+
+def numbers(harness: KafkaHarness) -> list[int]:
+    return [json.loads(record.value or b"")["data"]["n"] for record in harness.read(harness.names.events)]
+
+
+async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
+    """As the writer loop does: the same batch again after a problem that passes."""
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                return await journal.commit(what)
+            except ClusterProblem as problem:
+                if not problem.retriable:
+                    raise
+                await asyncio.sleep(0.1)
+
+
+async def test_somebody_who_opened_the_journal_and_wrote_nothing_does_not_end_its_leader(own: KafkaHarness) -> None:
+    leader, visitor = own.journal(), own.journal()
+    await leader.open()
+    await leader.commit(batch(1, leader=True))
+    await visitor.open()
+    await leader.commit(batch(2))
+    with pytest.raises(Fenced):
+        await visitor.commit(batch(3))
+    with pytest.raises(Fenced):
+        await visitor.commit(batch(4, leader=True))
+    await leader.commit(batch(5))
+    assert numbers(own) == [1, 2, 5]
+    await leader.close()
+    await visitor.close()
+
+
+async def test_a_leader_that_another_one_followed_leaves_without_disturbing_it(
+    own: KafkaHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, new = own.journal(), own.journal()
+    await old.open()
+    await old.commit(batch(1, leader=True))
+    await new.open()
+    await new.commit(batch(2, leader=True))
+    for _ in range(2):
+        with pytest.raises(Fenced):
+            await old.commit(batch(3))
+    await new.commit(batch(4))
+    assert len([r for r in caplog.records if "lost the journal's client" in r.message]) == 1, "the old one's"
+    assert numbers(own) == [1, 2, 4]
+    await old.close()
+    await new.close()
+
+
+@pytest.mark.parametrize("has_landed", [True, False])
+async def test_a_commit_answered_with_an_invalid_state_is_read_back(
+    own: KafkaHarness, monkeypatch: pytest.MonkeyPatch, has_landed: bool
+) -> None:
+    journal = own.journal()
+    await journal.open()
+    await journal.commit(batch(1, leader=True))
+    asked = _answer_once(monkeypatch, has_landed=has_landed)
+    await journal.commit(batch(2))
+    await journal.commit(batch(3))
+    assert asked == ["committed" if has_landed else "dropped"]
+    assert numbers(own) == [1, 2, 3]
+    await journal.close()
+
+
+async def test_a_transaction_that_timed_out_while_the_broker_stood_still_is_written_once(
+    own_broker: Broker, own: KafkaHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daemon.adapters.kafka_journal._TRANSACTION_TIMEOUT_MS", 3_000)
+    monkeypatch.setattr("daemon.adapters.kafka_journal._COMMIT_DEADLINE_S", 4.0)
+    journal = own.journal()
+    await journal.open()
+    await journal.commit(batch(0, leader=True))
+    for round_number in range(3):
+        first = 1 + round_number * 20
+        writing = asyncio.ensure_future(_write(journal, range(first, first + 20)))
+        await asyncio.sleep(0.3)
+        own_broker.pause()
+        await asyncio.sleep(FROZEN_S)  # the length of the fault itself
+        own_broker.cont()
+        await writing
+    assert numbers(own) == list(range(61))
+    await journal.close()
+
+
+async def test_an_open_transaction_of_others_next_to_the_journal_harms_nothing(own: KafkaHarness) -> None:
+    journal = own.journal()
+    with own.open_transaction(own.names.events):
+        await journal.open()
+        await journal.commit(batch(1, leader=True))
+    assert numbers(own) == [1]
+    await journal.close()
+
+
+async def _write(journal: KafkaJournal, these: range) -> None:
+    for number in these:
+        await commit(journal, batch(number))
+
+
+def _answer_once(monkeypatch: pytest.MonkeyPatch, *, has_landed: bool) -> list[str]:
+    """The next commit is done, or dropped, by the broker, and answered late with an invalid state: what a broker that was busy for 40 s did."""
+    made: Callable[..., object] = transactions.TransactionalWriter._commit
+    asked: list[str] = []
+
+    def commit_transaction(writer: transactions.TransactionalWriter, token: object, give_up_s: float) -> None:
+        if asked:
+            made(writer, token, give_up_s)
+            return
+        asked.append("committed" if has_landed else "dropped")
+        producer = writer._producer
+        producer.flush(10)
+        if has_landed:
+            producer.commit_transaction(10)
+        writer._unsettled = token
+        writer._wait_or_raise(KafkaException(INVALID_STATE), give_up_s, "learn whether it landed")
+
+    monkeypatch.setattr(transactions.TransactionalWriter, "_commit", commit_transaction)
+    return asked

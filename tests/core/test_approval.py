@@ -1,0 +1,145 @@
+"""An approved plan is looked at again before it starts: two replays of one target never both run, and what is not as planned is named."""
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.commands import ReplaySpec, TargetRef
+from daemon.core.events import FactsGathered
+from daemon.core.model import State
+from daemon.core.plan_facts import PlanFacts, TopicFacts
+from tests.builders.core import command, make_facts, make_spec, make_target
+from tests.builders.world import PARAMS, World
+
+ASKING = replace(PARAMS, approval_above_records=10)
+
+
+def waiting(spec: ReplaySpec | None = None, facts: PlanFacts | None = None) -> World:
+    """A world in which `r1` waits for approval."""
+    world = World(facts, params=ASKING)
+    world.feed(command("replay", spec=spec))
+    assert world.recovery().state is State.AWAITING_APPROVAL
+    return world
+
+
+def approve(world: World, subject: str = "r1", offset: int = 1) -> None:
+    plan = world.recovery(subject).plan
+    assert plan is not None
+    world.feed(command("approve", subject, offset=offset, plan_hash=plan.hash))
+
+
+def test_two_approved_replays_into_one_topic_do_not_both_run_one_after_the_other() -> None:
+    world = waiting()
+    world.feed(command("replay", "r2", offset=1))
+    approve(world, "r1", 2)
+    assert world.run_until(State.COMPLETED)
+    world.facts = replace(world.facts, target=make_target(records=150))
+    approve(world, "r2", 3)
+    second = world.recovery("r2")
+    assert (second.state, second.error_code) == (State.REJECTED, "RCV-2005")
+    assert "partition 0 of flights.v2 holds up to 150 records already; approved by //ops/alice" in second.why
+    assert world.launches == [("r1", 1)]
+
+
+def test_two_approved_replays_into_one_topic_do_not_both_run_at_once() -> None:
+    world = waiting()
+    world.feed(command("replay", "r2", offset=1))
+    world.lost_effects = True  # the clusters have not answered yet
+    approve(world, "r1", 2)
+    approve(world, "r2", 3)
+    world.lost_effects = False
+    for subject in ("r1", "r2"):
+        world.feed(FactsGathered(subject, world.facts))
+    assert [(world.recovery(r).state, world.recovery(r).error_code) for r in ("r1", "r2")] == [
+        (State.STARTING, None),
+        (State.REJECTED, "RCV-2007"),
+    ]
+
+
+def test_facts_from_before_another_replay_ended_are_asked_for_again() -> None:
+    world = waiting()
+    world.feed(command("replay", "r2", offset=1))
+    empty = world.facts
+    world.lost_effects = True  # the clusters have not answered yet
+    approve(world, "r2", 2)
+    world.lost_effects = False
+    approve(world, "r1", 3)
+    world.run_until(State.COMPLETED)
+    assert world.recovery("r2").state is State.AWAITING_APPROVAL
+    world.facts = replace(empty, target=make_target(records=150))
+    world.feed(FactsGathered("r2", empty))
+    assert world.recovery("r2").state is State.REJECTED
+    assert world.launches == [("r1", 1)]
+
+
+def source(world: World, **changes: object) -> TopicFacts:
+    assert world.facts.source is not None
+    return replace(world.facts.source, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("what", "facts", "code", "message"),
+    [
+        ("the source is gone", {"source": None}, "RCV-2001", "does not exist any more"),
+        ("the target is gone", {"target": None}, "RCV-1012", "the target topic flights.v2 does not exist any more"),
+        ("another target", {"target": replace(make_target(), topic_id="other")}, "RCV-1012", "its id is other"),
+        ("a wider target", {"target": make_target(5)}, "RCV-1012", "has 5 partitions, planned were 2"),
+        ("records in the target", {"target": make_target(records=1)}, "RCV-2005", "holds up to 1 records"),
+        ("log starts", {"source_partitions": make_facts(starts=(7, 0)).source_partitions}, "RCV-1012", "begins at 7"),
+        ("a cut log", {"source_partitions": make_facts((100, 49)).source_partitions}, "RCV-1012", "ends at 49 now"),
+        ("a target that deletes", {"target": make_target(cleanup_policy="compact")}, "RCV-2008", "is compacted"),
+    ],
+)
+def test_what_is_not_as_planned_is_named(what: str, facts: dict[str, object], code: str, message: str) -> None:
+    world = waiting()
+    world.facts = replace(world.facts, **facts)  # type: ignore[arg-type]
+    approve(world)
+    found = world.recovery()
+    assert (found.state, found.error_code) == (State.REJECTED, code), what
+    assert message in found.why
+    assert world.launches == []
+
+
+def test_another_source_of_the_same_name_is_named() -> None:
+    world = waiting()
+    world.facts = replace(world.facts, source=source(world, topic_id="new"))
+    approve(world)
+    assert "topic flights was deleted and made again: its id is new" in world.recovery().why
+
+
+def test_a_target_that_is_still_to_be_made_may_be_missing_but_not_be_there_with_records() -> None:
+    create = make_spec(target=TargetRef("flights.v2", create=True))
+    world = waiting(create, make_facts(no_target=True))
+    approve(world)
+    assert world.run_until(State.COMPLETED)
+    other = waiting(create, make_facts(no_target=True))
+    other.facts = replace(other.facts, target=make_target(records=3))
+    approve(other)
+    assert other.recovery().error_code == "RCV-2005"
+
+
+def test_the_answer_of_the_clusters_is_waited_for_over_a_restart_and_not_for_ever() -> None:
+    world = waiting()
+    world.lost_effects = True
+    approve(world)
+    assert world.answers[-1].kind == "accepted"
+    world.lost_effects = False
+    world.restart_daemon()
+    assert world.recovery().state is not State.AWAITING_APPROVAL
+    other = waiting()
+    other.failing.add("GatherFacts")
+    approve(other)
+    assert other.run_until(State.REJECTED, 200).error_code is not None
+    silent = waiting()
+    silent.lost_effects = True
+    approve(silent)
+    assert silent.run_until(State.REJECTED, 200).error_code == "RCV-2011"
+
+
+def test_a_second_approval_changes_nothing() -> None:
+    world = waiting()
+    world.lost_effects = True
+    approve(world)
+    world.feed(command("approve", command_id="again", offset=2, plan_hash=world.recovery().plan.hash))  # type: ignore[union-attr]
+    assert [a.kind for a in world.answers[-2:]] == ["accepted", "accepted"]
+    assert "already" in world.answers[-1].message

@@ -1,0 +1,102 @@
+"""Finished recoveries leave: by age and by number, the oldest first, what lies outside before the record itself, and never a live one."""
+
+from dataclasses import replace
+
+from daemon.core.commands import TargetRef
+from daemon.core.effects import Effect, EndedRecovery, ForgetRecoveries
+from daemon.core.events import Event, RecoveriesForgotten, Tick
+from daemon.core.model import ReceiptsHome, State
+from tests.builders.core import RECEIPTS, command, make_facts, make_spec
+from tests.builders.world import PARAMS, World
+
+KEPT_MS = 3_600_000
+HOME = ReceiptsHome(RECEIPTS.topic, RECEIPTS.topic_id, RECEIPTS.partition, RECEIPTS.partitions, RECEIPTS.end)
+
+
+class Remembering(World):
+    """Notes what is to be forgotten; a test gives the answer."""
+
+    def __init__(self, **params: int) -> None:
+        super().__init__(make_facts((40, 40)), replace(PARAMS, **params), speed=100)
+        self.asked: list[ForgetRecoveries] = []
+
+    def _run(self, effect: Effect) -> list[Event]:
+        if isinstance(effect, ForgetRecoveries):
+            self.asked.append(effect)
+            return []
+        return super()._run(effect)
+
+    def complete(self, *ids: str) -> None:
+        """One after the other; nothing runs afterwards."""
+        for name in ids:
+            offset = self.state.daemon.applied_control_offset + 1
+            self.feed(command("replay", name, offset=offset, spec=make_spec(target=TargetRef(f"{name}.copy"))))
+            self.run_until(State.COMPLETED, recovery_id=name)
+            self.second(90)
+            assert self.state.recoveries.live == {}
+
+
+def test_a_recovery_that_ended_long_ago_is_taken_away_outside_and_then_forgotten() -> None:
+    world = Remembering(keep_terminal_ms=KEPT_MS)
+    world.complete("r1", "r2")
+    world.now_ms = world.recovery("r1").updated_ms + KEPT_MS - 1
+    assert (world.feed(Tick()).effects, world.asked) == ((), [])
+    world.now_ms += 1
+    world.feed(Tick())
+    assert world.asked == [ForgetRecoveries("main", (EndedRecovery("r1", HOME),))]
+    world.feed(Tick())
+    assert (len(world.asked), sorted(world.state.recoveries)) == (1, ["r1", "r2"]), "asked once, and known until then"
+    decision = world.feed(RecoveriesForgotten("main", ("r1",)))
+    assert (decision.forgotten, decision.needs_journal, sorted(world.state.recoveries)) == (("r1",), True, ["r2"])
+
+
+def test_of_too_many_the_oldest_are_forgotten_early() -> None:
+    world = Remembering(keep_terminal_most=1)
+    world.complete("r1", "r2", "r3")
+    assert world.asked[0] == ForgetRecoveries("main", (EndedRecovery("r1", HOME),))
+    world.feed(RecoveriesForgotten("main", ("r1",)))
+    world.feed(Tick())
+    assert world.asked[1:] == [ForgetRecoveries("main", (EndedRecovery("r2", HOME),))]
+    world.feed(RecoveriesForgotten("main", ("r2",)))
+    world.feed(Tick())
+    assert (len(world.asked), sorted(world.state.recoveries)) == (2, ["r3"])
+
+
+def test_without_an_answer_it_is_asked_again_later() -> None:
+    world = Remembering(keep_terminal_most=1)
+    world.complete("r1", "r2")
+    asked = len(world.asked)
+    world.now_ms += 300_000
+    world.feed(Tick())
+    assert len(world.asked) == asked + 1
+
+
+def test_the_id_of_a_forgotten_recovery_is_free_and_its_command_is_still_known() -> None:
+    world = Remembering(keep_terminal_most=1)
+    world.complete("r1", "r2")
+    world.feed(RecoveriesForgotten("main", ("r1",)))
+    world.complete("r1")
+    assert world.recovery("r1").version > 1
+    assert [a.kind for a in world.answers] == ["accepted"] * 3
+
+
+def test_a_recovery_that_came_to_life_again_stays() -> None:
+    world = Remembering()
+    world.feed(command("replay", "r1", spec=make_spec()))
+    assert world.recovery("r1").state is State.STARTING
+    assert world.feed(RecoveriesForgotten("main", ("r1", "never known"))).forgotten == ()
+    assert world.recovery("r1").state is State.STARTING
+
+
+def test_totals_leave_with_what_is_forgotten_unless_the_topic_is_in_play() -> None:
+    world = Remembering(keep_terminal_most=1)
+    world.complete("r1", "r2")
+    before = world.state.recoveries.totals
+    assert before.counts == {("replay", State.COMPLETED): 2}
+    world.feed(RecoveriesForgotten("main", ("r1",)))
+    after = world.state.recoveries.totals
+    assert after.counts == {("replay", State.COMPLETED): 1}
+    assert set(before.copied) - set(after.copied) <= {("main", "r1.copy")}
+    assert after.copied["main", "flights"] == before.copied["main", "flights"], (
+        "of a topic in play nothing is uncounted"
+    )

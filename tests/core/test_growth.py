@@ -1,0 +1,132 @@
+"""Partitions that are added while a recovery runs: covered, named, or the end of the copy, and never passed over in silence."""
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.commands import Never, ReplaySpec, TargetRef
+from daemon.core.events import OffsetsSampled
+from daemon.core.model import State, StopReason
+from tests.builders.core import FOLLOWING, command, make_facts, make_spec, make_target
+from tests.builders.world import World
+
+KEYED = TargetRef("flights.v2", mapping="key_hash")
+
+
+def following(spec: ReplaySpec = FOLLOWING, width: int = 2, ends: tuple[int, ...] = (100, 50)) -> World:
+    world = World(make_facts(ends, target=make_target(width)))
+    world.feed(command("replay", spec=spec))
+    world.run_until(State.RUNNING)
+    return world
+
+
+def grow(world: World, records: int = 300, first: int = 2, count: int = 2) -> None:
+    for partition in range(first, first + count):
+        world.ends[partition] = records
+        world.log_starts[partition] = 0
+
+
+@pytest.mark.parametrize(("spec", "width"), [(FOLLOWING, 4), (make_spec(stop=FOLLOWING.source.stop, target=KEYED), 2)])
+def test_new_partitions_of_a_followed_source_are_copied_from_their_first_offset(spec: ReplaySpec, width: int) -> None:
+    world = following(spec, width)
+    grow(world)
+    done = world.run_until(State.COMPLETED)
+    assert done.plan is not None
+    assert [(p.partition, p.start) for p in done.plan.partitions] == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    assert done.plan.lanes == ((0, 2), (1, 3))
+    assert [(r.partition, r.start, r.stop, r.copied) for r in done.completeness] == [
+        (0, 0, 100, 100),
+        (1, 0, 50, 50),
+        (2, 0, 300, 300),
+        (3, 0, 300, 300),
+    ]
+    assert world.launches == [("r1", 1), ("r1", 2)]
+    assert done.attempt.failures == 0
+    assert done.stop is not None
+    assert {p["partition"] for p in done.stop.evidence["partitions"]} == {0, 1, 2, 3}  # type: ignore[index, attr-defined]
+
+
+def test_the_revised_plan_survives_the_death_of_the_daemon() -> None:
+    world = following(width=3)
+    grow(world, count=1)
+    world.second(6)
+    world.restart_daemon(applications_die=True)
+    done = world.run_until(State.COMPLETED)
+    assert [r.copied for r in done.completeness] == [100, 50, 300]
+
+
+def test_partitions_for_which_the_target_has_no_place_are_named_and_the_run_is_never_complete() -> None:
+    world = following()
+    grow(world)
+    world.second(120)
+    running = world.recovery()
+    assert running.state is State.RUNNING
+    assert running.why == (
+        "partitions 2 to 3 were added to flights, which had 2; flights.v2 has 2: give it 4, and they are copied"
+    )
+    assert running.attempt.number == 1
+    world.target_partitions = 4
+    done = world.run_until(State.COMPLETED)
+    assert [r.copied for r in done.completeness] == [100, 50, 300, 300]
+    assert all(f.code != "source_grew_past_target" for f in done.plan.findings)  # type: ignore[union-attr]
+
+
+def test_a_source_that_grows_while_the_run_ends_is_not_complete() -> None:
+    world = following(width=4)
+    world.run_until(State.STOPPING)
+    grow(world)
+    ended = world.run_until(State.STOPPED, State.COMPLETED)
+    assert ended.state is State.STOPPED
+    assert "partitions (2, 3) were added meanwhile and are not copied" in ended.why
+
+
+def test_a_look_whose_partitions_were_counted_before_the_end_does_not_tell() -> None:
+    world = following(width=4)
+    world.run_until(State.STOPPING)
+    old = world.sample().topics[0]
+    grow(world)
+    for _ in range(2):
+        world.now_ms += 5_000
+        stale = replace(old, sampled_at_ms=world.now_ms, described_ms=world.now_ms - 14_000)
+        world.feed(OffsetsSampled((stale,)))
+    assert world.recovery().state is State.STOPPING
+    assert world.run_until(State.STOPPED, State.COMPLETED).state is State.STOPPED
+
+
+@pytest.mark.parametrize("spec", [make_spec(), make_spec(stop=FOLLOWING.source.stop, partitions=(0, 1))])
+def test_what_is_added_to_a_pinned_source_is_no_part_of_it_and_a_finding_says_so(spec: ReplaySpec) -> None:
+    world = following(spec, 4, (400, 400))
+    grow(world)
+    done = world.run_until(State.COMPLETED)
+    assert [r.partition for r in done.completeness] == [0, 1]
+    assert world.launches == [("r1", 1)]
+    assert "partitions 2 to 3 were added to flights, which had 2; not part of this range" in [
+        f.message
+        for f in done.plan.findings  # type: ignore[union-attr]
+    ]
+
+
+@pytest.mark.parametrize("stop", [None, Never()])
+def test_a_target_that_grows_under_keys_that_we_place_ends_the_copy_by_name(stop: Never | None) -> None:
+    world = following(make_spec(stop=stop, target=KEYED), 2, (4000, 4000))
+    world.target_partitions = 3
+    failed = world.run_until(State.FAILED)
+    assert (failed.error_code, failed.stop.reason) == ("RCV-2006", StopReason.TARGET_UNAVAILABLE)  # type: ignore[union-attr]
+    assert "flights.v2 has 3 partitions now, planned were 2: keys would be placed elsewhere" in failed.why
+
+
+def test_a_target_that_grows_is_no_matter_where_partitions_keep_their_numbers() -> None:
+    world = following(make_spec(), 2, (400, 400))
+    world.target_partitions = 3
+    assert world.run_until(State.COMPLETED)
+
+
+def test_a_paused_recovery_takes_new_partitions_along_when_it_runs_again() -> None:
+    world = following(width=4)
+    world.feed(command("pause", offset=1))
+    world.run_until(State.PAUSED)
+    grow(world)
+    world.second(10)
+    world.feed(command("resume", offset=2))
+    done = world.run_until(State.COMPLETED)
+    assert [r.copied for r in done.completeness] == [100, 50, 300, 300]

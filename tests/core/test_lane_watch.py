@@ -1,0 +1,128 @@
+"""One lane in trouble costs the attempt while the others move; receipts that can not be read end the wait for them."""
+
+from dataclasses import replace
+
+import pytest
+
+from daemon.core.effects import Effect, LaunchAttempt, ReadLedger
+from daemon.core.events import EffectFailed, Event
+from daemon.core.model import State, StopReason
+from tests.builders.core import FOLLOWING, command, make_facts
+from tests.builders.world import PARAMS, World
+
+LONG = make_facts((100_000, 100_000))
+QUICK = replace(PARAMS, stall_after_ms=30_000)
+
+
+def running(params=PARAMS, spec=None) -> World:  # type: ignore[no-untyped-def]
+    world = World(LONG, params=params)
+    world.feed(command("replay", spec=spec))
+    world.run_until(State.RUNNING)
+    return world
+
+
+@pytest.mark.parametrize("spec", [None, FOLLOWING])
+def test_a_frozen_lane_loses_the_attempt_although_the_others_move(spec: object) -> None:
+    world = running(spec=spec)
+    world.applications["r1"].frozen.add(1)
+    world.second(10)
+    [lost] = [n.data for n in world.notices if n.type == "attempt_lost"]
+    assert "nothing was heard of lane 1 for" in str(lost["why"])
+    assert world.recovery().attempt.number == 2
+    assert world.launches == [("r1", 1), ("r1", 2)]
+
+
+def test_a_lane_that_ended_may_be_silent() -> None:
+    world = World(make_facts((100_000, 20)))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(5)
+    world.applications["r1"].frozen.add(1)
+    world.second(30)
+    assert world.recovery().attempt.number == 1
+
+
+class Stuck(World):
+    """Lane 0 never copies, in whatever application."""
+
+    def _launch(self, effect: LaunchAttempt) -> None:
+        super()._launch(effect)
+        self.applications[effect.recovery].stuck.add(0)
+
+
+def test_a_lane_that_stands_still_loses_the_attempt_and_the_second_time_in_a_row_the_recovery() -> None:
+    world = Stuck(LONG, params=QUICK)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(40)
+    assert world.recovery().attempt.number == 2
+    assert "lane 0 made nothing durable" in world.recovery().attempt.last_error
+    failed = world.run_until(State.FAILED)
+    assert failed.stop is not None
+    assert failed.stop.reason is StopReason.STALLED
+    assert "lane 0 made nothing durable" in failed.why
+    assert "in two attempts in a row" in failed.why
+
+
+def test_a_lane_that_moved_between_two_stalls_gets_another_attempt() -> None:
+    world = running(QUICK)
+    for attempt in (2, 3, 4):
+        world.second(5)
+        world.applications["r1"].stuck.add(0)
+        while world.recovery().attempt.number < attempt:
+            world.second()
+        assert world.recovery().state in {State.STARTING, State.RUNNING}
+
+
+def test_a_lane_at_the_live_head_has_nothing_to_do_and_is_not_stalled() -> None:
+    world = World(make_facts((50, 50)), params=replace(QUICK, caught_up_span_ms=10**9))
+    world.feed(command("replay", spec=FOLLOWING))
+    world.run_until(State.RUNNING)
+    world.second(120)
+    assert world.recovery().attempt.number == 1
+
+
+@pytest.mark.parametrize(("spec", "attempts"), [(FOLLOWING, 2), (None, 1)])
+def test_a_lane_that_never_started_is_an_error_only_behind_a_live_head(spec: object, attempts: int) -> None:
+    world = World(LONG)
+    world.feed(command("replay", spec=spec))
+    world.applications["r1"].frozen.add(1)
+    world.second(15)
+    assert world.recovery().attempt.number == attempts
+
+
+def test_an_application_of_which_no_lane_ever_starts_is_lost_although_its_driver_answers() -> None:
+    world = World(LONG, params=QUICK)
+    world.feed(command("replay"))
+    world.applications["r1"].frozen |= {0, 1}
+    world.second(40)
+    assert world.recovery().attempt.number == 2
+    assert "no lane of it started" in world.recovery().attempt.last_error
+
+
+class Unreadable(World):
+    """The receipts can not be read; `is_retriable` says whether a later time may help."""
+
+    is_retriable = False
+
+    def _run(self, effect: Effect) -> list[Event]:
+        if isinstance(effect, ReadLedger):
+            what = "no right to read recovery.receipts.v1"
+            return [EffectFailed(effect.recovery, "read_ledger", effect.attempt, "RCV-2012", what, self.is_retriable)]
+        return super()._run(effect)
+
+
+@pytest.mark.parametrize(("is_retriable", "within_s"), [(False, 10), (True, 300)])
+@pytest.mark.parametrize("verb", ["", "pause", "stop"])
+def test_a_drain_whose_receipts_can_not_be_read_ends_with_the_reason(
+    is_retriable: bool, within_s: int, verb: str
+) -> None:
+    world = Unreadable(make_facts((100, 100)) if not verb else LONG)
+    world.is_retriable = is_retriable
+    world.feed(command("replay"))
+    if verb:
+        world.run_until(State.RUNNING)
+        world.feed(command(verb, offset=1))
+    failed = world.run_until(State.FAILED, seconds=within_s + 10)
+    assert "no right to read recovery.receipts.v1" in failed.why
+    assert "the positions are the last ones heard" in failed.why

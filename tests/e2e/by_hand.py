@@ -1,0 +1,31 @@
+"""A copy made by hand: what somebody's own script does, with a plain producer and nothing of the product. Damage is an edit of the records on the way."""
+
+from collections.abc import Callable, Sequence
+
+from confluent_kafka import Producer
+
+from tests.builders.history import Draft, create_topics, produce
+from tests.e2e.log_reader import QUIET, read_log
+
+Edit = Callable[[Sequence[Draft]], Sequence[Draft]]
+_FLUSH_S = 60.0
+
+
+def as_it_is(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    return drafts
+
+
+def copy_by_hand(
+    bootstrap: str, source: str, target: str, *, to: str | None = None, edit: Edit = as_it_is, partition: int = 0
+) -> None:
+    """Every committed record of `source` into the new topic `target`, on the cluster `to`, by default the same. `edit` changes those of one partition."""
+    into = to or bootstrap
+    logs = read_log(bootstrap, source)
+    create_topics(into, {target: len(logs)}, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    producer = Producer({"bootstrap.servers": into, **QUIET, "linger.ms": 20, "enable.idempotence": True})
+    for number, records in logs.items():
+        drafts: Sequence[Draft] = [Draft(number, r.key, r.value, r.headers, r.time_ms) for r in records]
+        for draft in edit(drafts) if number == partition else drafts:
+            produce(producer, target, draft)
+            producer.poll(0)
+    assert producer.flush(_FLUSH_S) == 0

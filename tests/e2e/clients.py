@@ -1,0 +1,16 @@
+"""How the tests' own clients get in: by the cluster's address alone, and for a secured cluster with what was noted for that address before."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_KNOWN: dict[str, Mapping[str, str]] = {}
+
+
+def note_access(bootstrap: str, properties: Mapping[str, str]) -> None:
+    """From now on clients for `bootstrap` use these librdkafka properties."""
+    _KNOWN[bootstrap] = dict(properties)
+
+
+def client(bootstrap: str) -> dict[str, Any]:
+    """Librdkafka's properties of a client for `bootstrap`; plain text unless noted otherwise."""
+    return {**_KNOWN.get(bootstrap, {}), "bootstrap.servers": bootstrap}

@@ -1,0 +1,204 @@
+"""A broker behind a proxy that can hold or lose single frames, told apart by api key and by the transactional id in them.
+
+Who asks the proxy for the cluster's addresses is told the proxy's own, so everything a client does goes through it. Tests themselves talk to the
+broker's plain listener. Kafka's frames are a length, then for requests api key, version and correlation id, for replies the correlation id.
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sandbox.broker import Broker
+from sandbox.ports import free_ports
+from sandbox.properties import HOST
+from tests.e2e.processes import wait_for
+
+_CONNECT_S = 10.0
+
+
+class Api(IntEnum):
+    """Kafka's numbers of the requests that tests tell apart."""
+
+    PRODUCE = 0
+    FETCH = 1
+    INIT_PRODUCER_ID = 22
+    END_TXN = 26
+
+
+class Trap:
+    """Catches requests of one api that contain `needle`. `loses`: what becomes of them, the request, its reply, or (None) neither: they are held."""
+
+    def __init__(self, api: Api, needle: str, loses: str | None, times: int | None) -> None:
+        self.api, self.needle, self.loses = api, needle.encode(), loses
+        self.met = 0
+        self._left = times
+        self._lock = threading.Lock()
+        self._released = threading.Event()
+        self._dropped = False
+
+    def catches(self, api: int, frame: bytes) -> bool:
+        with self._lock:
+            if api != self.api or self.needle not in frame or self._released.is_set() or self._left == 0:
+                return False
+            if self._left is not None:
+                self._left -= 1
+            self.met += 1
+            return True
+
+    def await_met(self, times: int = 1, deadline_s: float = 60.0) -> None:
+        wait_for(lambda: self.met >= times, deadline_s, lambda: f"only {self.met} of {times} frames came")
+
+    def release(self) -> None:
+        """What is held goes on its way, late; nothing more is caught."""
+        self._released.set()
+
+    def drop(self) -> None:
+        """What is held is lost with its connection; nothing more is caught."""
+        self._dropped = True
+        self._released.set()
+
+    def hold(self) -> bool:
+        """Waits for the word; True when the frame goes on."""
+        self._released.wait()
+        return not self._dropped
+
+
+class Proxy:
+    """Between `port` and the broker's `upstream` port. Use as a context manager."""
+
+    def __init__(self, port: int, upstream: int) -> None:
+        self.port = port
+        self._upstream = upstream
+        self._server = socket.create_server((HOST, port), backlog=128)
+        self._traps: list[Trap] = []
+        self._sockets: set[socket.socket] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._server.close()
+        for trap in self._traps:
+            trap.drop()
+        with self._lock:
+            left = list(self._sockets)
+        for each in left:
+            _close(each)
+
+    def hold(self, api: Api, needle: str, times: int | None = None) -> Trap:
+        """Requests stop here until `release` or `drop`; the connection waits behind them, as Kafka keeps the order of one connection."""
+        return self._add(Trap(api, needle, None, times))
+
+    def lose_replies(self, api: Api, needle: str, times: int) -> Trap:
+        """The broker does what is asked, the client never hears of it: its connection ends instead."""
+        return self._add(Trap(api, needle, "reply", times))
+
+    def _add(self, trap: Trap) -> Trap:
+        self._traps.append(trap)
+        return trap
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            broker = socket.create_connection((HOST, self._upstream), _CONNECT_S)
+        except OSError:  # the broker is away, and so are we
+            _close(client)
+            return
+        broker.settimeout(None)
+        with self._lock:
+            self._sockets |= {client, broker}
+        lost: set[int] = set()
+        threading.Thread(target=_replies, args=(broker, client, lost), daemon=True).start()
+        try:
+            self._requests(client, broker, lost)
+        finally:
+            _close(client)
+            _close(broker)
+            with self._lock:
+                self._sockets -= {client, broker}
+
+    def _requests(self, client: socket.socket, broker: socket.socket, lost: set[int]) -> None:
+        for frame in _frames(client):
+            api, _, correlation = struct.unpack_from(">hhi", frame)
+            for trap in self._traps:
+                if not trap.catches(api, frame):
+                    continue
+                if trap.loses == "reply":
+                    lost.add(correlation)
+                elif not trap.hold():
+                    return
+            try:
+                broker.sendall(struct.pack(">i", len(frame)) + frame)
+            except OSError:
+                return
+
+
+def _replies(broker: socket.socket, client: socket.socket, lost: set[int]) -> None:
+    for frame in _frames(broker):
+        if struct.unpack_from(">i", frame)[0] in lost:
+            break
+        try:
+            client.sendall(struct.pack(">i", len(frame)) + frame)
+        except OSError:
+            break
+    _close(client)
+
+
+def _frames(source: socket.socket) -> Iterator[bytes]:
+    """Whole frames without their length, until the connection ends."""
+    with contextlib.suppress(OSError), source.makefile("rb", buffering=1 << 18) as stream:
+        while len(head := stream.read(4)) == 4:
+            frame = stream.read(struct.unpack(">i", head)[0])
+            yield frame
+
+
+def _close(which: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        which.shutdown(socket.SHUT_RDWR)
+    which.close()
+
+
+class ProxiedBroker(Broker):
+    """A broker with a second listener, whose advertised address is the proxy's: `through`."""
+
+    def __init__(self, folder: Path, **more: Any) -> None:
+        super().__init__(folder, **more)
+        self._inner, outer = free_ports(2)
+        self.through = Proxy(outer, self._inner)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.through.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.through.__exit__(kind, error, tb)
+        super().__exit__(kind, error, tb)
+
+    def _write_config(self, port: int, controller_port: int) -> None:
+        super()._write_config(port, controller_port)
+        file = self._folder / "server.properties"
+        told = dict(line.split("=", 1) for line in file.read_text(encoding="utf-8").splitlines())
+        told["listeners"] += f",THROUGH://{HOST}:{self._inner}"
+        told["advertised.listeners"] += f",THROUGH://{self.through.bootstrap}"
+        told["listener.security.protocol.map"] += ",THROUGH:PLAINTEXT"
+        file.write_text("".join(f"{name}={value}\n" for name, value in told.items()), encoding="utf-8")

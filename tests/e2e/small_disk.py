@@ -1,0 +1,53 @@
+"""A disk of its own size that can be filled to the last byte and emptied again: a tmpfs, which root may mount. Elsewhere the tests that need one are skipped."""
+
+import os
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+_TIMEOUT_S = 20.0
+_BLOCK = bytes(64 * 1024)
+
+
+class SmallDisk:
+    """Mounted at `folder` while the context lasts."""
+
+    def __init__(self, folder: Path, megabytes: int) -> None:
+        self.folder = folder
+        self._megabytes = megabytes
+        self._ballast = folder / "ballast"
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True)
+        size = f"size={self._megabytes}m"
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(self.folder)],
+            capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        subprocess.run(["umount", "-l", str(self.folder)], capture_output=True, timeout=_TIMEOUT_S, check=True)
+
+    def fill(self) -> None:
+        """Not a byte is left."""
+        with self._ballast.open("ab", buffering=0) as file:
+            for block in (_BLOCK, bytes(4096), b"\0"):
+                while _fits(file.fileno(), block):
+                    pass
+        assert os.statvfs(self.folder).f_bavail == 0
+
+    def free(self) -> None:
+        self._ballast.unlink()
+
+
+def _fits(file: int, block: bytes) -> bool:
+    try:
+        return os.write(file, block) == len(block)
+    except OSError:
+        return False

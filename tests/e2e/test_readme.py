@@ -1,0 +1,115 @@
+"""What a newcomer does first, as it stands in the README: its shell blocks, and `make demo`. On a real broker, with a real daemon and real Spark."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sandbox.jars import default_cache_dir
+from sandbox.ports import free_ports
+from sandbox.seed import seed
+from tests.builders.history import create_topics
+from tests.e2e.log_reader import read_log
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 900
+
+
+def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
+    """Both shell blocks, one after the other: the second wants a recovery that still runs, a topic, a group and a webhook."""
+    copying, while_it_runs = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = [line for line in copying.splitlines() if not line.startswith(("make setup", "export RECOVERYD"))]
+    seed(bootstrap, "flights")
+    create_topics(bootstrap, {f"{unique}cold": 1})
+    config = {
+        "monitor": {"topics": [{"topic": f"{unique}cold", "group": f"{unique}my-app"}]},
+        "webhooks": {
+            "stop-my-app": {"url": "http://127.0.0.1:1/never-called", "secret_file": str(tmp_path / "secret")}
+        },
+    }
+    (tmp_path / "secret").write_text("sixteen or more letters", encoding="utf-8")
+    (tmp_path / "recoveryd.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "RECOVERYD_CONFIG": str(tmp_path / "recoveryd.yaml"),
+        "RECOVERYD_BOOTSTRAP_SERVERS": bootstrap,
+        "RECOVERYD_TOPICS__PREFIX": f"{unique}recovery.",
+        "RECOVERYD_HTTP__LISTEN": f"127.0.0.1:{free_ports(1)[0]}",
+        "RECOVERYD_WORK_DIR": str(tmp_path / "work"),
+    }
+    script = [
+        "set -eu",
+        *(line.replace("flights.v4", f"{unique}flights.v4") for line in lines),
+        f"recoveryctl replay --source flights --from earliest --to never --target {unique}flights.v44 --create --reason 'goes on' --id goes-on --max-records-per-s 2000 --yes",
+        "recoveryctl wait goes-on --for running --timeout 5m",
+        while_it_runs.replace(" rebuild", " goes-on").replace("cold ", f"{unique}cold ").replace(" my-app", f" {unique}my-app"),
+        "recoveryctl stop goes-on --reason 'seen enough' --wait || [ $? = 1 ]",
+        "recoveryctl describe goes-on",
+        "kill %1",
+        "wait %1",
+    ]  # fmt: skip
+    told = output_of(["bash", "-c", "\n".join(script)], environment)
+    assert "Verification: match" in told
+    assert "28 min 48 s" in told
+    assert answers_to(bootstrap, f"{unique}recovery.events.v1") == {
+        ("replay", "command_accepted"): 3, ("throttle", "command_accepted"): 1, ("pause", "command_accepted"): 1,
+        ("resume", "command_accepted"): 1, ("watch", "command_accepted"): 1, ("stop", "command_accepted"): 1,
+    }  # fmt: skip
+
+
+def answers_to(bootstrap: str, topic: str) -> Counter[tuple[str, str]]:
+    """How often each verb was answered, and how: what the daemon itself says of the commands."""
+    records = [record for partition in read_log(bootstrap, topic).values() for record in partition]
+    events = [json.loads(record.value or b"{}") for record in records]
+    return Counter((e["data"]["verb"], e["type"].split(".")[-2]) for e in events if ".command_" in e["type"])
+
+
+def test_the_demo_runs_whole_and_shows_the_proof(tmp_path: Path) -> None:
+    """As after `make setup`: in a home of its own, with the jars that were fetched before, nothing left behind."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("RECOVERYD_")},
+        "HOME": str(tmp_path / "home"),
+        "TMPDIR": str(tmp_path / "tmp"),
+        "RECOVERYD_CACHE_DIR": str(default_cache_dir()),
+    }
+    for folder in ("home", "tmp"):
+        (tmp_path / folder).mkdir()
+    told = output_of([sys.executable, "-m", "sandbox.demo"], environment)
+    assert told.count("completed - zero_lag: 336,776 records copied and verified (match)") == 2, told
+    assert told.count("verification by an independent reader: match") == 2
+    assert told.count("offsets = copied + filtered + skipped + lost + unexplained") == 2
+    assert "paused, drained, exact positions:" in told
+    assert "0 failed" in told
+    assert list((tmp_path / "tmp").glob("recoveryd-*")) == []
+
+
+def output_of(command: list[str], environment: dict[str, str]) -> str:
+    """What it said; it must end with 0."""
+    running = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        told, _ = running.communicate(timeout=DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        raise AssertionError(f"{command} took longer than {DEADLINE_S} s: {running.communicate()[0]}") from None
+    assert running.returncode == 0, told
+    return told

@@ -1,0 +1,65 @@
+"""What the broker says of a transactional id: Kafka's DescribeTransactions (api 65), written and read by hand. For a cluster of one broker, which coordinates them all."""
+
+import socket
+import struct
+from dataclasses import dataclass
+
+_API, _TIMEOUT_S = 65, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """`state`: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence ..."""
+
+    state: str
+    producer_id: int
+    epoch: int
+
+
+def describe(bootstrap: str, transactional_id: str) -> Transaction:
+    host, _, port = bootstrap.rpartition(":")
+    name = transactional_id.encode()
+    body = struct.pack(">hhih4sB", _API, 0, 1, 4, b"test", 0) + bytes([2]) + _length(len(name) + 1) + name + b"\0"
+    with socket.create_connection((host, int(port)), _TIMEOUT_S) as wire:
+        wire.sendall(struct.pack(">i", len(body)) + body)
+        with wire.makefile("rb") as stream:
+            reply = stream.read(struct.unpack(">i", stream.read(4))[0])
+    at = 4 + 1 + 4  # correlation id, tags, throttle time
+    states, at = _count(reply, at)
+    assert states == 1
+    [error] = struct.unpack_from(">h", reply, at)
+    assert error == 0, f"{transactional_id}: error {error}"
+    _, at = _text(reply, at + 2)
+    state, at = _text(reply, at)
+    _, _, producer_id, epoch = struct.unpack_from(">iqqh", reply, at)
+    return Transaction(state, producer_id, epoch)
+
+
+def _length(number: int) -> bytes:
+    """Kafka's unsigned varint."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        number |= (raw[at] & 127) << shift
+        at += 1
+        if raw[at - 1] < 128:
+            return number, at
+        shift += 7
+
+
+def _count(raw: bytes, at: int) -> tuple[int, int]:
+    """Entries of a compact array, which are counted from one."""
+    number, at = _varint(raw, at)
+    return max(number - 1, 0), at
+
+
+def _text(raw: bytes, at: int) -> tuple[str, int]:
+    size, at = _count(raw, at)
+    return raw[at : at + size].decode(), at + size

@@ -1,0 +1,160 @@
+"""Row 8, and row 4 inside the commit: frames that end a transaction are held, late or lost, or their replies are, between lanes and broker and between daemon and broker."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.case import Case
+from tests.e2e.processes import kill, wait_for
+from tests.e2e.proxy import Api, ProxiedBroker, Proxy
+from tests.e2e.stack import Stack
+from tests.e2e.supervisor import Supervisor
+from tests.e2e.transactions import Transaction, describe
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
+
+TRANSACTION_TIMEOUT_S = 15
+LATE_S = 8.0  # longer than one call of a lane to commit, shorter than the transaction may take
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedBroker]:
+    overrides = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
+    with ProxiedBroker(tmp_path_factory.mktemp("proxied"), overrides=overrides) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def proxy(own_broker: ProxiedBroker) -> Proxy:
+    return own_broker.through
+
+
+@pytest.fixture(scope="module")
+def stack(own_broker: ProxiedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The tests read past the proxy; the daemon and its applications know the proxy only."""
+    settings = {
+        "clusters": {"main": {"bootstrap.servers": own_broker.through.bootstrap}},
+        "attempts": {"transaction_timeout": f"{TRANSACTION_TIMEOUT_S}s", "heartbeat_timeout": "60s"},
+        "profiles": {"default": {"warm": 1}},
+    }
+    with Stack(own_broker.bootstrap, tmp_path_factory.mktemp("frames"), settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def supervisor(stack: Stack) -> Iterator[Supervisor]:
+    with Supervisor(lambda: stack.daemon("kept", lead=False, settings={"faust": {"instance_id": "one"}})) as kept:
+        kept.daemon.await_leader()
+        yield kept
+
+
+def lane_id(case: Case, lane: int = 0) -> str:
+    return f"recoveryd.{case.stack.prefix.rstrip('.')}.{case.recovery}.{lane}"
+
+
+def journal_id(stack: Stack) -> str:
+    return f"recoveryd.{stack.prefix.rstrip('.')}.journal"
+
+
+@pytest.fixture
+def case(new_case: NewCase) -> Case:
+    """A copy that has begun."""
+    made = new_case()
+    made.start()
+    made.copying()
+    return made
+
+
+def test_row_8_a_lane_that_never_hears_of_its_commits_copies_each_record_once(proxy: Proxy, case: Case) -> None:
+    proxy.lose_replies(Api.END_TXN, lane_id(case), times=4).await_met(4)
+    assert case.finish()["attempt"] == 1
+
+
+def test_row_8_a_commit_that_comes_late_lands_once(proxy: Proxy, case: Case) -> None:
+    held = proxy.hold(Api.END_TXN, lane_id(case), times=1)
+    held.await_met()
+    time.sleep(LATE_S)  # the length of the fault itself: the lane asks again and again meanwhile
+    held.release()
+    assert case.finish()["attempt"] == 1
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["at last", "never"])
+def test_row_8_a_commit_that_the_broker_did_not_wait_for_is_written_again(
+    stack: Stack, proxy: Proxy, case: Case, arrives: bool
+) -> None:
+    held = proxy.hold(Api.END_TXN, lane_id(case), times=1)
+    held.await_met()
+    before = describe(stack.bootstrap, lane_id(case))
+    assert before.state == "Ongoing"
+    await_epoch_after(stack, case, before)
+    held.release() if arrives else held.drop()
+    case.finish()
+
+
+def test_row_8_a_journal_that_never_hears_of_its_commits_answers_each_command_once(
+    stack: Stack, proxy: Proxy, supervisor: Supervisor, case: Case
+) -> None:
+    leader = supervisor.daemon.pid
+    lost = proxy.lose_replies(Api.END_TXN, journal_id(stack), times=4)
+    commands = [stack.control.command(verb, case.recovery) for verb in ("pause", "resume")]
+    lost.await_met(4)
+    done = case.finish()
+    assert_answered_once(stack, [done["command"]["id"], *commands])
+    assert (supervisor.daemon.pid, supervisor.exit_codes) == (leader, []), "the same daemon leads on"
+
+
+def test_row_8_a_journal_whose_commit_is_on_its_way_tells_nothing_and_goes_on_when_it_arrived(
+    stack: Stack, proxy: Proxy, supervisor: Supervisor, case: Case
+) -> None:
+    leader = supervisor.daemon.pid
+    held = proxy.hold(Api.END_TXN, journal_id(stack), times=1)
+    paused = stack.control.command("pause", case.recovery)
+    held.await_met()
+    case.copying(2_000)  # lanes do not wait for the daemon
+    assert stack.follower.answers(paused) == [], "what is not committed is not told"
+    held.release()
+    stack.follower.wait_answer(paused)
+    stack.follower.wait_state(case.recovery, "paused")
+    resumed = stack.control.command("resume", case.recovery)
+    done = case.finish()
+    assert_answered_once(stack, [done["command"]["id"], paused, resumed])
+    assert (supervisor.daemon.pid, supervisor.exit_codes) == (leader, []), "the same daemon leads on"
+
+
+@pytest.mark.parametrize("fate", ["first", "late", "never"])
+@pytest.mark.parametrize("victim", ["worker", "driver"])
+def test_row_4_whoever_dies_while_its_commit_is_on_its_way_loses_and_doubles_nothing(
+    stack: Stack, proxy: Proxy, case: Case, victim: str, fate: str
+) -> None:
+    """What the dead one sent arrives before the next one fences it, after that, or never."""
+    held = proxy.hold(Api.END_TXN, lane_id(case), times=1)
+    held.await_met()
+    before = describe(stack.bootstrap, lane_id(case))
+    fencing = proxy.hold(Api.INIT_PRODUCER_ID, lane_id(case))
+    case.kill_driver() if victim == "driver" else [kill(worker) for worker in case.workers()]
+    fencing.await_met()
+    if fate == "first":
+        held.release()
+        wait_for(lambda: describe(stack.bootstrap, lane_id(case)).state != "Ongoing", 20)
+    if fate == "never":
+        held.drop()
+    fencing.release()
+    if fate == "late":
+        await_epoch_after(stack, case, before)
+        held.release()
+    assert case.finish()["attempt"] == (2 if victim == "driver" else 1)
+
+
+def await_epoch_after(stack: Stack, case: Case, before: Transaction) -> None:
+    """The broker ended the transaction without its producer: because it took too long, or because the next one came."""
+    wait_for(
+        lambda: (now := describe(stack.bootstrap, lane_id(case))).epoch > before.epoch and now.state != "PrepareAbort",
+        TRANSACTION_TIMEOUT_S,
+        lambda: f"{describe(stack.bootstrap, lane_id(case))} after {before}",
+    )
+
+
+def assert_answered_once(stack: Stack, commands: list[str]) -> None:
+    assert [len(stack.follower.answers(command)) for command in commands] == [1] * len(commands)

@@ -1,0 +1,34 @@
+"""Row 33: one Python worker is frozen while the others go on: its attempt is lost and the next one copies on, exactly."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.processes import await_gone, kill
+from tests.e2e.stack import Stack
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def daemon(stack: Stack) -> Iterator[DaemonProcess]:
+    with stack.running() as leading:
+        yield leading
+
+
+def test_row_33_one_frozen_lane_loses_the_attempt_although_the_others_move(stack: Stack, new_case: NewCase) -> None:
+    case = new_case()
+    case.start(records_per_s=200)
+    case.copying()
+    [frozen, *others] = case.workers()
+    assert others, "there is more than one lane"
+    kill(frozen, signal.SIGSTOP)
+    stack.follower.wait(lambda: case.attempt() == 2, 90, "the second attempt")
+    lost = stack.follower.events(subject=case.recovery, kind="attempt_lost")
+    assert ["nothing was heard of lane" in e["data"]["why"] for e in lost] == [True]
+    await_gone([frozen])
+    done = case.finish()
+    assert done["attempt"] == 2

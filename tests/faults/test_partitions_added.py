@@ -1,0 +1,68 @@
+"""Row 14: partitions that are added while a recovery runs are copied from their first offset, or named; never passed over in silence."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from tests.builders.history import create_topics
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.data import fill_plain, write_plain
+from tests.e2e.processes import wait_for
+from tests.e2e.stack import Stack, completed_ranges
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(400)]
+
+RECORDS = 1_000
+_TIMEOUT_S = 60.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def daemon(stack: Stack) -> Iterator[DaemonProcess]:
+    with stack.running(settings={"profiles": {"default": {"warm": 1}}}) as leading:
+        yield leading
+
+
+def widen(stack: Stack, topic: str, partitions: int) -> None:
+    client = AdminClient({"bootstrap.servers": stack.bootstrap})
+    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(_TIMEOUT_S)
+    wait_for(lambda: len(client.list_topics(topic, timeout=10).topics[topic].partitions) == partitions, 20)
+
+
+def test_row_14_partitions_added_to_a_followed_source_are_copied_from_their_first_offset(
+    stack: Stack, new_case: NewCase, unique: str
+) -> None:
+    """The target has no place for them at first: the run says so and is never complete until it has."""
+    fill_plain(stack.bootstrap, f"{unique}source", 2, RECORDS)
+    case = new_case(f"{unique}source", observe=False)
+    case.start(stop="caught_up", records_per_s=None)
+    case.copying()
+    widen(stack, case.source, 4)
+    write_plain(Producer({"bootstrap.servers": stack.bootstrap}), case.source, [2, 3], range(RECORDS))
+    named = "partitions 2 to 3 were added"
+    stack.follower.wait(lambda: named in (stack.follower.status(case.recovery) or {})["why"], 60, named)
+    widen(stack, case.target, 4)
+    done = stack.completed(case.recovery, 240)
+    assert (done["stop"]["reason"], done["verification"]["result"]) == ("zero_lag", "match")
+    assert {p: stop for p, (_, stop) in completed_ranges(done).items()} == dict.fromkeys(range(4), RECORDS)
+    case.assert_sound(completed_ranges(done))
+    assert done["attempt"] >= 2
+    assert [f["code"] for f in done["plan"]["findings"]].count("source_grew_covered") == 1
+
+
+def test_row_14_a_target_that_grows_under_keys_that_we_place_ends_the_copy_by_name(
+    stack: Stack, new_case: NewCase, unique: str
+) -> None:
+    fill_plain(stack.bootstrap, f"{unique}source", 2, 6_000)
+    case = new_case(f"{unique}source", observe=False)
+    create_topics(stack.bootstrap, {case.target: 3})
+    case.start(target_create=False, target_mapping="key_hash", records_per_s=150)
+    case.copying()
+    widen(stack, case.target, 5)
+    failed = case.failed()
+    assert (failed["error_code"], failed["stop"]["reason"]) == ("RCV-2006", "target_unavailable")
+    assert f"{case.target} has 5 partitions now, planned were 3" in failed["why"]
+    case.asked = {"mapping": "key_hash", "mapped_partitions": 3}
+    case.judge_what_was_covered()

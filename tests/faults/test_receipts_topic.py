@@ -1,0 +1,147 @@
+"""Row 25: the receipts topic grows, is made again or emptied, under a running and under a paused recovery. Exact, or failed by name; never copied twice."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from tests.e2e.case import Case
+from tests.e2e.data import fill_plain
+from tests.e2e.follower import Document
+from tests.e2e.log_reader import read_log
+from tests.e2e.stack import Stack
+from tests.faults.conftest import NewCase
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
+
+RECORDS = 6_000
+_TIMEOUT_S = 60.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def daemon(stack: Stack) -> Iterator[None]:
+    with stack.running(settings={"profiles": {"default": {"warm": 1}}}):
+        yield
+
+
+@pytest.fixture
+def case(stack: Stack, new_case: NewCase, unique: str) -> Case:
+    """A copy of two partitions that has begun."""
+    fill_plain(stack.bootstrap, f"{unique}source", 2, RECORDS)
+    made = new_case(f"{unique}source", observe=False)
+    made.start()
+    made.copying()
+    return made
+
+
+@pytest.fixture(params=["running", "paused"])
+def disturbed(request: pytest.FixtureRequest, stack: Stack, case: Case) -> tuple[Case, bool]:
+    """The case, and whether it is paused: then its application is gone too, so that `resume` reads the ledger."""
+    is_paused = request.param == "paused"
+    if is_paused:
+        stack.control.command("pause", case.recovery)
+        stack.follower.wait_state(case.recovery, "paused")
+        case.kill_driver()
+    return case, is_paused
+
+
+def test_row_25_a_receipts_topic_that_grew_keeps_the_ledger_where_it_was(
+    stack: Stack, disturbed: tuple[Case, bool]
+) -> None:
+    """Another attempt begins after it grew: it finds the receipts of the first."""
+    case, is_paused = disturbed
+    client = admin(stack)
+    width = len(client.list_topics(stack.receipts_topic, timeout=10).topics[stack.receipts_topic].partitions)
+    client.create_partitions([NewPartitions(stack.receipts_topic, width + 5)])[stack.receipts_topic].result(_TIMEOUT_S)
+    if is_paused:
+        stack.control.command("resume", case.recovery)
+    else:
+        case.kill_driver()
+    done = case.finish()
+    assert done["attempt"] == 2
+
+
+def test_row_25_an_emptied_receipts_topic_is_named_and_nothing_is_copied_again(
+    stack: Stack, disturbed: tuple[Case, bool]
+) -> None:
+    case, is_paused = disturbed
+    empty(stack, case)
+    if is_paused:
+        stack.control.command("resume", case.recovery)
+    else:
+        case.kill_driver()
+    assert_named(stack, case, case.failed(), "Receipts were deleted from")
+
+
+def test_row_25_a_receipts_topic_made_again_is_named_and_nothing_is_copied_again(
+    stack: Stack, disturbed: tuple[Case, bool]
+) -> None:
+    case, is_paused = disturbed
+    make_again(stack)
+    if is_paused:
+        stack.control.command("resume", case.recovery)
+    assert_named(stack, case, case.failed(), stack.receipts_topic)
+
+
+def assert_named(stack: Stack, case: Case, failed: Document, why: str) -> None:
+    assert failed["error_code"] == "RCV-3010"
+    assert why in failed["why"]
+    copied = [r.content for records in read_log(stack.bootstrap, case.target).values() for r in records]
+    assert len(copied) == len(set(copied)), "nothing is there twice"
+    rows = failed["completeness"]
+    assert all(row["unexplained"] == 0 for row in rows)
+    assert 500 <= sum(row["copied"] for row in rows) <= len(copied), "what was known as copied is not taken back"
+
+
+def admin(stack: Stack) -> AdminClient:
+    return AdminClient({"bootstrap.servers": stack.bootstrap})
+
+
+def make_again(stack: Stack) -> None:
+    client, topic = admin(stack), stack.receipts_topic
+    client.delete_topics([topic])[topic].result(_TIMEOUT_S)
+    give_up_s = time.monotonic() + _TIMEOUT_S
+    while True:
+        new = NewTopic(topic, 8, 1, config={"cleanup.policy": "compact"})
+        try:
+            client.create_topics([new])[topic].result(_TIMEOUT_S)
+        except KafkaException:  # the old one is not quite gone
+            assert time.monotonic() < give_up_s
+            time.sleep(0.2)
+        else:
+            return
+
+
+def empty(stack: Stack, case: Case) -> None:
+    """DeleteRecords of all, which Kafka allows once the cleanup policy is another one; then the old policy again."""
+    client, topic = admin(stack), stack.receipts_topic
+    status = stack.follower.status(case.recovery)
+    assert status is not None
+    place = TopicPartition(topic, status["plan"]["receipts"]["partition"], -1)
+    set_policy(client, topic, "delete")
+    give_up_s = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            client.delete_records([place])[place].result(_TIMEOUT_S)
+        except KafkaException:  # the new policy has not reached the log yet
+            assert time.monotonic() < give_up_s
+            time.sleep(0.2)
+        else:
+            break
+    set_policy(client, topic, "compact")
+
+
+def set_policy(client: AdminClient, topic: str, policy: str) -> None:
+    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client.incremental_alter_configs([resource])[resource].result(_TIMEOUT_S)

@@ -1,0 +1,153 @@
+"""Row 24: many small recoveries one after the other, each with a fault of its own. All are exact, the daemon does not grow, and nothing is left when it goes.
+
+`RECOVERYD_SOAK` says how many; without it nothing runs, `make soak` asks for 200. The dice are seeded, and their seed is told.
+"""
+
+import os
+import random
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.asking import lane_progress
+from tests.e2e.case import Case
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.data import fill_plain
+from tests.e2e.processes import descendants, is_alive, kill, wait_for
+from tests.e2e.stack import Stack
+
+RECOVERIES = int(os.environ.get("RECOVERYD_SOAK") or 0)
+pytestmark = [
+    pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults,
+    pytest.mark.skipif(not RECOVERIES, reason="takes its time: `make soak`, or set RECOVERYD_SOAK to the number of recoveries"),
+]  # fmt: skip
+SEED = int(os.environ.get("RECOVERYD_SOAK_SEED") or 24)
+AT_ONCE = 2
+SLOW_RECORDS_PER_S = 60  # so that a fault meets a copy under way
+PARTITIONS, RECORDS_EACH = 2, 600
+FREE_THREADS, FREE_FILES = 4, 12  # pools and connections that come and go
+SETTINGS = {"profiles": {"default": {"warm": 1}}, "faust": {"instance_id": "one"}}
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of a daemon that has nothing to do."""
+
+    threads: int
+    files: int
+    children: int
+
+    @classmethod
+    def of(cls, pid: int) -> "Size":
+        folder = Path(f"/proc/{pid}")
+        return cls(len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir())), len(descendants(pid)))
+
+    def fits(self, other: "Size") -> bool:
+        return (
+            self.threads <= other.threads + FREE_THREADS
+            and self.files <= other.files + FREE_FILES
+            and self.children <= other.children
+        )
+
+
+class Soak:
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.dice = random.Random(SEED)
+        self.daemon: DaemonProcess = stack.daemon("soak0", settings=SETTINGS)
+        self.source = f"{stack.mark}-soak"
+        self.lives = self.begun = 0
+        fill_plain(stack.bootstrap, self.source, PARTITIONS, RECORDS_EACH)
+
+    def run(self, count: int, *, with_daemon: bool) -> None:
+        """So many recoveries, `AT_ONCE` at a time; each meets one fault and is judged."""
+        faults = [self.nothing, self.lose_driver, self.lose_workers, self.freeze_workers, self.pause_and_resume]
+        faults += [self.lose_daemon] if with_daemon else []
+        for _ in range(0, count, AT_ONCE):
+            cases = [self.start() for _ in range(AT_ONCE)]
+            waiting = list(cases)
+            while waiting:
+                case = self.stack.follower.wait(lambda: self.first_that_copies(waiting), 90, "a copy under way")  # noqa: B023
+                waiting.remove(case)
+                if not self.has_ended(case):
+                    self.dice.choice(faults)(case)
+            for case in cases:
+                case.finish()
+
+    def first_that_copies(self, cases: list[Case]) -> Case | None:
+        return next((c for c in cases if lane_progress(self.stack, c.recovery)[-1:] or self.has_ended(c)), None)
+
+    def has_ended(self, case: Case) -> bool:
+        return (self.stack.follower.status(case.recovery) or {}).get("state") in {"verifying", "completed"}
+
+    def start(self) -> Case:
+        self.begun += 1
+        case = Case(self.stack, f"soak-{self.begun}", self.source, f"{self.source}-{self.begun}")
+        case.start(records_per_s=SLOW_RECORDS_PER_S)
+        return case
+
+    def nothing(self, case: Case) -> None:
+        pass
+
+    def lose_driver(self, case: Case) -> None:
+        case.kill_driver()
+
+    def lose_workers(self, case: Case) -> None:
+        for worker in case.workers():
+            kill(worker)
+
+    def freeze_workers(self, case: Case) -> None:
+        workers = case.workers()
+        for worker in workers:
+            kill(worker, signal.SIGSTOP)
+        beats = self.beats(case)
+        self.stack.follower.wait(
+            lambda: self.beats(case) > beats or self.has_ended(case), 20, "the driver to tell that it lives"
+        )
+        for worker in workers:
+            kill(worker, signal.SIGCONT)
+
+    def beats(self, case: Case) -> int:
+        return len(self.stack.follower.heartbeats(case.recovery, driver=True))
+
+    def pause_and_resume(self, case: Case) -> None:
+        self.stack.control.command("pause", case.recovery)
+        self.stack.follower.wait_state(case.recovery, ["paused", "verifying", "completed"])
+        self.stack.control.command("resume", case.recovery)
+
+    def lose_daemon(self, case: Case) -> None:
+        self.daemon.kill()
+        self.lives += 1
+        self.daemon = self.stack.daemon(f"soak{self.lives}", settings=SETTINGS)
+
+    def idle_size(self) -> Size:
+        """Once the applications of ended recoveries are gone and the spare driver is back: nothing came or went for five seconds."""
+        seen: list[tuple[frozenset[int], float]] = []
+
+        def settled() -> bool:
+            others = [p for p in self.stack.processes() if p.pid != self.daemon.pid]
+            now = frozenset(p.pid for p in others)
+            if not seen or seen[-1][0] != now:
+                seen.append((now, time.monotonic()))
+            is_spare_only = len({p.session for p in others}) == 1 and any("--spare" in p.command for p in others)
+            return is_spare_only and time.monotonic() - seen[-1][1] >= 5.0
+
+        wait_for(settled, 60, lambda: f"it never came to rest: {self.stack.processes()}")
+        return Size.of(self.daemon.pid)
+
+
+def test_row_24_many_small_recoveries_with_random_faults_are_exact_and_leave_nothing_behind(stack: Stack) -> None:
+    print(f"seed {SEED}")
+    soak = Soak(stack)
+    early = max(AT_ONCE, RECOVERIES // 4)
+    soak.run(early, with_daemon=True)
+    before = soak.idle_size()
+    soak.run(RECOVERIES - early, with_daemon=False)
+    after = soak.idle_size()
+    print(f"after {early}: {before}; after {RECOVERIES}: {after}")
+    wait_for(lambda: Size.of(soak.daemon.pid).fits(before), 60, lambda: f"it grew from {before} to {after}")
+    assert soak.daemon.terminate() == 0
+    wait_for(lambda: not [p for p in stack.processes() if is_alive(p)], 60, lambda: f"orphans: {stack.processes()}")

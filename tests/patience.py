@@ -1,0 +1,36 @@
+"""How long tests wait for a machine, and what work costs without a clock.
+
+A deadline that only a quiet machine keeps says nothing about the product. So each wait is for a condition, names what it usually takes, and gets several times
+as much; what is faster than something else, or fast enough, is measured in `bench`.
+"""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+_PATIENCE = 5.0
+_AT_LEAST_S = 60.0
+
+
+def patient_s(usual_s: float) -> float:
+    """The deadline of a wait that takes up to `usual_s` on a quiet machine."""
+    return max(_AT_LEAST_S, _PATIENCE * usual_s)
+
+
+def lines_of(work: Callable[[], Any]) -> int:
+    """How many lines of Python `work` runs, in all functions it calls: the same on every machine, however busy."""
+    count = 0
+
+    def trace(_frame: FrameType, event: str, _arg: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count

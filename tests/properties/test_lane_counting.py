@@ -1,0 +1,190 @@
+"""What a lane says it copied is what it copied, whatever cuts it short: caps, windows, header rules, holes, losses, restarts."""
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs import intake
+from spark_jobs.contract import JobSpec, LaneSpec, PartitionRange
+from spark_jobs.murmur2 import KeyPartitioner
+from tests.builders.lane_log import Log, MemoryLane, Visible, make_spec
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> dict[int, Log]:
+    """One to three partitions of up to 40 offsets, of which any may be invisible."""
+    made = {}
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    for partition in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, 5))
+        high = start + draw(st.integers(0, 40))
+        visible_share = draw(st.sampled_from([0.3, 0.8, 1.0]))
+        offsets = (o for o in range(start, high) if chance.random() < visible_share)
+        made[partition] = Log([made_record(partition, o, chance) for o in offsets], high, start)
+    return made
+
+
+def made_record(partition: int, offset: int, chance: random.Random) -> Visible:
+    names = ("keep", "drop", "other")
+    headers = [(chance.choice(names), some_bytes(chance, 40)) for _ in range(chance.randint(0, 3))]
+    return Visible(
+        partition, offset, some_bytes(chance, 3), some_bytes(chance, 60), chance.randint(1, 20), tuple(headers)
+    )
+
+
+def some_bytes(chance: random.Random, most: int) -> bytes | None:
+    return None if chance.random() < 0.2 else chance.randbytes(chance.randint(0, most))
+
+
+@dataclass(frozen=True)
+class Case:
+    spec: JobSpec
+    logs: dict[int, Log]
+    seed: int
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, capped: bool = True) -> Case:
+    source = draw(logs())
+    ranges = []
+    for partition, log in source.items():
+        start = draw(st.integers(log.start, log.high))
+        ranges.append(PartitionRange(partition, start, draw(st.integers(start, log.high))))
+    caps = (
+        draw(st.tuples(st.none() | st.integers(0, 60), st.none() | st.integers(0, 2_000))) if capped else (None, None)
+    )
+    low, high = draw(st.none() | st.integers(1, 20)), draw(st.none() | st.integers(1, 20))
+    target: dict[str, Any] = {
+        "mapping": draw(st.sampled_from(["same", "key_hash"])),
+        "headers_drop": draw(st.sampled_from([(), ("drop",), ("drop", "other")])),
+        "headers_add": draw(st.sampled_from([(), (("by", "us"),)])),
+        "exclusive": draw(st.booleans()),
+    }
+    spec = make_spec(
+        LaneSpec(0, tuple(ranges), *caps), (low, high), target, on_data_loss=draw(st.sampled_from(["fail", "continue"]))
+    )
+    return Case(spec, source, draw(st.integers(0, 2**32)))
+
+
+def run(case: Case, disturb: Any = None) -> MemoryLane:
+    """The lane to its end: slices of any size, commits and restarts whenever chance wants."""
+    chance = random.Random(case.seed)
+    lane = MemoryLane(case.spec, case.logs, chance)
+    for step in range(2_000):
+        if lane.is_over:
+            break
+        if step == 3 and disturb is not None:
+            disturb()
+        lane.intake.take(chance.randint(1, 12), 0)
+        fate = chance.random()
+        if fate < 0.2:
+            lane.commit()
+        elif fate < 0.3 and lane.intake.loss is None:
+            lane.restart()
+    assert lane.is_over, "the lane does not end"
+    lane.commit()
+    return lane
+
+
+def as_sent(spec: JobSpec, record: Visible) -> Visible:
+    """`record` where and as the target has to have it, without an offset."""
+    kept = tuple(h for h in record.headers if h[0] not in spec.target.headers_drop)
+    added = tuple((name, text.encode()) for name, text in spec.target.headers_add)
+    to = record.partition
+    if spec.target.mapping == "key_hash":
+        of = KeyPartitioner(spec.target.partitions)
+        to = of.of_null(record.partition, record.offset) if record.key is None else of.of_key(record.key)
+    return replace(record, partition=to, offset=0, headers=kept + added)
+
+
+def size(record: Visible) -> int:
+    return len(record.key or b"") + len(record.value or b"") + sum(len(n) + len(v or b"") for n, v in record.headers)
+
+
+def is_selected(spec: JobSpec, record: Visible) -> bool:
+    low, high = spec.source.from_time_ms, spec.source.to_time_ms
+    return (low is None or record.time_ms >= low) and (high is None or record.time_ms < high)
+
+
+def covered(lane: MemoryLane) -> dict[int, tuple[int, int]]:
+    """[start, position) per partition: receipts follow each other and explain every offset, or the fold raises."""
+    return {r.partition: (r.start, lane.ledger.standings[r.partition].position) for r in lane.lane.partitions}
+
+
+@given(cases())
+def test_the_copy_is_the_visible_selected_records_before_each_position_and_nothing_else(case: Case) -> None:
+    visible = {p: list(log.records) for p, log in case.logs.items()}
+    lane = run(case)
+    expected, sizes = defaultdict(list), []
+    for partition, (start, position) in covered(lane).items():
+        seen = [r for r in visible[partition] if start <= r.offset < position]
+        chosen = [r for r in seen if is_selected(case.spec, r)]
+        standing = lane.ledger.standings[partition]
+        sent = [as_sent(case.spec, r) for r in chosen]
+        assert (standing.copied, standing.filtered, standing.skipped, standing.lost, standing.bytes) == (
+            len(chosen), len(seen) - len(chosen), position - start - len(seen), 0, sum(map(size, sent)),
+        )  # fmt: skip
+        sizes += [size(r) for r in sent]
+        for record in sent:
+            expected[partition, record.partition].append(record)
+    assert in_target(lane) == expected
+    assert_caps_hold(lane, sizes)
+
+
+def in_target(lane: MemoryLane) -> dict[tuple[int, int], list[Visible]]:
+    """Committed records by (source partition, target partition) in target order, found by the runs of the receipts."""
+    at = {(r.partition, r.offset): r for r in lane.target.sent}
+    found = defaultdict(list)
+    for receipt in lane.receipts:
+        for to in receipt.targets:
+            offsets = [o for first, count in to.runs for o in range(first, first + count)]
+            found[receipt.partition, to.partition] += [replace(at.pop((to.partition, o)), offset=0) for o in offsets]
+    assert not at, "records that no receipt claims"
+    return found
+
+
+def assert_caps_hold(lane: MemoryLane, sizes: list[int]) -> None:
+    """Never more than the cap in records; in bytes up to and with the record that reached it; less only when all is done."""
+    records, most = lane.lane.max_records, lane.lane.max_bytes
+    last_receipts = [r for r in lane.receipts if r.copied]
+    assert records is None or len(sizes) <= records
+    assert most is None or sum(sizes) - (max(sizes, default=0) if last_receipts else 0) < max(most, 1)
+    if lane.intake.unfinished:
+        assert (records is not None and len(sizes) == records) or (most is not None and sum(sizes) >= most)
+
+
+@given(cases(capped=False), st.sampled_from(["delete", "cut back"]), st.integers(0, 45))
+def test_what_the_source_lost_is_in_the_receipts_and_everything_before_and_behind_it_is_copied(
+    case: Case, how: str, offset: int
+) -> None:
+    visible = {p: list(log.records) for p, log in case.logs.items()}
+    log = case.logs[0]
+    with patch.object(intake, "CUT_BACK_AFTER_S", 0.0), patch.object(intake, "BLOCKED_ASK_S", 0.0):
+        lane = run(case, lambda: (log.delete_before if how == "delete" else log.cut_back_to)(offset))
+    allowed = case.spec.on_data_loss == "continue"
+    assert allowed or (lane.intake.loss is not None) == any(s.lost for s in lane.ledger.standings.values())
+    if allowed:
+        assert not lane.intake.unfinished
+    sent = {key: [r.value for r in rows] for key, rows in in_target(lane).items()}
+    for planned in case.spec.lanes[0].partitions:
+        standing, partition = lane.ledger.standings[planned.partition], planned.partition
+        gone = gone_range(planned, standing.lost, case.logs[partition], how) if standing.lost else (0, 0)
+        kept = [
+            r for r in visible[partition]
+            if planned.start <= r.offset < standing.position and not gone[0] <= r.offset < gone[1] and is_selected(case.spec, r)
+        ]  # fmt: skip
+        assert standing.copied == len(kept)
+        copied = [v for (p, _), rows in sorted(sent.items()) if p == partition for v in rows]
+        assert sorted(map(repr, copied)) == sorted(repr(r.value) for r in kept)
+
+
+def gone_range(planned: PartitionRange, lost: int, log: Log, how: str) -> tuple[int, int]:
+    """A hole ends where the log begins now, a cut begins where the log ends now (or where the lane stood behind it) and takes the rest."""
+    assert planned.stop is not None
+    stop = min(log.start, planned.stop) if how == "delete" else planned.stop
+    return stop - lost, stop

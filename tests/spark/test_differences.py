@@ -1,0 +1,84 @@
+"""Two sequences compared one by one: whatever is done to the second, applying what was found to the first gives the second, and nothing more is found than was done."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.differences import Record, differences, is_subsequence
+
+
+def records(contents: list[int]) -> list[Record]:
+    return [Record(100 + at, (b"k", content)) for at, content in enumerate(contents)]
+
+
+def found(source: list[int], target: list[int], window: int = 50) -> list[tuple[str, int | None, int | None, int]]:
+    left, right = records(source), [Record(r.offset + 900, r.content) for r in records(target)]
+    return [(f.kind, f.source, f.target, f.count) for f in differences(left, right, window)]
+
+
+BASE = list(range(20))
+
+
+def test_equal_sequences_do_not_differ() -> None:
+    assert found(BASE, BASE) == found([], []) == []
+
+
+def test_each_kind_is_named_by_its_place() -> None:
+    assert found(BASE, BASE[:5] + BASE[6:]) == [("missing", 105, None, 1)]
+    assert found(BASE, [*BASE[:5], 99, 99, *BASE[5:]]) == [("extra", None, 1005, 2)]
+    assert found(BASE, [*BASE[:5], 99, *BASE[6:]]) == [("altered", 105, 1005, 1)]
+    assert found(BASE, [*BASE[:5], 6, 5, *BASE[7:]]) == [("reordered", 106, 1005, 1), ("reordered", 105, 1006, 1)]
+    assert found(BASE, BASE + BASE[:3]) == [("extra", None, 1020, 3)]
+    assert found(BASE, []) == [("missing", 100, None, 20)]
+
+
+def test_two_gaps_are_two_differences() -> None:
+    assert found(BASE, [*BASE[:3], *BASE[5:10], *BASE[11:]]) == [("missing", 103, None, 2), ("missing", 110, None, 1)]
+
+
+def test_a_record_moved_far_away_is_reordered_and_the_rest_is_not() -> None:
+    assert found(BASE, [*BASE[1:15], 0, *BASE[15:]]) == [("reordered", 100, 1014, 1)]
+
+
+_contents = st.lists(st.integers(0, 6), max_size=30)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_contents, _contents, st.integers(1, 8))
+def test_what_is_found_explains_every_record_that_differs(source: list[int], target: list[int], window: int) -> None:
+    items = found(source, target, window)
+    assert (items == []) == (source == target)
+    left, right = Counter(source), Counter(target)
+    gone, new = Counter[int](), Counter[int]()
+    for kind, at, to, count in items:
+        if kind in {"missing", "altered"}:
+            assert at is not None
+            gone.update(source[at - 100 : at - 100 + count])
+        if kind in {"extra", "altered"}:
+            assert to is not None
+            new.update(target[to - 1000 : to - 1000 + count])
+        if kind == "reordered":
+            assert at is not None
+            assert to is not None
+            assert source[at - 100] == target[to - 1000]
+    assert left - gone + new == right
+    assert not gone - left
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 1000), min_size=10, max_size=60, unique=True), st.data())
+def test_one_change_to_distinct_records_is_one_difference(source: list[int], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(source) - 1))
+    assert found(source, source[:at] + source[at + 1 :]) == [("missing", 100 + at, None, 1)]
+    assert found(source, [*source[:at], 2000, *source[at:]]) == [("extra", None, 1000 + at, 1)]
+    assert found(source, [*source[:at], 2000, *source[at + 1 :]]) == [("altered", 100 + at, 1000 + at, 1)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(_contents, st.data())
+def test_a_part_in_order_is_told_from_any_other_sequence(whole: list[int], data: st.DataObject) -> None:
+    kept = data.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole)))
+    part = [content for content, keep in zip(whole, kept, strict=True) if keep]
+    assert is_subsequence(records(part), records(whole)) == (True, len(whole) - len(part), 0)
+    assert not is_subsequence(records([*part, 7]), records(whole))[0]

@@ -1,0 +1,108 @@
+"""Heads of the ledger: a lane and the daemon begin to read there, and read everything where a head does not fit."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from daemon.adapters.kafka_ledger import KafkaLedger
+from daemon.core.effects import ReadLedger
+from daemon.core.events import LedgerRead
+from daemon.core.model import ReceiptsHome
+from spark_jobs import heads, receipts
+from spark_jobs.contract import JobSpec, LedgerHead, PartitionRange, decode, encode, head_key
+from spark_jobs.lanes import Outcome, run_lane
+from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+from tests.builders.records import make_plan
+
+pytestmark = pytest.mark.broker
+
+COUNT = 3_000
+
+
+@pytest.fixture
+def recovery(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Recovery:
+    """3,000 records in chunks of 50, and a head after every tenth."""
+    monkeypatch.setattr(heads, "RECEIPTS_MAX", 10)
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(COUNT))
+    ranges = [PartitionRange(0, 0, COUNT)]
+    return Recovery(cluster, source, target, ranges=[ranges], chunk=Recovery.chunk_limits(max_records=50))
+
+
+def half_way(recovery: Recovery) -> tuple[JobSpec, int]:
+    """The spec of the next attempt after a lane that was stopped behind its second head, and where that head lies."""
+    lane = LaneThread(recovery.slowed(800))
+    beat = recovery.await_heartbeat(lambda h: h.ledger_from > 0 and h.positions[0].position > 1_100)
+    recovery.direct("stop")
+    assert lane.outcome() == Outcome(0, "stopped")
+    last = recovery.heartbeats()[-1]
+    assert last.ledger_from >= beat.ledger_from
+    again = recovery.attempt(2)
+    ranges = (replace(again.lanes[0].partitions[0], journaled=last.positions[0].position),)
+    return replace(
+        again, lanes=(replace(again.lanes[0], partitions=ranges, ledger_from=last.ledger_from),)
+    ), last.ledger_from
+
+
+def finish(cluster: Cluster, recovery: Recovery, spec: JobSpec) -> None:
+    assert run_lane(spec, spec.lanes[0]) == Outcome(0, "done")
+    assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in cluster.read(recovery.source)]
+    assert_exact(recovery.ledger(), recovery.spec)
+
+
+def ask(recovery: Recovery, cluster: Cluster, offsets: tuple[int, ...]) -> LedgerRead:
+    home = recovery.spec.receipts
+    assert home is not None
+    ids = {"source": recovery.spec.source.topic_id}
+    plan = make_plan((0, 0, COUNT))
+    plan = replace(
+        plan,
+        source=replace(plan.source, topic_id=ids["source"]),
+        receipts=ReceiptsHome(home.topic, home.topic_id, home.partition, home.partitions, home.start),
+    )
+    ledger = KafkaLedger({"main": cluster.client}, recovery.receipts, "test")
+    question = ReadLedger(recovery.id, 1, plan, fence=False, ledger_from=offsets)
+    return asyncio.run(ledger.read(question))
+
+
+def test_the_next_attempt_and_the_daemon_read_only_what_lies_behind_the_newest_head(
+    cluster: Cluster, recovery: Recovery
+) -> None:
+    again, offset = half_way(recovery)
+    found = receipts.read(again, "reader", lambda _why: None, 0, offset)
+    everything = receipts.read(again, "reader", lambda _why: None)
+    assert found.head is not None
+    assert (len(found.receipts) < 10, len(everything.receipts) > 20, everything.head) == (True, True, None)
+    ids = again.source.topic_id, again.target.topic_id
+    ledgers = [receipts.fold(f.receipts, again.lanes[0].partitions, 0, *ids, head=f.head) for f in (found, everything)]
+    assert ledgers[0] == ledgers[1]
+    assert ask(recovery, cluster, (offset,)) == ask(recovery, cluster, ())
+    finish(cluster, recovery, again)
+
+
+@pytest.mark.parametrize("beside", [1, 10_000], ids=["another record", "past the end"])
+def test_where_no_head_is_everything_is_read(cluster: Cluster, recovery: Recovery, beside: int) -> None:
+    again, offset = half_way(recovery)
+    lost = replace(again, lanes=(replace(again.lanes[0], ledger_from=offset + beside),))
+    assert receipts.read(lost, "reader", lambda _why: None, 0, offset + beside).head is None
+    assert ask(recovery, cluster, (offset + beside,)) == ask(recovery, cluster, ())
+    finish(cluster, recovery, lost)
+
+
+def test_a_head_that_says_something_else_than_the_receipts_is_not_believed(
+    cluster: Cluster, recovery: Recovery
+) -> None:
+    """It stands behind the true one, so both find it; the receipts behind it do not follow."""
+    again, offset = half_way(recovery)
+    home = again.receipts
+    assert home is not None
+    key = head_key("test", recovery.id, 0).encode()
+    [true] = [r for r in cluster.read(recovery.receipts, 2) if r.key == key and r.offset == offset]
+    head = decode(LedgerHead, true.value or b"")
+    false = replace(head, rows=tuple(replace(row, position=row.position - 10) for row in head.rows))
+    producer = cluster.producer()
+    producer.produce(recovery.receipts, encode(false), key, home.partition)
+    assert producer.flush(30) == 0
+    assert ask(recovery, cluster, (offset,)) == ask(recovery, cluster, ())
+    finish(cluster, recovery, again)

@@ -1,0 +1,83 @@
+"""A task of the proof is a guest like a lane: it keeps its rate, pauses, goes on, stops and leaves as directives say, and tells how far it is."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from spark_jobs.contract import Heartbeat, PartitionRange
+from spark_jobs.errors import Superseded
+from spark_jobs.lanes import Outcome, run_lane
+from spark_jobs.proof_guest import Stopped
+from spark_jobs.proof_plan import make_plan, share_out
+from spark_jobs.verify import show_share
+from tests.builders.copying import Cluster, Recovery, rows
+
+pytestmark = pytest.mark.broker
+
+_RATE = 500.0
+
+
+class Task:
+    """The whole proof of a recovery as one task in a thread, at 500 records/s."""
+
+    def __init__(self, recovery: Recovery) -> None:
+        spec = replace(
+            recovery.spec, directive=replace(recovery.spec.directive, wanted="verify", max_records_per_s=_RATE)
+        )
+        plan = make_plan(spec, is_whole=True)
+        [share] = share_out(plan, 1, with_sources=True)
+        self.ended: object = None
+        self._thread = threading.Thread(target=self._run, args=(spec, plan, share), daemon=True)
+        self._thread.start()
+
+    def _run(self, *args: object) -> None:
+        try:
+            self.ended = show_share(*args)  # type: ignore[arg-type]
+        except (Stopped, Superseded) as told:
+            self.ended = type(told)
+
+    def wait(self) -> object:
+        self._thread.join(60)
+        assert not self._thread.is_alive(), "the task did not end"
+        return self.ended
+
+
+def copied(cluster: Cluster) -> Recovery:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(5_000))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 5_000)]])
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    return recovery
+
+
+def in_state(state: str, sequence: int) -> object:
+    def fits(beat: Heartbeat) -> bool:
+        return (beat.phase, beat.state) == ("verify", state) and beat.directive_sequence >= sequence
+
+    return fits
+
+
+def test_it_pauses_goes_on_and_stops_when_told_and_says_so(cluster: Cluster) -> None:
+    recovery = copied(cluster)
+    task = Task(recovery)
+    first = recovery.await_heartbeat(in_state("verifying", 0))
+    assert first.positions == ()
+    sequence = recovery.direct("pause")
+    paused = recovery.await_heartbeat(in_state("paused", sequence))
+    assert paused.verified_records < 10_000
+    assert paused.offsets_to_verify >= 10_000
+    assert task.ended is None
+    sequence = recovery.direct("verify", max_records_per_s=_RATE)
+    recovery.await_heartbeat(in_state("verifying", sequence))
+    sequence = recovery.direct("stop")
+    assert task.wait() is Stopped
+    recovery.await_heartbeat(in_state("done", sequence))
+
+
+def test_it_leaves_for_a_newer_attempt(cluster: Cluster) -> None:
+    recovery = copied(cluster)
+    task = Task(recovery)
+    recovery.await_heartbeat(in_state("verifying", 0))
+    recovery.direct("run", attempt=2)
+    assert task.wait() is Superseded

@@ -1,0 +1,102 @@
+"""The lanes and the pinned place of their receipts: a topic that grew is no trouble, one that lost receipts is never copied into again."""
+
+from dataclasses import replace
+
+import pytest
+
+from spark_jobs.contract import JobSpec, PartitionRange, ReceiptsHome
+from spark_jobs.lanes import Outcome, run_lane
+from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+
+pytestmark = pytest.mark.broker
+
+COUNT = 400
+
+
+@pytest.fixture
+def recovery(cluster: Cluster) -> Recovery:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(COUNT))
+    made = Recovery(
+        cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]], chunk=Recovery.chunk_limits(max_records=100)
+    )
+    home = made.spec.receipts
+    assert home is not None
+    made.spec = replace(
+        made.spec, receipts=replace(home, partition=1 - home.partition)
+    )  # not where its name would put it
+    return made
+
+
+def home_of(recovery: Recovery) -> ReceiptsHome:
+    assert recovery.spec.receipts is not None
+    return recovery.spec.receipts
+
+
+def stopped_half_way(recovery: Recovery) -> JobSpec:
+    """The lane copied a part and ended; the spec of the next attempt, which knows from the journal how far it came."""
+    lane = LaneThread(recovery.slowed(200))
+    beat = recovery.await_heartbeat(lambda h: h.positions[0].position >= 100)
+    recovery.direct("stop")
+    assert lane.outcome() == Outcome(0, "stopped")
+    again = recovery.attempt(2)
+    ranges = (replace(again.lanes[0].partitions[0], journaled=beat.positions[0].position),)
+    return replace(again, lanes=(replace(again.lanes[0], partitions=ranges),))
+
+
+def test_a_topic_that_grows_under_a_lane_keeps_its_receipts_where_they_are(
+    cluster: Cluster, recovery: Recovery
+) -> None:
+    again = stopped_half_way(recovery)
+    cluster.grow(recovery.receipts, 13)
+    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in cluster.read(recovery.source)]
+    assert_exact(recovery.ledger(), recovery.spec)
+    assert {r.partition for r in cluster.read(recovery.receipts, 13)} == {home_of(recovery).partition}
+
+
+@pytest.mark.parametrize("journaled", [True, False])
+def test_an_emptied_ledger_ends_the_lane_before_it_copies_anything_again(
+    cluster: Cluster, recovery: Recovery, journaled: bool
+) -> None:
+    again = stopped_half_way(recovery)
+    if not journaled:
+        again = replace(again, lanes=recovery.spec.lanes)
+    written = len(cluster.read(recovery.target))
+    cluster.empty(recovery.receipts, home_of(recovery).partition)
+    outcome = run_lane(again, again.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
+    assert "Receipts were deleted from" in outcome.error_message
+    assert len(cluster.read(recovery.target)) == written
+
+
+def test_receipts_that_end_before_what_the_journal_knows_end_the_lane_by_name(
+    cluster: Cluster, recovery: Recovery
+) -> None:
+    again = stopped_half_way(recovery)
+    written = len(cluster.read(recovery.target))
+    last = recovery.ledger()[-1]
+    unpinned = replace(again, receipts=None)  # and so does a recovery of the release before, whose topic has grown
+    ranges = (replace(again.lanes[0].partitions[0], journaled=last.stop),)
+    outcome = run_lane(unpinned, replace(again.lanes[0], partitions=ranges))
+    assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
+    assert (
+        outcome.error_message == f"Receipts of partition 0 end at 0, but it was copied to {last.stop}: some are gone."
+    )
+    assert len(cluster.read(recovery.target)) == written
+
+
+def test_another_topic_of_the_same_name_ends_a_running_lane(cluster: Cluster, recovery: Recovery) -> None:
+    lane = LaneThread(recovery.slowed(100))
+    recovery.await_heartbeat(lambda h: h.positions[0].position >= 100)
+    new_id = cluster.recreate(recovery.receipts, 2, cleanup_policy="compact")
+    outcome = lane.outcome()
+    assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
+    assert outcome.error_message in {
+        f"The receipts topic {recovery.receipts} was deleted and made again: its id is {new_id}, planned was {home_of(recovery).topic_id}.",
+        f"The receipts topic {recovery.receipts} ({home_of(recovery).topic_id}) does not exist any more.",
+    }
+    again = recovery.attempt(2)
+    written = len(cluster.read(recovery.target))
+    assert run_lane(again, again.lanes[0]).error_code == "ledger_broken"
+    assert len(cluster.read(recovery.target)) == written

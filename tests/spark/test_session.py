@@ -1,0 +1,119 @@
+"""The session of a driver as `spark-submit` starts it from a profile: what the profile says is what runs, and what is unfit is refused."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark import SparkConf
+
+from daemon.adapters.processes import start_session
+from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
+from spark_jobs.session import ask_for_executors
+
+pytestmark = pytest.mark.spark
+
+START_S = 120.0
+# What a driver does first, and then it tells what its running context knows.
+PROBE = """
+import json, sys
+from spark_jobs.errors import JobError
+from spark_jobs.session import start_session
+try:
+    context = start_session(1)
+except JobError as error:
+    print("REFUSED", json.dumps([error.code, error.message]), flush=True)
+    sys.exit(1)
+seen = dict(context.getConf().getAll()) | {"running master": context.master, "slots": str(context.defaultParallelism)}
+print("SEEN", json.dumps(seen), flush=True)
+context.stop()
+"""
+
+
+def run_probe(folder: Path, profile: SparkProfile, environment: Mapping[str, str] | None = None) -> tuple[str, object]:
+    """The kind and content of what the probe says, started just as an attempt with this profile is."""
+    probe = folder / "probe.py"
+    probe.write_text(PROBE, encoding="utf-8")
+    command = submit_command(profile, "a-probe", folder, [])
+    command[-1] = str(probe)
+    log = folder / "driver.log"
+    process = start_session(command, submit_environment() | (environment or {}), folder, log)
+    try:
+        process.wait(START_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    told = [line for line in log.read_text().splitlines() if line.startswith(("SEEN ", "REFUSED "))]
+    assert len(told) == 1, log.read_text()
+    kind, _, content = told[0].partition(" ")
+    return kind, json.loads(content)
+
+
+def test_master_and_every_property_of_the_profile_are_those_of_the_running_context(tmp_path: Path) -> None:
+    conf = {
+        "spark.app.name": "of the profile",
+        "spark.task.maxFailures": "7",
+        "spark.log.level": "WARN",
+        "spark.ui.showConsoleProgress": "true",
+        "spark.sql.runSQLOnFiles": "true",
+        "spark.local.dir": str(tmp_path / "scratch"),
+        "spark.python.daemon.module": "pyspark.daemon",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executorEnv.RUN_BY": "two words = one value",
+        "spark.of.nobody": "odd: \\ \"'#!=\u00e9\ttab",
+    }
+    kind, seen = run_probe(tmp_path, SparkProfile("local[3,5]", "600m", conf))
+    assert kind == "SEEN"
+    assert isinstance(seen, dict)
+    wanted = conf | {"spark.master": "local[3,5]", "spark.driver.memory": "600m", "spark.submit.deployMode": "client"}
+    assert {name: seen.get(name) for name in wanted} == wanted
+    assert (seen["running master"], seen["slots"]) == ("local[3,5]", "3")
+
+
+def test_what_no_profile_says_has_a_safe_default(tmp_path: Path) -> None:
+    kind, seen = run_probe(tmp_path, SparkProfile())
+    assert kind == "SEEN"
+    assert isinstance(seen, dict)
+    defaults = {
+        "running master": "local[2,4]",
+        "spark.speculation": "false",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.python.daemon.module": "spark_jobs.worker_daemon",
+        "spark.sql.runSQLOnFiles": "false",
+    }
+    assert {name: seen.get(name) for name in defaults} == defaults
+
+
+def test_speculation_in_a_profile_is_refused(tmp_path: Path) -> None:
+    assert run_probe(tmp_path, SparkProfile(conf={"spark.speculation": "TRUE"})) == (
+        "REFUSED",
+        ["internal", "spark.speculation is on; two copies of a lane would fence each other. Set it to false."],
+    )
+
+
+def test_defaults_of_the_installation_count_but_can_not_switch_speculation_on(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 1g\nspark.speculation true\n")
+    kind, seen = run_probe(tmp_path, SparkProfile(), {"SPARK_CONF_DIR": str(tmp_path)})
+    assert kind == "SEEN"
+    assert isinstance(seen, dict)
+    assert (seen["spark.executor.memory"], seen["spark.speculation"]) == ("1g", "false")
+
+
+@pytest.mark.parametrize(
+    ("conf", "wanted"),
+    [
+        ({}, "5"),
+        ({"spark.executor.cores": "2"}, "3"),
+        ({"spark.executor.cores": "4", "spark.task.cpus": "2"}, "3"),
+        ({"spark.dynamicAllocation.minExecutors": "9"}, "9"),
+    ],
+)
+def test_with_dynamic_allocation_executors_for_all_lanes_are_asked_for_and_kept(
+    conf: dict[str, str], wanted: str
+) -> None:
+    made = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    ask_for_executors(made, 5)
+    assert made.get("spark.dynamicAllocation.minExecutors") == wanted

@@ -1,0 +1,66 @@
+"""Values of any dataclass, filled at random field by field from its types: a field that is added is filled without a word here.
+
+Names matter in one way only: times (`..._ms`) stay within what the wire can write, and a float is a number. Everything else is whatever its type allows.
+"""
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+_TIMES_MS = st.integers(0, 3 * 10**12)  # times and durations that can be written: less than 100 years
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+_PLAIN: Mapping[Any, st.SearchStrategy[Any]] = {
+    bool: st.booleans(),
+    int: st.integers(0, 2**53),
+    float: st.floats(0, 1e12),
+    str: texts,
+    object: json_values,
+    types.NoneType: st.none(),
+}
+
+
+def filled(kind: type) -> st.SearchStrategy[Any]:
+    """Any value of the dataclass `kind`, every field given."""
+    hints = typing.get_type_hints(kind)
+    fields = [f.name for f in dataclasses.fields(kind)]
+    return st.builds(kind, **{name: _of(hints[name], name) for name in fields})
+
+
+def _of(hint: Any, name: str) -> st.SearchStrategy[Any]:  # noqa: PLR0911  (one per shape)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in {typing.Union, types.UnionType}:
+        return st.one_of([_of(arg, name) for arg in args])
+    if origin is typing.Literal:
+        return st.sampled_from(args)
+    if origin is tuple:
+        return _tuple(args, name)
+    if origin is frozenset:
+        return st.frozensets(_of(args[0], name), max_size=3)
+    if origin is not None and issubclass(origin, Mapping):
+        return st.dictionaries(_of(args[0], name), _of(args[1], name), max_size=3)
+    if hint is int and name.endswith("_ms"):
+        return _TIMES_MS
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return st.sampled_from(hint)
+    if dataclasses.is_dataclass(hint):
+        return filled(hint)
+    return _PLAIN[hint]
+
+
+def _tuple(args: tuple[Any, ...], name: str) -> st.SearchStrategy[Any]:
+    if len(args) != 2 or args[1] is not Ellipsis:
+        return st.tuples(*(_of(arg, name) for arg in args))
+    # Pairs are written as an object: their first members are its names.
+    pairs = typing.get_origin(args[0]) is tuple and Ellipsis not in typing.get_args(args[0])
+    unique = (lambda pair: pair[0]) if pairs else None
+    return st.lists(_of(args[0], name), max_size=3, unique_by=unique).map(tuple)

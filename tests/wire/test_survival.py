@@ -1,0 +1,59 @@
+"""Every noun that is journaled or exchanged is the same after it went through bytes: what a field holds survives a restart, whichever field it is.
+
+The values are derived from the types, so a field that is added and not stored fails here.
+"""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from daemon.core.model import DaemonRecord, Recovery
+from daemon.core.watches.model import Watch
+from daemon.wire.status import DAEMON_KEY, encode_daemon, encode_status
+from daemon.wire.status_fold import StatusFold, fold
+from daemon.wire.watch_status import encode_watch
+from spark_jobs import contract
+from tests.wire.of_types import filled
+
+_MUCH = settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+# What the daemon and its jobs say to each other, each with a version of its own.
+EXCHANGED = [
+    kind
+    for kind in vars(contract).values()
+    if dataclasses.is_dataclass(kind) and "version" in {f.name for f in dataclasses.fields(kind)}
+]
+
+
+@_MUCH
+@given(filled(Recovery).map(lambda r: dataclasses.replace(r, kind=r.spec.kind)).filter(lambda r: r.id != DAEMON_KEY))
+def test_a_recovery_survives_a_restart(recovery: Recovery) -> None:
+    assert fold([encode_status(recovery)]) == StatusFold({recovery.id: recovery}, {}, DaemonRecord())
+
+
+@_MUCH
+@given(filled(Watch).filter(lambda w: w.id != DAEMON_KEY))
+def test_a_watch_survives_a_restart(watch: Watch) -> None:
+    assert fold([encode_watch(watch)]) == StatusFold({}, {watch.id: watch}, DaemonRecord())
+
+
+@given(filled(DaemonRecord))
+@example(DaemonRecord())
+def test_the_record_of_the_daemon_survives_a_restart(record: DaemonRecord) -> None:
+    assert fold([encode_daemon(record)]) == StatusFold({}, {}, record)
+
+
+@pytest.mark.parametrize("kind", EXCHANGED, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_daemon_and_jobs_exchange_arrives_as_it_was_sent(kind: type, data: st.DataObject) -> None:
+    sent: Any = dataclasses.replace(data.draw(filled(kind)), version=contract.VERSION)
+    assert contract.decode(kind, contract.encode(sent)) == sent
+
+
+def test_the_exchanged_records_are_all_of_them() -> None:
+    assert {kind.__name__ for kind in EXCHANGED} >= {"JobSpec", "Directive", "Heartbeat", "DriverReport", "Receipt"}
