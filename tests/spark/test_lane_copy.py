@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import PartitionRange, TargetRun
+from spark_jobs.contract import DIGEST_FORM, PartitionRange, TargetRun
 from spark_jobs.lanes import Outcome, run_lane
 from spark_jobs.murmur2 import partition_for_key
 from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
@@ -240,7 +240,7 @@ def test_without_verification_receipts_have_runs_and_no_digest(cluster: Cluster)
     cluster.fill(source, rows(100))
     recovery = Recovery(cluster, source, target, ranges=[whole(cluster, source)], verify="none")
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == DONE
-    assert [(TargetRun(0, 100, ((0, 100),), ""),)] == [r.targets for r in recovery.ledger()]
+    assert [(TargetRun(0, 100, ((0, 100),), "", DIGEST_FORM),)] == [r.targets for r in recovery.ledger()]
 
 
 def test_several_partitions_share_a_chunk_and_a_small_chunk_is_a_transaction_of_its_own(cluster: Cluster) -> None:
