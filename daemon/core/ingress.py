@@ -1,4 +1,4 @@
-"""Bytes per second of live traffic per budget domain, without what our own replays write: the feed-forward of the controller (POLICIES 3.4).
+"""Bytes per second of live traffic per budget domain, without what our own replays write: the feed-forward of the controller.
 
 Records are known from log ends (`daemon.core.live_traffic`), bytes by the mean record size that a replay measured or planned with. A topic whose record size
 nobody knows is left out; a domain in which none is known has no ingress, and the controller then does without.

@@ -22,7 +22,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Evaluations in a row at which a following recovery was caught up (POLICIES 2.2)."""
+    """Evaluations in a row at which a following recovery was caught up."""
 
     since_ms: int
     count: int

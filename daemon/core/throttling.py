@@ -1,4 +1,4 @@
-"""The controllers at work: at each control period one step for every budget domain, then a lease for every recovery that it controls (POLICIES 3.4).
+"""The controllers at work: at each control period one step for every budget domain, then a lease for every recovery that it controls.
 
 The law is `daemon.core.policies.throttle`; here its inputs are gathered from what was observed, and its decisions become directives, pauses and events. It
 steps when nothing runs as well: what live traffic looks like without a replay must be known before one starts.
@@ -247,7 +247,7 @@ def _release_if_held(draft: Draft, recovery: Recovery, why: str) -> None:
 
 
 def _pause_pressed(draft: Draft, states: Mapping[str, ControllerState], claimants: Mapping[str, Claimant]) -> None:
-    """LIVE_SLO: the rate at the floor and live traffic over its SLO for ten minutes (POLICIES 2.3)."""
+    """LIVE_SLO: the rate at the floor and live traffic over its SLO for ten minutes."""
     if not draft.params.control.pause_allowed:
         return
     for domain, state in states.items():

@@ -1,6 +1,6 @@
 """The gate: what the budget controller must reach on seeds it was not tuned on, or the build fails.
 
-Limits are those of POLICIES 6. `gate` is what must hold of the controller; `expectations` is what must hold of the other policies, or the model is not the
+`gate` is what must hold of the controller; `expectations` is what must hold of the other policies, or the model is not the
 one the numbers of the specification were taken from.
 """
 

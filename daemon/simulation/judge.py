@@ -1,4 +1,4 @@
-"""What a run is worth: harm that it caused, and how long it took compared with the oracle (POLICIES 6, Judge).
+"""What a run is worth: harm that it caused, and how long it took compared with the oracle.
 
 A second is an attributable violation when an SLO is broken with the replay and not in the same world without it. Seconds of all SLOs together count once.
 """

@@ -1,7 +1,7 @@
 """The plant: one broker as a fluid, one second at a time.
 
 Work is capacity used: a produced byte costs 1.5 (replication), a tail fetch 0.5, a replayed byte 1.0 (cold read). All demand is served in the same
-proportion (FIFO, no priority). Produce that is not served queues and is asked for again. Units: capacity 100 = the broker of POLICIES 6.
+proportion (FIFO, no priority). Produce that is not served queues and is asked for again. Units: capacity 100 = all that the modelled broker can do.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModelParams:
-    """Rates per second in capacity units, times in seconds. Defaults are those of POLICIES 6; `scale` makes everything larger alike."""
+    """Rates per second in capacity units, times in seconds. The defaults are one busy broker; `scale` makes everything larger alike."""
 
     scale: float = 1.0
     capacity: float = 100.0

@@ -1,4 +1,4 @@
-"""Kafka's client quota as an actuator, for the variant that throttles at the broker only (POLICIES 3.1).
+"""Kafka's client quota as an actuator, for the variant that throttles at the broker only.
 
 The broker counts bytes over eleven one-second samples. A fetch that would exceed the quota is answered empty, its bytes are not counted, and the channel is
 mute for (X - q) / q of the window, uncapped. So a quota is bursty by nature, and a cut by k mutes for about (k - 1) windows.

@@ -1,4 +1,4 @@
-"""The sensitivity runs of POLICIES 6: one thing of the model is changed, the controller is not."""
+"""Sensitivity runs: one thing of the model is changed, the controller is not."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""AIMD: the simple alternative, and the law of deployments that measure no produce latency (POLICIES 3.4, Lag-only).
+"""AIMD: the simple alternative, and the law of deployments that measure no produce latency.
 
 Freshness, gate and fail-safe are the controller's; only how far it cuts and raises is different. LAG_ONLY answers at half of the SLO, because lag tells late.
 """

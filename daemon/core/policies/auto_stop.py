@@ -1,4 +1,4 @@
-"""Conditions that end a running recovery by itself; the first to fire wins, and each has its own reason code (POLICIES 2.3)."""
+"""Conditions that end a running recovery by itself; the first to fire wins, and each has its own reason code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

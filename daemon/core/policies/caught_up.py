@@ -1,4 +1,4 @@
-"""CAUGHT_UP: zero lag of a following recovery is a predicate, never a number (POLICIES 2.2).
+"""CAUGHT_UP: zero lag of a following recovery is a predicate, never a number.
 
 One evaluation holds when, for every planned partition: its lane was heard within two periods and *before* the ends were asked for, the topic is still the
 same one, and the durable position is within what live traffic produces in one chunk and one period (or within ten seconds of it). Absent is unknown, never

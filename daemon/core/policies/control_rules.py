@@ -1,4 +1,4 @@
-"""Rules 1 to 6 of the controller (POLICIES 3.4), each a small function from what is known to a `Move`; `choose` asks them in order of severity.
+"""Rules 1 to 6 of the controller, each a small function from what is known to a `Move`; `choose` asks them in order of severity.
 
 Rates in bytes/s. The bounds [floor, ceiling], the dead-band and the bookkeeping are the controller's; nothing here remembers anything.
 """

@@ -10,7 +10,7 @@ from daemon.core.policies.pressure import Kind, Pressure, Protection
 
 
 class Rule(IntEnum):
-    """The rules of POLICIES 3.4 by their numbers there; the number of a decision is that of the rule that set the rate."""
+    """The rules by number, as docs/policies/throttle.md lists them; the number of a decision is that of the rule that set the rate."""
 
     STALE = 1
     GATE = 2
@@ -43,7 +43,7 @@ class ControlVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ControllerParams:
-    """Frozen parameters of one budget domain (a broker, or a cluster as a whole). Times in ms, rates in bytes/s; the defaults are those of POLICIES 3.4.
+    """Frozen parameters of one budget domain (a broker, or a cluster as a whole). Times in ms, rates in bytes/s.
 
     `displacement` is gamma, the work of a live byte in replay bytes. Gains are per loop delay, so they hold for any delay.
     """

@@ -1,4 +1,4 @@
-"""The throttle controller (POLICIES 3.4): one budget per domain, raised slowly while live traffic is well, cut hard when it is not, decayed when nothing is known.
+"""The throttle controller: one budget per domain, raised slowly while live traffic is well, cut hard when it is not, decayed when nothing is known.
 
 `step` is pure: the daemon and the simulator run this same function. The budget lives in the log domain, so the law holds for any capacity, and gains are
 per loop delay, so it holds for any delay. Rules by number, in the order in which they are asked:

@@ -1,4 +1,4 @@
-"""Rates from a few samples of a growing count, with how far they may be off (POLICIES 4). Fewer than three samples are no estimate.
+"""Rates from a few samples of a growing count, with how far they may be off. Fewer than three samples are no estimate.
 
 Two ways: OLS uses every sample and gives an error; Theil-Sen, the median of all slopes, is not moved by a few outliers. Counts may be records or bytes.
 """

@@ -1,4 +1,4 @@
-"""Forecasts (POLICIES 4): how long a replay takes, whether it can ever catch up, what a deadline needs, and whether retention wins the race.
+"""Forecasts: how long a replay takes, whether it can ever catch up, what a deadline needs, and whether retention wins the race.
 
 Formulas and the assembly of a `Forecast`; which verdict follows is `outlook`. All rates are records/s (or bytes/s, used alike), all times seconds; nothing
 here reads a clock; `math.inf` means never. A job is as slow as its slowest partition.

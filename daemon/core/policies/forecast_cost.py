@@ -1,4 +1,4 @@
-"""What a replay costs, from configured prices, and what it needs on disks (POLICIES 4). Any currency; sizes in bytes, times in seconds."""
+"""What a replay costs, from configured prices, and what it needs on disks. Any currency; sizes in bytes, times in seconds."""
 
 from dataclasses import dataclass
 

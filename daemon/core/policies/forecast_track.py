@@ -1,4 +1,4 @@
-"""A verdict that flickers helps nobody: a forecast is made each minute, and two in a row must agree before the verdict changes (POLICIES 4)."""
+"""A verdict that flickers helps nobody: a forecast is made each minute, and two in a row must agree before the verdict changes."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Which readings may be believed, and how old what we know is (POLICIES 3.4, rules 1 and 2; 1.3).
+"""Which readings may be believed, and how old what we know is.
 
 A reading that is not a number, negative, from the future, too old or not newer than the last one of its signal is refused and counted; it never becomes a
 value, least of all zero. What is kept of a signal is a short `Track` of sample times, values and ages at arrival. The loop delay is measured from tracks.

@@ -1,4 +1,4 @@
-"""Lag verdicts per partition and per group (POLICIES 1). Zero lag is a predicate, never a number: what was not observed is UNKNOWN.
+"""Lag verdicts per partition and per group. Zero lag is a predicate, never a number: what was not observed is UNKNOWN.
 
 Per partition the first rule that matches wins; rules 11 to 15 are Burrow's 1 to 5, with its four faults mended: a ring less than half full is UNKNOWN, so
 is an empty history, a position past the end is INVALID instead of zero lag, and planned partitions count, not those that happened to commit.

@@ -1,4 +1,4 @@
-"""All windows of all watched readers, bounded: polled offsets and `lag` signals meet here, told apart by sample time only (POLICIES 1).
+"""All windows of all watched readers, bounded: polled offsets and `lag` signals meet here, told apart by sample time only.
 
 Unknown groups, partitions named twice in one report and partitions beyond the bound are refused and counted; none of them ever makes a lag look smaller.
 """

@@ -1,4 +1,4 @@
-"""Values of the lag evaluation: the verdicts in order of severity, and what a partition and a group are found to be (POLICIES 1.3).
+"""Values of the lag evaluation: the verdicts in order of severity, and what a partition and a group are found to be.
 
 Zero lag is a predicate, never a number: a lag that is not known is None. Which verdict applies is `lag`.
 """

@@ -1,4 +1,4 @@
-"""What is known of one partition of one reader: a short ring of positions and a table of log ends, both bounded (POLICIES 1.1, 1.2).
+"""What is known of one partition of one reader: a short ring of positions and a table of log ends, both bounded.
 
 A sample that cannot be true is refused and counted; it leaves a mark where it shows that the log is not the one it was. Nothing is ever clamped to zero:
 a lag that is not known is None. Judging is `lag`; these values are tuples because there are ten thousand of them.

@@ -1,4 +1,4 @@
-"""May a recovery start next to live traffic that is not well? (POLICIES 3.4, rule 8)"""
+"""May a recovery start next to live traffic that is not well?"""
 
 from daemon.core.policies.control_types import ControllerParams, ControllerState
 

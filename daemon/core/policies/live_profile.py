@@ -1,4 +1,4 @@
-"""How fast the live head will move: piecewise, the worse of now and of the same hour in history (POLICIES 4)."""
+"""How fast the live head will move: piecewise, the worse of now and of the same hour in history."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Verdicts of a forecast (POLICIES 4): what the numbers mean, why, and what would help, said in numbers."""
+"""Verdicts of a forecast: what the numbers mean, why, and what would help, said in numbers."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Pressure: how close a protected signal is to its SLO, on one scale for all (POLICIES 3.4).
+"""Pressure: how close a protected signal is to its SLO, on one scale for all.
 
 0 is what live traffic alone shows, 1 is the SLO. Latency is made linear in utilisation first (a queue's latency grows as 1/(1 - utilisation)); time lag gets a
 lead when it grows. The pressure of a domain is the maximum over signals, never a sum or a mean. No rate is chosen here.

@@ -1,4 +1,4 @@
-"""The broker's client quota as a backstop behind the lease (POLICIES 3.1): higher than the lease, and never cut in one go.
+"""The broker's client quota as a backstop behind the lease: higher than the lease, and never cut in one go.
 
 A quota over its limit mutes the channel for (X - q) / q of its window, uncapped: a cut by ten would silence a lane for 100 s. So a cut is staged, each stage
 at most four times lower than the one before, and the next stage waits until the mute of the last is over. Rates in bytes/s *per broker*.

@@ -1,4 +1,4 @@
-"""The retention race (POLICIES 4): does the log start reach the position before the copy is past it? All times seconds, rates records/s.
+"""The retention race: does the log start reach the position before the copy is past it? All times seconds, rates records/s.
 
 Deletion is by whole segment and late, so the real slack is larger; nothing here relies on that.
 """

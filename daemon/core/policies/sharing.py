@@ -1,4 +1,4 @@
-"""One budget, several recoveries: weighted max-min shares by water-filling (POLICIES 3.4, Sharing).
+"""One budget, several recoveries: weighted max-min shares by water-filling.
 
 x_i = clamp(w_i * t, floor_i, ceiling_i) with the sum equal to the budget: recoveries never run the law of the controller each on their own, since laws that
 multiply do not converge to fair shares. Floors that do not fit are scaled, so a budget is never exceeded. Higher tiers are filled first, above the floors

@@ -1,4 +1,4 @@
-"""Conditions of POLICIES 2.3 that watch the world around a recovery: live SLO, retention race, event time, idleness. Each gives its reason code or None.
+"""Conditions that watch the world around a recovery: live SLO, retention race, event time, idleness. Each gives its reason code or None.
 
 The conditions on the recovery's own limits and progress are in `auto_stop`. Pure; who asks decides, drains and journals.
 """

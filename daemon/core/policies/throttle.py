@@ -1,4 +1,4 @@
-"""From signals to the rate of every recovery: one controller step per domain, then the shares of the recoveries in it (POLICIES 3.4).
+"""From signals to the rate of every recovery: one controller step per domain, then the shares of the recoveries in it.
 
 A domain is what shares a bottleneck: a broker, or a cluster as a whole. A recovery that loads several gets the least that any of them allows. Recoveries
 with a fixed rate or none stand outside the budget; the controller sees what they do only through the pressure.

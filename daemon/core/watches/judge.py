@@ -1,4 +1,4 @@
-"""When a watched group is where it is wanted. Zero lag is a predicate, never a number (POLICIES 2.2), and a group that never commits is unknown.
+"""When a watched group is where it is wanted. Zero lag is a predicate, never a number, and a group that never commits is unknown.
 
     1  offsets    a partition is there once its committed position, seen on the same topic and not past the end, is at the wanted offset: latched
     2  caught_up  every partition of every topic, at each look: position and end known and fresh, position asked for before the end, topic and log

@@ -1,4 +1,4 @@
-"""The test vectors of POLICIES 4: the reprocessing document's own numbers, and what follows from them."""
+"""Known cases of the forecast: four days of reprocessing at given rates, and what follows from them."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""When a watched group is where it is wanted: a row for each way of being there, and for each false zero of POLICIES 1.3."""
+"""When a watched group is where it is wanted: a row for each way of being there, and for each zero that is none."""
 
 from collections.abc import Callable
 from dataclasses import replace
