@@ -6,7 +6,7 @@ Client properties go to the executors inside the tasks. A file they name is read
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,19 @@ _NO_VERSION = re.compile(r"PYTHON_VERSION_MISMATCH\][^\n]*")
 
 def check_secured(conf: Any, spec: JobSpec) -> None:
     """Raises JobError when secrets of the spec would travel to executors over links and disks that Spark does not protect."""
-    named = sorted({name for client in _clients(spec) for name in SECRETS if client.get(name)})
-    missing = [names[0] for names in _PROTECTION if not any(_is_on(conf, name) for name in names)]
+    named, missing = unsecured(conf, _clients(spec))
     if named and missing:
         raise JobError(
             "spark_unsecured",
             f"Client properties hold secrets ({', '.join(named)}), the master is {conf.get('spark.master')}, "
             f"and {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not true.",
         )
+
+
+def unsecured(conf: Any, clients: Iterable[Mapping[str, str]]) -> tuple[list[str], list[str]]:
+    """Which client properties hold secrets, and which of Spark's protections are off. Where both are there, the first must not travel."""
+    named = sorted({name for client in clients for name in SECRETS if client.get(name)})
+    return named, [names[0] for names in _PROTECTION if not any(_is_on(conf, name) for name in names)]
 
 
 def make_portable(spec: JobSpec) -> JobSpec:

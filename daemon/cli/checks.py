@@ -1,6 +1,7 @@
 """What `recoveryctl doctor` looks at on this machine: Java, Spark, the work folder, the daemon's health page.
 
-Each check returns what it found and, when it is not good, the next step; none raises. What needs a broker is in `daemon.cli.cluster_checks`.
+Each check returns what it found and, when it is not good, the next step; none raises. What needs a broker is in `daemon.cli.cluster_checks`, what
+looks at Spark masters in `daemon.cli.spark_checks`.
 """
 
 import importlib.util
@@ -60,6 +61,9 @@ def run_checks(
         return
     yield good("config", str(connection.config or "from the environment and flags"))
     yield check_work_dir(settings.work_dir)
+    from daemon.cli.spark_checks import check_profiles  # noqa: PLC0415
+
+    yield from check_profiles(settings)
     from daemon.cli.cluster_checks import check_clusters  # noqa: PLC0415
 
     yield from check_clusters(connection, deep=deep, source=source, target=target)

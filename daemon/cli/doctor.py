@@ -41,7 +41,7 @@ def doctor(
     ] = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """Check Java, Spark, brokers, topics, permissions, the work folder and the daemon."""
+    """Check Java, Spark and its profiles, brokers, topics, permissions, the work folder and the daemon."""
     from daemon.cli.checks import Verdict, run_checks  # noqa: PLC0415  (help must not pay for it)
 
     checks = list(run_checks(connection, deep=deep, source=source, target=target))

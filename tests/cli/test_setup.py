@@ -1,11 +1,14 @@
 """config and doctor without a broker: what this machine and the config alone can tell."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 
 from daemon.cli import checks, cluster_checks
+from daemon.cli.spark_checks import check_profiles
+from daemon.settings import load
 from tests.cli.scripted import run
 
 GOOD = "clusters:\n  main:\n    bootstrap.servers: 127.0.0.1:9092\nlog: {level: debug}\n"
@@ -122,6 +125,61 @@ def test_doctor_finds_a_work_dir_that_can_not_be_written(tmp_path: Path) -> None
     assert checks.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is checks.Verdict.OK
     assert checks.check_work_dir(tmp_path / "file").verdict is checks.Verdict.FAIL
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+REMOTE = "profiles:\n  far: {master: 'MASTER', task_slots: 4, conf: {CONF}}\n"
+SECURED = "spark.authenticate: true, spark.network.crypto.enabled: true, spark.io.encryption.enabled: true"
+
+
+def profiles(folder: Path, text: str) -> dict[str, checks.Check]:
+    return {check.name: check for check in check_profiles(load(write(folder, text), env={}))}
+
+
+def test_doctor_says_how_many_lanes_a_profile_runs_and_whether_its_master_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as serving:
+        there = f"127.0.0.1:{serving.getsockname()[1]}"
+        found = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", f"spark://127.0.0.1:1,{there}").replace("CONF", ""))
+        assert found["profile default"].found == "local[2,4], 2 lanes at once"
+        assert (found["profile far"].verdict, found["profile far"].next_step) == (checks.Verdict.OK, "")
+        assert "4 lanes at once; the master answers" in found["profile far"].found
+        kubernetes = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", f"k8s://https://{there}").replace("CONF", ""))
+        assert kubernetes["profile far"].verdict is checks.Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("master", "said"), [("spark://127.0.0.1:1", "127.0.0.1:1 does not answer"), ("yarn", "HADOOP_CONF_DIR")]
+)
+def test_doctor_fails_for_a_profile_whose_master_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, said: str
+) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    found = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", master).replace("CONF", ""))["profile far"]
+    assert found.verdict is checks.Verdict.FAIL
+    assert said in found.found
+    assert found.next_step
+
+
+def test_doctor_fails_for_secrets_that_would_travel_unprotected_and_takes_spark_defaults_into_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as serving:
+        text = SECRET + REMOTE.replace("MASTER", f"spark://127.0.0.1:{serving.getsockname()[1]}")
+        found = profiles(tmp_path, text.replace("CONF", "spark.authenticate: true"))
+        assert (found["profile default"].verdict, found["profile far"].verdict) == (
+            checks.Verdict.OK,
+            checks.Verdict.FAIL,
+        )
+        told = "RCV-3042 sasl.password would travel to spark://"
+        assert found["profile far"].found.startswith(told)
+        assert "without spark.network.crypto.enabled, spark.io.encryption.enabled." in found["profile far"].found
+        assert "hunter2" not in str(found)
+        assert profiles(tmp_path, text.replace("CONF", SECURED))["profile far"].verdict is checks.Verdict.OK
+        defaults = "# of the operator\nspark.network.crypto.enabled  true\nspark.io.encryption.enabled=true\n"
+        (tmp_path / "spark-defaults.conf").write_text(defaults)
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+        found = profiles(tmp_path, text.replace("CONF", "spark.authenticate: true"))
+        assert found["profile far"].verdict is checks.Verdict.OK
 
 
 @pytest.mark.parametrize(
