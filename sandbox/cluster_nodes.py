@@ -117,6 +117,7 @@ def _shared(shape: Shape, credentials: Credentials | None) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": min_isr,
         "share.coordinator.state.topic.num.partitions": "1",
+        "broker.session.timeout.ms": "9000",  # Kafka's own: with other nodes there, a busy broker must not be taken for a dead one
     }
     if credentials is None:
         return common | {"listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT"}

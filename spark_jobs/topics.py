@@ -145,7 +145,7 @@ class Topic:
         return {p.partition: Bounds(starts[p.partition], stable[p.partition], high[p.partition]) for p in wanted}
 
     def settings(self) -> "Settings":
-        """What the topic takes and does to records; Kafka's defaults where the broker does not say."""
+        """What the topic takes and does to records; Kafka's defaults where the broker does not say. Raises JobError without the right to ask."""
         resource = ConfigResource(ResourceType.TOPIC, self.name)
         try:
             configs = self.asker.admin.describe_configs([resource], request_timeout=ASK_TIMEOUT_S)[resource].result(
@@ -156,7 +156,10 @@ class Topic:
                 configs["message.timestamp.type"].value == "LogAppendTime",
                 "compact" in configs["cleanup.policy"].value,
             )
-        except (KafkaException, TimeoutError, KeyError, ValueError):
+        except KafkaException as error:
+            self._judge(error.args[0], "DescribeConfigs")
+            return Settings()
+        except (TimeoutError, KeyError, ValueError):
             return Settings()
 
     def _offsets(self, wanted: list[TopicPartition], which: str) -> dict[int, int]:
@@ -171,11 +174,14 @@ class Topic:
                 raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
         return found
 
-    def _judge(self, error: KafkaError) -> None:
-        """Raises when the error is final: no right to ask, or the topic has been missing for a while."""
+    def _judge(self, error: KafkaError, operation: str = "Read") -> None:
+        """Raises when the error is final: no right to ask, or the topic has been missing for a while.
+
+        Whoever may read may describe too, so who may not describe lacks the right to read, which is the one that every side needs.
+        """
         if errors.final_code(error) == "not_authorised":
-            told = errors.refusal(error, "Describe", self.name)
-            raise JobError("not_authorised", f"The {self._side} topic {self.name} may not be described: {told}")
+            told = errors.refusal(error, operation, self.name)
+            raise JobError("not_authorised", f"The {self._side} topic {self.name} may not be asked about: {told}")
         if not errors.is_no_topic(error):
             return
         now_s = time.monotonic()

@@ -22,9 +22,11 @@ _HOUR_MS: Final = 3_600_000
 _HOURLY_PARTITIONS_MAX: Final = 64
 
 
-def read_topic(admin: AdminClient, topic: str, timeout_s: float) -> tuple[TopicFacts, TopicShape] | None:
-    """A topic with its configs, starts and ends; None when there is no such topic."""
-    shape = describe(admin, [topic], timeout_s)[topic]
+def read_topic(
+    admin: AdminClient, topic: str, timeout_s: float, rights: tuple[str, ...] = ("Read",)
+) -> tuple[TopicFacts, TopicShape] | None:
+    """A topic with its configs, starts and ends; None when there is no such topic. Raises `ClusterProblem`, also for a right that the copy would lack."""
+    shape = describe(admin, [topic], timeout_s, rights)[topic]
     if shape is None:
         return None
     facts = TopicFacts(

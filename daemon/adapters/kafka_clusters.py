@@ -86,9 +86,10 @@ class KafkaClusters:
         spec = effect.spec
         with self._asking(spec.source.cluster, spec.target.cluster):
             into = self._admin(spec.target.cluster)
+            rights = ("Read", "Write") if spec.copies else ("Read",)
             source, target, receipts = await asyncio.gather(
                 self._questions.run(read_topic, self._admin(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
-                self._questions.run(read_topic, into, spec.target.topic, _TIMEOUT_S),
+                self._questions.run(read_topic, into, spec.target.topic, _TIMEOUT_S, rights),
                 self._receipts_facts(effect, into),
             )
             target_facts = target[0] if target is not None else None

@@ -1,7 +1,7 @@
 """What a cluster says its user may do, compared with what is needed: so that a missing ACL is named before something fails for it.
 
 Asked with the describing calls that answer with authorised operations; only the right to create a topic is asked by a creation that is only validated.
-Nothing is changed. Transactional ids can not be described: `own_topics.write_probe` tries those.
+Nothing is changed. Transactional ids cannot be described: `own_topics.write_probe` tries those.
 """
 
 import time
@@ -10,7 +10,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
 from daemon.adapters.kafka_client import Properties, make_admin, problem
 from daemon.errors import ClusterProblem
@@ -56,6 +56,10 @@ def _is_granted(admin: AdminClient, granted: set[str] | None, resource: Resource
         return bool(granted) or _may_create(admin, name)  # what is there need not be made
     if granted is None:
         return True
+    if not granted and operation == "DescribeConfigs" and resource is Resource.TOPIC:
+        return _may_read_configs(
+            admin, name
+        )  # a topic that may not be described does not tell, but this right stands alone
     return operation in granted or bool(_IMPLIED.get(operation, set()) & granted)
 
 
@@ -105,6 +109,17 @@ def _may_create(admin: AdminClient, topic: str) -> bool:
         return error.args[0].code() not in _REFUSED
     except FutureTimeoutError as error:
         raise ClusterProblem(f"Could not ask whether {topic} may be created in {_TIMEOUT_S:.0f} s") from error
+    return True
+
+
+def _may_read_configs(admin: AdminClient, topic: str) -> bool:
+    [asked] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=_TIMEOUT_S).values()
+    try:
+        asked.result(_TIMEOUT_S + 1.0)
+    except KafkaException as error:
+        return error.args[0].code() not in _REFUSED
+    except FutureTimeoutError as error:
+        raise ClusterProblem(f"Could not ask for the configs of {topic} in {_TIMEOUT_S:.0f} s") from error
     return True
 
 

@@ -41,18 +41,24 @@ class TopicShape:
         return [(self.topic, partition) for partition in sorted(self.leaders)]
 
 
-def describe(admin: AdminClient, topics: Iterable[str], timeout_s: float) -> dict[str, TopicShape | None]:
-    """Shapes by name, None = no such topic. Raises `ClusterProblem`."""
-    names = list(dict.fromkeys(topics))
+def describe(
+    admin: AdminClient, topics: Iterable[str], timeout_s: float, rights: Iterable[str] = ()
+) -> dict[str, TopicShape | None]:
+    """Shapes by name, None = no such topic. Raises `ClusterProblem`, also when the cluster says that one of `rights` ("Read", "Write") is not granted."""
+    names, needed = list(dict.fromkeys(topics)), tuple(rights)
     if not names:
         return {}
     admin.poll(0)  # lets waiting log lines out
-    return _of_controller(admin, timeout_s, lambda: _describe(admin, names, timeout_s))
+    return _of_controller(admin, timeout_s, lambda: _describe(admin, names, timeout_s, needed))
 
 
-def _describe(admin: AdminClient, names: list[str], timeout_s: float) -> dict[str, TopicShape | None]:
-    asked = admin.describe_topics(TopicCollection(names), request_timeout=timeout_s)
-    return {name: _shape(answer, name, timeout_s) for name, answer in asked.items()}
+def _describe(
+    admin: AdminClient, names: list[str], timeout_s: float, rights: tuple[str, ...]
+) -> dict[str, TopicShape | None]:
+    asked = admin.describe_topics(
+        TopicCollection(names), request_timeout=timeout_s, include_authorized_operations=bool(rights)
+    )
+    return {name: _shape(answer, name, timeout_s, rights) for name, answer in asked.items()}
 
 
 def read_configs(admin: AdminClient, topic: str, timeout_s: float) -> dict[str, str]:
@@ -102,14 +108,18 @@ def await_topic(admin: AdminClient, topic: str, timeout_s: float) -> TopicShape:
         time.sleep(_POLL_S)
 
 
-def _shape(answer: Any, name: str, timeout_s: float) -> TopicShape | None:
+def _shape(answer: Any, name: str, timeout_s: float, rights: tuple[str, ...]) -> TopicShape | None:
     try:
         found = _wait(answer, f"describe {name}", timeout_s)
     except KafkaException as error:
         if is_no_such_topic(error):
             return None
         _check_asked(error.args[0])
-        raise problem(error, f"describe {name}", "Describe", name) from error
+        raise problem(error, f"describe {name}", " and ".join(rights) or "Describe", name) from error
+    granted = {operation.name.capitalize() for operation in found.authorized_operations or ()}
+    if granted and (lacking := [right for right in rights if right not in granted]):
+        refusal = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        raise problem(refusal, f"use {name}", " and ".join(lacking), name)
     return TopicShape(
         topic=name,
         topic_id=str(found.topic_id),

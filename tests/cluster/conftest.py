@@ -4,17 +4,15 @@ The tests' own clients are the super user; the product is the user `recoveryd` a
 """
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from daemon.wire.acls import Acl, Role, own_acls, replay_acls
-from daemon.wire.topics import TopicNames
 from sandbox.access import ADMIN, RECOVERYD
 from sandbox.cluster import Cluster
 from sandbox.cluster_nodes import Shape
-from sandbox.users import Grant
+from tests.cluster.replicas import await_whole, start_all
+from tests.cluster.rights import grants_of, needed
 from tests.e2e.case import Case
 from tests.e2e.clients import note_access
 from tests.e2e.daemon_process import DaemonProcess
@@ -22,7 +20,6 @@ from tests.e2e.data import fill_plain
 from tests.e2e.observer import TargetObserver
 from tests.e2e.stack import Stack
 
-_KINDS = {"Topic": "topic", "Group": "group", "TransactionalId": "transactional_id", "Cluster": "broker"}
 PARTITIONS = 6  # every broker leads some
 RECORDS_EACH = 3_000
 
@@ -32,9 +29,6 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Only with RECOVERYD_CLUSTER=1: four more JVMs are more than every machine that runs the tests can carry."""
-    if not os.environ.get("RECOVERYD_CLUSTER"):
-        pytest.skip("set RECOVERYD_CLUSTER=1 to start three secured brokers")
     with Cluster(tmp_path_factory.mktemp("secured"), Shape(3, secure=True), grants=()) as started:
         note_access(started.bootstrap, started.client(ADMIN))
         yield started
@@ -45,7 +39,7 @@ def stack(cluster: Cluster, bootstrap: str, tmp_path_factory: pytest.TempPathFac
     """Its `main` is the secured cluster; `plain` is the run's other broker."""
     settings = {"clusters": {"plain": {"bootstrap.servers": bootstrap}}}
     made = Stack(cluster.bootstrap, tmp_path_factory.mktemp("stack"), settings, cluster.java_client())
-    cluster.users.grant(RECOVERYD, (grant for acl in needed(made) for grant in grants_of(acl)))
+    cluster.users.grant(RECOVERYD, grants_of(needed(made)))
     with made:
         yield made
 
@@ -88,13 +82,9 @@ def new_case(stack: Stack, source: str) -> Iterator[NewCase]:
         observer.close()
 
 
-def needed(stack: Stack) -> list[Acl]:
-    """The table, for a user that is daemon, jobs and `topics apply`, and may copy between topics that begin with the stack's mark; nothing else."""
-    wanted = {Role.DAEMON, Role.JOBS, Role.SETUP}
-    own = [acl for acl in own_acls(TopicNames(stack.prefix)) if wanted & set(acl.roles) and not acl.when]
-    return [*own, *replay_acls(f"{stack.mark}-", f"{stack.mark}-", create=True, prefixed=True)]
-
-
-def grants_of(acl: Acl) -> list[Grant]:
-    operations = ("".join("_" + c.lower() if c.isupper() else c for c in name).strip("_") for name in acl.operations)
-    return [Grant(_KINDS[acl.resource.value], acl.name, acl.pattern, operation) for operation in operations]
+@pytest.fixture
+def whole_afterwards(cluster: Cluster, stack: Stack, source: str) -> Iterator[None]:
+    """For tests that take brokers away."""
+    yield
+    start_all(cluster.brokers)
+    await_whole(stack.bootstrap, source)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
@@ -10,12 +11,14 @@ from confluent_kafka import ElectionType, KafkaException, TopicCollection, Topic
 from confluent_kafka.admin import AdminClient
 
 from daemon.wire.kafka_properties import Tls, make_ssl_context
+from sandbox.broker import Broker
 from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET
 from tests.e2e.processes import wait_for
 
 _TIMEOUT_S = 15.0
 _WHOLE_DEADLINE_S = 90.0
+_START_S = 240.0
 
 
 def layout(bootstrap: str, topic: str) -> list[Any]:
@@ -43,18 +46,25 @@ def _in_sync(partitions: Iterable[Any]) -> bool:
     return all(p.leader is not None and len(p.isr) == len(p.replicas) for p in partitions)
 
 
+def start_all(brokers: Iterable[Broker]) -> None:
+    """Those that do not run, side by side."""
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda broker: broker.start(_START_S), brokers))
+
+
 def move_leaders(bootstrap: str, topic: str) -> None:
     """Every partition gets another leader; returns when it has it."""
     before = {p.id: p.leader.id for p in layout(bootstrap, topic)}
     order = {p.id: _rotated([r.id for r in p.replicas], p.leader.id) for p in layout(bootstrap, topic)}
     asyncio.run(_reassign(bootstrap, topic, order))
     admin = AdminClient({**client(bootstrap), **QUIET})
-    admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, p) for p in order]).result(_TIMEOUT_S)
-    wait_for(
-        lambda: all(p.leader is not None and p.leader.id != before[p.id] for p in layout(bootstrap, topic)),
-        _TIMEOUT_S,
-        lambda: f"leaders of {topic} were {before}",
-    )
+
+    def have_moved() -> bool:
+        """A replica that is not in sync at the moment is elected by the next election."""
+        admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, p) for p in order]).result(_TIMEOUT_S)
+        return all(p.leader is not None and p.leader.id != before[p.id] for p in layout(bootstrap, topic))
+
+    wait_for(have_moved, _TIMEOUT_S, lambda: f"leaders of {topic} were {before}")
 
 
 def _rotated(replicas: list[int], leader: int) -> list[int]:

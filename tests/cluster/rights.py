@@ -1,0 +1,68 @@
+"""Rights of the product's user, of the table and one by one: users that have all of it but one, and what the cluster says they lack."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from daemon.adapters.permissions import lacking
+from daemon.wire.acls import Acl, Resource, Role, own_acls, replay_acls
+from daemon.wire.topics import TopicNames
+from sandbox.access import RECOVERYD
+from sandbox.cluster import Cluster
+from sandbox.users import Grant
+from tests.e2e.stack import Stack
+
+PASSWORD = "of-a-test"
+_KINDS = {"Topic": "topic", "Group": "group", "TransactionalId": "transactional_id", "Cluster": "broker"}
+
+
+def own_needs(stack: Stack, *roles: Role) -> list[Acl]:
+    """What the table says these need always, under the stack's own prefix."""
+    return [acl for acl in own_acls(TopicNames(stack.prefix)) if set(roles) & set(acl.roles) and not acl.when]
+
+
+def needed(stack: Stack) -> list[Acl]:
+    """For a user that is daemon, jobs and `topics apply`, and may copy between topics that begin with the stack's mark; nothing else."""
+    mark = f"{stack.mark}-"
+    return [*own_needs(stack, Role.DAEMON, Role.JOBS, Role.SETUP), *replay_acls(mark, mark, create=True, prefixed=True)]
+
+
+def grants_of(acls: Iterable[Acl]) -> list[Grant]:
+    return [
+        Grant(_KINDS[acl.resource.value], acl.name, acl.pattern, _lower(operation))
+        for acl in acls
+        for operation in acl.operations
+    ]
+
+
+def told(grant: Grant) -> str:
+    """As errors and `doctor` name it: `DescribeConfigs on Topic NAME`."""
+    operation = "".join(part.capitalize() for part in grant.operation.split("_"))
+    kind = next(kafkas for kafkas, ours in _KINDS.items() if ours == grant.resource)
+    return f"{operation} on {kind} {grant.name}"
+
+
+def make_user(cluster: Cluster, user: str, grants: Iterable[Grant]) -> dict[str, str]:
+    """Librdkafka's properties of a new user with these rights."""
+    cluster.users.set_password(user, PASSWORD)
+    cluster.users.grant(user, grants)
+    return {**cluster.client(RECOVERYD), "sasl.username": user, "sasl.password": PASSWORD}
+
+
+@contextmanager
+def without(cluster: Cluster, user: str, grant: Grant) -> Iterator[None]:
+    cluster.users.take_away(user, [grant])
+    try:
+        yield
+    finally:
+        cluster.users.grant(user, [grant])
+
+
+def missing(stack: Stack, client: Mapping[str, str], needs: Iterable[Acl]) -> list[str]:
+    """As `doctor` asks. Of prefixed names only groups can be asked about."""
+    asked = [acl for acl in needs if not acl.prefixed or acl.resource is Resource.GROUP]
+    return lacking(client, asked, f"recoveryd.{stack.prefix.rstrip('.')}")
+
+
+def _lower(operation: str) -> str:
+    """`DescribeConfigs` as `describe_configs`."""
+    return "".join("_" + c.lower() if c.isupper() else c for c in operation).strip("_")

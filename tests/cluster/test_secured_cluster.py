@@ -1,0 +1,227 @@
+"""On three secured brokers: brokers and rights that go away, and come back. Nobody has to help afterwards (rows 28, 29 and 34).
+
+The table of ACLs is what is needed and no less: with it everything works, and without one of it both `doctor` and errors name that one.
+All of it is one file, because a worker takes whole files and there shall be one cluster.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+
+from daemon.wire.acls import Role, replay_acls
+from sandbox.access import RECOVERYD
+from sandbox.cluster import Cluster
+from sandbox.users import Grant
+from spark_jobs.contract import TargetSpec
+from spark_jobs.errors import JobError
+from spark_jobs.topics import Topic
+from tests.builders.history import create_topics
+from tests.cluster.conftest import NewCase
+from tests.cluster.replicas import await_whole, layout, move_leaders, start_all
+from tests.cluster.rights import PASSWORD, grants_of, make_user, missing, own_needs, told, without
+from tests.e2e.asking import await_progress, copied, lane_progress
+from tests.e2e.data import fill_plain
+from tests.e2e.history import check_copy, snapshot
+from tests.e2e.log_reader import whole_log
+from tests.e2e.processes import wait_for
+from tests.e2e.stack import Stack
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
+
+GONE_S = 20.0  # the length of the fault itself: a broker is fenced after nine seconds without a heartbeat
+BELOW_S = 10.0
+_SEEN_S = 20.0
+_AT_ONCE = 4
+
+
+def test_a_replay_on_three_secured_brokers_is_exact_and_its_target_is_replicated_like_the_source(
+    stack: Stack, new_case: NewCase
+) -> None:
+    case = new_case()
+    case.start(records_per_s=None)
+    done = case.judge()
+    assert done["attempt"] == 1
+    replicas = {len(partition.replicas) for partition in layout(stack.bootstrap, case.target)}
+    own = {
+        len(p.replicas) for topic in (stack.receipts_topic, stack.control.topic) for p in layout(stack.bootstrap, topic)
+    }
+    assert (replicas, own) == ({3}, {3})
+
+
+@pytest.mark.usefixtures("whole_afterwards")
+def test_row_28_brokers_restarted_one_after_the_other_do_not_disturb_a_replay(
+    cluster: Cluster, stack: Stack, new_case: NewCase
+) -> None:
+    case = new_case()
+    case.start(records_per_s=400)
+    case.copying()
+    for broker in cluster.brokers:
+        broker.stop()
+        start_all([broker])
+        await_whole(stack.bootstrap, case.source, case.target, stack.receipts_topic)
+    done = case.finish()
+    assert done["attempt"] == 1
+
+
+@pytest.mark.usefixtures("whole_afterwards")
+def test_row_29_a_replay_goes_on_without_one_broker_waits_below_min_isr_and_goes_on_again(
+    cluster: Cluster, stack: Stack, new_case: NewCase
+) -> None:
+    case = new_case()
+    case.start(records_per_s=300)
+    case.copying()
+    before = lane_progress(stack, case.recovery)[-1][1]
+    gone, next_one, _ = cluster.brokers
+    gone.kill()
+    killed_s = time.monotonic()
+    await_progress(stack, case.recovery, before + 1_500, GONE_S)
+    time.sleep(max(0.0, killed_s + GONE_S - time.monotonic()))
+    next_one.kill()
+    time.sleep(BELOW_S)
+    start_all([gone, next_one])
+    await_whole(stack.bootstrap, case.source, case.target, stack.receipts_topic)
+    case.finish()
+
+
+def test_row_29_leaders_may_move_under_a_replay(stack: Stack, new_case: NewCase) -> None:
+    case = new_case()
+    case.start(records_per_s=1_000)
+    case.copying()
+    for topic in (case.source, case.target, stack.receipts_topic):
+        move_leaders(stack.bootstrap, topic)
+    done = case.finish()
+    assert done["attempt"] == 1
+
+
+def test_a_replay_from_the_secured_cluster_to_a_plain_one_gets_that_ones_replicas(
+    stack: Stack, bootstrap: str, source: str
+) -> None:
+    target = f"{stack.mark}-elsewhere"
+    stack.control.replay("elsewhere", source, target, target_cluster="plain", target_create=True)
+    done = stack.completed("elsewhere", 120)
+    assert done["verification"]["result"] == "match"
+    found = check_copy(
+        bootstrap, source, target, stack.receipts_topic, "elsewhere", whole_log(stack.bootstrap, source),
+        status=done, source_was=snapshot(stack.bootstrap, source),
+    )  # fmt: skip
+    assert found == []
+    assert {len(partition.replicas) for partition in layout(bootstrap, target)} == {1}
+
+
+def test_each_right_of_the_table_that_a_user_lacks_is_named_and_no_other(cluster: Cluster, stack: Stack) -> None:
+    """Without the rights of `topics apply`, whose prefix would cover some of the others. Transactional ids cannot be asked about."""
+    needs = own_needs(stack, Role.DAEMON, Role.JOBS)
+    every = list(dict.fromkeys(grants_of(needs)))
+    taken = [g for g in every if g.pattern == "literal"]
+    users = {
+        told(grant): make_user(cluster, f"no-{number}", [g for g in every if g != grant])
+        for number, grant in enumerate(taken)
+    }
+
+    users["nothing"] = make_user(cluster, "all", every)
+
+    def await_named(lacks: str) -> None:
+        seen: list[str] = []
+        wanted = [lacks] if lacks != "nothing" else []
+
+        def is_named() -> bool:
+            seen[:] = missing(stack, users[lacks], needs)
+            return seen == wanted
+
+        wait_for(is_named, _SEEN_S, lambda: f"without {lacks}: {seen}")
+
+    assert len(users) > 15
+    with ThreadPoolExecutor(_AT_ONCE) as asking:
+        list(asking.map(await_named, users))
+
+
+def test_doctor_names_what_is_missing_for_recoveryd_and_for_one_replay(
+    cluster: Cluster, stack: Stack, tmp_path: Path
+) -> None:
+    topic = f"x{stack.mark}-unseen"
+    create_topics(stack.bootstrap, {topic: 1})
+    taken = Grant("topic", stack.receipts_topic, "literal", "write")
+    granted = grants_of(own_needs(stack, Role.DAEMON, Role.JOBS))
+    client = make_user(cluster, "examined", [g for g in granted if g != taken])
+    password = tmp_path / "password"
+    password.write_text(PASSWORD)
+    config = yaml.safe_load(stack.write_config("doctor", 0).read_text())
+    config["clusters"]["main"]["sasl.jaas.config"] = (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{client["sasl.username"]}" password="${{file:{password}}}";'
+    )
+    file = tmp_path / "examined.yaml"
+    file.write_text(yaml.safe_dump(config))
+    wait_for(lambda: missing(stack, client, own_needs(stack, Role.DAEMON, Role.JOBS)) == [told(taken)], _SEEN_S)
+    done = subprocess.run(
+        [sys.executable, "-c", "from daemon.cli import main; main()", "doctor", "--config", str(file), "--source", topic, "-o", "json"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    [line] = [row for row in json.loads(done.stdout) if row["check"] == "ACLs on main"]
+    assert (done.returncode, line["verdict"]) == (1, "fail")
+    wanted = {told(taken), f"Read on Topic {topic}", f"DescribeConfigs on Topic {topic}"}
+    assert {text for text in wanted if text in line["found"]} == wanted, line
+
+
+def test_a_replay_that_lacks_one_of_its_rights_copies_nothing_and_names_it(cluster: Cluster, stack: Stack) -> None:
+    wanted: dict[str, str] = {}
+    for number, (side, operation) in enumerate(
+        (a.name, o) for a in replay_acls("source", "target", create=True) for o in a.operations
+    ):
+        names = {"source": f"x{stack.mark}-source{number}", "target": f"x{stack.mark}-target{number}"}
+        exists = operation != "Create"
+        fill_plain(stack.bootstrap, names["source"], 1, 50)
+        if exists:
+            create_topics(stack.bootstrap, {names["target"]: 1})
+        lacks = f"{operation} on Topic {names[side]}"
+        granted = grants_of(replay_acls(names["source"], names["target"], create=not exists))
+        cluster.users.grant(RECOVERYD, [g for g in granted if told(g) != lacks])
+        wanted[f"acl{number}"] = f"the user lacks {lacks}"
+    for recovery, lacks in wanted.items():
+        number = recovery.removeprefix("acl")
+        ends = f"x{stack.mark}-source{number}", f"x{stack.mark}-target{number}"
+        stack.control.replay(recovery, *ends, target_create=" Create " in lacks)
+    ended = {r: stack.follower.wait_state(r, {"rejected", "failed"}, 60) for r in wanted}
+    assert {r: status["why"] for r, status in ended.items() if wanted[r] not in status["why"]} == {}
+    assert {r: copied(stack, f"x{stack.mark}-target{r.removeprefix('acl')}") for r in wanted} == dict.fromkeys(
+        wanted, 0
+    )
+
+
+def test_lanes_and_proof_that_may_not_read_a_topics_configs_say_so_instead_of_guessing(
+    cluster: Cluster, stack: Stack, source: str
+) -> None:
+    client = make_user(cluster, "no-configs", [Grant("topic", source, "literal", "read")])
+    lacks = f"DescribeConfigs on Topic {source}"
+    needs = [acl for acl in replay_acls(source, "", create=False) if acl.name]
+    wait_for(lambda: missing(stack, client, needs) == [lacks], _SEEN_S)
+    spec = TargetSpec(cluster="main", topic=source, topic_id="", partitions=1, client=client)
+    with pytest.raises(JobError, match=f"the user lacks {lacks}"):
+        Topic(spec, "target", "c").settings()
+
+
+@pytest.mark.parametrize("side", ["source", "receipts"])
+def test_row_34_a_right_taken_away_in_the_middle_is_named_and_what_was_copied_is_sound(
+    cluster: Cluster, stack: Stack, new_case: NewCase, side: str
+) -> None:
+    case = new_case()
+    if side == "source":
+        case.source = f"x{stack.mark}-away"
+        fill_plain(stack.bootstrap, case.source, 3, 3_000)
+        cluster.users.grant(RECOVERYD, grants_of(a for a in replay_acls(case.source, "", create=False) if a.name))
+        taken = Grant("topic", case.source, "literal", "read")
+    else:
+        taken = Grant("topic", stack.receipts_topic, "literal", "write")
+    case.start(records_per_s=300)
+    case.copying(300)
+    with without(cluster, RECOVERYD, taken):
+        ended = case.failed(120)
+    assert told(taken) in ended["why"], ended["why"]
+    case.judge_what_was_covered()
