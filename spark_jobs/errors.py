@@ -118,10 +118,6 @@ def is_no_topic(error: KafkaError) -> bool:
     return error.code() in _NO_TOPIC
 
 
-def is_too_large(error: KafkaError) -> bool:
-    return error.code() in _TOO_LARGE
-
-
 def refusal(error: KafkaError, operation: str, topic: str = "", other: str = "") -> str:
     """What the broker said and, for a missing ACL, which: `operation` on `topic`, or on the group or transactional id `other`."""
     match error.code():

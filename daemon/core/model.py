@@ -318,7 +318,6 @@ class Recovery:
     completeness: tuple[CompletenessRow, ...] = ()
     verification: Verification | None = None
     started_ms: int | None = None  # when the first attempt was wanted; max_runtime counts from here
-    deadline_ms: int | None = None  # absolute; kept over restarts
     resume_state: State | None = (
         None  # verifying = nothing is left to copy, and `resume` goes back there; None = to the lanes
     )

@@ -74,7 +74,6 @@ class Observed:
         default_factory=dict
     )  # by lane, over attempts, of the last hour
     candidate: Candidate | None = None
-    killed_ms: int = 0
     pace: tuple[Pace, ...] = ()  # of the present run, the newest few
     track: ForecastTrack = ForecastTrack()
     at_end: Mapping[int, AtEnd] = field(default_factory=dict)  # partitions at their log end

@@ -38,10 +38,6 @@ def event_source(scope: str) -> str:
     return f"//recoveryd/{scope}"
 
 
-def answer_type(kind: str) -> str:
-    return EVENT_TYPE.format(f"command_{kind}")
-
-
 def encode_answer(answer: Answer, scope: str, now_ms: int) -> WireRecord:
     """The one answer to a control record."""
     data = {

@@ -271,7 +271,6 @@ _replays = st.builds(
     completeness=st.lists(st.builds(CompletenessRow, partitions, *[counts] * 6), max_size=4).map(tuple),
     verification=st.none() | _verifications,
     started_ms=st.none() | times_ms,
-    deadline_ms=st.none() | times_ms,
     resume_state=st.none() | _states,
     error_code=st.none() | text,
     held=st.sampled_from(["", "telemetry", "live_slo"]),

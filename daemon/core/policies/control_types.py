@@ -119,7 +119,6 @@ class ControllerState:
     comfortable: float | None = None
     is_stale: bool = False
     floor_since_ms: int | None = None
-    floor_pressure: float | None = None
     pressed_since_ms: int | None = None
     dropped: frozenset[str] = frozenset()
     tracks: Mapping[str, Track] = field(default_factory=dict)
