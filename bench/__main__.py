@@ -69,7 +69,7 @@ _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
     ledger.NAME: lambda s, repeat, quick: ledger.measure(s.bed, repeat, quick=quick),
     throttle.NAME: lambda s, _, quick: throttle.measure(s.bed, quick=quick),
     replay.NAME: lambda s, repeat, quick: replay.measure(s.bed, s.application, repeat, quick=quick),
-    proof.NAME: lambda s, repeat, quick: proof.measure(s.bed, s.application, min(repeat, 3), quick=quick),
+    proof.NAME: lambda s, repeat, quick: proof.measure(s.bed, s.application, repeat, quick=quick),
     chunks.NAME: lambda s, repeat, _: chunks.measure(s.bed, s.application, repeat),
 }
 

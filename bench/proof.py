@@ -27,18 +27,21 @@ def measure(bed: Bed, application: Application, repeat: int, *, quick: bool) -> 
 
 
 def _measure(bed: Bed, application: Application, data: DataSet, repeat: int) -> Report:
-    walls, memory = Series("s"), Series("MB")
+    walls, cpu, memory = Series("s"), Series("s"), Series("MB")
     for turn in range(-1, repeat):  # the first turn warms workers, broker and page cache, and is not counted
         copied, proved, peak = _turn(bed, application, data)
         if turn >= 0:
             walls.add(_COPY, copied.wall_s)
             walls.add(_PROOF, proved.wall_s)
+            cpu.add(_COPY, copied.client_cpu_s + copied.broker_cpu_s)
+            cpu.add(_PROOF, proved.client_cpu_s + proved.broker_cpu_s)
             memory.add(_MEMORY, peak / 1e6)
     bed.delete(data.topic)
     copy, proof = walls.sample(_COPY), walls.sample(_PROOF)
     rows = (
         Row(f"{_COPY}, wall", copy),
         Row(f"{_PROOF}, wall", proof, _COPY, copy, ratio_at_most=_RATIO),
+        Row(f"{_PROOF}, CPU of clients and broker", cpu.sample(_PROOF), _COPY, cpu.sample(_COPY)),
         Row(_MEMORY, memory.sample(_MEMORY), at_most=_TASK_MB),
     )
     note = f"the proof reads {2 * data.records / Sample(proof.values, 's').median:,.0f} records/s, both sides together; memory is the resident set of the largest Python worker"

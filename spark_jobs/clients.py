@@ -61,6 +61,7 @@ def make_reader(
     *,
     isolation: str = "read_committed",
     fetch_wait_ms: int = FETCH_WAIT_MS,
+    fetch_bytes: int = FETCH_BYTES,
 ) -> Consumer:
     """A consumer for `assign` only: no group, no commit, no reset of offsets, an event at each end of a partition."""
     return Consumer({
@@ -75,7 +76,7 @@ def make_reader(
         "check.crcs": True,
         "queued.min.messages": 1_000_000,
         "queued.max.messages.kbytes": max(queue_bytes // 1024, 1024),
-        "fetch.message.max.bytes": min(FETCH_BYTES, max(queue_bytes, 65_536)),
+        "fetch.message.max.bytes": min(fetch_bytes, max(queue_bytes, 65_536)),
         "fetch.wait.max.ms": fetch_wait_ms,
         "fetch.error.backoff.ms": 200,
         "fetch.queue.backoff.ms": 20,

@@ -17,7 +17,7 @@ _REFRESH_S = 10.0
 _WAIT_S = 0.1
 _REST_S = 0.5
 _FIRST_GUESS_BYTES = 1024.0
-SLICE_RECORDS = 10_000
+SLICE_RECORDS = 4_000
 
 
 class Stopped(Exception):  # noqa: N818  (not an error: it was told to)

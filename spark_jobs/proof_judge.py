@@ -5,6 +5,7 @@ read any more, a segment is proved by its receipt only if the target holds exact
 """
 
 import hashlib
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -66,11 +67,12 @@ def judge(spec: JobSpec, shown: Iterable[Shown]) -> Verdict:
     verdict.target_records = sum(s.claimed for s in tasks)
     sources = {pair: bytes(rows) for s in tasks for pair, rows in s.sources.items()}
     targets = {pair: bytes(rows) for s in tasks for pair, rows in s.targets.items()}
-    doubts = Doubts(set().union(*(s.dissent for s in tasks)), set().union(*(s.undigested for s in tasks)))
+    folds = {pair: fold for s in tasks for pair, fold in s.folds.items()}
+    doubts = Doubts(_places(s.dissent for s in tasks), _places(s.undigested for s in tasks))
     if spec.verify == "source":
         begins = {p: at for s in tasks for p, at in s.readable_from.items()}
         verdict.source_records = sum(s.selected for s in tasks)
-        verdict.has_read_some = bool(sources) or not targets
+        verdict.has_read_some = verdict.source_records > 0 or not folds
         for pair in sorted(sources.keys() | targets.keys()):
             if sources.get(pair) != targets.get(pair):
                 _compare(
@@ -99,11 +101,15 @@ def judge(spec: JobSpec, shown: Iterable[Shown]) -> Verdict:
         _add(verdict, Difference(kind, pair[0], start, pair[1], None, 1, message))
     _judge_extra(spec, verdict, tasks)
     if spec.verify != "count":
-        verdict.digest = _whole(targets)
+        verdict.digest = _whole(folds)
     lost = sum(s.lost for s in tasks)
     if lost:
         verdict.notes.append(f"{lost} offsets were lost in the source")
     return verdict
+
+
+def _places(found: Iterable[Mapping[Pair, "array[int]"]]) -> set[tuple[Pair, int]]:
+    return {(pair, start) for places in found for pair, starts in places.items() for start in starts}
 
 
 def _rows(raw: bytes | None) -> dict[int, tuple[int, bytes]]:
@@ -184,11 +190,10 @@ def _add(verdict: Verdict, difference: Difference) -> None:
         verdict.more += 1
 
 
-def _whole(targets: Mapping[Pair, bytes]) -> str:
+def _whole(folds: Mapping[Pair, bytes]) -> str:
     whole = hashlib.sha256()
-    for (source, target), rows in sorted(targets.items()):
-        whole.update(f"{source}/{target}/{len(rows)};".encode())
-        whole.update(rows)
+    for (source, target), fold in sorted(folds.items()):
+        whole.update(f"{source}/{target};".encode() + fold)
     return whole.hexdigest()[:32]
 
 

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
@@ -43,25 +44,6 @@ class ProofShare:
     @property
     def offsets(self) -> int:
         return sum(r.stop - r.start for r in (*self.sources, *self.targets))
-
-
-def pair_up(plan: ProofPlan, tasks: int, *, is_spread: bool) -> list[ProofShare]:
-    """Shares that hold both sides of what they compare: partitions of the same number, or everything in one when keys choose the partition."""
-    if is_spread:
-        return [ProofShare(0, 1, plan.sources, plan.targets)]
-    targets = {r.partition: r for r in plan.targets}
-    count = max(1, min(tasks, len(plan.sources)))
-    pairs = sorted(plan.sources, key=lambda r: r.start - r.stop)
-    alone = tuple(r for r in plan.targets if r.partition not in {s.partition for s in plan.sources})
-    return [
-        ProofShare(
-            n,
-            count,
-            tuple(pairs[n::count]),
-            (*(targets[r.partition] for r in pairs[n::count]), *(alone if n == 0 else ())),
-        )
-        for n in range(count)
-    ]
 
 
 def make_topics(spec: JobSpec) -> tuple[Topic, Topic]:
@@ -142,18 +124,48 @@ def _bounds(topic: Topic, partitions: list[int], code: str) -> dict[int, Bounds]
             time.sleep(_PAUSE_S)
 
 
-def share_out(plan: ProofPlan, tasks: int, *, with_sources: bool) -> list[ProofShare]:
-    """Ranges for each task, the heaviest first, so that tasks end at about the same time. At least one task, for the ledger's sake."""
-    items = [(r, False) for r in plan.targets] + [(r, True) for r in plan.sources if with_sources]
+def share_out(spec: JobSpec, plan: ProofPlan, tasks: int) -> list[ProofShare]:
+    """Ranges for each task, the heaviest first, so that tasks end at about the same time. At least one task, for the ledger's sake.
+
+    A task has both sides of what it compares: partitions of the same number, or everything where keys chose the partition and no receipt says from where.
+    Otherwise each side shows digests, and any task can take any range.
+    """
+    if spec.target.mapping == "same":
+        items = [_Item((r,), ()) for r in plan.sources] if is_compared(spec) else []
+        paired = {r.partition: r for r in plan.targets}
+        items = [i._replace(targets=tuple(t for r in i.sources if (t := paired.pop(r.partition, None)))) for i in items]
+        items += [_Item((), (r,)) for r in paired.values()]
+    elif is_spilled(spec):
+        items = [_Item(plan.sources, plan.targets)]
+    else:
+        items = [_Item((), (r,)) for r in plan.targets]
+        items += [_Item((r,), ()) for r in plan.sources if spec.verify == "source"]
     count = max(1, min(tasks, len(items)))
     shares, weights = [ProofShare(n, count) for n in range(count)], [0] * count
-    for item, is_source in sorted(items, key=lambda i: i[0].start - i[0].stop):
+    for item in sorted(items, key=lambda i: -i.weight):
         at = weights.index(min(weights))
-        weights[at] += item.stop - item.start
+        weights[at] += item.weight
         share = shares[at]
-        shares[at] = (
-            replace(share, sources=(*share.sources, item))
-            if is_source
-            else replace(share, targets=(*share.targets, item))
-        )
+        shares[at] = replace(share, sources=(*share.sources, *item.sources), targets=(*share.targets, *item.targets))
     return shares
+
+
+def is_spilled(spec: JobSpec) -> bool:
+    """Whether the proof has to know each record, or each key."""
+    return spec.compare == "latest" or (spec.target.mapping != "same" and not spec.receipts_topic)
+
+
+def is_compared(spec: JobSpec) -> bool:
+    """Whether a task compares both sides of its partitions by itself."""
+    return is_spilled(spec) or (spec.verify == "source" and spec.target.mapping == "same")
+
+
+class _Item(NamedTuple):
+    """What has to stay together."""
+
+    sources: tuple[Range, ...]
+    targets: tuple[Range, ...]
+
+    @property
+    def weight(self) -> int:
+        return sum(r.stop - r.start for r in (*self.sources, *self.targets))

@@ -18,7 +18,8 @@ from spark_jobs.proof_guest import Guest
 
 GROUP = 256  # partitions read at a time
 _QUEUE_BYTES = 6 * 1024 * 1024
-_WAIT_S = 0.1
+_FETCH_BYTES = 2 * 1024 * 1024  # compressed: what it becomes comes on top of the queue
+WAIT_S = 0.1
 _END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
 _OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
 
@@ -58,45 +59,79 @@ class Place(NamedTuple):
 
 
 class RangeReader:
-    """Reads the ranges of one task on one side."""
+    """Reads ranges of one task on one side, a group of them at a time."""
 
-    def __init__(self, place: Place, guest: Guest, patience_s: float) -> None:
-        self._place, self._guest, self._patience_s = place, guest, patience_s
+    def __init__(self, place: Place, guest: Guest, listener: Listener, patience_s: float) -> None:
+        self._place, self._guest, self._listener, self._patience_s = place, guest, listener, patience_s
         self._consumer: Consumer = make_reader(
-            place.client, guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS
+            place.client,
+            guest.client_id,
+            _QUEUE_BYTES,
+            fetch_wait_ms=QUICK_FETCH_WAIT_MS,
+            fetch_bytes=_FETCH_BYTES,
         )
         self._open: dict[int, int] = {}  # partition: stop
+        self.held: frozenset[int] = frozenset()  # open, and not read for the time being
         self._positions: dict[int, int] = {}
+        self._silent_s = 0.0
+        meet(self._consumer, place.topic)
 
-    def read(self, ranges: Iterable[Range], listener: Listener) -> None:
-        """Raises JobError when a range can not be read to its stop; whatever the guest raises."""
-        meet(self._consumer, self._place.topic)
+    @property
+    def is_open(self) -> bool:
+        """Some range of the group is not through yet."""
+        return bool(self._open)
+
+    @property
+    def can_step(self) -> bool:
+        """Some open range is not held."""
+        return len(self._open) > len(self.held)
+
+    def read(self, ranges: Iterable[Range]) -> None:
+        """All of them. Raises JobError when one can not be read to its stop; whatever the guest raises."""
         todo = sorted(ranges, key=lambda r: r.start - r.stop)  # the largest first: those of a group end together
         for at in range(0, len(todo), GROUP):
-            self._read_group(todo[at : at + GROUP], listener)
+            self.begin(todo[at : at + GROUP])
+            while self.is_open:
+                count = self._guest.turn()
+                if not self.step(count):
+                    self.step(1, WAIT_S)
+
+    def begin(self, ranges: Sequence[Range]) -> None:
+        """These come next, those before are through. For `step`."""
+        self._open = {r.partition: r.stop for r in ranges if r.stop > r.start}
+        self.held = frozenset()
+        self._positions = {r.partition: r.start for r in ranges}
+        for r in ranges:
+            self._listener.begin(r)
+            if r.partition not in self._open:
+                self._listener.finish(r.partition)
+        self._consumer.assign([TopicPartition(self._place.topic, p, self._positions[p]) for p in self._open])
+        self._silent_s = 0.0
+
+    def step(self, count: int, wait_s: float = 0.0) -> bool:
+        """Take what is there, up to `count` records, or wait for the first one. False when nothing came. Raises JobError."""
+        asked_s = time.monotonic()
+        messages = self._consumer.consume(count, wait_s)
+        if messages and self._take(messages):
+            self._silent_s = 0.0
+            return True
+        self._silent_s += time.monotonic() - asked_s
+        if self._silent_s > self._patience_s:
+            self._give_up()
+        return bool(messages)
+
+    def hold(self, partitions: Iterable[int]) -> None:
+        """Read no more of these before they are released: exactly these are held."""
+        wanted = self._open.keys() & partitions
+        if stopped := wanted - self.held:
+            self._consumer.incremental_unassign([TopicPartition(self._place.topic, p) for p in stopped])
+        if released := self.held - wanted:
+            again = [TopicPartition(self._place.topic, p, self._positions[p]) for p in released]
+            self._consumer.incremental_assign(again)
+        self.held = frozenset(wanted)
 
     def close(self) -> None:
         self._consumer.close()
-
-    def _read_group(self, ranges: Sequence[Range], listener: Listener) -> None:
-        self._open = {r.partition: r.stop for r in ranges if r.stop > r.start}
-        self._positions = {r.partition: r.start for r in ranges}
-        for r in ranges:
-            listener.begin(r)
-            if r.partition not in self._open:
-                listener.finish(r.partition)
-        self._consumer.assign([TopicPartition(self._place.topic, p, self._positions[p]) for p in self._open])
-        moved_s = time.monotonic()
-        while self._open:
-            asked_s = time.monotonic()
-            count = self._guest.turn()
-            moved_s += time.monotonic() - asked_s  # a pause is no silence
-            messages = self._consumer.consume(count, 0) or self._consumer.consume(1, _WAIT_S)
-            if self._take(messages, listener):
-                moved_s = time.monotonic()
-            elif time.monotonic() - moved_s > self._patience_s:
-                self._give_up()
-        self._consumer.unassign()
 
     def _give_up(self) -> None:
         partition, stop = next(iter(self._open.items()))
@@ -104,27 +139,39 @@ class RangeReader:
         why = "a foreign transaction holds it, or the broker does not answer"
         raise JobError("stop_blocked", f"{where}, what is to be verified ends at {stop}: {why}.")
 
-    def _take(self, messages: list[Message], listener: Listener) -> bool:
+    def _take(self, messages: list[Message]) -> bool:
         """True when some position moved."""
-        if not messages:
-            return False
         before = sum(self._positions.values())
+        records = len(messages)
         if any(map(_error_of, messages)):
+            good: list[Message] = []
             for message in messages:
                 if message.error() is None:
-                    self._on_records(message.partition() or 0, [message], listener)
-                else:
-                    self._on_event(message, listener)
+                    good.append(message)
+                    continue
+                self._on_runs(good)
+                self._on_event(message)
+                records, good = records - 1, []
+            self._on_runs(good)
         else:
-            for partition, some in groupby(messages, _partition_of):
-                self._on_records(partition or 0, list(some), listener)
+            self._on_runs(messages)
         moved = sum(self._positions.values()) - before
-        self._guest.took(sum(1 for m in messages if m.error() is None), sum(map(len, messages)), max(0, moved))
+        self._guest.took(records, sum(map(len, messages)), max(0, moved))
         return moved > 0
 
-    def _on_records(self, partition: int, messages: list[Message], listener: Listener) -> None:
+    def _on_runs(self, messages: list[Message]) -> None:
+        if not messages:
+            return
+        partitions = list(map(_partition_of, messages))
+        at = 0
+        for partition, group in groupby(partitions):
+            stop = at + sum(1 for _ in group)
+            self._on_records(partition or 0, messages[at:stop] if stop - at < len(messages) else messages)
+            at = stop
+
+    def _on_records(self, partition: int, messages: list[Message]) -> None:
         stop = self._open.get(partition)
-        if stop is None:
+        if stop is None or partition in self.held:
             return
         last = messages[-1].offset()
         assert last is not None
@@ -132,33 +179,35 @@ class RangeReader:
         if last >= stop:
             messages = [m for m in messages if m.offset() < stop]  # type: ignore[operator]
         if messages:
-            listener.feed(partition, messages)
-        self._advance(partition, last + 1, listener, is_through=is_through)
+            self._listener.feed(partition, messages)
+        self._advance(partition, last + 1, is_through=is_through)
 
-    def _on_event(self, message: Message, listener: Listener) -> None:
+    def _on_event(self, message: Message) -> None:
         error, partition = message.error(), message.partition()
         assert error is not None
+        if partition in self.held:
+            return
         if error.code() == _END and partition is not None:
-            self._advance(partition, message.offset() or 0, listener)
+            self._advance(partition, message.offset() or 0)
         elif error.code() in _OUT_OF_RANGE and partition in self._open:
-            self._skip_deleted(partition, listener)
+            self._skip_deleted(partition)
         elif errors.final_code(error) == "not_authorised":
             raise JobError("not_authorised", f"The {self._place.side} refuses to be read: {error.str()}.")
         elif error.fatal():
             raise KafkaException(error)
 
-    def _skip_deleted(self, partition: int, listener: Listener) -> None:
+    def _skip_deleted(self, partition: int) -> None:
         start = self._place.log_start(partition)
         if start <= self._positions[partition]:
             where = f"{self._place.topic} partition {partition}"
             raise JobError("data_lost", f"{where} ends before {self._positions[partition]} now: it was cut back.")
-        listener.deleted(partition, start)
+        self._listener.deleted(partition, start)
         self._consumer.incremental_unassign([TopicPartition(self._place.topic, partition)])
-        self._advance(partition, start, listener)
+        self._advance(partition, start)
         if partition in self._open:
             self._consumer.incremental_assign([TopicPartition(self._place.topic, partition, start)])
 
-    def _advance(self, partition: int, position: int, listener: Listener, *, is_through: bool = False) -> None:
+    def _advance(self, partition: int, position: int, *, is_through: bool = False) -> None:
         stop = self._open.get(partition)
         if stop is None:
             return
@@ -166,4 +215,4 @@ class RangeReader:
         if is_through or position >= stop:
             del self._open[partition]
             self._consumer.incremental_unassign([TopicPartition(self._place.topic, partition)])
-            listener.finish(partition)
+            self._listener.finish(partition)

@@ -1,21 +1,27 @@
-"""What each side of the proof shows, as one digest per receipt and pair of partitions. Fed with what readers see; no I/O but the task's own ledger file.
+"""What each side of the proof sees of each receipt's records, per pair of partitions. Fed by readers; no I/O but the task's own ledger file.
 
 A pair is (source partition, target partition), a segment what one receipt covers of it. Segments only say where to cut: every record that a reader of the
 source sees belongs to exactly one segment, also where no receipt is, and every record that a reader of the target sees belongs to a claimed run or is
 extra. So when all segments of a pair agree and stand in order, the pair agrees, whatever the receipts say. What they say is compared with what was seen.
+
+Where partitions keep their number, a task has both sides, and they are compared as they come (`proof_match`). Where keys choose the partition, each side
+shows a digest per segment and pair, and the driver compares those.
 """
 
+import hashlib
 import struct
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 
 from spark_jobs.contract import Difference
 from spark_jobs.digest import SequenceDigest
 from spark_jobs.proof_ledger import Claim, ClaimedRun, ProofLedger
+from spark_jobs.proof_match import SOURCE, TARGET, Matches, PairMatch
 from spark_jobs.proof_reader import Range
 from spark_jobs.selection import Columns, Selection
 
@@ -28,14 +34,17 @@ Pair = tuple[int, int]
 
 @dataclass(slots=True)
 class Shown:
-    """What one task saw. `sources`, `targets`: rows of segments per pair, in order. `dissent`: (pair, start) where a receipt says something else of its
-    records in the target than what stands there.
+    """What one task saw. `sources`, `targets`: rows of segments per pair that are still to be compared, or were compared and differ. `folds`: the digest of
+    everything that stands in the target, per pair. `dissent`: starts of segments of a pair of which a receipt says something else than what stands there.
     """
 
     sources: dict[Pair, bytearray] = field(default_factory=dict)
     targets: dict[Pair, bytearray] = field(default_factory=dict)
-    dissent: set[tuple[Pair, int]] = field(default_factory=set)
-    undigested: set[tuple[Pair, int]] = field(default_factory=set)  # where a receipt has no digest to prove anything by
+    folds: dict[Pair, bytes] = field(default_factory=dict)
+    dissent: dict[Pair, "array[int]"] = field(default_factory=dict)
+    undigested: dict[Pair, "array[int]"] = field(
+        default_factory=dict
+    )  # where a receipt has no digest to prove anything by
     differences: list[Difference] = field(default_factory=list)
     differences_more: int = 0
     selected: int = 0  # source records in the rows
@@ -53,6 +62,10 @@ class Shown:
             self.differences.append(difference)
         else:
             self.differences_more += 1
+
+    def tell(self, pair: Pair, side: int, row: bytes) -> None:
+        """A row to compare."""
+        (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
 
 
 class Segment(NamedTuple):
@@ -131,7 +144,7 @@ class _Piece:
 
 
 class SourceSide:
-    """Takes what readers of the source see. `starts`: where ranges begin of which the first part is not there to be read.
+    """Takes what readers of the source see. `matches`: where what is selected of a partition is compared; None = by its digest. `starts`: where ranges begin of which the first part is not there to be read.
 
     `kept`: somebody kept receipts, so they must cover all. `compacted`: records may have gone since they were copied.
     """
@@ -143,12 +156,13 @@ class SourceSide:
         ledger: ProofLedger,
         shown: Shown,
         starts: Mapping[int, int],
+        matches: Matches | None,
         *,
         kept: bool,
         compacted: bool,
     ) -> None:
         self._recovery, self._selection, self._ledger, self._shown = recovery, selection, ledger, shown
-        self._starts, self._kept, self._compacted = starts, kept, compacted
+        self._starts, self._matches, self._kept, self._compacted = starts, matches, kept, compacted
         self._segments: dict[int, Iterator[Segment]] = {}
         self._current: dict[int, Segment | None] = {}
         self._pieces: dict[int, dict[int, _Piece]] = {}
@@ -182,6 +196,11 @@ class SourceSide:
     def finish(self, partition: int) -> None:
         while (segment := self._current[partition]) is not None:
             self._close(partition, segment)
+        if (match := self._match(partition, partition)) is not None:
+            match.finish(SOURCE)
+
+    def _match(self, partition: int, target: int) -> PairMatch | None:
+        return None if self._matches is None else self._matches.of(partition, target)
 
     def _take(self, partition: int, messages: list[Message]) -> None:
         self._seen[partition] += len(messages)
@@ -191,6 +210,9 @@ class SourceSide:
         to = self._selection.targets(partition, columns.keys, columns.offsets)
         if to is None:
             self._piece(partition, partition).take(columns)
+            segment, match = self._current[partition], self._match(partition, partition)
+            if match is not None and segment is not None and segment.start >= self._readable_from(partition):
+                match.feed(SOURCE, segment.start, columns)
             return
         for target in set(to):
             self._piece(partition, target).take(columns.only([t == target for t in to]))
@@ -198,12 +220,15 @@ class SourceSide:
     def _piece(self, partition: int, target: int) -> _Piece:
         pieces = self._pieces[partition]
         if target not in pieces:
-            pieces[target] = _Piece(SequenceDigest(self._recovery, target))
+            pieces[target] = _Piece(None if self._matches is not None else SequenceDigest(self._recovery, target))
         return pieces[target]
+
+    def _readable_from(self, partition: int) -> int:
+        return self._shown.readable_from.get(partition, 0)
 
     def _close(self, partition: int, segment: Segment) -> None:
         pieces, seen = self._pieces[partition], self._seen[partition]
-        shown, readable_from = self._shown, self._shown.readable_from.get(partition, 0)
+        shown, readable_from = self._shown, self._readable_from(partition)
         if segment.start < readable_from:
             lost = 0 if segment.claim is None else segment.claim.lost
             shown.lost += lost
@@ -212,7 +237,11 @@ class SourceSide:
         else:
             selected = 0
             for target, piece in pieces.items():
-                shown.sources.setdefault((partition, target), bytearray()).extend(piece.row(segment.start))
+                row, match = piece.row(segment.start), self._match(partition, target)
+                if match is None:
+                    shown.tell((partition, target), SOURCE, row)
+                else:
+                    match.close(SOURCE, segment.start, row)
                 selected += piece.records
             shown.selected += selected
             if segment.claim is not None:
@@ -242,17 +271,21 @@ class SourceSide:
 class _Cursor:
     """Where the check of one target partition stands among its claimed runs."""
 
-    __slots__ = ("next", "open", "run", "runs", "taken")
+    __slots__ = ("folds", "open", "run", "runs", "taken")
 
     def __init__(self, runs: Iterator[ClaimedRun]) -> None:
         self.runs = runs
         self.run: ClaimedRun | None = next(runs, None)
         self.open: dict[int, tuple[int, _Piece]] = {}  # source partition: (start of its segment, what was seen of it)
+        self.folds: dict[int, Any] = {}  # source partition: digest of the rows so far
         self.taken = 0  # end of the runs so far
 
 
 class TargetSide:
-    """Takes what readers of the target see. `runs` tells what is claimed of a range, in order. `with_digest` False = counts only."""
+    """Takes what readers of the target see. `runs` tells what is claimed of a range, in order. `with_digest` False = counts only.
+
+    `matches`: where what stands here is compared as it comes. `with_rows`: digests of the rest are compared by the driver.
+    """
 
     def __init__(
         self,
@@ -261,11 +294,13 @@ class TargetSide:
         ledger: ProofLedger,
         shown: Shown,
         runs: Callable[[Range], Iterator[ClaimedRun]],
+        matches: Matches | None,
         *,
         with_digest: bool,
+        with_rows: bool,
     ) -> None:
         self._recovery, self._selection, self._ledger, self._shown = recovery, selection, ledger, shown
-        self._runs, self._with_digest = runs, with_digest
+        self._runs, self._matches, self._with_digest, self._with_rows = runs, matches, with_digest, with_rows
         self._cursors: dict[int, _Cursor] = {}
 
     def begin(self, ranged: Range) -> None:
@@ -286,8 +321,11 @@ class TargetSide:
                 return
             at = bisect_left(offsets, run.first + run.records, low)
             if at > low:
-                piece = cursor.open[run.source][1]
-                piece.take(self._columns(messages[low:at] if at - low < len(offsets) else messages))
+                start, piece = cursor.open[run.source]
+                columns = self._columns(messages[low:at] if at - low < len(offsets) else messages)
+                piece.take(columns)
+                if (match := self._match(run.source, target)) is not None:
+                    match.feed(TARGET, start, columns)
             if at < len(offsets):
                 self._advance(target, cursor)
 
@@ -297,6 +335,12 @@ class TargetSide:
             self._advance(target, cursor)
         for source in list(cursor.open):
             self._close(target, cursor, source)
+        self._shown.folds |= {(source, target): fold.digest() for source, fold in cursor.folds.items()}
+        if (match := self._match(target, target)) is not None:
+            match.finish(TARGET)
+
+    def _match(self, source: int, target: int) -> PairMatch | None:
+        return None if self._matches is None else self._matches.of(source, target)
 
     def deleted(self, partition: int, log_start: int) -> None:
         """What is gone from the target is missing there; its claims find too few records."""
@@ -346,16 +390,20 @@ class TargetSide:
 
     def _close(self, target: int, cursor: _Cursor, source: int) -> None:
         start, piece = cursor.open.pop(source)
-        row = piece.row(start)
-        self._shown.targets.setdefault((source, target), bytearray()).extend(row)
+        row, match = piece.row(start), self._match(source, target)
+        if match is not None:
+            match.close(TARGET, start, row)
+        elif self._with_rows:
+            self._shown.tell((source, target), TARGET, row)
+        cursor.folds.setdefault(source, hashlib.sha256()).update(row)
         self._shown.claimed += piece.records
-        claimed, place = self._ledger.digest(source, target, start), ((source, target), start)
+        claimed = self._ledger.digest(source, target, start)
         if claimed is None:
             return
         if claimed.records != piece.records or (self._with_digest and not row.endswith(claimed.digest)):
-            self._shown.dissent.add(place)
+            self._shown.dissent.setdefault((source, target), array("q")).append(start)
         elif self._with_digest and not claimed.digest:
-            self._shown.undigested.add(place)
+            self._shown.undigested.setdefault((source, target), array("q")).append(start)
 
     def _extra(self, target: int, offsets: list[int]) -> None:
         if not offsets:

@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from spark_jobs.contract import Difference, VerificationReport
+from spark_jobs.proof_match import SOURCE, TARGET
 from spark_jobs.proof_reader import Range
 from spark_jobs.proof_sides import DIFFERENCES_MAX
 from spark_jobs.selection import Columns, Selection
@@ -31,7 +32,6 @@ _NUMBERED = """
     CREATE TABLE {name} (t INT, hash BLOB, n INT, key BLOB, p INT, offset INT, PRIMARY KEY (t, hash, n)) WITHOUT ROWID;
     INSERT INTO {name} SELECT t, hash, row_number() OVER (PARTITION BY t, hash ORDER BY p, offset), key, p, offset FROM row WHERE side={side};
 """
-SOURCE, TARGET = 0, 1
 
 
 @dataclass(slots=True)

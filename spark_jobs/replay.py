@@ -10,7 +10,7 @@ from spark_jobs.errors import JobError, Superseded
 from spark_jobs.lanes import Outcome, run_lane
 from spark_jobs.proof_guest import Stopped
 from spark_jobs.proof_judge import judge, report
-from spark_jobs.proof_plan import ProofPlan, make_plan, pair_up, share_out
+from spark_jobs.proof_plan import ProofPlan, is_spilled, make_plan, share_out
 from spark_jobs.proof_spill import report_spilled
 from spark_jobs.verify import look_closer, show_share, spill_share
 
@@ -38,12 +38,10 @@ def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verifica
         return VerificationReport("skipped", 0, 0, "", why="verification was not asked for")
     plan = make_plan(spec, is_whole=is_whole)
     slots = max(1, task_slots.count(context))  # executors may just have been lost; others come
-    is_spread, is_latest = spec.target.mapping != "same", spec.compare == "latest"
-    if is_latest or (is_spread and not spec.receipts_topic):
-        pairs = pair_up(plan, slots, is_spread=is_spread)
-        spilled = _run(context, pairs, partial(_spill_task, encode(spec), plan))
-        return None if spilled is None else report_spilled(spilled, latest=is_latest)
-    shares = share_out(plan, slots, with_sources=spec.verify == "source")
+    shares = share_out(spec, plan, slots)
+    if is_spilled(spec):
+        spilled = _run(context, shares, partial(_spill_task, encode(spec), plan))
+        return None if spilled is None else report_spilled(spilled, latest=spec.compare == "latest")
     shown = _run(context, shares, partial(_show_task, encode(spec), plan))
     if shown is None:
         return None

@@ -10,7 +10,7 @@ Differences are values in the report; an exception means that there is no verdic
 import contextlib
 import ctypes
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 from confluent_kafka import KafkaException
@@ -20,12 +20,14 @@ from spark_jobs.contract import Difference, JobSpec
 from spark_jobs.errors import JobError
 from spark_jobs.proof_guest import Guest
 from spark_jobs.proof_judge import Finding, Question
-from spark_jobs.proof_ledger import ClaimedRun, ProofLedger
+from spark_jobs.proof_ledger import ProofLedger
 from spark_jobs.proof_look import Look
+from spark_jobs.proof_match import SOURCE, TARGET
 from spark_jobs.proof_plan import ProofPlan, ProofShare, check_topics, make_topics
-from spark_jobs.proof_reader import Listener, Place, Range, RangeReader
-from spark_jobs.proof_sides import Shown, SourceSide, TargetSide, segments
-from spark_jobs.proof_spill import SOURCE, TARGET, Spill, SpillFinding, SpillSide
+from spark_jobs.proof_reader import Range
+from spark_jobs.proof_reading import Reading, check_readable, end_of, open_reader
+from spark_jobs.proof_sides import Shown, segments
+from spark_jobs.proof_spill import Spill, SpillFinding, SpillSide
 from spark_jobs.selection import Selection
 
 T = TypeVar("T")
@@ -47,11 +49,13 @@ def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> S
     spill, selection = Spill(), Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
     try:
         for r in share.sources:
-            _check_readable(spec, r.partition, r.start, plan.log_starts[r.partition])
-        source = Place(spec.source.client, spec.source.topic, "source", _log_start(spec, 0))
-        target = Place(spec.target.client, spec.target.topic, "target", _log_start(spec, 1))
-        _read(source, guest, spec, share.sources, SpillSide(spill, selection, SOURCE, latest=is_latest))
-        _read(target, guest, spec, share.targets, SpillSide(spill, selection, TARGET, latest=is_latest))
+            check_readable(spec, r.partition, r.start, plan.log_starts[r.partition])
+        for side, ranges in ((SOURCE, share.sources), (TARGET, share.targets)):
+            reader = open_reader(spec, side, guest, SpillSide(spill, selection, side, latest=is_latest))
+            try:
+                reader.read(ranges)
+            finally:
+                reader.close()
         found = spill.compare_latest() if is_latest else spill.compare_records()
     finally:
         spill.close()
@@ -105,12 +109,9 @@ def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Sh
     ledger = proof_ledger.load(spec, _wanted(spec, plan, share), guest.turn)
     try:
         _audit_strays(plan, share, ledger, shown)
-        selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
-        if spec.verify == "source":
-            _read_source(spec, plan, share, (guest, ledger, selection, shown))
-        else:
+        if spec.verify != "source":
             _audit_only(plan, share, ledger, shown)
-        _read_target(spec, plan, share, (guest, ledger, selection, shown))
+        Reading(spec, plan, share, guest, ledger, shown).read()
     finally:
         ledger.close()
     check_topics(topics)
@@ -141,71 +142,9 @@ def _audit_strays(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown
             )
 
 
-def _end(plan: ProofPlan, ranged: Range, ledger: ProofLedger) -> int:
-    if ranged.partition not in plan.is_open:
-        return ranged.stop
-    return min(ranged.stop, max(ranged.start, ledger.position(ranged.partition) or ranged.start))
-
-
 def _audit_only(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown: Shown) -> None:
     for r in _audited(plan, share):
-        for segment in segments(r.partition, r.start, _end(plan, r, ledger), ledger, shown, kept=True):
+        for segment in segments(r.partition, r.start, end_of(plan, r, ledger), ledger, shown, kept=True):
             if segment.claim is not None:
                 shown.promised += segment.claim.copied
                 shown.lost += segment.claim.lost
-
-
-_Hands = tuple[Guest, ProofLedger, Selection, Shown]
-
-
-def _read_source(spec: JobSpec, plan: ProofPlan, share: ProofShare, hands: _Hands) -> None:
-    guest, ledger, selection, shown = hands
-    ranges = []
-    for r in share.sources:
-        stop, log_start = _end(plan, r, ledger), plan.log_starts[r.partition]
-        if not spec.receipts_topic:
-            _check_readable(spec, r.partition, r.start, log_start)
-        if log_start > r.start:
-            shown.readable_from[r.partition] = log_start
-        ranges.append(Range(r.partition, min(max(r.start, log_start), stop), stop))
-    starts = {r.partition: r.start for r in share.sources}
-    kept = bool(spec.receipts_topic)
-    side = SourceSide(spec.recovery, selection, ledger, shown, starts, kept=kept, compacted=plan.is_compacted)
-    _read(Place(spec.source.client, spec.source.topic, "source", _log_start(spec, 0)), guest, spec, ranges, side)
-
-
-def _check_readable(spec: JobSpec, partition: int, start: int, log_start: int) -> None:
-    """Without receipts nothing can stand in for records that are gone."""
-    if log_start > start:
-        where = f"{spec.source.topic} partition {partition} begins at {log_start} now"
-        raise JobError("data_lost", f"{where}, after the start {start} of the range, and there are no receipts.")
-
-
-def _read_target(spec: JobSpec, plan: ProofPlan, share: ProofShare, hands: _Hands) -> None:
-    guest, ledger, selection, shown = hands
-    runs = (lambda r: ledger.runs(r.partition)) if spec.receipts_topic else _all_of(plan)
-    side = TargetSide(spec.recovery, selection, ledger, shown, runs, with_digest=spec.verify != "count")
-    place = Place(spec.target.client, spec.target.topic, "target", _log_start(spec, 1))
-    _read(place, guest, spec, share.targets, side)
-
-
-def _all_of(plan: ProofPlan) -> Callable[[Range], Iterator[ClaimedRun]]:
-    """Without receipts, and with the same partitions, everything in the range of the target has to be the source's; nothing where the source has no such partition."""
-    starts = {r.partition: r.start for r in plan.sources}
-    return lambda r: iter(
-        [ClaimedRun(r.start, r.stop - r.start, r.partition, starts[r.partition])] if r.partition in starts else []
-    )
-
-
-def _read(place: Place, guest: Guest, spec: JobSpec, ranges: tuple[Range, ...] | list[Range], side: Listener) -> None:
-    if not ranges:
-        return
-    reader = RangeReader(place, guest, spec.stop_wait_ms / 1000.0)
-    try:
-        reader.read(ranges, side)
-    finally:
-        reader.close()
-
-
-def _log_start(spec: JobSpec, which: int) -> Callable[[int], int]:
-    return lambda partition: make_topics(spec)[which].bounds([partition])[partition].start

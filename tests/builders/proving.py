@@ -13,7 +13,7 @@ from tests.builders.copying import Recovery, Row
 def verify(spec: JobSpec, *, is_whole: bool = True, tasks: int = 2) -> VerificationReport:
     """As the driver does it."""
     plan = make_plan(spec, is_whole=is_whole)
-    shares = share_out(plan, tasks, with_sources=spec.verify == "source")
+    shares = share_out(spec, plan, tasks)
     verdict = judge(spec, [show_share(spec, plan, share) for share in shares])
     return report(verdict, look_closer(spec, plan, verdict.questions, 0, 1) if verdict.questions else ())
 

@@ -26,7 +26,7 @@ class Task:
             recovery.spec, directive=replace(recovery.spec.directive, wanted="verify", max_records_per_s=_RATE)
         )
         plan = make_plan(spec, is_whole=True)
-        [share] = share_out(plan, 1, with_sources=True)
+        [share] = share_out(spec, plan, 1)
         self.ended: object = None
         self._thread = threading.Thread(target=self._run, args=(spec, plan, share), daemon=True)
         self._thread.start()

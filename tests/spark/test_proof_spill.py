@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.contract import JobSpec, PartitionRange, VerificationReport
 from spark_jobs.murmur2 import partition_for_key
-from spark_jobs.proof_plan import make_plan, pair_up
+from spark_jobs.proof_plan import make_plan, share_out
 from spark_jobs.proof_spill import report_spilled
 from spark_jobs.verify import spill_share
 from tests.builders.copying import Cluster, Recovery, Row, rows
@@ -27,7 +27,7 @@ def two_topics(cluster: Cluster, source: list[Row], target: list[Row], partition
 
 def spilled(spec: JobSpec) -> VerificationReport:
     plan = make_plan(spec, is_whole=True)
-    shares = pair_up(plan, 2, is_spread=spec.target.mapping != "same")
+    shares = share_out(spec, plan, 2)
     return report_spilled([spill_share(spec, plan, share) for share in shares], latest=spec.compare == "latest")
 
 

@@ -1,14 +1,15 @@
 """The proof is itself tested: a good copy matches, and each kind of damage is found and named by its offsets, whatever the receipts say."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from spark_jobs.contract import Difference, PartitionRange, Receipt, TargetRun, VerificationReport
+from spark_jobs.contract import Difference, JobSpec, PartitionRange, Receipt, TargetRun, VerificationReport
 from spark_jobs.lanes import Outcome, run_lane
-from spark_jobs.proof_plan import share_out
+from spark_jobs.proof_plan import ProofPlan, share_out
+from spark_jobs.proof_reader import Range, RangeReader
 from tests.builders.copying import Cluster, Recovery, Row, put, rows
 from tests.builders.proving import damaged, places, verify
 
@@ -43,6 +44,32 @@ def test_a_good_copy_matches(cluster: Cluster) -> None:
     assert verify(replace(recovery.spec, verify="digest")) == replace(
         found, scope="receipts", records_by_receipts=9_000
     )
+
+
+def test_a_side_leaves_partitions_that_the_other_one_does_not_come_to(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Headers that are not copied make the source come in smaller pieces than the target."""
+    padding = (("dropped", bytes(300)),)
+    data = [replace(row, headers=padding) for p in range(6) for row in rows(3_000, p)]
+    recovery = copy(cluster, data, 6, target_more={"headers_drop": ("dropped",)})
+    monkeypatch.setattr("spark_jobs.proof_reading._LEAD_BYTES", 0)
+    monkeypatch.setattr("spark_jobs.proof_reader._FETCH_BYTES", 65_536)
+    held: set[int] = set()
+    hold = RangeReader.hold
+
+    def noted(reader: RangeReader, partitions: Iterable[int]) -> None:
+        hold(reader, partitions)
+        held.update(reader.held)
+
+    monkeypatch.setattr(RangeReader, "hold", noted)
+    found = verify(recovery.spec, tasks=1)
+    assert (found.result, found.source_records, found.target_records) == ("match", 18_000, 18_000)
+    assert held
+
+    one = [r for r in data if r.partition == 3][2_500]
+    bad = damaged(recovery, lambda stored: [r for r in stored if (r.partition, r.offset) != (3, 2_500)])
+    assert places(verify(bad, tasks=1)) == [("missing", 3, one.offset, 3, None, 1)]
 
 
 def test_an_empty_range_matches(cluster: Cluster) -> None:
@@ -335,11 +362,16 @@ def test_damage_where_the_source_is_gone_is_found_by_receipts(cluster: Cluster) 
 
 
 def test_work_is_split_by_weight(cluster: Cluster) -> None:
-    from spark_jobs.proof_plan import ProofPlan
-    from spark_jobs.proof_reader import Range
-
     sources = tuple(Range(p, 0, n) for p, n in enumerate((10, 1, 5, 5)))
     plan = ProofPlan(sources, sources[:1], {}, is_stamped=False, is_compacted=False, is_open=frozenset())
-    shares = share_out(plan, 2, with_sources=True)
-    assert [sorted(r.stop for r in (*s.sources, *s.targets)) for s in shares] == [[1, 5, 10], [5, 10]]
-    assert [s.sources for s in share_out(plan, 2, with_sources=False)] == [()]
+    topic = cluster.topic("in", 4)
+    spec = Recovery(cluster, topic, topic, ranges=[[PartitionRange(0, 0, 1)]], partitions=4).spec
+
+    def split(spec: JobSpec) -> list[tuple[list[int], list[int]]]:
+        shares = share_out(spec, plan, 2)
+        return [(sorted(r.partition for r in s.sources), [r.partition for r in s.targets]) for s in shares]
+
+    assert split(spec) == [([0], [0]), ([1, 2, 3], [])]
+    assert split(replace(spec, verify="digest")) == [([], [0])]
+    by_key = replace(spec, target=replace(spec.target, mapping="key_hash"))
+    assert split(by_key) == [([1, 2], [0]), ([0, 3], [])]

@@ -1,0 +1,106 @@
+"""Both sides of a pair are compared as they come, in pieces of any size: segments that are alike leave nothing behind, the others are told."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from spark_jobs.proof_match import SOURCE, TARGET, PairMatch
+from spark_jobs.selection import Columns
+
+Stored = dict[int, list[bytes | None]]  # start of a segment: values
+
+segments = st.dictionaries(st.integers(0, 3), st.lists(st.sampled_from([b"a", b"b", None]), min_size=1, max_size=6))
+steps = st.lists(st.tuples(st.sampled_from([SOURCE, TARGET]), st.integers(1, 4)), max_size=40)
+ALL_OF_TARGET = [(TARGET, 9)] * 10
+
+
+def columns(values: list[bytes | None]) -> Columns:
+    return Columns([0] * len(values), [b"k"] * len(values), values, [0] * len(values), None)
+
+
+class Fed:
+    """One side, fed some records at a time."""
+
+    def __init__(self, match: PairMatch, side: int, stored: Stored) -> None:
+        self._match, self._side = match, side
+        self._left = [(start, list(values)) for start, values in sorted(stored.items())]
+        self.is_over = False
+
+    def feed(self, count: int) -> None:
+        if self.is_over:
+            return
+        if not self._left:
+            self._match.finish(self._side)
+            self.is_over = True
+            return
+        start, values = self._left[0]
+        if values:
+            self._match.feed(self._side, start, columns(values[:count]))
+            del values[:count]
+        else:
+            self._match.close(self._side, start, b"%d" % start)
+            del self._left[0]
+
+
+def told(source: Stored, target: Stored, order: list[tuple[int, int]]) -> tuple[set[tuple[int, bytes]], list[int]]:
+    """(rows that were told, what still waits)"""
+    rows: list[tuple[int, bytes]] = []
+    lead = [0, 0]
+    match = PairMatch(lambda side, row: rows.append((side, row)), lead)
+    fed = [Fed(match, SOURCE, source), Fed(match, TARGET, target)]
+    for side, count in order:
+        fed[side].feed(count)
+    while not all(f.is_over for f in fed):
+        for f in fed:
+            f.feed(2)
+    assert len(rows) == len(set(rows))
+    return set(rows), lead
+
+
+@given(segments, segments, steps)
+@example({0: [b"a"], 1: [b"b"]}, {1: [b"b"]}, ALL_OF_TARGET)
+@example({1: [b"b"]}, {0: [b"a"], 1: [b"b"]}, ALL_OF_TARGET)
+@example({0: [b"a"], 1: [b"b"]}, {1: [b"b"]}, [])
+@example({1: [b"b"]}, {0: [b"a"], 1: [b"b"]}, [])
+def test_exactly_the_segments_that_differ_are_told_however_the_records_come(
+    source: Stored, target: Stored, order: list[tuple[int, int]]
+) -> None:
+    wanted = {
+        (side, b"%d" % start)
+        for side, mine in ((SOURCE, source), (TARGET, target))
+        for start in mine
+        if source.get(start) != target.get(start)
+    }
+    assert told(source, target, order) == (wanted, [0, 0])
+
+
+@given(segments, steps)
+def test_a_copy_is_like_its_source(stored: Stored, order: list[tuple[int, int]]) -> None:
+    assert told(stored, stored, order) == (set(), [0, 0])
+
+
+def test_each_column_counts() -> None:
+    good = Columns([0], [b"k"], [b"v"], [5], [[("h", None)]])
+    for other in (
+        good._replace(keys=[None]),
+        good._replace(values=[b""]),
+        good._replace(times=[6]),
+        good._replace(headers=[[("h", b"")]]),
+        good._replace(headers=None),
+    ):
+        rows: list[int] = []
+        match = PairMatch(lambda side, _, rows=rows: rows.append(side), [0, 0])
+        for side, seen in ((SOURCE, good), (TARGET, other)):
+            match.feed(side, 0, seen)
+            match.close(side, 0, b"")
+            match.finish(side)
+        assert sorted(rows) == [SOURCE, TARGET]
+
+
+def test_no_headers_are_no_headers_in_any_form() -> None:
+    rows: list[int] = []
+    match = PairMatch(lambda side, _: rows.append(side), [0, 0])
+    for side, headers in ((SOURCE, None), (TARGET, [[], None])):
+        match.feed(side, 0, columns([b"a", b"b"])._replace(headers=headers))
+        match.close(side, 0, b"")
+        match.finish(side)
+    assert rows == []
