@@ -22,7 +22,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | None]:
     if os.environ.get("RECOVERYD_TEST_BOOTSTRAP"):
         yield None
         return
-    with Broker(tmp_path_factory.mktemp("kafka")) as started:
+    # A test that waits for compaction would else wait for a timer of 15 s.
+    with Broker(tmp_path_factory.mktemp("kafka"), overrides={"log.cleaner.backoff.ms": "500"}) as started:
         yield started
 
 

@@ -126,7 +126,7 @@ class Cluster:
         """Delete all records of a compacted topic, which takes another cleanup policy for as long as that takes."""
         before = self.end(topic, partition)
         deadline_s = time.monotonic() + DEADLINE_S
-        self._set_config(topic, "cleanup.policy", "delete")
+        self.set_config(topic, "cleanup.policy", "delete")
         while True:
             try:
                 self.delete_records(topic, partition, before)
@@ -135,9 +135,9 @@ class Cluster:
                 time.sleep(0.1)
             else:
                 break
-        self._set_config(topic, "cleanup.policy", "compact")
+        self.set_config(topic, "cleanup.policy", "compact")
 
-    def _set_config(self, topic: str, name: str, value: str) -> None:
+    def set_config(self, topic: str, name: str, value: str) -> None:
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         self.admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)

@@ -1,6 +1,7 @@
 """Heads of the ledger: a lane and the daemon begin to read there, and read everything where a head does not fit."""
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
@@ -14,10 +15,12 @@ from spark_jobs.contract import JobSpec, LedgerHead, PartitionRange, decode, enc
 from spark_jobs.lanes import Outcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.records import make_plan
+from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
 
 COUNT = 3_000
+COMPACTED_WITHIN_S = 90.0
 
 
 @pytest.fixture
@@ -106,3 +109,35 @@ def test_a_head_that_says_something_else_than_the_receipts_is_not_believed(
     assert producer.flush(30) == 0
     assert ask(recovery, cluster, (offset,)) == ask(recovery, cluster, ())
     finish(cluster, recovery, again)
+
+
+def test_an_old_head_that_compaction_took_leads_to_the_newest_one_and_to_the_same_ledger(
+    cluster: Cluster, recovery: Recovery
+) -> None:
+    """Whoever last heard of a lane long ago begins to read at a head that newer ones have replaced. The receipts all stay."""
+    again, newest = half_way(recovery)
+    key = head_key("test", recovery.id, 0).encode()
+    first = min(r.offset for r in cluster.read(recovery.receipts, 2) if r.key == key)
+    assert first < newest
+    before, whole = recovery.ledger(), ask(recovery, cluster, ())
+    compact_away(cluster, recovery, first)
+    assert recovery.ledger() == before
+    found = receipts.read(again, "reader", lambda _why: None, 0, first)
+    assert found.head is not None
+    assert found.head.next_chunk > len(before) - 10
+    assert ask(recovery, cluster, (first,)) == ask(recovery, cluster, (newest,)) == ask(recovery, cluster, ()) == whole
+    finish(cluster, recovery, replace(again, lanes=(replace(again.lanes[0], ledger_from=first),)))
+
+
+def compact_away(cluster: Cluster, recovery: Recovery, offset: int) -> None:
+    """Returns when the broker's own cleaner has removed the head at `offset`."""
+    home = recovery.spec.receipts
+    assert home is not None
+    for name, value in (("segment.ms", "100"), ("min.cleanable.dirty.ratio", "0.001"), ("max.compaction.lag.ms", "1")):
+        cluster.set_config(recovery.receipts, name, value)
+    producer, give_up_s = cluster.producer(), time.monotonic() + patient_s(COMPACTED_WITHIN_S)
+    while any(r.offset == offset for r in cluster.read(recovery.receipts, 2) if r.partition == home.partition):
+        assert time.monotonic() < give_up_s, "the broker did not compact the receipts"
+        producer.produce(recovery.receipts, b"x", b"other#", home.partition)  # closes the segment before it
+        assert producer.flush(30) == 0
+        time.sleep(0.2)
