@@ -4,7 +4,7 @@ Handlers write what changed; nobody reads a clock or the outside here. `keep` ch
 journal to store the recovery.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -104,6 +104,11 @@ class Draft:
     def forget_for_good(self, recovery_id: str) -> None:
         """Take an ended recovery out of memory and off the status topic."""
         self._forgotten.append(recovery_id)
+
+    def forget_watches(self, watch_ids: Collection[str]) -> None:
+        """Take ended watches out of memory and off the status topic."""
+        self._forgotten.extend(watch_ids)
+        self.watches = self.watches.without(watch_ids)
 
     def remember_sample(self, key: tuple[str, str], history: SampleHistory) -> None:
         self._samples[key] = history

@@ -12,6 +12,7 @@ from daemon.core.decision import CoreState, Decision, Directive
 from daemon.core.effects import Effect
 from daemon.core.events import CommandReceived, ControlUnreadable, Event
 from daemon.core.model import Recovery
+from daemon.core.watches.model import Watch
 from daemon.errors import RecoverydError
 from daemon.ports import ControlRecord, JournalBatch
 from daemon.runtime.inbox import Item
@@ -107,16 +108,17 @@ def merge(decisions: Sequence[Decision]) -> JournalBatch | None:
     if not any(decision.needs_journal for decision in decisions):
         return None
     changed: dict[str, Recovery] = {}
+    watches: dict[str, Watch] = {}
     directives: dict[str, Directive] = {}
     for decision in decisions:
-        for (
-            gone
-        ) in decision.forgotten:  # an id may be used again in the same round: its new records come after the tombstones
+        # An id may be used again in the same round: its new records come after the tombstones.
+        for gone in decision.forgotten:
             changed.pop(gone, None)
+            watches.pop(gone, None)
             directives.pop(gone, None)
         changed |= {r.id: r for r in decision.changed}
+        watches |= {w.id: w for w in decision.watches}
         directives |= {x.recovery: x for x in decision.directives}
-    watches = {w.id: w for d in decisions for w in d.watches}
     daemons = [d.daemon for d in decisions if d.daemon is not None]
     return JournalBatch(
         changed=tuple(changed.values()),

@@ -152,7 +152,7 @@ class LimitsSection(Section):
     )
     keep_terminal: Duration = Field(
         default=90 * 86_400_000,
-        description="A recovery that ended this long ago is forgotten: its status, receipts and folders go, its id is free.",
+        description="A recovery or watch that ended this long ago is forgotten: its status, receipts and folders go, its id is free.",
     )
     keep_terminal_most: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=1_000,

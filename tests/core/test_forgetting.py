@@ -6,7 +6,10 @@ from daemon.core.commands import TargetRef
 from daemon.core.effects import Effect, EndedRecovery, ForgetRecoveries
 from daemon.core.events import Event, RecoveriesForgotten, Tick
 from daemon.core.model import ReceiptsHome, State
+from daemon.core.watches.spec import UntilTime
 from tests.builders.core import RECEIPTS, command, make_facts, make_spec
+from tests.builders.watch_world import CAUGHT_UP, WatchWorld
+from tests.builders.watch_world import PARAMS as WATCH_PARAMS
 from tests.builders.world import PARAMS, World
 
 KEPT_MS = 3_600_000
@@ -100,3 +103,21 @@ def test_totals_leave_with_what_is_forgotten_unless_the_topic_is_in_play() -> No
     assert after.copied["main", "flights"] == before.copied["main", "flights"], (
         "of a topic in play nothing is uncounted"
     )
+
+
+def test_watches_that_ended_are_forgotten_by_age_and_number_and_live_ones_are_not() -> None:
+    world = WatchWorld(params=replace(WATCH_PARAMS, keep_terminal_ms=KEPT_MS, keep_terminal_most=2))
+    for name in ("w1", "w2", "w3"):
+        world.start(replace(CAUGHT_UP, until=UntilTime(world.now_ms + 1)), name)
+        world.now_ms += 1_000
+        world.feed(Tick())
+        assert world.watch(name).state is State.COMPLETED
+    world.start(subject="w4")
+    decision = world.feed(Tick())
+    assert decision.forgotten == ()
+    assert sorted(w.id for w in world.state.watches) == ["w2", "w3", "w4"]
+    world.now_ms = world.watch("w3").updated_ms + KEPT_MS
+    decision = world.feed(Tick())
+    assert (decision.forgotten, decision.needs_journal) == (("w2", "w3"), True)
+    assert [w.id for w in world.state.watches] == ["w4"]
+    assert world.send("watch", "w1", spec=CAUGHT_UP).kind == "accepted", "the id is free"

@@ -3,7 +3,7 @@
 Ended watches are kept apart, so that a step costs what live ones cost. One book of lag windows serves all watches, since two may look at the same group.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from daemon.core.policies.lag_book import LagBook, Reader, without_unwatched
@@ -70,6 +70,11 @@ class Watches:
         seen = {i: s for i, s in self.seen.items() if i != watch.id}
         left = replace(self, live=live, ended={**self.ended, watch.id: watch}, seen=seen)
         return left.without_idle_readers()
+
+    def without(self, forgotten: Collection[str]) -> "Watches":
+        """Without some of the ended ones."""
+        gone = frozenset(forgotten)
+        return replace(self, ended={i: w for i, w in self.ended.items() if i not in gone})
 
     def with_seen(self, watch_id: str, seen: WatchSeen) -> "Watches":
         return replace(self, seen={**self.seen, watch_id: seen})
