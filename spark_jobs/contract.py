@@ -438,7 +438,8 @@ def _build(kind: typing.Any, value: typing.Any, where: str) -> typing.Any:  # no
         if not isinstance(value, list):
             raise ContractError(f"{where}: a list is needed")
         if len(args) == 2 and args[1] is Ellipsis:
-            return tuple(_build(args[0], v, where) for v in value)
+            build = _build_dataclass if dataclasses.is_dataclass(args[0]) else _build
+            return tuple([build(args[0], v, where) for v in value])
         if len(value) != len(args):
             raise ContractError(f"{where}: {len(args)} items are needed")
         return tuple(_build(a, v, where) for a, v in zip(args, value, strict=True))

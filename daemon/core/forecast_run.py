@@ -86,12 +86,15 @@ def _question(recovery: Recovery, plan: Plan, seen: Observed, draft: Draft) -> Q
     planned_by_number = {p.partition: p for p in plan.partitions}
     for number, members in enumerate(plan.lanes):
         planned = [planned_by_number[partition] for partition in members]
-        work = tuple(_stretch(plan, p, rows[p.partition], times, live, history, now_ms) for p in planned)
-        if not any(stretch.records > 0 for stretch in work):
-            continue
+        stretches = (_stretch(plan, p, rows[p.partition], times, live, history, now_ms) for p in planned)
         pace = estimate_rate([CountSample(s.at_ms / 1000, s.lanes[number]) for s in seen.pace])
         if pace is None:
-            return None
+            if any(stretch.records > 0 for stretch in stretches):
+                return None
+            continue
+        work = tuple(stretches)
+        if not any(stretch.records > 0 for stretch in work):
+            continue
         lanes.append(LaneWork(work, max(0.0, pace.per_s), pace.sigma))
     return Question(
         lanes=tuple(lanes),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import is_not
 
 from daemon.core.events import LaneHeartbeat, LanePosition, LedgerPartition
 from daemon.core.model import PartitionProgress, Recovery, State
@@ -10,12 +11,18 @@ from daemon.core.observed import Heard
 
 def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Mapping[int, Heard]) -> Recovery:
     """Fold one heartbeat in. A durable position never moves back: a late heartbeat is ignored per partition."""
-    told = {p.partition: p for p in heartbeat.positions}
-    rows = tuple(_newer(row, told.get(row.partition)) for row in recovery.progress.partitions)
+    rows = recovery.progress.partitions
+    before = lanes[heartbeat.lane].before
+    if before is None or before.heartbeat.positions is not heartbeat.positions:
+        told = {p.partition: p for p in heartbeat.positions}
+        newer = tuple([_newer(row, told.get(row.partition)) for row in rows])
+        rows = newer if any(map(is_not, newer, rows)) else rows  # a lane says the same until its next commit
     beats = [h.heartbeat for h in lanes.values()]
     records_per_s = sum(b.records_per_s for b in beats)
     following = recovery.plan is not None and recovery.plan.is_following
-    lag = recovery.progress.lag_records if following else sum(max(0, (r.stop or 0) - r.position) for r in rows)
+    lag = recovery.progress.lag_records
+    if not following and (lag is None or rows is not recovery.progress.partitions):
+        lag = sum(max(0, (r.stop or 0) - r.position) for r in rows)
     # Behind a moving head the rate alone says little: the forecast, made each minute, gives the time.
     eta = recovery.progress.eta_seconds if following else lag / records_per_s if lag and records_per_s > 0 else None
     progress = replace(

@@ -5,6 +5,7 @@ The jobs never import the daemon, so the same thing has a type on either side; t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Final, assert_never
 
 from daemon.core.commands import ReplaySpec, Spec, VerificationSpec
@@ -15,6 +16,7 @@ from daemon.core.model import Difference, Plan, PlannedPartition, Verification
 from spark_jobs import contract
 
 _DIFFERENCE_FIELDS: Final = tuple(f.name for f in fields(Difference))
+_POSITION: Final = attrgetter(*(f.name for f in fields(LanePosition)))  # there may be thousands a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +94,7 @@ def lane_from_job(heartbeat: contract.Heartbeat) -> LaneHeartbeat:
         chunk_open=heartbeat.chunk_open,
         records_per_s=heartbeat.records_per_s,
         bytes_per_s=heartbeat.bytes_per_s,
-        positions=tuple(
-            LanePosition(
-                partition=p.partition,
-                position=p.position,
-                stop=p.stop,
-                state=p.state,
-                copied=p.copied,
-                filtered=p.filtered,
-                skipped=p.skipped,
-                lost=p.lost,
-                bytes=p.bytes,
-                event_time_ms=p.event_time_ms,
-            )
-            for p in heartbeat.positions
-        ),
+        positions=tuple([LanePosition(*_POSITION(p)) for p in heartbeat.positions]),
         why=heartbeat.why,
         capped=heartbeat.capped,
         ledger_from=heartbeat.ledger_from,

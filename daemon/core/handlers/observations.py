@@ -43,7 +43,7 @@ def on_lane_heartbeat(draft: Draft, event: LaneHeartbeat) -> None:
         most = draft.params.max_failed_chunks_per_hour
         times_ms = with_failures(seen.failed_chunks_ms.get(event.lane, ()), failed, draft.now_ms, most)
         changes["failed_chunks_ms"] = {**seen.failed_chunks_ms, event.lane: times_ms}
-    if _sum_positions(moved) != _sum_positions(recovery) or seen.progress_ms == 0:
+    if _has_moved(recovery, moved) or seen.progress_ms == 0:
         changes["progress_ms"] = draft.now_ms
     draft.observe(recovery.id, **changes)
     draft.keep(_with_head(moved, event))
@@ -62,7 +62,8 @@ def _on_reader_heartbeat(draft: Draft, event: LaneHeartbeat, recovery: Recovery)
 def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, now_ms: int) -> Heard:
     if earlier is None:
         return Heard(event, now_ms, None, now_ms)
-    moves = sum(p.position for p in event.positions) > sum(p.position for p in earlier.heartbeat.positions)
+    told, known = event.positions, earlier.heartbeat.positions
+    moves = told is not known and sum(p.position for p in told) > sum(p.position for p in known)
     moved_ms = now_ms if moves else earlier.moved_ms
     return Heard(event, now_ms, before, moved_ms, has_moved=earlier.has_moved or moves)
 
@@ -80,8 +81,10 @@ def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:
     return replace(recovery, ledger_from=tuple(offsets))
 
 
-def _sum_positions(recovery: Recovery) -> int:
-    return sum(p.position for p in recovery.progress.partitions)
+def _has_moved(before: Recovery, after: Recovery) -> bool:
+    """Whether a durable position is another one; a position never moves back."""
+    known, rows = before.progress.partitions, after.progress.partitions
+    return rows is not known and sum(p.position for p in rows) != sum(p.position for p in known)
 
 
 def on_driver_heartbeat(draft: Draft, event: DriverHeartbeat) -> None:
