@@ -30,7 +30,7 @@ from spark_jobs.task_slots import SlotWatch
 EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_FORGOTTEN = 0, 1, 3, 4
 _ORPHAN_GRACE_S = 30.0  # how long an orderly end may take
 _ORPHAN_LOOK_S = 1.0
-_TURN_S = 0.2
+_TURN_S = 0.05
 _REPORT_TIMEOUT_S = 10.0
 
 _log = logging.getLogger("recoveryd.driver")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 
-from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader
+from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from spark_jobs.contract import DIGEST_FORM, JobSpec, receipts_partition
 from spark_jobs.errors import JobError
 
@@ -167,6 +167,7 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
     client_id = f"recoveryd.{spec.recovery}.verifier"
     reader = make_reader(spec.target.client, client_id, 4 * 1024 * 1024, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
     try:
+        meet(reader, spec.receipts_topic)
         if spec.receipts is not None:
             home = TopicPartition(spec.receipts.topic, spec.receipts.partition, spec.receipts.start)
         else:

@@ -19,6 +19,7 @@ from spark_jobs.clients import (
     UNCOMMITTED_END,
     make_admin,
     make_reader,
+    meet,
     start_offset_query,
 )
 from spark_jobs.contract import (
@@ -166,6 +167,7 @@ def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: in
     """
     consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
     try:
+        meet(consumer, spec.receipts_topic)
         home = spec.receipts
         partition = _partition(consumer, spec) if home is None else home.partition
         start, high = _bounds(spec, client_id, partition)
