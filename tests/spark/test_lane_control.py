@@ -2,16 +2,19 @@
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from spark_jobs.contract import Heartbeat, PartitionRange
 from spark_jobs.lanes import Outcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
 
 COUNT = 60_000
+CLOCK_MS = 20  # receipts are dated by a clock that may be set, intervals are not
 SLOW = {"max_records_per_s": 4_000.0}
 
 
@@ -180,3 +183,32 @@ def test_a_lane_that_nobody_leads_any_more_leaves(slow: Recovery) -> None:
     lane = LaneThread(replace(slow.spec, orphan_after_ms=4_000))
     assert lane.outcome() == Outcome(0, "left")
     assert 0 < copied(slow) < COUNT
+
+
+def test_a_trickle_that_is_followed_makes_at_most_one_receipt_per_partition_and_chunk_interval(
+    cluster: Cluster,
+) -> None:
+    """Whatever comes in between, one record at a time, waits for the interval: a year of it is a ledger of a year of intervals, not of records."""
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    interval_ms = 1_000
+    recovery = Recovery(
+        cluster, source, target, ranges=[[PartitionRange(0, 0, None), PartitionRange(1, 0, None)]], partitions=2,
+        chunk=Recovery.chunk_limits(max_ms=interval_ms),
+    )  # fmt: skip
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: h.state == "copying")
+    give_up_s, sent = time.monotonic() + patient_s(20.0), 0
+    while any(len([r for r in recovery.ledger() if r.partition == p]) < 4 for p in (0, 1)):
+        assert time.monotonic() < give_up_s, "nothing is followed"
+        cluster.fill(source, [row for p in (0, 1) for row in rows(1, p)])
+        sent += 1
+        time.sleep(0.05)
+    followed = recovery.ledger()
+    recovery.direct("stop")
+    assert lane.outcome() == Outcome(0, "stopped")
+    assert len(cluster.read(target, 2)) == 2 * sent
+    for partition in (0, 1):
+        written_ms = [r.written_ms for r in followed if r.partition == partition]
+        gaps_ms = [after - before for before, after in pairwise(written_ms)]
+        assert min(gaps_ms) >= interval_ms - CLOCK_MS, gaps_ms
+        assert len(written_ms) < sent, "several records share a receipt"
