@@ -26,7 +26,7 @@ _NO_LEADER_YET = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,
 }
-_OVERRIDES = {"file.delete.delay.ms": "1000"}
+_OVERRIDES = {"file.delete.delay.ms": "1000", "log.cleaner.backoff.ms": "1000"}
 
 
 class Bed:

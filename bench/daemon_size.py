@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from bench.bed import Bed
 from bench.cpu import resident_bytes
@@ -15,12 +16,17 @@ from bench.daemon_process import Home, leading
 from bench.recoveries import completed
 from bench.result import Report, Row, Sample
 from daemon.adapters.kafka_journal import KafkaJournal
+from daemon.core.params import Params
 from daemon.wire.status import encode_status
 
 NAME = "daemon-size"
-_KNOWN, _MANY = 200, 10_000
+_KNOWN, _MANY, _ENDED = 200, 10_000, 100_000
+_SAME = 1.1
+_COMPACT = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01", "max.compaction.lag.ms": "1000"}
+_COMPACTED_S = 300.0
 _IDLE_MB, _FOLD_S = 150.0, 5.0
 _IDLE_S = 5.0
+_WAITING = 50_000
 _DEADLINE_S = 60.0
 _ROOT = Path(__file__).resolve().parents[1]
 _IMPORTS = (
@@ -31,6 +37,7 @@ _IMPORTS = (
 
 def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
     many = _MANY // 10 if quick else _MANY
+    ended, kept = (_ENDED // 20 if quick else _ENDED), Params().keep_terminal_most
     starts = min(repeat, 3)  # each is a whole start of a daemon
     empty, known, full = Home(bed, "empty"), Home(bed, "known"), Home(bed, "full")
     _fill(bed, known, _KNOWN)
@@ -38,6 +45,13 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
     idle, empty_s = _sizes(empty, starts)
     with_known, _ = _sizes(known, starts)
     with_many, full_s = _sizes(full, starts)
+    years = Home(bed, "years")
+    _fill(bed, years, ended)
+    _forget(bed, years, ended, kept)
+    forgotten, forgotten_s = _sizes(years, starts)
+    last_week = Home(bed, "week")
+    _fill(bed, last_week, kept)
+    week, week_s = _sizes(last_week, starts)
     imports = Sample(tuple(_imports_mb() for _ in range(starts)), "MB")
     fold, plain = _fold(bed, full, many, repeat), _plain_read(bed, full, many, repeat)
     rows = (
@@ -52,9 +66,24 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
             at_most=_FOLD_S,
         ),
         Row(f"process start to leading with {many:,} recoveries", full_s, "with none", empty_s),
+        Row(
+            f"memory after {ended:,} ended, all but {kept:,} forgotten",
+            forgotten,
+            f"{kept:,} ended",
+            week,
+            ratio_at_most=_SAME,
+        ),
+        Row(
+            f"process start to leading after {ended:,} ended",
+            forgotten_s,
+            f"{kept:,} ended",
+            week_s,
+            ratio_at_most=_SAME,
+        ),
     )
     note = "memory is resident (VmRSS), five seconds after the daemon began to lead"
-    return [Report("Size and start of the daemon", rows, (note,))]
+    years_note = "what a daemon that forgets leaves on the status topic after so many, once the broker has compacted it"
+    return [Report("Size and start of the daemon", rows, (note, years_note))]
 
 
 def _fill(bed: Bed, home: Home, count: int) -> None:
@@ -63,9 +92,26 @@ def _fill(bed: Bed, home: Home, count: int) -> None:
     for recovery in completed(count):
         key, value = encode_status(recovery)
         producer.produce(home.names.status, value, key)
-        producer.poll(0)
+        if len(producer) > _WAITING:
+            producer.flush(_DEADLINE_S)
     if producer.flush(_DEADLINE_S):
         raise RuntimeError("the status topic could not be filled")
+
+
+def _forget(bed: Bed, home: Home, count: int, kept: int) -> None:
+    """All but the newest leave the status topic, by the tombstones that a daemon writes, and the broker compacts it: as it is after years."""
+    entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in _COMPACT.items()]
+    resource = ConfigResource(ResourceType.TOPIC, home.names.status, incremental_configs=entries)
+    bed.admin.incremental_alter_configs([resource])[resource].result(_DEADLINE_S)
+    producer = Producer({"bootstrap.servers": bed.bootstrap, "queue.buffering.max.messages": count})
+    for recovery in completed(count - kept):
+        producer.produce(home.names.status, None, recovery.id)
+    give_up_s = time.monotonic() + _COMPACTED_S
+    while producer.flush(_DEADLINE_S) or len(_read(bed, home, values=True)) > 2 * kept:
+        if time.monotonic() > give_up_s:
+            raise RuntimeError("the status topic was not compacted")
+        time.sleep(1.0)
+        producer.produce(home.names.status, None, "nobody")  # closes the segment before it
 
 
 def _sizes(home: Home, starts: int) -> tuple[Sample, Sample]:
@@ -107,22 +153,28 @@ def _fold(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
 def _plain_read(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
     """The same records read into plain dicts."""
     found = []
-    end = bed.ends(home.names.status, 1)[0]
     for _ in range(repeat):
-        began_s, documents, position = time.monotonic(), {}, 0
-        consumer = Consumer({
-            "bootstrap.servers": bed.bootstrap, "group.id": "bench-fold", "enable.auto.commit": False,
-            "isolation.level": "read_committed", "enable.partition.eof": True, "fetch.wait.max.ms": 10,
-        })  # fmt: skip
-        consumer.list_topics(home.names.status, timeout=_DEADLINE_S)  # an assignment before that waits for a timer
-        consumer.assign([TopicPartition(home.names.status, 0, 0)])
-        while position < end:
-            for message in consumer.consume(10_000, 0.05):
-                if message.error() is None:
-                    documents[message.key()] = json.loads(message.value() or b"null")
-                position = max(position, (message.offset() or 0) + (message.error() is None))
+        began_s = time.monotonic()
+        documents = {key: json.loads(value or b"null") for key, value in _read(bed, home)}
         found.append(time.monotonic() - began_s)
-        consumer.close()
         if len(documents) < count:
             raise RuntimeError(f"{len(documents)} of {count} records were read")
     return Sample(tuple(found), "s")
+
+
+def _read(bed: Bed, home: Home, *, values: bool = False) -> list[tuple[bytes | None, bytes | None]]:
+    """What the status topic holds; with `values`, without tombstones."""
+    end, position, found = bed.ends(home.names.status, 1)[0], 0, []
+    consumer = Consumer({
+        "bootstrap.servers": bed.bootstrap, "group.id": "bench-fold", "enable.auto.commit": False,
+        "isolation.level": "read_committed", "enable.partition.eof": True, "fetch.wait.max.ms": 10,
+    })  # fmt: skip
+    consumer.list_topics(home.names.status, timeout=_DEADLINE_S)  # an assignment before that waits for a timer
+    consumer.assign([TopicPartition(home.names.status, 0, 0)])
+    while position < end:
+        for message in consumer.consume(10_000, 0.05):
+            if message.error() is None and (message.value() is not None or not values):
+                found.append((message.key(), message.value()))
+            position = max(position, (message.offset() or 0) + (message.error() is None))
+    consumer.close()
+    return found

@@ -4,6 +4,8 @@ The receipts and heads are those that one lane of 500 records per chunk leaves, 
 """
 
 import asyncio
+import functools
+import itertools
 import time
 from collections.abc import Callable
 
@@ -19,28 +21,53 @@ from spark_jobs import contract, receipts
 from spark_jobs.heads import OFFSETS_MAX, RECEIPTS_MAX
 
 NAME = "ledger"
-_FEW, _MANY, _OTHERS = 1_000, 1_000_000, 10_000_000
+FEW, MANY, OTHERS = 1_000, 1_000_000, 10_000_000
 _CHUNK = 500
-_FLAT = 1.5
+FLAT = 1.5
 _DEADLINE_S = 600.0
 
 
 def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
     scale = 100 if quick else 1
-    few, many = (_Ledger(bed, own // (scale if own > _FEW else 1), _OTHERS // scale) for own in (_FEW, _MANY))
+    few, many = (_Ledger(bed, own // (scale if own > FEW else 1), OTHERS // scale) for own in (FEW, MANY))
     rows = []
     for what, ask in (
         ("daemon reads the ledger (pause, stop)", _Ledger.daemon_s),
         ("a lane reads its ledger (start)", _Ledger.lane_s),
     ):
         small, large = (Sample(tuple(ask(ledger) * 1000 for _ in range(repeat)), "ms") for ledger in (few, many))
-        rows.append(Row(f"{what}, {many.own:,} receipts", large, f"{few.own:,} receipts", small, ratio_at_most=_FLAT))
+        rows.append(Row(f"{what}, {many.own:,} receipts", large, f"{few.own:,} receipts", small, ratio_at_most=FLAT))
     whole = Sample((many.daemon_s(with_head=False) * 1000,), "ms")
     rows.append(Row(f"the same {many.own:,} receipts without a head known (daemon)", whole))
     note = f"in one partition with {many.others:,} receipts of others, half of them before the recovery was planned"
     bed.delete(few.topic)
     bed.delete(many.topic)
     return [Report("Ledger of a long recovery", tuple(rows), (note,))]
+
+
+class Filler:
+    """Writes receipts in bulk."""
+
+    def __init__(self, bootstrap: str, topic: str, partition: int) -> None:
+        self._topic, self._partition = topic, partition
+        self._producer = Producer({
+            "bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.messages": 500_000,
+        })  # fmt: skip
+
+    def put(
+        self, key: bytes, value: bytes, on_delivery: Callable[[KafkaError | None, Message], None] | None = None
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key, self._partition, on_delivery=on_delivery)
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+    def flush(self) -> None:
+        if self._producer.flush(_DEADLINE_S):
+            raise RuntimeError("the receipts topic could not be filled")
 
 
 class _Ledger:
@@ -53,9 +80,7 @@ class _Ledger:
         bed.create(self.topic, 1, {"cleanup.policy": "compact"})
         admin = AdminClient({"bootstrap.servers": bed.bootstrap})
         self._id = str(admin.describe_topics(TopicCollection([self.topic]))[self.topic].result(30).topic_id)
-        self._producer = Producer(
-            self._client | {"linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.messages": 500_000}
-        )
+        self._filler = Filler(bed.bootstrap, self.topic, 0)
         self._head = 0
         self._fill()
 
@@ -80,36 +105,24 @@ class _Ledger:
     def _fill(self) -> None:
         foreign = contract.encode(_receipt("other", 0))
         for number in range(self.others // 2):
-            self._put(b"bench/other/0/%d" % number, foreign)
+            self._filler.put(b"bench/other/0/%d" % number, foreign)
         every, since, lay = max(1, self.others // 2 // self.own), 0, 0
         for number in range(self.own):
             receipt = _receipt("rx", number)
-            self._put(receipt.key.encode(), contract.encode(receipt))
+            self._filler.put(receipt.key.encode(), contract.encode(receipt))
             since, lay = since + 1, lay + 1 + every
             if since >= RECEIPTS_MAX or lay >= OFFSETS_MAX:
                 since = lay = 0
                 end = (number + 1) * _CHUNK
                 rows = (contract.LedgerRow(0, 0, end, copied=end, bytes=end),)
                 head = contract.LedgerHead("bench", "rx", 0, 1, number + 1, rows)
-                self._put(head.key.encode(), contract.encode(head), self._on_head)
+                self._filler.put(head.key.encode(), contract.encode(head), self._on_head)
             for other in range(every):
-                self._put(b"bench/other/1/%d" % (number * every + other), foreign)
-        if self._producer.flush(_DEADLINE_S):
-            raise RuntimeError("the receipts topic could not be filled")
+                self._filler.put(b"bench/other/1/%d" % (number * every + other), foreign)
+        self._filler.flush()
 
     def _on_head(self, _error: KafkaError | None, message: Message) -> None:
         self._head = message.offset() or 0
-
-    def _put(
-        self, key: bytes, value: bytes, on_delivery: Callable[[KafkaError | None, Message], None] | None = None
-    ) -> None:
-        while True:
-            try:
-                self._producer.produce(self.topic, value, key, 0, on_delivery=on_delivery)
-            except BufferError:
-                self._producer.poll(0.1)
-            else:
-                return
 
     def _plan(self) -> Plan:
         end = self.own * _CHUNK
@@ -136,3 +149,16 @@ def _receipt(recovery: str, number: int) -> contract.Receipt:
     return contract.Receipt(
         "bench", recovery, 0, 1, number, 0, start, start + _CHUNK, _CHUNK, 0, 0, 0, _CHUNK, (run,), "s", "t", 1
     )
+
+
+_numbers = itertools.count()
+
+
+@functools.cache
+def _foreign() -> bytes:
+    return contract.encode(_receipt("other", 0))
+
+
+def foreign_receipt(scope: str) -> tuple[bytes, bytes]:
+    """Key and value of another one each time."""
+    return b"%s/other/0/%d" % (scope.encode(), next(_numbers)), _foreign()

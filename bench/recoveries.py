@@ -1,6 +1,6 @@
 """Recoveries as a daemon knows them, made by the pure core itself, so that their records have the size and shape of real ones."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from daemon.core.commands import Earliest, Latest, Meta, Replay, ReplaySpec, SourceRef, TargetRef
 from daemon.core.decide import Decider
@@ -26,18 +26,28 @@ _BYTES = 90_000_000
 _ROW_BYTES = 85_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is copied: so many records in each partition."""
+
+    topic: str = "flights"
+    topic_id: str = "source-id-0123456789AB"
+    partitions: int = PARTITIONS
+    records: int = _RECORDS
+
+
 def start_state(params: Params) -> CoreState:
     """A leader that knows nothing yet."""
     return Decider(params).decide(CoreState(), BecameLeader(1, "control-topic-id"), NOW_MS).state
 
 
-def with_running(decider: Decider, state: CoreState, name: str, offset: int) -> CoreState:
+def with_running(decider: Decider, state: CoreState, name: str, offset: int, source: Source = Source()) -> CoreState:
     """The state after `name` was asked for, planned, launched, and its driver and lanes were heard."""
     events: tuple[Event, ...] = (
-        _asked(name, offset),
-        FactsGathered(name, _facts(name)),
+        _asked(name, offset, source),
+        FactsGathered(name, _facts(name, source)),
         DriverHeartbeat(name, 1, "lanes", 1),
-        *(lane_heartbeat(name, lane, 0) for lane in range(LANES)),
+        *(lane_heartbeat(name, lane, 0, source) for lane in range(LANES)),
     )
     for event in events:
         state = decider.decide(state, event, NOW_MS).state
@@ -46,11 +56,11 @@ def with_running(decider: Decider, state: CoreState, name: str, offset: int) -> 
     return state
 
 
-def lane_heartbeat(name: str, lane: int, position: int) -> LaneHeartbeat:
+def lane_heartbeat(name: str, lane: int, position: int, source: Source = Source()) -> LaneHeartbeat:
     """What a lane says once a second."""
     rows = tuple(
-        LanePosition(p, position, _RECORDS, "copying", position, 0, 0, 0, position * 350)
-        for p in range(lane, PARTITIONS, LANES)
+        LanePosition(p, position, source.records, "copying", position, 0, 0, 0, position * 350)
+        for p in range(lane, source.partitions, LANES)
     )
     return LaneHeartbeat(name, 1, lane, 1, "copying", True, 120_000.0, 41_000_000.0, rows, "")
 
@@ -78,20 +88,21 @@ def completed(count: int) -> list[Recovery]:
     return [replace(model, id=f"recovery-{number:05d}", control_offset=number) for number in range(count)]
 
 
-def _asked(name: str, offset: int) -> CommandReceived:
+def _asked(name: str, offset: int, source: Source) -> CommandReceived:
     target = TargetRef(f"{name}.copy")
-    spec = ReplaySpec(source=SourceRef("flights", Earliest(), Latest()), target=target)
+    spec = ReplaySpec(source=SourceRef(source.topic, Earliest(), Latest()), target=target)
     return CommandReceived(offset, NOW_MS, Replay(Meta(f"id-{name}", "//bench", name, "to be measured", "hash"), spec))
 
 
-def _facts(name: str) -> PlanFacts:
-    parts = tuple(PartitionFacts(p, 0, _RECORDS, _RECORDS, bytes_on_disk=_BYTES) for p in range(PARTITIONS))
-    zeros, ends = dict.fromkeys(range(PARTITIONS), 0), dict.fromkeys(range(PARTITIONS), _RECORDS)
+def _facts(name: str, source: Source) -> PlanFacts:
+    count, records = source.partitions, source.records
+    parts = tuple(PartitionFacts(p, 0, records, records, bytes_on_disk=_BYTES) for p in range(count))
+    zeros, ends = dict.fromkeys(range(count), 0), dict.fromkeys(range(count), records)
     keep = {"retention.ms": "-1"}
     return PlanFacts(
-        source=TopicFacts("flights", "source-id-0123456789AB", PARTITIONS, keep, zeros, ends),
+        source=TopicFacts(source.topic, source.topic_id, count, keep, zeros, ends),
         source_partitions=parts,
-        target=TopicFacts(f"{name}.copy", f"target-id-{name}", PARTITIONS, keep, zeros, zeros),
+        target=TopicFacts(f"{name}.copy", f"target-id-{name}", count, keep, zeros, zeros),
         task_slots=LANES,
         gathered_at_ms=NOW_MS,
         receipts=ReceiptsFacts("recovery.receipts.v1", "receipts-id-0123456789", 8, "compact", 0, 0),

@@ -1,4 +1,4 @@
-"""From the command on the control topic to the first copied record: with a cold Spark, and with a spare driver kept ready.
+"""From the command on the control topic to the first copied record, with a cold Spark and with a spare driver kept ready, and to the end of a small recovery.
 
 The clock starts when the command is handed to the producer and stops when the target's log end moves, asked for every 20 ms, committed or not: lanes
 produce a first record long before they commit a chunk. The target is created by the plan, so that is in the time too.
@@ -10,11 +10,12 @@ from pathlib import Path
 from bench.bed import Bed
 from bench.control import ControlWriter, encoded, replay
 from bench.daemon_process import DaemonProcess, Home, leading
-from bench.result import Report, Row, Sample
+from bench.result import Report, Row, Sample, Series
 from sandbox.seed import seed
 
 NAME = "start"
-_COLD_S, _WARM_S = 12.0, 2.0
+_COLD_S, _WARM_S, _WHOLE_S = 12.0, 2.0, 3.0
+_WHOLE = "command to completed and verified"
 _PARTITIONS = 4
 _RECORDS = 40_000
 _DEADLINE_S = 60.0
@@ -32,9 +33,17 @@ def measure(bed: Bed, repeat: int) -> list[Report]:
     with leading(Home(bed, "warm"), {"profiles": {"default": {"warm": spares}}}) as daemon:
         daemon.wait_for(lambda: _ready_spares(daemon) >= spares, f"make {spares} spare drivers ready", 2 * _DEADLINE_S)
         warm = _first_records(bed, daemon, spares)
+    with leading(Home(bed, "whole"), {"profiles": {"default": {"warm": spares}}}) as daemon:
+        daemon.wait_for(lambda: _ready_spares(daemon) >= spares, f"make {spares} spare drivers ready", 2 * _DEADLINE_S)
+        phases = Series("s")
+        for _ in range(spares):
+            _whole(bed, daemon, phases)
+    whole = phases.sample(_WHOLE)
     rows = (
         Row("command to first copied record, cold", cold, at_most=_COLD_S),
         Row("command to first copied record, spare driver", warm, "cold", cold, at_most=_WARM_S),
+        Row(f"{_WHOLE}, spare driver, {_RECORDS:,} records", whole, at_most=_WHOLE_S),
+        *(Row(f"- of that {name}", phases.sample(name), "all", whole) for name in phases.found if name != _WHOLE),
     )
     note = "creation of the target topic and the plan are included; a spare driver is an idle application with a warm session (`profiles.NAME.warm`)"
     return [Report("Start of a recovery", rows, (note,))]
@@ -62,6 +71,28 @@ def _first_records(bed: Bed, daemon: DaemonProcess, repeat: int) -> Sample:
         daemon.wait_for(lambda name=recovery: _has_ended(daemon, name), f"end {recovery}", _DEADLINE_S)
         bed.delete(target)
     return Sample(tuple(found), "s")
+
+
+def _whole(bed: Bed, daemon: DaemonProcess, phases: Series) -> None:
+    """One recovery from the command to `completed`, source read again, and how long its status showed each state."""
+    writer = ControlWriter(bed.bootstrap, daemon.home.names.control)
+    recovery = bed.unique("whole")
+    target = f"bench.out.{recovery}"
+    value = encoded(replay(recovery, "bench.start", target))
+    began_s = since_s = time.monotonic()
+    writer.send([value])
+    state = "planning"
+    while state != "completed":
+        status = daemon.get(f"/api/v1/recoveries/{recovery}")
+        found, now_s = "planning" if status is None else str(status["state"]), time.monotonic()
+        if found in _ENDED - {"completed"} or now_s - began_s > _DEADLINE_S:
+            raise RuntimeError(f"{recovery} is not verified: {status}")
+        if found != state and found not in {"requested", "planned"}:
+            phases.add(state, now_s - since_s)
+            state, since_s = found, now_s
+        time.sleep(_POLL_S)
+    phases.add(_WHOLE, time.monotonic() - began_s)
+    bed.delete(target)
 
 
 def _has_ended(daemon: DaemonProcess, recovery: str) -> bool:

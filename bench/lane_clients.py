@@ -1,0 +1,130 @@
+"""Kafka clients and threads of one lane's process against one broker and three, counted in /proc while it copies, and what that means for fifty.
+
+librdkafka names its threads: one `rdk:main` per client and one `rdk:broker...` per broker it knows, used or not.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from bench.result import Report, Row, Sample
+from sandbox.cluster import Cluster
+from sandbox.cluster_nodes import Shape
+from spark_jobs.contract import (
+    ControlSpec,
+    Directive,
+    JobSpec,
+    LaneSpec,
+    PartitionRange,
+    SourceSpec,
+    TargetSpec,
+    encode,
+)
+
+NAME = "lane-clients"
+_BROKERS, _COMPUTED = (1, 3), 50
+_CLIENTS_AT_MOST = 6
+_PARTITIONS, _RECORDS = 6, 6_000
+_DEADLINE_S = 60.0
+_SETTLE_S = 5.0  # a lane's first seconds have clients that it lets go
+_ROOT = Path(__file__).resolve().parents[1]
+_LANE = """
+import sys
+from spark_jobs.contract import JobSpec, decode
+from spark_jobs.lanes import run_lane
+spec = decode(JobSpec, sys.stdin.buffer.read())
+run_lane(spec, spec.lanes[0])
+"""
+
+
+def measure() -> list[Report]:
+    found = {count: _counted(count) for count in _BROKERS}
+    few, many = (found[count] for count in _BROKERS)
+    rows = [
+        Row(f"Kafka clients of a lane, {count} brokers", _sample(found[count][0], "clients"), at_most=_CLIENTS_AT_MOST)
+        for count in _BROKERS
+    ]
+    rows += [
+        Row(f"threads of a lane's process, {count} brokers", _sample(found[count][1], "threads")) for count in _BROKERS
+    ]
+    each = (many[1] - few[1]) / (_BROKERS[1] - _BROKERS[0])
+    computed = many[1] + each * (_COMPUTED - _BROKERS[1])
+    rows.append(
+        Row(
+            f"the same for {_COMPUTED} brokers, computed",
+            _sample(computed, "threads"),
+            "3 brokers",
+            _sample(many[1], "threads"),
+        )
+    )
+    note = f"each broker costs {each:.1f} threads, which sleep: a client has one for every broker it knows; a worker process runs one lane at a time"
+    return [Report("Kafka clients of a lane", tuple(rows), (note,))]
+
+
+def _sample(value: float, unit: str) -> Sample:
+    return Sample((float(value),), unit)
+
+
+def _counted(brokers: int) -> tuple[int, int]:
+    """Clients and threads of a lane that copies and follows."""
+    with (
+        tempfile.TemporaryDirectory(prefix="recoveryd-bench-") as folder,
+        Cluster(Path(folder), Shape(brokers, secure=False)) as cluster,
+    ):
+        spec = _spec(cluster)
+        lane = subprocess.Popen([sys.executable, "-c", _LANE], stdin=subprocess.PIPE, cwd=_ROOT)
+        try:
+            assert lane.stdin is not None
+            lane.stdin.write(encode(spec))
+            lane.stdin.close()
+            _await_copied(cluster, spec)
+            time.sleep(_SETTLE_S)
+            names = Counter(_thread_names(lane.pid))
+        finally:
+            lane.kill()
+            lane.wait(_DEADLINE_S)
+    return names["rdk:main"], sum(names.values())
+
+
+def _thread_names(pid: int) -> list[str]:
+    return [path.read_text(encoding="ascii").strip() for path in Path(f"/proc/{pid}/task").glob("*/comm")]
+
+
+def _spec(cluster: Cluster) -> JobSpec:
+    """A following replay of all partitions by one lane."""
+    client, admin = cluster.client(), AdminClient({**cluster.client()})
+    topics = {"source": _PARTITIONS, "target": _PARTITIONS, "receipts": 1, "directives": 1, "progress": 1}
+    for answer in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
+        answer.result(_DEADLINE_S)
+    producer = Producer({**client})
+    for number in range(_RECORDS):
+        producer.produce("source", b"x" * 100, partition=number % _PARTITIONS)
+    if producer.flush(_DEADLINE_S):
+        raise RuntimeError("the source could not be filled")
+    described = admin.describe_topics(TopicCollection(["source", "target"]))
+    ids = {name: str(answer.result(_DEADLINE_S).topic_id) for name, answer in described.items()}
+    ranges = tuple(PartitionRange(p, 0, None) for p in range(_PARTITIONS))
+    return JobSpec(
+        "replay", "bench", "counted", 1, (LaneSpec(0, ranges),), SourceSpec("main", "source", ids["source"], client),
+        TargetSpec("main", "target", ids["target"], _PARTITIONS, client), ControlSpec(client, "directives", "progress"), "receipts",
+        Directive("counted", 1, 1, "run", 600_000),
+    )  # fmt: skip
+
+
+def _await_copied(cluster: Cluster, spec: JobSpec) -> None:
+    consumer = Consumer({**cluster.client(), "group.id": "bench-counted"})
+    give_up_s = time.monotonic() + _DEADLINE_S
+    while any(
+        consumer.get_watermark_offsets(TopicPartition(spec.target.topic, p), timeout=_DEADLINE_S)[1] == 0
+        for p in range(_PARTITIONS)
+    ):
+        if time.monotonic() > give_up_s:
+            raise RuntimeError("the lane copies nothing")
+        time.sleep(0.1)
+    consumer.close()
