@@ -333,6 +333,16 @@ def test_what_somebody_calls_critical_cuts_the_rate_whatever_its_value(value: fl
     assert Rule.GUARD.name.lower() in {rule for _, rule in world.state.protecting.rules}
 
 
+def test_a_critical_signal_that_is_older_than_what_the_daemon_measured_since_cuts_the_rate() -> None:
+    world = LiveWorld().copying()
+    world.live(120)
+    before, at_ms = world.directive_rate, world.now_ms - 2_000
+    world.feed(SignalReceived(0, at_ms, HealthSignal("main", "produce_latency", None, "", "critical", at_ms)))
+    world.live(6)
+    assert world.directive_rate <= 0.71 * before
+    assert Reject.OUT_OF_ORDER not in world.state.protecting.rejections
+
+
 def test_a_signal_about_some_partitions_says_nothing_about_the_group() -> None:
     """The topic has two; the daemon has seen one of them at its last look, or none yet."""
     for look in ((), (TopicSample("main", "departures", "id", {0: 0}, {0: 9}, {0: 9}, NOW_MS, 2),)):

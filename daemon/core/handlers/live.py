@@ -80,7 +80,7 @@ def _on_health(draft: Draft, signal: HealthSignal) -> None:
     if value is None:
         draft.protecting = draft.protecting.with_rejections({reason: 1})
         return
-    reading = Reading(signal.name, value, signal.sampled_at_ms)
+    reading = Reading(signal.name, value, signal.sampled_at_ms, signal.status == "critical")
     draft.protecting = draft.protecting.with_reading(signal.cluster, reading, draft.params.live.domains)
 
 

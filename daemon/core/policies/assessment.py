@@ -6,7 +6,7 @@ No rate is chosen here. Readings of names nobody protects are refused and counte
 from dataclasses import dataclass, replace
 
 from daemon.core.policies.control_types import ControllerParams, ControllerState, Inputs
-from daemon.core.policies.freshness import Reject, Track, counted, loop_delay_ms, with_reading
+from daemon.core.policies.freshness import Reject, Track, counted, loop_delay_ms, with_late_alarm, with_reading
 from daemon.core.policies.pressure import Kind, Pressure, baseline_s, measure_pressure, with_baseline_sample
 
 _READINGS_AT_MOST = 4_096
@@ -46,14 +46,20 @@ def fold_readings(
     tracks = {n: t for n, t in state.tracks.items() if n in protected and (t.newest_ms or 0) <= latest_ms}
     reasons: list[Reject] = []
     news: set[str] = set()
-    for reading in sorted(inputs.readings[:_READINGS_AT_MOST], key=lambda r: r.sampled_at_ms):
+    # Of the load since the last cut, and no older than a loop delay: what an older one saw was answered, or is over.
+    valid_from_ms = max(-1 if state.cut_ms is None else state.cut_ms, now_ms - measured_delay_ms(state, params)) + 1
+    for reading in sorted(inputs.readings[:_READINGS_AT_MOST], key=lambda r: (r.is_critical, r.sampled_at_ms)):
         if reading.name not in protected:
             reasons.append(Reject.UNKNOWN_NAME)
             continue
         before = tracks.get(reading.name, Track())
-        if before.times_ms and before.times_ms[-1] == reading.sampled_at_ms:
+        is_late = bool(before.times_ms) and reading.sampled_at_ms <= before.times_ms[-1]
+        if reading.is_critical and is_late:
+            tracks[reading.name], refused = with_late_alarm(before, reading, valid_from_ms, now_ms, params.freshness)
+        elif before.times_ms and before.times_ms[-1] == reading.sampled_at_ms:
             continue  # the newest one told again
-        tracks[reading.name], refused = with_reading(before, reading, now_ms, params.freshness)
+        else:
+            tracks[reading.name], refused = with_reading(before, reading, now_ms, params.freshness)
         if refused is None:
             news.add(reading.name)
         else:

@@ -32,11 +32,12 @@ class Reject(StrEnum):
 
 
 class Reading(NamedTuple):
-    """One measured value of a named signal, in seconds or bytes/s, and when it was *taken*."""
+    """One measured value of a named signal, in seconds or bytes/s, and when it was *taken*. `is_critical`: somebody says so, whatever others measured since."""
 
     name: str
     value: float
     sampled_at_ms: int
+    is_critical: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,18 @@ def with_reading(track: Track, reading: Reading, now_ms: int, params: FreshnessP
         (*track.values, reading.value)[-TRACK_LENGTH:],
         (*track.ages_ms, age_ms)[-TRACK_LENGTH:],
     ), None
+
+
+def with_late_alarm(
+    track: Track, reading: Reading, valid_from_ms: int, now_ms: int, params: FreshnessParams
+) -> tuple[Track, Reject | None]:
+    """A critical reading that is not newer than the newest one of the track: while it is valid, the newest counts no less. Else the same track and the reason."""
+    refused = refuse_reading(reading.value, reading.sampled_at_ms, now_ms, params)
+    if refused is None and reading.sampled_at_ms < valid_from_ms:
+        refused = Reject.OUT_OF_ORDER
+    if refused is not None:
+        return track, refused
+    return track._replace(values=(*track.values[:-1], max(track.values[-1], reading.value))), None
 
 
 def counted(rejections: Mapping[Reject, int], reasons: Iterable[Reject]) -> Mapping[Reject, int]:

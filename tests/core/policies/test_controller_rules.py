@@ -311,3 +311,42 @@ def test_a_ceiling_that_is_not_known_leaves_the_floor() -> None:
 def test_latency_at_gives_the_latency_of_a_pressure() -> None:
     assert (latency_at(0.0), latency_at(1.0)) == (pytest.approx(0.0125), pytest.approx(0.2))
     assert ControllerState().rate == 0.0
+
+
+@pytest.mark.parametrize("age_ms", [0, 1, 4_000])
+def test_3_a_critical_word_cuts_although_a_reading_as_new_or_newer_is_calm(age_ms: int) -> None:
+    rig = started(40.0)
+    critical = Reading(LATENCY, 0.22, rig.now_ms + PERIOD_MS - age_ms, is_critical=True)
+    decision = rig.tick(0.1, more=(critical,))
+    assert decision.rule is Rule.GUARD
+    assert decision.wanted_bytes_per_s <= 0.71 * 40.0
+    assert rig.state.rejections == {}
+
+
+def test_3_a_critical_word_that_came_after_a_newer_reading_was_used_still_cuts() -> None:
+    rig = started(40.0)
+    rig.tick(0.1)
+    rate = rig.state.rate
+    critical = Reading(LATENCY, 0.22, rig.now_ms - 1_000, is_critical=True)
+    assert rig.tick(None, more=(critical,)).wanted_bytes_per_s <= 0.71 * rate
+
+
+def test_3_a_late_critical_word_about_the_load_before_the_last_cut_does_not_cut_again() -> None:
+    rig = started(40.0)
+    before_ms = rig.now_ms
+    rig.tick(1.02)
+    cut = rig.state.rate
+    for _ in range(3):
+        rig.tick(0.1, more=(Reading(LATENCY, 0.22, before_ms, is_critical=True),))
+    assert rig.state.rate >= cut
+    assert rig.state.rejections == {Reject.OUT_OF_ORDER: 3}
+
+
+def test_3_a_late_word_counts_no_longer_than_a_loop_delay_and_only_when_critical() -> None:
+    rig = started(40.0)
+    calm = rig.state.rate
+    old = Reading(LATENCY, 0.22, rig.now_ms + PERIOD_MS - PARAMS.loop_delay_ms - 1, is_critical=True)
+    rig.tick(0.5, more=(old,))
+    rig.tick(0.5, more=(Reading(LATENCY, 0.22, rig.now_ms - 1),))
+    assert rig.state.rate >= calm
+    assert rig.state.rejections == {Reject.OUT_OF_ORDER: 2}
