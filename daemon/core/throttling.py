@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from daemon.core.crowding import crowding
 from daemon.core.directing import renew
 from daemon.core.draft import Draft
 from daemon.core.effects import WakeAt
@@ -113,7 +114,7 @@ def _claimant(draft: Draft, recovery: Recovery, domains: Sequence[str], floor: f
     return Claimant(
         mode=Mode.CONTROLLED,
         claim=Claim(floor_bytes_per_s(recovery, draft.params, floor), ceiling, limits.weight, limits.tier),
-        parts=dict.fromkeys(domains, 1.0),
+        parts={domain: crowding(draft, recovery, domain) for domain in domains},
         achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,
         required_bytes_per_s=_required(recovery, draft.now_ms),
     )

@@ -400,3 +400,37 @@ def test_the_floor_is_at_least_what_beats_retention() -> None:
     assert [f for f in slow.recovery().plan.findings if f.code == "retention_floor"] == []
     slow.live(30)
     assert slow.rate == slow.directive_rate == pytest.approx(needed)
+
+
+class CrowdedWorld(LiveWorld):
+    """Three brokers, as the daemon sees by another topic; `led_by` are the leaders of source and target."""
+
+    def __init__(self, led_by: dict[int, int]) -> None:
+        super().__init__()
+        self.leaders, self.target_partitions = led_by, len(led_by)
+
+    def sample(self) -> OffsetsSampled:
+        wide = TopicSample("main", "departures", "id", {}, {}, {}, self.now_ms, 3, leaders={0: 1, 1: 2, 2: 3})
+        return OffsetsSampled((*super().sample().topics, wide))
+
+
+@pytest.mark.parametrize(
+    ("led_by", "most"), [({0: 1, 1: 1}, MAX / 3), ({0: 1, 1: 2}, MAX / 1.5), ({}, MAX), ({0: 1, 1: -1}, MAX)]
+)
+def test_no_broker_takes_more_than_its_even_part_of_the_budget_where_leaders_are_known(
+    led_by: dict[int, int], most: float
+) -> None:
+    world = CrowdedWorld(led_by).copying()
+    for _ in range(40):
+        world.live(5)
+        assert world.directive_rate <= most * 1.001
+    assert world.directive_rate == pytest.approx(most, rel=0.01)
+    assert ("its busiest broker gets 3.0 times an even part" in world.recovery().rule) == (most == MAX / 3)
+
+
+def test_a_crowded_replay_keeps_its_floor() -> None:
+    world = CrowdedWorld({0: 1, 1: 1}).copying()
+    world.live(120)
+    world.latency_s = lambda: 0.5
+    world.live(300)
+    assert world.directive_rate == pytest.approx(MIN)

@@ -80,7 +80,7 @@ def deadline_weight(weight: float, required: float | None, current: float) -> fl
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One recovery over several domains: `parts` maps a domain (broker) to the part of its bytes that goes there; parts sum to 1."""
+    """One recovery over several domains: `parts` maps a domain to how often each of its bytes counts there."""
 
     claim: Claim
     parts: Mapping[str, float]

@@ -20,6 +20,8 @@ from daemon.core.policies.controller import step
 from daemon.core.policies.freshness import Reading
 from daemon.core.policies.sharing import Claim, Spread, deadline_weight, share_over_domains
 
+_CROWDED = 1.1  # worth a word
+
 
 class Mode(StrEnum):
     """`limits.mode` of a recovery."""
@@ -33,7 +35,7 @@ class Mode(StrEnum):
 class Claimant:
     """A recovery that wants to copy. `claim.ceiling` is the operator's cap or the job's measured ceiling, finite for CONTROLLED; for FIXED it is the rate.
 
-    `parts`: domain to part of its bytes, summing to 1. `achieved_bytes_per_s` None = no lane was heard yet. `required_bytes_per_s` meets its deadline.
+    `parts`: domain to how often each of its bytes counts there: less than 1 for a part of them, more where its bytes crowd on one broker of the domain. `achieved_bytes_per_s` None = no lane was heard yet. `required_bytes_per_s` meets its deadline.
     """
 
     mode: Mode
@@ -134,5 +136,7 @@ def _grant(name: str, claimant: Claimant, rates: Mapping[str, float], decisions:
     worst = min(bound, key=lambda d: (not decisions[d].pause, decisions[d].rate_bytes_per_s))
     decision = decisions[worst]
     pause = any(decisions[domain].pause for domain in bound)
-    why = f"{worst}: {decision.why}"
+    crowd = claimant.parts[worst]
+    crowded = f"; its busiest broker gets {crowd:.1f} times an even part" if crowd >= _CROWDED else ""
+    why = f"{worst}: {decision.why}{crowded}"
     return Grant(0.0 if pause else rate, pause, decision.rule, decision.verdict, worst, why)
