@@ -163,10 +163,13 @@ class RangeReader:
         if not messages:
             return
         partitions = list(map(_partition_of, messages))
+        if partitions.count(partitions[0]) == len(partitions):  # a large one is read alone
+            self._on_records(partitions[0] or 0, messages)
+            return
         at = 0
         for partition, group in groupby(partitions):
             stop = at + sum(1 for _ in group)
-            self._on_records(partition or 0, messages[at:stop] if stop - at < len(messages) else messages)
+            self._on_records(partition or 0, messages[at:stop])
             at = stop
 
     def _on_records(self, partition: int, messages: list[Message]) -> None:

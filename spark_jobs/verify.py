@@ -80,7 +80,7 @@ def look_closer(spec: JobSpec, plan: ProofPlan, questions: list[Question], task:
 def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable[[Guest], T]) -> T:
     guest = Guest(spec, task, tasks, offsets)
     gc_was_on = gc.isenabled()
-    _give_back()
+    give_back()
     gc.disable()  # reading makes no cycles, and millions of objects that live for a moment
     try:
         guest.begin()
@@ -96,8 +96,8 @@ def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable
         guest.close()
 
 
-def _give_back() -> None:
-    """The worker copied before: let the C library return what that freed, where it can, so that a task of the proof stays small."""
+def give_back() -> None:
+    """Let the C library return what a task freed, where it can: the next one in the same worker begins small."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
