@@ -115,20 +115,21 @@ def test_a_replay_from_the_secured_cluster_to_a_plain_one_gets_that_ones_replica
 
 
 def test_each_right_of_the_table_that_a_user_lacks_is_named_and_no_other(cluster: Cluster, stack: Stack) -> None:
-    """Without the rights of `topics apply`, whose prefix would cover some of the others. Transactional ids cannot be asked about."""
+    """Without the rights of `topics apply`, whose prefix would cover some of the others. Transactional ids cannot be asked about: `doctor` tries one."""
     needs = own_needs(stack, Role.DAEMON, Role.JOBS)
     every = list(dict.fromkeys(grants_of(needs)))
-    taken = [g for g in every if g.pattern == "literal"]
     users = {
         told(grant): make_user(cluster, f"no-{number}", [g for g in every if g != grant])
-        for number, grant in enumerate(taken)
+        for number, grant in enumerate(every)
+        if grant.resource != "transactional_id"
     }
 
     users["nothing"] = make_user(cluster, "all", every)
 
     def await_named(lacks: str) -> None:
         seen: list[str] = []
-        wanted = [lacks] if lacks != "nothing" else []
+        named = lacks.replace("Group recoveryd", f"Group recoveryd.{stack.prefix.rstrip('.')}")
+        wanted = [named] if lacks != "nothing" else []
 
         def is_named() -> bool:
             seen[:] = missing(stack, users[lacks], needs)
@@ -148,7 +149,7 @@ def test_doctor_names_what_is_missing_for_recoveryd_and_for_one_replay(
     create_topics(stack.bootstrap, {topic: 1})
     taken = Grant("topic", stack.receipts_topic, "literal", "write")
     granted = grants_of(own_needs(stack, Role.DAEMON, Role.JOBS))
-    client = make_user(cluster, "examined", [g for g in granted if g != taken])
+    client = make_user(cluster, "examined", [g for g in granted if g != taken and g.resource != "transactional_id"])
     password = tmp_path / "password"
     password.write_text(PASSWORD)
     config = yaml.safe_load(stack.write_config("doctor", 0).read_text())
@@ -164,10 +165,12 @@ def test_doctor_names_what_is_missing_for_recoveryd_and_for_one_replay(
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.stdout, done.stderr
-    [line] = [row for row in json.loads(done.stdout) if row["check"] == "ACLs on main"]
-    assert (done.returncode, line["verdict"]) == (1, "fail")
+    rows = {row["check"]: row for row in json.loads(done.stdout)}
+    acls, writes = rows["ACLs on main"], rows["write to main"]
+    assert (done.returncode, acls["verdict"], writes["verdict"]) == (1, "fail", "fail")
     wanted = {told(taken), f"Read on Topic {topic}", f"DescribeConfigs on Topic {topic}"}
-    assert {text for text in wanted if text in line["found"]} == wanted, line
+    assert {text for text in wanted if text in acls["found"]} == wanted, acls
+    assert "the user lacks Write on TransactionalId recoveryd." in writes["found"]
 
 
 def test_a_replay_that_lacks_one_of_its_rights_copies_nothing_and_names_it(cluster: Cluster, stack: Stack) -> None:
