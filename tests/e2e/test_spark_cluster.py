@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
+from tests.builders.history import Draft, create_topics, produce
 from tests.e2e.case import Case
+from tests.e2e.clients import client
 from tests.e2e.daemon_process import DaemonProcess
-from tests.e2e.data import fill_plain
+from tests.e2e.data import BASE_MS, fill_plain
 from tests.e2e.processes import Process, kill, wait_for
 from tests.e2e.spark_cluster import Machine, SparkCluster
 from tests.e2e.stack import Stack
@@ -109,10 +112,24 @@ def test_an_executor_lost_in_the_middle_costs_no_record(case: Case, cluster: Spa
     case.finish(240)
 
 
-def test_a_pinned_range_may_have_more_lanes_than_slots(case: Case) -> None:
-    case.start(records_per_s=None, job={"profile": "wide"})
+def test_a_pinned_range_may_have_more_lanes_than_slots_and_its_records_may_go_by_key(case: Case, stack: Stack) -> None:
+    """What sorts by key and what compares keys keeps tables on the executors' disks."""
+    create_topics(stack.bootstrap, {case.target: 3})
+    case.asked = {"mapping": "key_hash"}
+    case.start(records_per_s=None, job={"profile": "wide"}, target_create=False, target_mapping="key_hash")
     done = case.judge(240)
     assert done["attempt"] == 1
+
+    producer = Producer(client(stack.bootstrap))
+    told = {"source": {"topic": case.source}, "target": {"topic": case.target}, "mapping": "key_hash"}
+    wanted: dict[str, list[tuple[str, int]]] = {"records": [], "latest": [("extra", 1)]}
+    for compare, differences in wanted.items():
+        name = f"{case.recovery}-{compare}"
+        stack.control.command("verify", name, {**told, "compare": compare, "job": {"profile": "cluster"}})
+        found = stack.completed(name, 240)["verification"]["differences"]
+        assert [(d["kind"], d["target_partition"]) for d in found] == differences
+        produce(producer, case.target, Draft(1, b"nobody", b"nothing", (), BASE_MS))
+        assert producer.flush(60) == 0
 
 
 def test_lanes_that_follow_are_refused_when_they_can_not_all_run(case: Case) -> None:
