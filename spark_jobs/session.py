@@ -25,11 +25,13 @@ _DEFAULTS = {
     "spark.sql.runSQLOnFiles": "false",
 }
 # Only where driver and workers share a machine: its worker processes start with this package on their path. A module that travels with the application
-# reaches an executor after its Python was started.
+# reaches an executor after its Python was started. Each task has a process of its own, forked from the one that imported all, so that none keeps what another
+# one needed: a lane's buffers would count against the proof.
 _LOCAL_DEFAULTS = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.python.daemon.module": "spark_jobs.worker_daemon",
+    "spark.python.worker.reuse": "false",
 }
 
 
