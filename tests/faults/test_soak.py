@@ -18,6 +18,7 @@ from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_plain
 from tests.e2e.processes import descendants, is_alive, kill, wait_for
 from tests.e2e.stack import Stack
+from tests.patience import patient_s
 
 RECOVERIES = int(os.environ.get("RECOVERYD_SOAK") or 0)
 pytestmark = [
@@ -39,11 +40,21 @@ class Size:
     threads: int
     files: int
     children: int
+    series: int
+    memory_mb: float
 
     @classmethod
-    def of(cls, pid: int) -> "Size":
-        folder = Path(f"/proc/{pid}")
-        return cls(len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir())), len(descendants(pid)))
+    def of(cls, daemon: DaemonProcess) -> "Size":
+        folder = Path(f"/proc/{daemon.pid}")
+        lines = daemon.get("/metrics")[1].splitlines()
+        resident = next(s for s in (folder / "status").read_text().splitlines() if s.startswith("VmRSS"))
+        return cls(
+            len(list((folder / "task").iterdir())),
+            len(list((folder / "fd").iterdir())),
+            len(descendants(daemon.pid)),
+            sum(not line.startswith("#") for line in lines),
+            int(resident.split()[1]) / 1000,
+        )
 
     def fits(self, other: "Size") -> bool:
         return (
@@ -67,15 +78,23 @@ class Soak:
         faults = [self.nothing, self.lose_driver, self.lose_workers, self.freeze_workers, self.pause_and_resume]
         faults += [self.lose_daemon] if with_daemon else []
         for _ in range(0, count, AT_ONCE):
+            began_s, met = time.monotonic(), []
             cases = [self.start() for _ in range(AT_ONCE)]
             waiting = list(cases)
             while waiting:
-                case = self.stack.follower.wait(lambda: self.first_that_copies(waiting), 90, "a copy under way")  # noqa: B023
+                case = self.await_copying(waiting)
                 waiting.remove(case)
-                if not self.has_ended(case):
-                    self.dice.choice(faults)(case)
+                fault = self.nothing if self.has_ended(case) else self.dice.choice(faults)
+                fault(case)
+                met.append(f"{fault.__name__} at {time.monotonic() - began_s:.1f} s")
             for case in cases:
                 case.finish()
+            print(
+                f"{self.begun}: {', '.join(met)}; done after {time.monotonic() - began_s:.1f} s; {Size.of(self.daemon)}"
+            )
+
+    def await_copying(self, cases: list[Case]) -> Case:
+        return self.stack.follower.wait(lambda: self.first_that_copies(cases), patient_s(40), "a copy under way")
 
     def first_that_copies(self, cases: list[Case]) -> Case | None:
         return next((c for c in cases if lane_progress(self.stack, c.recovery)[-1:] or self.has_ended(c)), None)
@@ -135,8 +154,8 @@ class Soak:
             is_spare_only = len({p.session for p in others}) == 1 and any("--spare" in p.command for p in others)
             return is_spare_only and time.monotonic() - seen[-1][1] >= 5.0
 
-        wait_for(settled, 60, lambda: f"it never came to rest: {self.stack.processes()}")
-        return Size.of(self.daemon.pid)
+        wait_for(settled, patient_s(20), lambda: f"it never came to rest: {self.stack.processes()}")
+        return Size.of(self.daemon)
 
 
 def test_row_24_many_small_recoveries_with_random_faults_are_exact_and_leave_nothing_behind(stack: Stack) -> None:
@@ -148,6 +167,6 @@ def test_row_24_many_small_recoveries_with_random_faults_are_exact_and_leave_not
     soak.run(RECOVERIES - early, with_daemon=False)
     after = soak.idle_size()
     print(f"after {early}: {before}; after {RECOVERIES}: {after}")
-    wait_for(lambda: Size.of(soak.daemon.pid).fits(before), 60, lambda: f"it grew from {before} to {after}")
+    wait_for(lambda: Size.of(soak.daemon).fits(before), 60, lambda: f"it grew from {before} to {after}")
     assert soak.daemon.terminate() == 0
     wait_for(lambda: not [p for p in stack.processes() if is_alive(p)], 60, lambda: f"orphans: {stack.processes()}")
