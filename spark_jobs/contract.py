@@ -274,7 +274,8 @@ ERROR_CODES = (
     "target_unavailable",
     "ledger_broken",
     "stop_blocked",
-    "not_authorised",
+    "not_authorised",  # at the source
+    "target_not_authorised",  # at the target or its receipts
     "fenced",
     "internal",
     "slots_missing",  # the application has fewer task slots than lanes that must run at once

@@ -132,11 +132,16 @@ def refusal(error: KafkaError, operation: str, topic: str = "", other: str = "")
     return f"{error.str()}; the user lacks {lacks}."
 
 
+def is_refusal(error: KafkaError) -> bool:
+    """The user may not do this, or is not believed to be who it says."""
+    return error.code() in _NOT_AUTHORISED
+
+
 def final_code(error: KafkaError) -> str | None:
-    """The error code when trying again can not help, None when it may."""
+    """The error code when trying the same at the target cluster again can not help, None when it may."""
     code = error.code()
     if code in _NOT_AUTHORISED:
-        return "not_authorised"
+        return "target_not_authorised"
     if code in _TOO_LARGE:
         return "record_too_large"
     if code in _REFUSED:

@@ -149,7 +149,7 @@ def _item(message: Message, error: KafkaError) -> Item:
         return End(partition, offset)
     if error.code() in _OUT_OF_RANGE:
         return OutOfRange(partition)
-    if errors.final_code(error) == "not_authorised":
+    if errors.is_refusal(error):
         raise errors.JobError(
             "not_authorised",
             f"The source refuses to be read: {errors.refusal(error, 'Read', message.topic() or '')}",

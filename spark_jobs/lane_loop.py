@@ -80,7 +80,7 @@ class LaneLoop:
 
     def take_advice(self, redo: Redo) -> bool:
         """Change how the next try is done; False when `redo` does not say how. Raises JobError when it was tried that way already."""
-        if redo.code == "not_authorised":
+        if redo.code == "target_not_authorised":
             raise self._refused(redo)
         if redo.code is not None and self._copier.dense:
             raise self._chunk.refused_record(self._spec) or JobError(redo.code, f"The target refused records: {redo}.")
@@ -100,7 +100,8 @@ class LaneLoop:
         lacking = unwritable(spec.target, lane_client_id(spec.recovery, self._lane.lane), topics)
         named = " and on ".join(f"Topic {topic}" for topic in lacking) or f"Topic {topics[0]} or on Topic {topics[1]}"
         return JobError(
-            "not_authorised", f"The target cluster refuses to be written: {redo}; the user lacks Write on {named}."
+            "target_not_authorised",
+            f"The target cluster refuses to be written: {redo}; the user lacks Write on {named}.",
         )
 
     def work(self) -> str:

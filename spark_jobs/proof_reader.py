@@ -194,8 +194,9 @@ class RangeReader:
             self._advance(partition, message.offset() or 0)
         elif error.code() in _OUT_OF_RANGE and partition in self._open:
             self._skip_deleted(partition)
-        elif errors.final_code(error) == "not_authorised":
-            raise JobError("not_authorised", f"The {self._place.side} refuses to be read: {error.str()}.")
+        elif errors.is_refusal(error):
+            code = "not_authorised" if self._place.side == "source" else "target_not_authorised"
+            raise JobError(code, f"The {self._place.side} refuses to be read: {error.str()}.")
         elif error.fatal():
             raise KafkaException(error)
 

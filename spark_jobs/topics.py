@@ -72,7 +72,7 @@ def unwritable(spec: TargetSpec, client_id: str, topics: Iterable[str]) -> list[
             allowed = answer.result(ASK_TIMEOUT_S + 1.0).authorized_operations or ()
             may_write = any(operation.name == "WRITE" for operation in allowed)
         except KafkaException as error:
-            may_write = errors.final_code(error.args[0]) != "not_authorised"
+            may_write = not errors.is_refusal(error.args[0])
         except TimeoutError:
             may_write = True
         if not may_write:
@@ -179,9 +179,10 @@ class Topic:
 
         Whoever may read may describe too, so who may not describe lacks the right to read, which is the one that every side needs.
         """
-        if errors.final_code(error) == "not_authorised":
+        if errors.is_refusal(error):
             told = errors.refusal(error, operation, self.name)
-            raise JobError("not_authorised", f"The {self._side} topic {self.name} may not be asked about: {told}")
+            code = "not_authorised" if self._side == "source" else "target_not_authorised"
+            raise JobError(code, f"The {self._side} topic {self.name} may not be asked about: {told}")
         if not errors.is_no_topic(error):
             return
         now_s = time.monotonic()

@@ -20,14 +20,15 @@ FAILURES: dict[str, tuple[StopReason, Code]] = {
     "ledger_broken": (StopReason.TARGET_UNAVAILABLE, Code.LEDGER_BROKEN),
     "stop_blocked": (StopReason.STALLED, Code.STOP_BLOCKED),
     "not_authorised": (StopReason.SOURCE_UNAVAILABLE, Code.NOT_AUTHORISED),
+    "target_not_authorised": (StopReason.TARGET_UNAVAILABLE, Code.NOT_AUTHORISED),
     "source_unavailable": (StopReason.SOURCE_UNAVAILABLE, Code.SOURCE_UNAVAILABLE),
     "target_unavailable": (StopReason.TARGET_UNAVAILABLE, Code.TARGET_UNAVAILABLE),
     "error_rate": (StopReason.ERROR_RATE, Code.ERROR_RATE),
     "internal": (StopReason.ERROR_RATE, Code.ATTEMPTS_EXHAUSTED),
     "stalled": (StopReason.STALLED, Code.STALLED),
-    "slots_missing": (StopReason.ERROR_RATE, Code.SLOTS_MISSING),
-    "executors_unfit": (StopReason.ERROR_RATE, Code.EXECUTORS_UNFIT),
-    "spark_unsecured": (StopReason.ERROR_RATE, Code.SPARK_UNSECURED),
+    "slots_missing": (StopReason.SPARK_UNAVAILABLE, Code.SLOTS_MISSING),
+    "executors_unfit": (StopReason.SPARK_UNAVAILABLE, Code.EXECUTORS_UNFIT),
+    "spark_unsecured": (StopReason.SPARK_UNAVAILABLE, Code.SPARK_UNSECURED),
 }
 # Another attempt can not mend these.
 FINAL_ERRORS = frozenset(
@@ -39,6 +40,7 @@ FINAL_ERRORS = frozenset(
         "ledger_broken",
         "stop_blocked",
         "not_authorised",
+        "target_not_authorised",
         "slots_missing",
         "executors_unfit",
         "spark_unsecured",

@@ -56,6 +56,7 @@ class StopReason(StrEnum):
     LIVE_SLO = "live_slo"
     SOURCE_UNAVAILABLE = "source_unavailable"
     TARGET_UNAVAILABLE = "target_unavailable"
+    SPARK_UNAVAILABLE = "spark_unavailable"
 
 
 class Severity(StrEnum):

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from daemon.core.commands import CaughtUp, Limits, Never, TargetRef
+from daemon.core.ending import FAILURES
 from daemon.core.events import DriverHeartbeat, Seen
 from daemon.core.model import State, StopReason, Verification
 from daemon.core.params import Params
+from spark_jobs.contract import ERROR_CODES
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import PARAMS, World, illegal_moves
 
@@ -316,3 +320,27 @@ def test_no_world_here_made_an_illegal_move() -> None:
     world.feed(command("replay"))
     world.run_until(State.COMPLETED)
     assert illegal_moves(world) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("not_authorised", StopReason.SOURCE_UNAVAILABLE),
+        ("target_not_authorised", StopReason.TARGET_UNAVAILABLE),
+        ("slots_missing", StopReason.SPARK_UNAVAILABLE),
+        ("executors_unfit", StopReason.SPARK_UNAVAILABLE),
+        ("spark_unsecured", StopReason.SPARK_UNAVAILABLE),
+    ],
+)
+def test_the_stop_reason_names_the_side_that_another_attempt_cannot_mend(error: str, reason: StopReason) -> None:
+    world = World()
+    world.feed(command("replay"))
+    world.second(2)
+    world.feed(DriverHeartbeat("r1", 1, "failed", 1, None, error, "it says why"))
+    done = world.run_until(State.FAILED)
+    assert (done.stop.reason, done.attempt.number) == (reason, 1)
+    assert "it says why" in done.why
+
+
+def test_every_error_of_a_job_has_a_stop_reason_of_its_own() -> None:
+    assert set(ERROR_CODES) - set(FAILURES) == {"fenced"}  # which another attempt mends

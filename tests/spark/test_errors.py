@@ -29,9 +29,9 @@ def test_a_job_error_can_be_pickled() -> None:
 @pytest.mark.parametrize(
     ("code", "final"),
     [
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "not_authorised"),
-        (KafkaError.SASL_AUTHENTICATION_FAILED, "not_authorised"),
-        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "not_authorised"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "target_not_authorised"),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, "target_not_authorised"),
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "target_not_authorised"),
         (KafkaError.MSG_SIZE_TOO_LARGE, "record_too_large"),
         (KafkaError.INVALID_TIMESTAMP, "record_refused"),
         (KafkaError._TRANSPORT, None),
