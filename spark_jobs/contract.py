@@ -196,7 +196,6 @@ class Heartbeat:
     bytes_per_s: float
     positions: tuple[Position, ...]
     why: str = ""
-    capped: bool = False
     sent_ms: int = 0
     phase: str = "copy"  # copy | verify
     verified_records: int = 0

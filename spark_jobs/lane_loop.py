@@ -216,7 +216,7 @@ class LaneLoop:
         if self._intake.unfinished:
             ended = "capped" if self._intake.is_capped else "stopped"
         failpoints.hit("lane.drained")
-        self._status.feel("done", sequence, why=ended, capped=ended == "capped")
+        self._status.feel("done", sequence, why=ended)
         return ended
 
     def _feel_busy(self, received: Received) -> None:

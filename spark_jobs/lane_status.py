@@ -20,7 +20,6 @@ class Mood:
     chunk_open: bool = False
     directive_sequence: int = 0
     why: str = ""
-    capped: bool = False
 
 
 class LaneStatus:
@@ -44,12 +43,10 @@ class LaneStatus:
     def bytes_per_s(self) -> float:
         return self._meter.per_s()[1]
 
-    def feel(
-        self, state: str, sequence: int | None = None, *, chunk_open: bool = False, why: str = "", capped: bool = False
-    ) -> bool:
+    def feel(self, state: str, sequence: int | None = None, *, chunk_open: bool = False, why: str = "") -> bool:
         """Replace the mood; True when it changed in more than words. `sequence` None = keep the last one."""
         before = self.mood
-        self.mood = Mood(state, chunk_open, before.directive_sequence if sequence is None else sequence, why, capped)
+        self.mood = Mood(state, chunk_open, before.directive_sequence if sequence is None else sequence, why)
         return (before.state, before.directive_sequence) != (state, self.mood.directive_sequence)
 
     def heartbeat(self) -> Heartbeat:
@@ -67,7 +64,6 @@ class LaneStatus:
             bytes_per_s=round(bytes_per_s, 1),
             positions=self._positions(mood),
             why=mood.why,
-            capped=mood.capped,
             failed_chunks=self.failed_chunks,
             ledger_from=self._heads.offset,
         )

@@ -12,6 +12,7 @@ from daemon.core.model import Recovery, State, Wanted
 from daemon.core.params import Params
 from daemon.core.policies.error_rate import with_failures
 from daemon.core.quotas import allows_launch
+from daemon.core.sharing import allowances
 
 
 def ensure_application(draft: Draft, recovery: Recovery, *, launch: bool = True) -> None:
@@ -62,8 +63,7 @@ def _launch_next(draft: Draft, recovery: Recovery) -> None:
             spec=recovery.spec,
             plan=plan,
             directive=make_directive(draft, launched, launched.why),
-            max_records=recovery.limits.max_records,
-            max_bytes=recovery.limits.max_bytes,
+            allowances=allowances(recovery),
             positions=durable_positions(recovery),
             ledger_from=recovery.ledger_from,
         )
@@ -113,6 +113,13 @@ def release_application(draft: Draft, recovery: Recovery, why: str) -> None:
     draft.put(replace(told, attempt=replace(told.attempt, released=True)))
     draft.effect(KillAttempt(recovery.id, recovery.attempt.number))
     _forget_attempt(draft, recovery.id)
+
+
+def start_over(draft: Draft, recovery: Recovery, why: str) -> None:
+    """Let an application whose lanes have all returned go, and start the next one; nothing is held against it."""
+    release_application(draft, recovery, why)
+    moved = draft.move(draft.recovery(recovery.id) or recovery, State.STARTING, why)
+    want(draft, moved, Wanted.RUN, why)
 
 
 def _forget_attempt(draft: Draft, recovery_id: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from daemon.core.commands import Spec
 from daemon.core.directive import Directive
-from daemon.core.model import Plan, ReceiptsHome
+from daemon.core.model import Allowance, Plan, ReceiptsHome
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ class LaunchAttempt:
     spec: Spec
     plan: Plan
     directive: Directive  # what the lanes do until they have read the directives topic
-    max_records: int | None  # of the whole recovery; the adapter splits it over lanes
-    max_bytes: int | None
+    allowances: tuple[Allowance, ...] = ()  # by lane, () = no cap
     positions: Mapping[int, int] = field(
         default_factory=dict
     )  # durable, as far as the daemon knows: never to be copied again

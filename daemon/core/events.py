@@ -125,7 +125,6 @@ class LaneHeartbeat:
     bytes_per_s: float
     positions: tuple[LanePosition, ...]
     why: str
-    capped: bool = False  # stopped at its share of max_records / max_bytes
     phase: str = "copy"  # copy | verify: then `lane` is the number of a verification task, and `positions` is empty
     verified_records: int = 0
     verified_bytes: int = 0

@@ -289,6 +289,17 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """The part of `limits.max_records` and `max_bytes` that one lane may copy over all attempts, None = no cap."""
+
+    records: int | None = None
+    bytes: int | None = None
+
+    def is_used_up(self, records: int, size: int) -> bool:
+        return (self.records is not None and records >= self.records) or (self.bytes is not None and size >= self.bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """One run of one command. Everything needed to go on after a restart is in here."""
 
@@ -325,6 +336,8 @@ class Recovery:
     error_code: str | None = None
     held: str = ""  # why the daemon paused it by itself (`daemon.core.holding`), "" if it did not
     ledger_from: tuple[int, ...] = ()  # by lane: offset of its newest head on the receipts topic, as heard; 0 = none
+    # By lane, once the caps were shared out again; () = by what the plan gives each lane to copy. It changes only while no lane runs, by exact positions.
+    allowances: tuple[Allowance, ...] = ()
     approved: str = ""  # who approved the plan and why, once somebody did
 
     @property

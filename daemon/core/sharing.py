@@ -1,8 +1,13 @@
-"""Who works what: partitions to lanes (once, in the plan) and parts of the rate to lanes (again with each directive)."""
+"""Who works what: partitions to lanes (once, in the plan), parts of the rate to lanes (again with each directive), and parts of the caps.
 
-from collections.abc import Mapping
+A cap is one of the recovery, but a lane can only count its own copies. So each has an allowance, and the allowances add up to the cap. They stay as they are
+over all attempts, because positions between two readings of the ledger are hearsay; only when every lane has returned and the ledger was read, what some
+could not use is shared out among those that still have records.
+"""
 
-from daemon.core.model import PlannedPartition, Recovery
+from collections.abc import Mapping, Sequence
+
+from daemon.core.model import Allowance, PlannedPartition, Recovery
 from daemon.core.observed import Observed
 
 FOLLOWING_WEIGHT = 1  # a lane that follows the head has no known end
@@ -44,6 +49,59 @@ def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
     if total == 0:
         return {lane: 1 / len(left) for lane in left}
     return {lane: round(n / total, 6) for lane, n in left.items()}
+
+
+def allowances(recovery: Recovery) -> tuple[Allowance, ...]:
+    """What each lane may copy: in proportion to what the plan gives it, equally when following, or as it was shared out again."""
+    plan = recovery.plan
+    if plan is None or recovery.allowances:
+        return recovery.allowances
+    planned = {p.partition: p for p in plan.partitions}
+    weights = [0 if plan.is_following else sum(_weight(planned[m]) for m in lane) for lane in plan.lanes]
+    return _shared(recovery.limits.max_records, recovery.limits.max_bytes, weights)
+
+
+def shared_out_again(recovery: Recovery) -> tuple[Allowance, ...]:
+    """The allowances when every lane has returned and positions are exact: what was copied, and a part of the rest for those with records left.
+
+    () when no lane returned because of its allowance: another one would end the same way.
+    """
+    plan, limits, progress = recovery.plan, recovery.limits, recovery.progress
+    if plan is None:
+        return ()
+    by_number = {p.partition: p for p in progress.partitions}
+    lanes = [[by_number[m] for m in lane] for lane in plan.lanes]
+    copied = [(sum(p.copied for p in lane), sum(p.bytes for p in lane)) for lane in lanes]
+    weights = [sum(FOLLOWING_WEIGHT if p.stop is None else _left(p.stop, p.position) for p in lane) for lane in lanes]
+    before = allowances(recovery)
+    if not any(left and before[n].is_used_up(*copied[n]) for n, left in enumerate(weights)):
+        return ()
+    rest_records = None if limits.max_records is None else limits.max_records - progress.records
+    rest_bytes = None if limits.max_bytes is None else limits.max_bytes - progress.bytes
+    return tuple(
+        Allowance(
+            None if more.records is None else records + more.records, None if more.bytes is None else size + more.bytes
+        )
+        for (records, size), more in zip(copied, _shared(rest_records, rest_bytes, weights), strict=True)
+    )
+
+
+def _shared(records: int | None, size: int | None, weights: Sequence[int]) -> tuple[Allowance, ...]:
+    return tuple(map(Allowance, share_out(records, weights), share_out(size, weights)))
+
+
+def share_out(total: int | None, weights: Sequence[int]) -> list[int | None]:
+    """Whole parts of `total` in proportion to the weights (equal when all are 0) that add up to it exactly; all None without a total."""
+    if total is None:
+        return [None] * len(weights)
+    used = list(weights) if any(weights) else [1] * len(weights)
+    whole = sum(used)
+    parts = [total * weight // whole for weight in used]
+    # What rounding left over goes to the largest remainders, the first lanes first among equals.
+    order = sorted(range(len(used)), key=lambda i: (-(total * used[i] % whole), i))
+    for i in order[: total - sum(parts)]:
+        parts[i] += 1
+    return list(parts)
 
 
 def _left(stop: int | None, position: int) -> int:

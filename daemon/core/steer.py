@@ -7,7 +7,7 @@ event heals at the next tick. One function per state; the order inside each is t
 from collections.abc import Callable
 from dataclasses import replace
 
-from daemon.core.application import ensure_application, lose_attempt, release_application
+from daemon.core.application import ensure_application, lose_attempt, release_application, start_over
 from daemon.core.catalogue import Code
 from daemon.core.directing import renew_lease
 from daemon.core.draft import Draft
@@ -26,6 +26,7 @@ from daemon.core.policies.auto_stop import capped, is_at_floor, judge
 from daemon.core.policies.error_rate import too_many
 from daemon.core.progress import describe_rate
 from daemon.core.proving import begin_proof, has_begun, is_at_rest, proved_why
+from daemon.core.sharing import shared_out_again
 
 S = State
 
@@ -202,7 +203,7 @@ def _lane_lost(draft: Draft, recovery: Recovery) -> bool:
 
 
 def _drained(draft: Draft, recovery: Recovery) -> None:
-    """Every lane returned without being told to: the range is done, or a share of the allowance is used up."""
+    """Every lane returned without being told to: the range is done, or an allowance is used up."""
     ledger = use_ledger(draft, recovery)
     if ledger is None:
         if not _give_up_on_ledger(draft, recovery):
@@ -228,9 +229,12 @@ def _drained(draft: Draft, recovery: Recovery) -> None:
         recovery = draft.put(replace(recovery, completeness=completeness(recovery, ledger.partitions)))
         begin_proof(draft, recovery, why)
         return
-    verdict = capped(recovery, draft.observed(recovery.id))
+    verdict = capped(recovery)
+    shared = shared_out_again(recovery)
     if verdict is not None:
         begin_end(draft, recovery, verdict.reason, verdict.end, verdict.why, evidence=verdict.evidence)
+    elif shared:
+        start_over(draft, replace(recovery, allowances=shared), "a lane used up its part of the cap, others did not")
     else:
         lose_attempt(
             draft, recovery, f"the lanes returned although partition {short[0].partition} is not at its end", "internal"

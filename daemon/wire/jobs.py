@@ -3,7 +3,7 @@
 The jobs never import the daemon, so the same thing has a type on either side; this is the one place that knows both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Final, assert_never
@@ -12,7 +12,7 @@ from daemon.core.commands import ReplaySpec, Spec, VerificationSpec
 from daemon.core.decision import Directive
 from daemon.core.effects import LaunchAttempt
 from daemon.core.events import DriverHeartbeat, LaneHeartbeat, LanePosition
-from daemon.core.model import Difference, Plan, PlannedPartition, Verification
+from daemon.core.model import Allowance, Difference, Plan, Verification
 from spark_jobs import contract
 
 _DIFFERENCE_FIELDS: Final = tuple(f.name for f in fields(Difference))
@@ -96,7 +96,6 @@ def lane_from_job(heartbeat: contract.Heartbeat) -> LaneHeartbeat:
         bytes_per_s=heartbeat.bytes_per_s,
         positions=tuple([LanePosition(*_POSITION(p)) for p in heartbeat.positions]),
         why=heartbeat.why,
-        capped=heartbeat.capped,
         ledger_from=heartbeat.ledger_from,
         phase=heartbeat.phase,
         verified_records=heartbeat.verified_records,
@@ -232,15 +231,11 @@ def _control(defaults: JobDefaults) -> contract.ControlSpec:
 
 
 def make_lanes(effect: LaunchAttempt) -> tuple[contract.LaneSpec, ...]:
-    """The plan's lanes, with the recovery's caps split over them: in proportion to what each has to copy, or equally when following."""
+    """The plan's lanes, each with its part of the recovery's caps."""
     plan = effect.plan
     by_number = {p.partition: p for p in plan.partitions}
     lanes = [[by_number[partition] for partition in lane] for lane in plan.lanes]
-    weights = [sum(_offsets(p) for p in lane) for lane in lanes]
-    if plan.is_following:
-        weights = [1] * len(lanes)
-    records = share_out(effect.max_records, weights)
-    sizes = share_out(effect.max_bytes, weights)
+    allowances = effect.allowances or (Allowance(),) * len(lanes)
     return tuple(
         contract.LaneSpec(
             lane=number,
@@ -248,27 +243,9 @@ def make_lanes(effect: LaunchAttempt) -> tuple[contract.LaneSpec, ...]:
                 contract.PartitionRange(p.partition, p.start, p.stop, effect.positions.get(p.partition, 0))
                 for p in lane
             ),
-            max_records=records[number],
-            max_bytes=sizes[number],
+            max_records=allowances[number].records,
+            max_bytes=allowances[number].bytes,
             ledger_from=effect.ledger_from[number] if number < len(effect.ledger_from) else 0,
         )
         for number, lane in enumerate(lanes)
     )
-
-
-def share_out(total: int | None, weights: Sequence[int]) -> list[int | None]:
-    """Whole parts of `total` in proportion to the weights (equal when all are 0) that add up to it exactly; all None without a total."""
-    if total is None:
-        return [None] * len(weights)
-    used = list(weights) if any(weights) else [1] * len(weights)
-    whole = sum(used)
-    parts = [total * weight // whole for weight in used]
-    # What rounding left over goes to the largest remainders, the first lanes first among equals.
-    order = sorted(range(len(used)), key=lambda i: (-(total * used[i] % whole), i))
-    for i in order[: total - sum(parts)]:
-        parts[i] += 1
-    return list(parts)
-
-
-def _offsets(partition: PlannedPartition) -> int:
-    return 0 if partition.stop is None else partition.stop - partition.start

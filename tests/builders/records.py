@@ -75,9 +75,7 @@ def make_directive(recovery: str = "r1", sequence: int = 1, wanted: str = "run",
 
 
 def make_launch(plan: Plan, recovery: str = "r1", attempt: int = 1, profile: str = "default") -> LaunchAttempt:
-    return LaunchAttempt(
-        recovery, attempt, make_spec(profile=profile), plan, make_directive(recovery, attempt=attempt), None, None
-    )
+    return LaunchAttempt(recovery, attempt, make_spec(profile=profile), plan, make_directive(recovery, attempt=attempt))
 
 
 def make_ledger_question(

@@ -38,7 +38,7 @@ from daemon.core.events import (
     TopicSample,
 )
 from daemon.core.lifecycle import MOVES
-from daemon.core.model import Recovery, State, Verification
+from daemon.core.model import Allowance, Recovery, State, Verification
 from daemon.core.params import Params
 from daemon.core.plan_facts import PlanFacts
 from daemon.core.recoveries import Recoveries
@@ -70,7 +70,7 @@ class Application:
     left_to_read: int = 0
     alive: bool = True
     silent: bool = False
-    capped: set[int] = field(default_factory=set)
+    allowances: tuple[Allowance, ...] = ()
     frozen: set[int] = field(default_factory=set)  # lanes that neither copy nor say a word
     stuck: set[int] = field(default_factory=set)  # lanes that say what they always said, and do not copy
 
@@ -161,6 +161,7 @@ class World:
         self.launches.append((effect.recovery, effect.attempt))
         stops = {p.partition: p.stop for p in effect.plan.partitions}
         app = Application(effect.recovery, effect.attempt, effect.plan.lanes, stops, effect.directive)
+        app.allowances = effect.allowances
         self.applications[effect.recovery] = app
         if not effect.spec.copies:
             self._begin_to_read(app)
@@ -289,16 +290,28 @@ class World:
 
     def _copy(self, app: Application) -> None:
         durable = self.receipts[app.recovery]
-        idle = {p for lane in app.frozen | app.stuck for p in app.lanes[lane]}
-        for partition, stop in app.stops.items():
-            if partition in idle:
-                continue
-            end = self.ends[partition] if stop is None else stop
-            durable[partition] = max(durable[partition], min(end, durable[partition] + self.speed))
+        for number, lane in enumerate(app.lanes):
+            for partition in lane if number not in app.frozen | app.stuck else ():
+                stop = app.stops[partition]
+                end = self.ends[partition] if stop is None else stop
+                most = min(self.speed, self._room(app, number))
+                durable[partition] = max(durable[partition], min(end, durable[partition] + most))
+
+    def _room(self, app: Application, lane: int) -> int:
+        """How many records of 100 bytes the lane may still copy; as in the lanes, the one that uses the bytes up is the last."""
+        if lane >= len(app.allowances):
+            return self.speed
+        starts = {p.partition: p.start for p in self.recovery(app.recovery).plan.partitions}
+        copied = sum(self.receipts[app.recovery][p] - starts[p] for p in app.lanes[lane])
+        allowed = app.allowances[lane]
+        records = self.speed if allowed.records is None else allowed.records - copied
+        return max(0, min(records, self.speed if allowed.bytes is None else -(-allowed.bytes // 100) - copied))
 
     def _lane_state(self, app: Application, lane: int, wanted: str) -> str:
         durable = self.receipts[app.recovery]
         if all(app.stops[p] is not None and durable[p] >= app.stops[p] for p in app.lanes[lane]):
+            return "done"
+        if wanted != "pause" and self._room(app, lane) == 0:
             return "done"
         return "paused" if wanted == "pause" else "copying"
 
@@ -306,9 +319,7 @@ class World:
         positions = tuple(self._position(app, p, state) for p in app.lanes[lane])
         sequence = app.directive.sequence if app.directive else 0
         rate = float(self.speed) if state == "copying" else 0.0
-        return LaneHeartbeat(
-            app.recovery, app.attempt, lane, sequence, state, False, rate, rate * 100, positions, "", lane in app.capped
-        )
+        return LaneHeartbeat(app.recovery, app.attempt, lane, sequence, state, False, rate, rate * 100, positions, "")
 
     def _position(self, app: Application, partition: int, state: str) -> LanePosition:
         at = self.receipts[app.recovery][partition]

@@ -264,6 +264,27 @@ def test_a_cap_on_records_ends_the_copy_below_it(stack: Stack, plain: str, names
     assert stack.violations(names.recovery, plain, names.target, completed_ranges(done)) == []
 
 
+def test_what_one_lane_can_not_use_of_a_cap_another_lane_copies(stack: Stack, names: Names) -> None:
+    """One partition has as many offsets as the other, but most of its records are older than the window."""
+    source = f"{names.target}-source"
+    create_topics(stack.bootstrap, {source: 2})
+    producer = Producer({"bootstrap.servers": stack.bootstrap, "linger.ms": 20})
+    for number in range(1_000):
+        is_old = 0 < number < 900
+        produce(producer, source, Draft(0, b"a", b"v%d" % number, (), BASE_MS - 1_000 if is_old else BASE_MS + number))
+        produce(producer, source, Draft(1, b"b", b"v%d" % number, (), BASE_MS + number))
+    assert producer.flush(30) == 0
+    stack.control.replay(
+        names.recovery, source, names.target, start=iso(BASE_MS), target_create=True, limits={"max_records": 800}
+    )
+    done = stack.follower.wait_state(names.recovery, "stopped")
+    assert (done["stop"]["reason"], done["attempt"]) == ("max_records", 2)
+    assert [(row["copied"], row["to"]) for row in done["completeness"]] == [(101, 1_000), (699, 699)]
+    assert copied(stack, names.target) == done["progress"]["records"] == 800
+    covered = completed_ranges(done)
+    assert stack.violations(names.recovery, source, names.target, covered, from_time_ms=BASE_MS) == []
+
+
 def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: Stack, names: Names) -> None:
     """Records that lose most of their bytes with a header: the cap is one on the copy, not on what was read for it."""
     source = f"{names.target}-source"

@@ -37,7 +37,7 @@ class Rig:
 def launch(attempt: int = 1, recovery: str = "r1") -> LaunchAttempt:
     assert PLAN is not None
     directive = Directive(recovery, attempt, 1, "run", None, None, 65_536.0, 30_000, {}, "")
-    return LaunchAttempt(recovery, attempt, make_spec(), PLAN, directive, None, None)
+    return LaunchAttempt(recovery, attempt, make_spec(), PLAN, directive)
 
 
 def read_ledger() -> ReadLedger:

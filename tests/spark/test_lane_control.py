@@ -144,7 +144,7 @@ def test_a_cap_on_records_is_exact_over_attempts(slow: Recovery, cluster: Cluste
     again = replace(again, lanes=(replace(again.lanes[0], max_records=before + 12_345),))
     assert run_lane(again, again.lanes[0]) == Outcome(0, "capped")
     assert copied(slow) == before + 12_345 == len(cluster.read(slow.target, 2))
-    assert slow.heartbeats()[-1].capped
+    assert slow.heartbeats()[-1].why == "capped"
     later = slow.attempt(3)
     later = replace(later, lanes=(replace(later.lanes[0], max_records=before),))
     assert run_lane(later, later.lanes[0]) == Outcome(0, "capped")

@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from daemon.core.commands import CaughtUp, Earliest, Latest, Limits, ReplaySpec, SourceRef, TargetRef
+from daemon.core.commands import Earliest, Latest, Limits, ReplaySpec, SourceRef, TargetRef
 from daemon.core.directive import Directive
 from daemon.core.effects import LaunchAttempt
 from daemon.core.events import DriverHeartbeat, LaneHeartbeat, LanePosition
-from daemon.core.model import Difference, Plan, PlannedPartition, PlannedTopic, ReceiptsHome, Verification
+from daemon.core.model import Allowance, Difference, Plan, PlannedPartition, PlannedTopic, ReceiptsHome, Verification
 from daemon.wire.jobs import (
     JobDefaults,
     decode_directive,
@@ -18,7 +16,6 @@ from daemon.wire.jobs import (
     encode_directive,
     make_job_spec,
     make_lanes,
-    share_out,
 )
 from spark_jobs import contract
 
@@ -46,7 +43,7 @@ SPEC = ReplaySpec(
     on_data_loss="continue",
 )
 FIRST = Directive("r1", 2, 9, "run", 5e6, None, 65_536.0, 30_000, {0: 0.5, 1: 0.5}, "starts")
-LAUNCH = LaunchAttempt("r1", 2, SPEC, PLAN, FIRST, max_records=None, max_bytes=None)
+LAUNCH = LaunchAttempt("r1", 2, SPEC, PLAN, FIRST)
 DEFAULTS = JobDefaults(
     scope="default",
     clients={"main": {"bootstrap.servers": "a:1"}, "dr": {"bootstrap.servers": "b:1"}},
@@ -112,41 +109,10 @@ def test_a_cluster_that_left_the_config_is_an_error() -> None:
         make_job_spec(LAUNCH, replace(DEFAULTS, clients={"main": {}}))
 
 
-def test_caps_are_split_by_what_each_lane_has_to_copy() -> None:
-    lanes = make_lanes(replace(LAUNCH, max_records=101, max_bytes=1000))
-    assert [(lane.max_records, lane.max_bytes) for lane in lanes] == [(51, 500), (50, 500)]
-
-
-def test_caps_of_a_following_replay_are_split_equally() -> None:
-    following = replace(PLAN, partitions=tuple(replace(p, stop=None) for p in PLAN.partitions))
-    spec = replace(SPEC, source=replace(SPEC.source, stop=CaughtUp()))
-    lanes = make_lanes(replace(LAUNCH, plan=following, spec=spec, max_records=7))
-    assert [(lane.max_records, lane.max_bytes) for lane in lanes] == [(4, None), (3, None)]
-
-
-@pytest.mark.parametrize(
-    ("total", "weights", "parts"),
-    [
-        (None, [1, 2], [None, None]),
-        (10, [1, 1, 1], [4, 3, 3]),
-        (10, [0, 0], [5, 5]),
-        (10, [3, 0], [10, 0]),
-        (2, [1, 1, 1], [1, 1, 0]),
-        (0, [1, 2], [0, 0]),
-        (5, [], []),
-    ],
-)
-def test_shares(total: int | None, weights: list[int], parts: list[int | None]) -> None:
-    assert share_out(total, weights) == parts
-
-
-@given(st.integers(0, 2**62), st.lists(st.integers(0, 2**62), min_size=1, max_size=20))
-def test_shares_add_up_exactly_and_starve_no_lane_of_what_it_could_use(total: int, weights: list[int]) -> None:
-    parts = [part for part in share_out(total, weights) if part is not None]
-    assert sum(parts) == total
-    assert min(parts) >= 0
-    if total >= sum(weights):
-        assert all(part >= weight for part, weight in zip(parts, weights, strict=True))
+def test_each_lane_gets_its_part_of_the_caps() -> None:
+    lanes = make_lanes(replace(LAUNCH, allowances=(Allowance(51, 500), Allowance(50, None))))
+    assert [(lane.max_records, lane.max_bytes) for lane in lanes] == [(51, 500), (50, None)]
+    assert {(lane.max_records, lane.max_bytes) for lane in make_lanes(LAUNCH)} == {(None, None)}
 
 
 DIRECTIVE = Directive("r1", 2, 9, "pause", 5e6, None, 65_536.0, 30_000, {0: 0.25, 1: 0.75}, "because")
@@ -178,11 +144,10 @@ def test_a_lanes_heartbeat() -> None:
         bytes_per_s=2.5,
         positions=(contract.Position(3, 20, None, "copying", 1, 2, 3, 4, 5),),
         why="w",
-        capped=True,
         sent_ms=6,
     )
     assert decode_progress(contract.encode(heartbeat)) == LaneHeartbeat(
-        "r1", 2, 1, 9, "copying", True, 1.5, 2.5, (LanePosition(3, 20, None, "copying", 1, 2, 3, 4, 5),), "w", True
+        "r1", 2, 1, 9, "copying", True, 1.5, 2.5, (LanePosition(3, 20, None, "copying", 1, 2, 3, 4, 5),), "w"
     )
 
 

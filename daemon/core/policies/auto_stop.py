@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from daemon.core.commands import CaughtUp, ReplaySpec
 from daemon.core.heads import head_states, wants_heads
-from daemon.core.model import Recovery, State, StopReason
+from daemon.core.model import Allowance, Recovery, State, StopReason
 from daemon.core.modes import floor_bytes_per_s, mode_of
 from daemon.core.observed import Observed
 from daemon.core.params import Params
@@ -38,18 +38,18 @@ def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> Ve
     )
 
 
-def capped(recovery: Recovery, seen: Observed) -> Verdict | None:
-    """All lanes returned, some because their share of `max_records` or `max_bytes` was used up."""
-    if not any(h.heartbeat.capped for h in seen.lanes.values()):
-        return None
+def capped(recovery: Recovery) -> Verdict | None:
+    """All lanes returned, and by the ledger `max_records` or `max_bytes` is used up."""
     limits, progress = recovery.limits, recovery.progress
+    if not Allowance(limits.max_records, limits.max_bytes).is_used_up(progress.records, progress.bytes):
+        return None
     evidence = {
         "records": progress.records,
         "bytes": progress.bytes,
         "max_records": limits.max_records,
         "max_bytes": limits.max_bytes,
     }
-    if limits.max_records is not None and (limits.max_bytes is None or progress.records >= limits.max_records):
+    if limits.max_records is not None and progress.records >= limits.max_records:
         return Verdict(
             StopReason.MAX_RECORDS,
             State.STOPPED,

@@ -1,0 +1,129 @@
+"""Caps are caps of the recovery: shared out over lanes, and again when a lane could not use its part. Nothing is copied over the cap, and nothing is left under it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.commands import CaughtUp, Limits
+from daemon.core.model import Allowance, PartitionProgress, Progress, Recovery, State, StopReason
+from daemon.core.policies.auto_stop import capped
+from daemon.core.sharing import allowances, share_out, shared_out_again
+from tests.builders.core import command, make_facts, make_spec
+from tests.builders.world import World
+
+Log = list[list[int | None]]  # per partition the size of each record, None = filtered
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Log:
+    record = st.none() | st.integers(1, 40)
+    return draw(st.lists(st.lists(record, min_size=1, max_size=60), min_size=1, max_size=5))
+
+
+def planned(log: Log, limits: Limits) -> Recovery:
+    """A recovery that is about to start: a lane per partition."""
+    world = World(make_facts(tuple(map(len, log)), slots=len(log)))
+    world.failing.add("LaunchAttempt")
+    world.feed(command("replay", spec=make_spec(limits=limits)))
+    return world.recovery()
+
+
+def copy(recovery: Recovery, log: Log) -> Recovery:
+    """What the lanes do in one attempt: each copies until its partition or its allowance ends, with the record that uses it up."""
+    rows = {p.partition: p for p in recovery.progress.partitions}
+    for lane, allowed in zip(recovery.plan.lanes, allowances(recovery), strict=True):
+        [partition] = lane
+        row = rows[partition]
+        for size in log[partition][row.position :]:
+            if allowed.is_used_up(row.copied, row.bytes):
+                break
+            copied, more = (row.copied, 0) if size is None else (row.copied + 1, size)
+            row = replace(row, position=row.position + 1, copied=copied, bytes=row.bytes + more)
+        rows[partition] = row
+    return replace(recovery, progress=Progress(tuple(rows.values())))
+
+
+@given(logs(), st.none() | st.integers(1, 150), st.none() | st.integers(1, 2_000))
+def test_a_run_ends_at_its_cap_or_at_the_end_of_every_partition_and_never_beyond(
+    log: Log, records: int | None, size: int | None
+) -> None:
+    recovery = planned(log, Limits(max_records=records, max_bytes=size))
+    for _ in range(60):
+        given_out = allowances(recovery)
+        assert records is None or sum(a.records for a in given_out) == records
+        recovery = copy(recovery, log)
+        progress = recovery.progress
+        assert records is None or progress.records <= records
+        assert size is None or progress.bytes < size + 40 * len(log)
+        if all(p.position == p.stop for p in progress.partitions) or capped(recovery) is not None:
+            return
+        shared = shared_out_again(recovery)
+        assert shared
+        recovery = replace(recovery, allowances=shared)
+    pytest.fail("it never came to an end")
+
+
+def test_what_a_lane_could_not_use_goes_to_the_lanes_that_have_records_left() -> None:
+    recovery = planned([[1] * 10, [1] * 100, [1] * 100], Limits(max_records=90))
+    assert [a.records for a in allowances(recovery)] == [43, 43, 4]
+    rows = [PartitionProgress(0, 10, 10, copied=2), *(PartitionProgress(p, 43, 100, copied=43) for p in (1, 2))]
+    drained = replace(recovery, progress=Progress(tuple(rows)))
+    by_partition = dict(zip(recovery.plan.lanes, shared_out_again(drained), strict=True))
+    assert by_partition == {(0,): Allowance(2), (1,): Allowance(44), (2,): Allowance(44)}
+
+
+def test_lanes_that_return_with_an_allowance_left_get_no_other_one() -> None:
+    recovery = planned([[1] * 10, [1] * 10], Limits(max_records=15))
+    rows = [PartitionProgress(0, 10, 10, copied=7), PartitionProgress(1, 5, 10, copied=5)]
+    assert shared_out_again(replace(recovery, progress=Progress(tuple(rows)))) == ()
+
+
+def test_the_parts_of_a_following_replay_are_equal() -> None:
+    world = World(make_facts((100, 50)))
+    world.failing.add("LaunchAttempt")
+    world.feed(command("replay", spec=make_spec(stop=CaughtUp(), limits=Limits(max_records=7))))
+    assert [a.records for a in allowances(world.recovery())] == [4, 3]
+
+
+@pytest.mark.parametrize("dies_every_s", [None, 7, 11])
+def test_a_capped_replay_copies_up_to_its_cap_in_further_attempts_also_with_another_daemon(
+    dies_every_s: int | None,
+) -> None:
+    world = World(make_facts((100, 50)), speed=3)
+    world.feed(command("replay", spec=make_spec(limits=Limits(max_records=120))))
+    for second in range(1, 600):
+        world.second()
+        assert sum(world.receipts.get("r1", {}).values()) <= 120
+        if dies_every_s is not None and second % dies_every_s == 0:
+            world.restart_daemon(applications_die=second % (2 * dies_every_s) == 0)
+        if world.recovery().is_terminal:
+            break
+    done = world.recovery()
+    assert (done.state, done.stop.reason, done.progress.records) == (State.STOPPED, StopReason.MAX_RECORDS, 120)
+
+
+@pytest.mark.parametrize(
+    ("total", "weights", "parts"),
+    [
+        (None, [1, 2], [None, None]),
+        (10, [1, 1, 1], [4, 3, 3]),
+        (10, [0, 0], [5, 5]),
+        (10, [3, 0], [10, 0]),
+        (2, [1, 1, 1], [1, 1, 0]),
+        (0, [1, 2], [0, 0]),
+        (5, [], []),
+    ],
+)
+def test_shares(total: int | None, weights: list[int], parts: list[int | None]) -> None:
+    assert share_out(total, weights) == parts
+
+
+@given(st.integers(0, 2**62), st.lists(st.integers(0, 2**62), min_size=1, max_size=20))
+def test_shares_add_up_exactly_and_starve_no_lane_of_what_it_could_use(total: int, weights: list[int]) -> None:
+    parts = [part for part in share_out(total, weights) if part is not None]
+    assert sum(parts) == total
+    assert min(parts) >= 0
+    if total >= sum(weights):
+        assert all(part >= weight for part, weight in zip(parts, weights, strict=True))
