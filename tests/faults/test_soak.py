@@ -35,11 +35,11 @@ SETTINGS = {"profiles": {"default": {"warm": 1}}, "faust": {"instance_id": "one"
 
 @dataclass(frozen=True)
 class Size:
-    """Of a daemon that has nothing to do."""
+    """Of a daemon that has nothing to do. `applications`: a spare driver that is still starting has fewer processes than one that waits."""
 
     threads: int
     files: int
-    children: int
+    applications: int
     series: int
     memory_mb: float
 
@@ -51,7 +51,7 @@ class Size:
         return cls(
             len(list((folder / "task").iterdir())),
             len(list((folder / "fd").iterdir())),
-            len(descendants(daemon.pid)),
+            len({process.session for process in descendants(daemon.pid)}),
             sum(not line.startswith("#") for line in lines),
             int(resident.split()[1]) / 1000,
         )
@@ -60,7 +60,7 @@ class Size:
         return (
             self.threads <= other.threads + FREE_THREADS
             and self.files <= other.files + FREE_FILES
-            and self.children <= other.children
+            and self.applications <= other.applications
         )
 
 
