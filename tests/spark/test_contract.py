@@ -43,7 +43,7 @@ SPEC = JobSpec(
 RECEIPT = Receipt(
     "s", "r", 0, 2, 3, 1, 10, 20, 5, 1, 3, 1, 999, (TargetRun(0, 5, ((7, 2), (12, 3)), "ab"),), "x", "y", 9
 )
-BEAT = Heartbeat("r", 2, 1, 7, "copying", True, 10.5, 1e6, (Position(0, 5, None, "copying", 5),), "why", False, 123)
+BEAT = Heartbeat("r", 2, 1, 7, "copying", True, 10.5, 1e6, (Position(0, 5, None, "copying", 5),), "why", 123)
 REPORT = DriverReport(
     "r",
     2,
