@@ -227,7 +227,7 @@ class Difference:
 class VerificationReport:
     """`extra_records`: seen in the target, belong to nobody's copy. `records_by_receipts`: of the source records, those that only receipts prove.
 
-    Every field counts what was seen, so `target_records` holds the extra ones.
+    `unkeyed_*`: seen where only the last value of each key was compared, and in no other count. Every other field counts what was seen, so `target_records` holds the extra ones.
     """
 
     result: str  # match | mismatch | skipped
@@ -239,6 +239,8 @@ class VerificationReport:
     scope: str = ""  # source | mixed | receipts, "" when skipped
     extra_records: int = 0
     records_by_receipts: int = 0
+    unkeyed_source_records: int = 0
+    unkeyed_target_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)

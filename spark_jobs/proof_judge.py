@@ -14,6 +14,7 @@ from spark_jobs.contract import Difference, JobSpec, VerificationReport
 from spark_jobs.proof_sides import DIFFERENCES_MAX, ROW, Pair, Shown
 
 _NAMED_MAX = 5
+NOTHING = "neither side holds a record of the range, so nothing was compared"
 
 
 class Question(NamedTuple):
@@ -60,8 +61,8 @@ class Verdict:
     has_read_some: bool = False
 
 
-def judge(spec: JobSpec, shown: Iterable[Shown]) -> Verdict:
-    tasks, verdict = list(shown), Verdict()
+def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> Verdict:
+    tasks, verdict = list(shown), Verdict(notes=list(notes))
     verdict.differences = [d for s in tasks for d in s.differences]
     verdict.more = sum(s.differences_more for s in tasks)
     verdict.target_records = sum(s.claimed for s in tasks)
@@ -75,9 +76,8 @@ def judge(spec: JobSpec, shown: Iterable[Shown]) -> Verdict:
         verdict.has_read_some = verdict.source_records > 0 or not folds
         for pair in sorted(sources.keys() | targets.keys()):
             if sources.get(pair) != targets.get(pair):
-                _compare(
-                    verdict, pair, (_rows(sources.get(pair)), _rows(targets.get(pair))), begins.get(pair[0], 0), doubts
-                )
+                rows = _rows(sources.get(pair)), _rows(targets.get(pair))
+                _compare(verdict, pair, rows, begins.get(pair[0], 0), doubts, kept=bool(spec.receipts_topic))
         _note_unread(verdict, tasks, begins)
     else:
         verdict.source_records = verdict.by_receipts = sum(s.promised for s in tasks)
@@ -102,6 +102,8 @@ def judge(spec: JobSpec, shown: Iterable[Shown]) -> Verdict:
     _judge_extra(spec, verdict, tasks)
     if spec.verify != "count":
         verdict.digest = _whole(folds)
+    if not spec.receipts_topic and not verdict.source_records + verdict.target_records:
+        verdict.notes.append(NOTHING)
     lost = sum(s.lost for s in tasks)
     if lost:
         verdict.notes.append(f"{lost} offsets were lost in the source")
@@ -122,8 +124,10 @@ def _compare(
     rows: tuple[Mapping[int, tuple[int, bytes]], Mapping[int, tuple[int, bytes]]],
     readable_from: int,
     doubts: Doubts,
+    *,
+    kept: bool,
 ) -> None:
-    """`doubts.dissent` keeps only what is to be told of receipts themselves."""
+    """`doubts.dissent` keeps only what is to be told of receipts themselves. `kept`: there are receipts that can agree with anything."""
     source, target = rows
     nothing = (0, b"")
     starts = []
@@ -136,7 +140,7 @@ def _compare(
         else:
             starts.append(start)
     if starts:
-        agreed = frozenset(s for s in starts if s in target and not doubts.has((pair, s)))
+        agreed = frozenset(s for s in starts if kept and s in target and not doubts.has((pair, s)))
         verdict.questions.append(Question(pair, tuple(starts), agreed))
         doubts.dissent.difference_update({(pair, s) for s in starts})
 

@@ -38,10 +38,11 @@ class Look:
 
     def answer(self, question: Question) -> Finding:
         """Stops to look once enough differences are known; what is left is counted by segments."""
-        finding, wanted = Finding(), frozenset(question.starts)
+        finding, left = Finding(), set(question.starts)
         source, target = (self._reader(place) for place in (self._spec.source, self._spec.target))
         try:
-            for start, stop in self._segments(question.pair[0], wanted):
+            for start, stop in self._segments(question.pair[0], frozenset(left)):
+                left.discard(start)
                 if len(finding.differences) >= DIFFERENCES_MAX:
                     finding.more += 1
                 elif start in question.agreed and self._is_compacted(
@@ -50,6 +51,8 @@ class Look:
                     continue
                 else:
                     self._tell(question.pair, (start, stop), finding, (source, target))
+            for start in sorted(left):  # only in the target: no part of the source's range begins there
+                self._tell(question.pair, (start, start), finding, (source, target))
         finally:
             source.close()
             target.close()
@@ -62,9 +65,10 @@ class Look:
         return reader
 
     def _segments(self, partition: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
-        planned = next(r for r in self._plan.sources if r.partition == partition)
-        found = segments(partition, planned.start, planned.stop, self._ledger, Shown(), kept=False)
-        return ((s.start, s.stop) for s in found if s.start in wanted)
+        for planned in (r for r in self._plan.sources if r.partition == partition):
+            for segment in segments(partition, planned.start, planned.stop, self._ledger, Shown(), kept=False):
+                if segment.start in wanted:
+                    yield segment.start, segment.stop
 
     def _is_compacted(
         self, pair: Pair, segment: tuple[int, int], finding: Finding, readers: tuple[Consumer, Consumer]
@@ -82,9 +86,14 @@ class Look:
 
     def _tell(self, pair: Pair, segment: tuple[int, int], finding: Finding, readers: tuple[Consumer, Consumer]) -> None:
         found = differences(self._expected(pair, segment, readers[0]), self._stored(pair, segment, readers[1]))
-        room = DIFFERENCES_MAX - len(finding.differences)
+        room, before = max(0, DIFFERENCES_MAX - len(finding.differences)), len(finding.differences) + finding.more
         finding.differences += [_difference(pair, item) for item in islice(found, room)]
         finding.more += sum(1 for _ in found)
+        if len(finding.differences) + finding.more == before:
+            message = (
+                "Source and target differed from here on when they were read, and what differed was deleted since."
+            )
+            finding.differences.append(Difference("altered", pair[0], segment[0], pair[1], None, 1, message))
 
     def _expected(self, pair: Pair, segment: tuple[int, int], reader: Consumer) -> Iterator[Record]:
         partition, target = pair
@@ -103,7 +112,8 @@ class Look:
         whole = next(r for r in self._plan.targets if r.partition == target)
         for first, stop in ((max(first, whole.start), min(stop, whole.stop)) for first, stop in ranges):
             for messages in self._read(reader, self._spec.target.topic, target, first, stop):
-                yield from _records(self._selection.seen(messages))
+                inside = messages if self._spec.receipts_topic else self._selection.inside(messages)
+                yield from _records(self._selection.seen(inside))
 
     def _read(self, reader: Consumer, topic: str, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
         """What is visible of [start, stop). What was deleted meanwhile is left out."""

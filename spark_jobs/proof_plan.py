@@ -1,7 +1,7 @@
 """What the proof has to read, pinned once by the driver, and shared out to tasks."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException
@@ -14,11 +14,15 @@ from spark_jobs.topics import Bounds, NoAnswer, Topic
 PATIENCE_S = 120.0
 _CUT_BACK_AFTER_S = 10.0
 _PAUSE_S = 0.5
+_NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ProofPlan:
-    """`sources`: the planned ranges as far as they can end; where `is_open`, the ledger says where. `log_starts` of the source, `offsets` on both sides."""
+    """`sources`: the planned ranges as far as they can end; where `is_open`, the ledger says where. `log_starts` of the source, `offsets` on both sides.
+
+    `beside`: offsets that others wrote to partitions of the target that the copy does not write to.
+    """
 
     sources: tuple[Range, ...]
     targets: tuple[Range, ...]
@@ -26,10 +30,22 @@ class ProofPlan:
     is_stamped: bool
     is_compacted: bool
     is_open: frozenset[int]
+    beside: dict[int, int] = field(default_factory=dict)
 
     @property
     def offsets(self) -> int:
         return sum(r.stop - r.start for r in (*self.sources, *self.targets))
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the verdict has to know about what it does not cover."""
+        notes = (
+            ["the target stamps records with the time they land: times were not compared"] if self.is_stamped else []
+        )
+        if self.beside:
+            where = ", ".join(f"{n} offsets in partition {p}" for p, n in sorted(self.beside.items())[:_NAMED_MAX])
+            notes.append(f"others wrote to {len(self.beside)} partitions that the copy does not write to: {where}")
+        return notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +67,21 @@ def make_topics(spec: JobSpec) -> tuple[Topic, Topic]:
     return Topic(spec.source, "source", client_id), Topic(spec.target, "target", client_id)
 
 
-def check_topics(topics: tuple[Topic, ...]) -> None:
-    """Raises JobError when a topic is another one than planned, or nobody answers."""
+def check_topics(topics: tuple[Topic, ...]) -> list[int]:
+    """How many partitions each has. Raises JobError when a topic is another one than planned, or nobody answers."""
+    widths = []
     for topic, code in zip(topics, ("source_unavailable", "target_unavailable"), strict=True):
         try:
-            topic.check_id(time.monotonic() + PATIENCE_S)
+            widths.append(topic.check_id(time.monotonic() + PATIENCE_S))
         except NoAnswer as silence:
             raise JobError(code, f"No answer from the cluster: {silence}.") from None
+    return widths
 
 
 def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
     """`is_whole`: every lane came to the end of its range; else a range ends where its receipts do. Raises JobError."""
     source, target = make_topics(spec)
-    check_topics((source, target))
+    _, width = check_topics((source, target))
     ranges = [r for lane in spec.lanes for r in lane.partitions]
     numbers = [r.partition for r in ranges]
     to = numbers if spec.target.mapping == "same" else list(range(spec.target.partitions))
@@ -71,19 +89,22 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
         to = [partition for partition, _ in spec.target.stops]
     try:
         source_bounds = _source_bounds(source, ranges) if spec.verify == "source" else {}
-        target_bounds = _bounds(target, to, "target_unavailable")
+        target_bounds = _bounds(target, list(range(width)) if spec.receipts_topic else to, "target_unavailable")
         is_stamped = target.settings().is_stamped
         is_compacted = spec.verify == "source" and source.settings().is_compacted
     except KafkaException as raised:
         raise JobError("target_unavailable", f"The topics can not be described: {raised.args[0].str()}.") from None
     starts, stops = dict(spec.target.starts), dict(spec.target.stops)
+    found = {p: _target_range(p, b, starts, stops) for p, b in sorted(target_bounds.items())}
+    beside = {p: r.stop - r.start for p, r in found.items() if p not in to and r.stop > r.start}
     return ProofPlan(
         sources=tuple(_source_range(r, source_bounds.get(r.partition)) for r in ranges),
-        targets=tuple(_target_range(p, b, starts, stops) for p, b in sorted(target_bounds.items())),
+        targets=tuple(found[p] for p in sorted(to)),
         log_starts={p: b.start for p, b in source_bounds.items()},
         is_stamped=is_stamped,
         is_compacted=is_compacted,
         is_open=frozenset(r.partition for r in ranges if r.stop is None or not is_whole),
+        beside=beside,
     )
 
 

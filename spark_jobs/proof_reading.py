@@ -6,6 +6,8 @@ What one side may have read more than the other is bounded; where each waits for
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
+from confluent_kafka import Message
+
 from spark_jobs.contract import JobSpec
 from spark_jobs.errors import JobError
 from spark_jobs.proof_guest import Guest
@@ -136,7 +138,22 @@ def open_reader(spec: JobSpec, which: int, guest: Guest, listener: Listener) -> 
     """Of the source (0) or the target (1)."""
     topic, name = (spec.source, "source") if which == SOURCE else (spec.target, "target")
     place = Place(topic.client, topic.topic, name, _log_start(spec, which))
+    if which == TARGET and not spec.receipts_topic:
+        listener = _Inside(listener, Selection(spec.source, spec.target, is_stamped=False))
     return RangeReader(place, guest, listener, spec.stop_wait_ms / 1000.0)
+
+
+class _Inside:
+    """What a listener gets of a target that nobody kept receipts of: records whose own time is inside the bounds, as in the source."""
+
+    def __init__(self, listener: Listener, selection: Selection) -> None:
+        self.begin, self.deleted, self.finish = listener.begin, listener.deleted, listener.finish
+        self._feed, self._selection = listener.feed, selection
+
+    def feed(self, partition: int, messages: list[Message]) -> None:
+        inside = self._selection.inside(messages)
+        if inside:
+            self._feed(partition, inside)
 
 
 def _log_start(spec: JobSpec, which: int) -> Callable[[int], int]:

@@ -20,6 +20,7 @@ from confluent_kafka import Message
 
 from spark_jobs.contract import Difference
 from spark_jobs.digest import SequenceDigest
+from spark_jobs.errors import JobError
 from spark_jobs.proof_ledger import Claim, ClaimedRun, ProofLedger
 from spark_jobs.proof_match import SOURCE, TARGET, Matches, PairMatch
 from spark_jobs.proof_reader import Range
@@ -27,6 +28,7 @@ from spark_jobs.selection import Columns, Selection
 
 DIFFERENCES_MAX = 100
 ROW = struct.Struct("<qq16s")  # start of the segment, records, digest
+_DIGEST_SIZE = 16
 
 _offset_of = Message.offset
 Pair = tuple[int, int]
@@ -52,7 +54,6 @@ class Shown:
     claimed: int = 0  # target records in the rows
     extra: dict[int, int] = field(default_factory=dict)
     extra_runs: list[tuple[int, int, int]] = field(default_factory=list)  # target partition, first offset, records
-    vanished: int = 0  # offsets that receipts call filtered and compaction took since
     lost: int = 0  # offsets that receipts call lost, and that are not readable
     readable_from: dict[int, int] = field(default_factory=dict)  # source partitions that begin later than the range
     unread: dict[int, int] = field(default_factory=dict)  # offsets of these that receipts do not call lost
@@ -66,6 +67,12 @@ class Shown:
     def tell(self, pair: Pair, side: int, row: bytes) -> None:
         """A row to compare."""
         (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
+
+
+def no_verdict(partition: int, log_start: int) -> JobError:
+    """Without receipts nothing can stand in for records of the source that are gone."""
+    where = f"Partition {partition} of the source begins at {log_start} now"
+    return JobError("data_lost", f"{where}: records were deleted before they were compared, and there are no receipts.")
 
 
 class Segment(NamedTuple):
@@ -191,6 +198,8 @@ class SourceSide:
 
     def deleted(self, partition: int, log_start: int) -> None:
         """The range is not whole any more: its segments that begin before `log_start` and are not closed yet get no row."""
+        if not self._kept:
+            raise no_verdict(partition, log_start)
         self._shown.readable_from[partition] = log_start
 
     def finish(self, partition: int) -> None:
@@ -264,8 +273,6 @@ class SourceSide:
         elif seen == said and selected != claim.copied:
             message = f"The receipt says {claim.copied} copied, {selected} of its records are inside the bounds."
             _differ(self._shown, partition, segment.start, count, message)
-        else:
-            self._shown.vanished += max(0, claim.filtered - (seen - selected))
 
 
 class _Cursor:
@@ -400,7 +407,8 @@ class TargetSide:
         claimed = self._ledger.digest(source, target, start)
         if claimed is None:
             return
-        if claimed.records != piece.records or (self._with_digest and not row.endswith(claimed.digest)):
+        differs = claimed.digest not in (b"", row[-_DIGEST_SIZE:])
+        if claimed.records != piece.records or (self._with_digest and differs):
             self._shown.dissent.setdefault((source, target), array("q")).append(start)
         elif self._with_digest and not claimed.digest:
             self._shown.undigested.setdefault((source, target), array("q")).append(start)

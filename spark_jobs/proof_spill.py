@@ -15,9 +15,10 @@ from typing import Any
 from confluent_kafka import Message
 
 from spark_jobs.contract import Difference, VerificationReport
+from spark_jobs.proof_judge import NOTHING
 from spark_jobs.proof_match import SOURCE, TARGET
 from spark_jobs.proof_reader import Range
-from spark_jobs.proof_sides import DIFFERENCES_MAX
+from spark_jobs.proof_sides import DIFFERENCES_MAX, no_verdict
 from spark_jobs.selection import Columns, Selection
 
 _CACHE_KB = 32_768
@@ -36,10 +37,11 @@ _NUMBERED = """
 
 @dataclass(slots=True)
 class SpillFinding:
-    """What one task found. `compared`: records or keys on either side."""
+    """What one task found: records or keys on either side, and `unkeyed` records of (source, target) that were not compared."""
 
     source: int = 0
     target: int = 0
+    unkeyed: tuple[int, int] = (0, 0)
     extra: int = 0
     total: int = 0
     differences: list[Difference] = field(default_factory=list)
@@ -67,6 +69,7 @@ class Spill:
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(f"PRAGMA cache_size=-{_CACHE_KB};{_TABLES}BEGIN;")
+        self.unkeyed = [0, 0]
 
     def close(self) -> None:
         self._db.close()
@@ -129,7 +132,7 @@ class Spill:
         """Where the target goes back behind what came before in the same pair of partitions."""
         rows = self._db.execute(
             "SELECT w.p, s.p, w.offset, s.offset FROM wanted w JOIN stored s USING (t, hash, n)"
-            " WHERE (w.t, w.hash) NOT IN (SELECT t, hash FROM wanted GROUP BY t, hash HAVING min(p) < max(p))"
+            " WHERE (w.t, w.hash) NOT IN (SELECT t, hash FROM wanted GROUP BY t, hash HAVING min(p) < max(p) OR (t < 0 AND count(*) > 1))"
             " ORDER BY w.p, s.p, w.offset"
         )
         pair, last = None, -1
@@ -142,7 +145,7 @@ class Spill:
         """A key may stand in several source partitions; the target has to hold the last value of one of them."""
         alive = "SELECT count(*) FROM (SELECT DISTINCT t, key FROM latest WHERE side=? AND hash IS NOT NULL)"
         (source,), (target,) = (self._db.execute(alive, (side,)).fetchone() for side in (SOURCE, TARGET))
-        found = SpillFinding(source, target)
+        found = SpillFinding(source, target, (self.unkeyed[SOURCE], self.unkeyed[TARGET]))
         wanted = "SELECT t, key, p, offset, hash FROM latest WHERE side=0 AND hash IS NOT NULL ORDER BY p, offset"
         for t, key, p, offset, digest in self._db.execute(wanted):
             there = self._db.execute(
@@ -200,7 +203,10 @@ class SpillSide:
 
     def begin(self, ranged: Range) -> None: ...
 
-    def deleted(self, partition: int, log_start: int) -> None: ...
+    def deleted(self, partition: int, log_start: int) -> None:
+        """What is gone from the target is missing there."""
+        if self._side == SOURCE:
+            raise no_verdict(partition, log_start)
 
     def finish(self, partition: int) -> None: ...
 
@@ -228,7 +234,8 @@ class SpillSide:
         ]
 
     def _latest_rows(self, partition: int, c: Columns, to: list[int]) -> list[tuple[Any, ...]]:
-        """Records without a key have no last value and are left out."""
+        """Records without a key have no last value and are only counted."""
+        self._spill.unkeyed[self._side] += sum(key is None for key in c.keys)
         headers = c.headers or [None] * len(c.offsets)
         return [
             (
@@ -244,10 +251,17 @@ class SpillSide:
         ]
 
 
-def report_spilled(findings: list[SpillFinding], *, latest: bool) -> VerificationReport:
+def report_spilled(findings: list[SpillFinding], *, latest: bool, notes: Iterable[str] = ()) -> VerificationReport:
     differences = [d for f in findings for d in f.differences][:DIFFERENCES_MAX]
     total = sum(f.total for f in findings)
-    notes = ["the last value of each key was compared"] if latest else []
+    notes = ["the last value of each key was compared"] if latest else list(notes)
+    unkeyed = [sum(f.unkeyed[side] for f in findings) for side in (SOURCE, TARGET)]
+    if any(unkeyed):
+        counts = f"{unkeyed[SOURCE]} in the source, {unkeyed[TARGET]} in the target"
+        odd = ": the numbers differ" if unkeyed[SOURCE] != unkeyed[TARGET] else ""
+        notes.append(f"records without a key have no last value and were only counted, {counts}{odd}")
+    if not any(f.source + f.target for f in findings):
+        notes.append(NOTHING)
     if total > DIFFERENCES_MAX:
         notes.append(f"{total} differences, the first {DIFFERENCES_MAX} are listed")
     return VerificationReport(
@@ -259,4 +273,6 @@ def report_spilled(findings: list[SpillFinding], *, latest: bool) -> Verificatio
         why="; ".join(notes),
         scope="source",
         extra_records=sum(f.extra for f in findings),
+        unkeyed_source_records=unkeyed[SOURCE],
+        unkeyed_target_records=unkeyed[TARGET],
     )

@@ -42,11 +42,11 @@ def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verifica
     shares = share_out(spec, plan, slots)
     if is_spilled(spec):
         spilled = _run(context, shares, partial(_spill_task, encode(spec), plan))
-        return None if spilled is None else report_spilled(spilled, latest=spec.compare == "latest")
+        return None if spilled is None else report_spilled(spilled, latest=spec.compare == "latest", notes=plan.notes)
     shown = _run(context, shares, partial(_show_task, encode(spec), plan))
     if shown is None:
         return None
-    verdict = judge(spec, shown)
+    verdict = judge(spec, shown, plan.notes)
     if not verdict.questions:
         return report(verdict, ())
     tasks = min(slots, len(verdict.questions))

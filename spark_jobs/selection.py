@@ -60,6 +60,11 @@ class Selection:
         chosen = [low <= t < high for t in times_ms]
         return None if all(chosen) else chosen
 
+    def inside(self, messages: list[Message]) -> list[Message]:
+        """Those of which the own time is inside the bounds."""
+        chosen = None if self.window is None else self.within([t for _, t in map(_time_of, messages)])
+        return messages if chosen is None else list(compress(messages, chosen))
+
     def headers(self, column: list[Headers]) -> list[Headers] | None:
         """The headers that the target gets; None = no record has any."""
         if self._add or self._drop:

@@ -106,10 +106,11 @@ class Topic:
         topics = TopicCollection([self.name])
         return self.asker.admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
 
-    def settle_id(self, answer: "Future[Any]") -> None:
-        """Raises JobError `topic_recreated` for another topic or none, NoAnswer when the cluster did not say."""
+    def settle_id(self, answer: "Future[Any]") -> int:
+        """How many partitions it has. Raises JobError `topic_recreated` for another topic or none, NoAnswer when the cluster did not say."""
         try:
-            found = str(answer.result(ASK_TIMEOUT_S + 1.0).topic_id)
+            described = answer.result(ASK_TIMEOUT_S + 1.0)
+            found = str(described.topic_id)
         except KafkaException as error:
             self._judge(error.args[0])
             self.asker.renew()
@@ -123,9 +124,10 @@ class Topic:
                 self._changed,
                 f"The {self._side} topic {self.name} was deleted and made again: its id is {found}, planned was {self._id}.",
             )
+        return len(described.partitions)
 
-    def check_id(self, deadline_s: float) -> None:
-        """Ask until there is an answer. Raises JobError; NoAnswer after `deadline_s` (monotonic)."""
+    def check_id(self, deadline_s: float) -> int:
+        """Ask until there is an answer: how many partitions it has. Raises JobError; NoAnswer after `deadline_s` (monotonic)."""
         while True:
             try:
                 return self.settle_id(self.ask_id())

@@ -70,9 +70,11 @@ def look_closer(spec: JobSpec, plan: ProofPlan, questions: list[Question], task:
         planned = {r.partition for r in plan.sources}
         ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn)
         try:
-            return [Look(spec, plan, ledger, guest).answer(question) for question in questions]
+            found = [Look(spec, plan, ledger, guest).answer(question) for question in questions]
         finally:
             ledger.close()
+        check_topics(make_topics(spec))
+        return found
 
     return _as_guest(spec, task, tasks, 0, look)
 

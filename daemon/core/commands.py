@@ -144,9 +144,7 @@ class VerificationSpec:
     @property
     def target_bounds(self) -> tuple[From, To]:
         """Where the target is read; planning looks these up, because nothing of ours says where the copy lies."""
-        return self.target.start or self.source.start, self.source.stop if isinstance(
-            self.source.stop, AtTime
-        ) else Latest()
+        return self.target.start or self.source.start, Latest()
 
 
 Spec = ReplaySpec | VerificationSpec

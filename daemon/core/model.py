@@ -227,7 +227,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was proved, on what. `records_by_receipts` of the source records can not be read again and are proved by receipts only."""
+    """What was proved, on what. `records_by_receipts` of the source records can not be read again and are proved by receipts only.
+
+    `unkeyed_*`: where the last value of each key was compared, the records that have none.
+    """
 
     result: str  # match | mismatch | skipped
     source_records: int
@@ -238,6 +241,8 @@ class Verification:
     scope: str = ""  # source | mixed | receipts, "" when skipped
     extra_records: int = 0
     records_by_receipts: int = 0
+    unkeyed_source_records: int = 0
+    unkeyed_target_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         replication_factor=created_replicas(spec, source),
         retention_ms=retention_ms,
         retention_bytes=retention_bytes,
-        target_starts=_target_ends(spec, partitions, target),
+        target_starts=() if target is None else tuple(sorted(target.ends.items())),  # one that is created begins at 0
         receipts=home,
     )
     plan = with_forecast(plan, spec, facts, params, history)
@@ -138,17 +138,6 @@ def written_partitions(spec: ReplaySpec, partitions: tuple[PlannedPartition, ...
     if spec.target.mapping == "same":
         return tuple(p.partition for p in partitions)
     return tuple(range(width))
-
-
-def _target_ends(
-    spec: ReplaySpec, partitions: tuple[PlannedPartition, ...], target: TopicFacts | None
-) -> tuple[tuple[int, int], ...]:
-    """Where each partition that may be written ended when planned; a target that is to be created begins at 0."""
-    if target is None:
-        return ()
-    return tuple(
-        (p, target.ends[p]) for p in written_partitions(spec, partitions, target.partitions) if p in target.ends
-    )
 
 
 def _range_findings(spec: ReplaySpec, facts: PlanFacts, partitions: tuple[PlannedPartition, ...]) -> list[Finding]:

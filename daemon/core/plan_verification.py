@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from daemon.core.catalogue import Code
-from daemon.core.commands import CaughtUp, Never, VerificationSpec
+from daemon.core.commands import AtTime, CaughtUp, Latest, Never, To, VerificationSpec
 from daemon.core.forecast_plan import NO_SAMPLES, retention_of, with_forecast
 from daemon.core.model import Finding, Plan, PlannedPartition, PlannedTopic, Severity
 from daemon.core.observed import SampleHistory
@@ -47,8 +47,9 @@ def _make_plan(spec: VerificationSpec, facts: PlanFacts) -> Plan:
         )
     if isinstance(spec.source.stop, CaughtUp | Never):
         raise RefusedError(Code.INVALID_VALUE, "source.to of a verification needs an end: latest, an offset or a time")
+    window = _window(spec, target)
     wanted = selected(spec.source.topic, spec.source.partitions, facts.source_partitions)
-    partitions = tuple(pin(spec.source.start, spec.source.stop, p, "source") for p in wanted)
+    partitions = tuple(pin(spec.source.start, _read_to(spec.source.stop), p, "source") for p in wanted)
     ranges = _target_ranges(spec, facts, partitions, target)
     retention_ms, retention_bytes = retention_of(source)
     return Plan(
@@ -57,9 +58,8 @@ def _make_plan(spec: VerificationSpec, facts: PlanFacts) -> Plan:
         target=PlannedTopic(spec.target.cluster, spec.target.topic, target.topic_id, target.partitions),
         partitions=partitions,
         lanes=(),
-        # A time says where each log begins and ends, and filters nothing: of what lies between, both hold the same or they differ.
-        from_time_ms=None,
-        to_time_ms=None,
+        from_time_ms=window[0],
+        to_time_ms=window[1],
         records_at_most=sum(offsets_in(p) for p in partitions),
         bytes_at_most=sum(p.bytes_at_most for p in (*partitions, *ranges)),
         eta_seconds=None,
@@ -72,6 +72,23 @@ def _make_plan(spec: VerificationSpec, facts: PlanFacts) -> Plan:
         target_starts=tuple((p.partition, p.start) for p in ranges),
         target_stops=tuple((p.partition, p.high_watermark if p.stop is None else p.stop) for p in ranges),
     )
+
+
+def _window(spec: VerificationSpec, target: TopicFacts) -> tuple[int | None, int | None]:
+    """Times of the command choose records by their own time, on both sides. Offsets of times only say where to read, and never what is compared."""
+    start, stop = spec.source.start, spec.source.stop
+    low, high = (bound.time_ms if isinstance(bound, AtTime) else None for bound in (start, stop))
+    if low is not None and high is not None and low >= high:
+        raise RefusedError(Code.RANGE_REVERSED, "source.from is not before source.to: no time lies between them")
+    if (low, high) != (None, None) and target.configs.get("message.timestamp.type") == "LogAppendTime":
+        message = f"{target.topic} stamps records with the time they land, so none can be found in it by a time of the source; name offsets"
+        raise RefusedError(Code.INVALID_VALUE, message)
+    return low, high
+
+
+def _read_to(stop: To) -> To:
+    """Records may come late: one from before a time can stand anywhere behind the first one after it."""
+    return Latest() if isinstance(stop, AtTime) else stop
 
 
 def _target_ranges(
@@ -150,6 +167,7 @@ def _hash(plan: Plan, spec: VerificationSpec) -> str:
         "partitions": [(p.partition, p.start, p.stop) for p in plan.partitions],
         "target": asdict(plan.target),
         "ranges": (plan.target_starts, plan.target_stops),
+        "times": (plan.from_time_ms, plan.to_time_ms),
         "map": (spec.target.mapping, spec.target.headers_add, spec.target.headers_drop),
         "compare": spec.compare,
     }

@@ -20,16 +20,25 @@ def stale(plan: Plan, spec: Spec, facts: PlanFacts) -> Refused | None:
     if source.topic_id != plan.source.topic_id:
         return Refused(Code.STALE_PLAN, _made_again(plan.source.topic, plan.source.topic_id, source.topic_id))
     if not isinstance(spec, ReplaySpec):
-        target = facts.target
-        return (
-            Refused(Code.STALE_PLAN, _changed(plan, target)) if target is not None and _changed(plan, target) else None
-        )
+        why = _grown(plan, spec, source) or _compared(plan, facts.target)
+        return Refused(Code.STALE_PLAN, why) if why else None
     found = {p.partition: p for p in facts.source_partitions}
     for planned in plan.partitions:
         why = _range(plan, spec, planned, found.get(planned.partition))
         if why:
             return Refused(Code.STALE_PLAN, why)
     return _target(plan, spec, facts)
+
+
+def _grown(plan: Plan, spec: Spec, source: TopicFacts) -> str:
+    """A verification of the whole topic would say nothing of partitions that were added since."""
+    if spec.source.partitions is not None or source.partitions == plan.source.partitions:
+        return ""
+    return f"topic {source.topic} has {source.partitions} partitions, planned were {plan.source.partitions}"
+
+
+def _compared(plan: Plan, target: TopicFacts | None) -> str:
+    return f"topic {plan.target.topic} does not exist any more" if target is None else _changed(plan, target)
 
 
 def _range(plan: Plan, spec: ReplaySpec, planned: PlannedPartition, found: PartitionFacts | None) -> str:

@@ -325,6 +325,8 @@ STATUS: Final[dict[str, Any]] = {
         "target_records": 83990,
         "extra_records": 0,
         "records_by_receipts": 0,
+        "unkeyed_source_records": 0,
+        "unkeyed_target_records": 0,
         "digest": "c0ffee",
         "differences": [],
         "why": "",

@@ -122,6 +122,8 @@ def driver_from_job(report: contract.DriverReport) -> DriverHeartbeat:
             scope=found.scope,
             extra_records=found.extra_records,
             records_by_receipts=found.records_by_receipts,
+            unkeyed_source_records=found.unkeyed_source_records,
+            unkeyed_target_records=found.unkeyed_target_records,
         )
     return DriverHeartbeat(
         recovery=report.recovery,

@@ -228,6 +228,8 @@ def _verification(verification: Verification) -> dict[str, Any]:
         "target_records": verification.target_records,
         "extra_records": verification.extra_records,
         "records_by_receipts": verification.records_by_receipts,
+        "unkeyed_source_records": verification.unkeyed_source_records,
+        "unkeyed_target_records": verification.unkeyed_target_records,
         "digest": verification.digest,
         "differences": [
             {

@@ -242,6 +242,8 @@ def _verification(verification: dict[str, Any]) -> Verification:
         scope=verification.get("scope", ""),
         extra_records=verification.get("extra_records", 0),
         records_by_receipts=verification.get("records_by_receipts", 0),
+        unkeyed_source_records=verification.get("unkeyed_source_records", 0),
+        unkeyed_target_records=verification.get("unkeyed_target_records", 0),
     )
 
 

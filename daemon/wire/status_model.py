@@ -231,6 +231,10 @@ class VerificationPart(Part):
     records_by_receipts: Natural = Field(
         default=0, description="of the source records: no longer readable there, proved by receipts only"
     )
+    unkeyed_source_records: Natural = Field(
+        default=0, description="of `compare: latest`: in the source range without a key, so not compared"
+    )
+    unkeyed_target_records: Natural = Field(default=0, description="the same in the target")
     digest: str
     differences: list[DifferencePart]
     why: str

@@ -33,7 +33,7 @@ class VerifySourceData(Strict):
         default="latest",
         validate_default=True,
         alias="to",
-        description="`latest` (pinned when planned), offset(s), or a time (exclusive), which then ends the target's range as well",
+        description="`latest` (pinned when planned), offset(s), or a time (exclusive); a time chooses by the time of each record, on both sides",
     )
 
 
@@ -43,7 +43,7 @@ class VerifyTargetData(Strict):
     start: Start | None = Field(
         default=None,
         alias="from",
-        description="as `source.from`, in the target; left out: the same bound as the source's",
+        description="where the target is read from: as `source.from`, in the target; left out: the same bound as the source's",
     )
     mapping: Mapping | None = Field(default=None, description="as `mapping` beside it")
     headers: HeadersData | None = Field(default=None, description="as `headers` beside it")

@@ -1,21 +1,65 @@
 """The proof of a copy without Spark, and copies that are damaged behind the receipts' back."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
-from spark_jobs.contract import JobSpec, Receipt, VerificationReport
+from spark_jobs.contract import JobSpec, PartitionRange, Receipt, VerificationReport
 from spark_jobs.proof_judge import judge, report
 from spark_jobs.proof_plan import make_plan, share_out
-from spark_jobs.verify import look_closer, show_share
-from tests.builders.copying import Recovery, Row
+from spark_jobs.proof_spill import report_spilled
+from spark_jobs.verify import look_closer, show_share, spill_share
+from tests.builders.copying import Cluster, Recovery, Row
+
+_numbers = itertools.count(1)
 
 
-def verify(spec: JobSpec, *, is_whole: bool = True, tasks: int = 2) -> VerificationReport:
-    """As the driver does it."""
+def nothing() -> None: ...
+
+
+def verify(
+    spec: JobSpec,
+    *,
+    is_whole: bool = True,
+    tasks: int = 2,
+    planned: Callable[[], None] = nothing,
+    shown: Callable[[], None] = nothing,
+) -> VerificationReport:
+    """As the driver does it. `planned` and `shown`: what happens to the topics before they are read, and before the closer look."""
     plan = make_plan(spec, is_whole=is_whole)
+    planned()
     shares = share_out(spec, plan, tasks)
-    verdict = judge(spec, [show_share(spec, plan, share) for share in shares])
+    verdict = judge(spec, [show_share(spec, plan, share) for share in shares], plan.notes)
+    shown()
     return report(verdict, look_closer(spec, plan, verdict.questions, 0, 1) if verdict.questions else ())
+
+
+def spilled(spec: JobSpec, planned: Callable[[], None] = nothing) -> VerificationReport:
+    """The same where nobody kept receipts and keys chose the partition, or only last values count."""
+    plan = make_plan(spec, is_whole=True)
+    planned()
+    found = [spill_share(spec, plan, share) for share in share_out(spec, plan, 2)]
+    return report_spilled(found, latest=spec.compare == "latest", notes=plan.notes)
+
+
+def two_topics(
+    cluster: Cluster,
+    source: list[Row],
+    target: list[Row],
+    partitions: int = 1,
+    configs: tuple[dict[str, str], dict[str, str]] = ({}, {}),
+    **more: object,
+) -> JobSpec:
+    """A verification of `target` against `source`, both as they are."""
+    cluster = Cluster(cluster.client["bootstrap.servers"], f"{cluster.unique}{next(_numbers)}-")
+    here, there = (cluster.topic(name, partitions, **each) for name, each in zip("ab", configs, strict=True))
+    cluster.fill(here, source)
+    cluster.fill(there, target)
+    ranges = [[PartitionRange(p, 0, cluster.end(here, p)) for p in range(partitions)]]
+    spec = Recovery(cluster, here, there, ranges=ranges, partitions=partitions, **more).spec
+    stops = tuple((p, cluster.end(there, p)) for p in range(partitions))
+    target_spec = replace(spec.target, stops=stops)
+    return replace(spec, kind="verification", receipts_topic="", target=target_spec)
 
 
 def places(found: VerificationReport) -> list[tuple[str, int | None, int | None, int | None, int | None, int]]:

@@ -3,9 +3,10 @@
 import re
 from dataclasses import replace
 
-from daemon.core.commands import AtTime, CaughtUp, ComparedRef, Limits
+from daemon.core.commands import AtOffset, AtTime, CaughtUp, ComparedRef, Limits
 from daemon.core.events import OffsetsSampled
 from daemon.core.model import Difference, Recovery, State, StopReason, Verification
+from daemon.core.plan_facts import PlanFacts
 from tests.builders.core import NOW_MS, command, make_facts, make_spec, make_target, make_verification
 from tests.builders.world import PARAMS, World, illegal_moves
 
@@ -294,17 +295,56 @@ def test_internal_topics_may_be_compared_because_nothing_is_written() -> None:
     assert world.answers[0].kind == "accepted"
 
 
-def test_a_time_bounds_both_sides_each_by_its_own_log() -> None:
-    spec = make_verification(AtTime(1_000), AtTime(2_000))
+def timed() -> PlanFacts:
+    """Both logs, with the offsets of two times."""
     facts = make_facts((100, 50), target_ends=(90, 40))
-    at = {"start_at": 10, "stop_at": 30}
-    timed = replace(
+    return replace(
         facts,
         source_partitions=tuple(replace(p, start_at=20, stop_at=40) for p in facts.source_partitions),
-        target_partitions=tuple(replace(p, **at) for p in facts.target_partitions),
+        target_partitions=tuple(replace(p, start_at=10, stop_at=30) for p in facts.target_partitions),
     )
-    world = World(timed)
-    world.feed(command("verify", spec=spec))
+
+
+def test_times_choose_records_and_each_log_is_read_from_the_first_one_that_is_so_new_to_its_end() -> None:
+    world = World(timed())
+    world.feed(command("verify", spec=make_verification(AtTime(1_000), AtTime(2_000))))
     plan = world.recovery().plan
-    assert [(p.start, p.stop) for p in plan.partitions] == [(20, 40), (20, 40)]
-    assert (plan.target_starts, plan.target_stops) == (((0, 10), (1, 10)), ((0, 30), (1, 30)))
+    assert (plan.from_time_ms, plan.to_time_ms) == (1_000, 2_000)
+    assert [(p.start, p.stop) for p in plan.partitions] == [(20, 100), (20, 50)]
+    assert (plan.target_starts, plan.target_stops) == (((0, 10), (1, 10)), ((0, 90), (1, 40)))
+
+
+def test_a_beginning_of_the_target_says_where_to_read_it_and_chooses_nothing() -> None:
+    world = World(timed())
+    compared = ComparedRef("flights.v2", start=AtTime(1_000))
+    world.feed(command("verify", spec=make_verification(AtOffset(7), target=compared)))
+    plan = world.recovery().plan
+    assert (plan.from_time_ms, plan.to_time_ms, plan.target_starts) == (None, None, ((0, 10), (1, 10)))
+
+
+def test_times_between_which_nothing_can_lie_or_that_the_target_does_not_keep_are_refused() -> None:
+    stamped = make_target(message_timestamp_type="LogAppendTime")
+    for spec, facts, code, why in (
+        (make_verification(AtTime(2_000), AtTime(2_000)), timed(), "RCV-2010", "source.from is not before source.to"),
+        (make_verification(AtTime(1_000)), replace(timed(), target=stamped), "RCV-1005", "name offsets"),
+    ):
+        world = World(facts)
+        world.feed(command("verify", spec=spec))
+        [answer] = world.answers
+        assert (answer.kind, answer.code) == ("rejected", code)
+        assert why in answer.message
+
+
+def test_an_approved_verification_starts_only_if_both_topics_are_as_planned() -> None:
+    for facts, why in (
+        (make_facts((100, 50, 10), target=make_target(2)), "topic flights has 3 partitions, planned were 2"),
+        (make_facts(no_target=True), "topic flights.v2 does not exist any more"),
+        (make_facts(target=make_target(3)), "has 3 partitions, planned were 2"),
+    ):
+        world = World(params=replace(PARAMS, approval_above_records=10))
+        world.feed(command("verify"))
+        world.facts = facts
+        world.feed(command("approve", offset=1, plan_hash=world.recovery().plan.hash))
+        found = world.recovery()
+        assert (found.state, found.error_code, world.launches) == (State.REJECTED, "RCV-1012", [])
+        assert why in found.why

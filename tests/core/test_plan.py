@@ -154,12 +154,14 @@ def test_append_accepts_a_target_that_has_records() -> None:
     assert plan_of(spec, make_facts(target=make_target(2, records=9))).records_at_most == 150
 
 
-def test_the_plan_knows_where_the_targets_partitions_ended_that_it_may_write() -> None:
+def test_the_plan_knows_where_the_targets_partitions_ended_also_those_that_it_does_not_write() -> None:
     appending = make_spec(target=TargetRef("flights.v2", on_existing="append"))
     wide = make_facts(target=make_target(3, records=9))
-    assert plan_of(appending, wide).target_starts == ((0, 9), (1, 9))
-    by_key = make_spec(target=TargetRef("flights.v2", on_existing="append", mapping="key_hash"))
-    assert plan_of(by_key, wide).target_starts == ((0, 9), (1, 9), (2, 9))
+    assert plan_of(appending, wide).target_starts == ((0, 9), (1, 9), (2, 9))
+    assert (
+        plan_of(facts=make_facts(no_target=True), spec=make_spec(target=TargetRef("new", create=True))).target_starts
+        == ()
+    )
     longer = make_facts(target=make_target(3, records=10))
     assert plan_of(appending, wide).hash == plan_of(appending, longer).hash
 

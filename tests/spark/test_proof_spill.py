@@ -4,31 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import JobSpec, PartitionRange, VerificationReport
+from spark_jobs.contract import PartitionRange, VerificationReport
 from spark_jobs.murmur2 import partition_for_key
-from spark_jobs.proof_plan import make_plan, share_out
-from spark_jobs.proof_spill import report_spilled
-from spark_jobs.verify import spill_share
-from tests.builders.copying import Cluster, Recovery, Row, rows
-from tests.builders.proving import places, verify
+from tests.builders.copying import Cluster, Row, rows
+from tests.builders.proving import places, spilled, two_topics, verify
 
 pytestmark = pytest.mark.broker
-
-
-def two_topics(cluster: Cluster, source: list[Row], target: list[Row], partitions: int = 1, **more: object) -> JobSpec:
-    """A verification of `target` against `source`, both as they are."""
-    here, there = cluster.topic("a", partitions), cluster.topic("b", partitions)
-    cluster.fill(here, source)
-    cluster.fill(there, target)
-    ranges = [[PartitionRange(p, 0, cluster.end(here, p)) for p in range(partitions)]]
-    spec = Recovery(cluster, here, there, ranges=ranges, partitions=partitions, **more).spec
-    return replace(spec, kind="verification", receipts_topic="")
-
-
-def spilled(spec: JobSpec) -> VerificationReport:
-    plan = make_plan(spec, is_whole=True)
-    shares = share_out(spec, plan, 2)
-    return report_spilled([spill_share(spec, plan, share) for share in shares], latest=spec.compare == "latest")
 
 
 def by_key(data: list[Row]) -> list[Row]:
@@ -90,6 +71,27 @@ def test_the_last_value_of_each_key_is_what_counts_in_compacted_topics(cluster: 
     spec = two_topics(cluster, source, [r for r in rows(30)[::-1] if r.offset != 5])
     found = spilled(replace(spec, compare="latest"))
     assert found == VerificationReport("match", 29, 29, "", (), "the last value of each key was compared", "source")
+
+
+def test_records_without_a_key_are_counted_where_the_last_value_of_each_key_counts(cluster: Cluster) -> None:
+    def keyless(count: int) -> list[Row]:
+        return [replace(r, key=None) for r in rows(count)]
+
+    spec = two_topics(cluster, rows(5) + keyless(4), rows(5) + keyless(1))
+    found = spilled(replace(spec, compare="latest"))
+    assert (found.result, found.source_records, found.target_records) == ("match", 5, 5)
+    assert (found.unkeyed_source_records, found.unkeyed_target_records) == (4, 1)
+    assert found.why.endswith(
+        "records without a key have no last value and were only counted, 4 in the source, 1 in the target: the numbers differ"
+    )
+
+
+def test_equal_records_without_a_key_may_be_dealt_to_partitions_in_any_way(cluster: Cluster) -> None:
+    same = Row(0, 0, None, b"same", 1_357_000_000_000)
+    between = replace(same, value=b"between")
+    stored = [replace(same, partition=1), replace(between, partition=1), same]
+    found = spilled(two_topics(cluster, [same, between, same], stored, 2, target_more=HASHED))
+    assert (found.result, found.target_records) == ("match", 3)
 
 
 def test_differences_of_last_values_are_named(cluster: Cluster) -> None:

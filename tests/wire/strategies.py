@@ -235,6 +235,8 @@ _verifications = st.builds(
     scope=st.sampled_from(["source", "mixed", "receipts", ""]),
     extra_records=counts,
     records_by_receipts=counts,
+    unkeyed_source_records=counts,
+    unkeyed_target_records=counts,
 )
 _stops = st.builds(
     Stop,

@@ -80,9 +80,9 @@ def test_mapping_and_headers_are_taken_where_replay_has_them_as_well() -> None:
     )
 
 
-def test_a_time_that_ends_the_source_ends_the_target_as_well() -> None:
+def test_a_time_that_ends_the_source_does_not_end_what_is_read_of_the_target() -> None:
     spec = spec_of(bent(SHORTEST, "source.to", "2026-11-21T05:00:00Z"))
-    assert spec.target_bounds == (Earliest(), AtTime(NOW_MS - 3_600_000))
+    assert (spec.source.stop, spec.target_bounds) == (AtTime(NOW_MS - 3_600_000), (Earliest(), Latest()))
 
 
 @pytest.mark.parametrize(
