@@ -42,30 +42,46 @@ class Tampering:
     """Hands on the target and the receipts of one paused recovery."""
 
     def __init__(self, stack: Stack, recovery: str, target: str) -> None:
-        self._stack, self._recovery, self._target = stack, recovery, target
+        self._stack, self._recovery, self.target = stack, recovery, target
 
     def stored(self, partition: int) -> list[Plain]:
         """What a committed reader sees of a target partition."""
         return [
             Plain(partition, m.key(), m.value(), m.timestamp()[1], tuple(m.headers() or ()), m.offset())
-            for m in self._read(self._target, partition)
+            for m in self._read(self.target, partition)
         ]
 
     def write(self, records: Iterable[Plain]) -> int:
-        return fill(self._stack.bootstrap, self._target, records)
+        return fill(self._stack.bootstrap, self.target, records)
 
-    def receipt(self) -> Document:
-        """The newest receipt that copied more than ten records in one run."""
-        return self._newest()[1]
+    def newest(self, partition: int) -> int:
+        """The number of the newest receipt of a source partition. What it claims may move to the end without passing another one."""
+        return max(n for n, (_, receipt, _) in enumerate(self._receipts()) if receipt["partition"] == partition)
 
-    def rewrite_receipt(self, change: Callable[[Document], Document]) -> None:
-        """Put what `change` makes of `receipt()` in its place."""
-        home, receipt, key = self._newest()
+    def claimed(self, number: int) -> list[Plain]:
+        """What a receipt says it wrote to its first target partition; 0 is the oldest one of partition 0."""
+        run = self._receipts()[number][1]["targets"][0]
+        offsets = {at for first, count in run["runs"] for at in range(first, first + count)}
+        return [r for r in self.stored(run["partition"]) if r.offset in offsets]
+
+    def claim(self, number: int, offsets: list[int], *, skipped: int = 0) -> None:
+        """Let the receipt say that it wrote these offsets there instead, and that `skipped` more of its range hold no record."""
+
+        def change(receipt: Document) -> Document:
+            receipt["targets"][0] |= {"count": len(offsets), "runs": _runs(offsets)}
+            return receipt | {"copied": receipt["copied"] - skipped, "skipped": receipt["skipped"] + skipped}
+
+        self.rewrite_receipt(change, number)
+
+    def rewrite_receipt(self, change: Callable[[Document], Document], number: int) -> None:
+        """Put what `change` makes of a receipt in its place."""
+        home, receipt, key = self._receipts()[number]
         producer = Producer({"bootstrap.servers": self._stack.bootstrap, **QUIET})
         producer.produce(self._stack.receipts_topic, json.dumps(change(receipt)).encode(), key, home)
         assert producer.flush(_TIMEOUT_S) == 0
 
-    def _newest(self) -> tuple[int, Document, bytes]:
+    def _receipts(self) -> list[tuple[int, Document, bytes]]:
+        """Those that copied more than ten records to their first target partition, by source partition and start."""
         found: list[tuple[int, Document, bytes]] = []
         admin = Consumer({"bootstrap.servers": self._stack.bootstrap, **QUIET, "group.id": "tampering"})
         partitions = admin.list_topics(self._stack.receipts_topic, timeout=_TIMEOUT_S).topics
@@ -75,10 +91,10 @@ class Tampering:
                 receipt = json.loads(message.value() or b"{}")
                 if receipt.get("recovery") != self._recovery or not receipt["targets"]:
                     continue
-                [*_, (_, count)] = receipt["targets"][0]["runs"]
-                if len(receipt["targets"][0]["runs"]) == 1 and count > 10:
+                if receipt["targets"][0]["count"] > 10:
                     found.append((partition, receipt, message.key() or b""))
-        return found[-1]
+        newest = {key: (partition, receipt, key) for partition, receipt, key in found}
+        return sorted(newest.values(), key=lambda f: (f[1]["partition"], f[1]["start"]))
 
     def _read(self, topic: str, partition: int) -> list[object]:
         consumer = Consumer({
@@ -95,3 +111,14 @@ class Tampering:
             found.append(message)
         consumer.close()
         return found
+
+
+def _runs(offsets: list[int]) -> list[list[int]]:
+    """[first, count] of offsets in a row, in order."""
+    runs: list[list[int]] = []
+    for offset in offsets:
+        if runs and runs[-1][0] + runs[-1][1] == offset:
+            runs[-1][1] += 1
+        else:
+            runs.append([offset, 1])
+    return runs

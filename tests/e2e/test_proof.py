@@ -6,6 +6,7 @@ A replay is paused, the target and its ledger are changed by hand, and it goes o
 import itertools
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def tampered_replay(stack: Stack, source: str, damage: Callable[[Tampering], None], **more: Any) -> Document:
+def tampered_replay(stack: Stack, source: str, damage: Callable[[Tampering], object], **more: Any) -> Document:
     """A replay that was paused in the middle, while `damage` was done; its last status."""
     recovery = f"damaged{next(_numbers)}"
     target = f"{stack.prefix}{recovery}".replace(".", "-")
@@ -52,33 +53,34 @@ def double_what_is_there(tampering: Tampering) -> None:
     tampering.write([r for p in range(4) for r in tampering.stored(p)[:50]])
 
 
-def call_the_last_records_skipped(tampering: Tampering) -> None:
-    """One chunk's receipt names 7 records less; what the copy did with them stays in the target, so it is written by nobody."""
-
-    def hide(receipt: Document) -> Document:
-        run = receipt["targets"][0]
-        [(first, count)] = run["runs"]
-        run |= {"count": count - 7, "runs": [[first, count - 7]], "digest": "0" * 32}
-        return receipt | {"copied": receipt["copied"] - 7, "skipped": receipt["skipped"] + 7}
-
-    tampering.rewrite_receipt(hide)
+def call_the_last_records_skipped(tampering: Tampering, number: int = 0, count: int = 7) -> None:
+    """A receipt names some records less; what the copy did with them stays in the target, so it is written by nobody."""
+    tampering.claim(number, [r.offset for r in tampering.claimed(number)][:-count], skipped=count)
 
 
 def claim_an_altered_record(tampering: Tampering) -> None:
-    """A record with another header stands at the end, and the receipt says that it is the first one of its chunk."""
-    receipt = tampering.receipt()
-    partition = receipt["targets"][0]["partition"]
-    first, count = receipt["targets"][0]["runs"][-1]
-    last = next(r for r in tampering.stored(partition) if r.offset == first + count - 1)
-    at = tampering.write([Plain(partition, last.key, last.value, last.time_ms, (("h", b"1"),))])
+    """A record with another header stands at the end, and the receipt says that it is the last one of its chunk."""
+    number = tampering.newest(0)
+    claimed = tampering.claimed(number)
+    at = tampering.write([claimed[-1]._replace(headers=(("h", b"1"),))])
+    tampering.claim(number, [*(r.offset for r in claimed[:-1]), at])
 
-    def move(receipt: Document) -> Document:
-        run = receipt["targets"][0]
-        runs = [*run["runs"][:-1], [first, count - 1], [at, 1]]
-        run["runs"] = [r for r in runs if r[1]]
-        return receipt
 
-    tampering.rewrite_receipt(move)
+def claim_two_of_a_key_turned_round(tampering: Tampering) -> None:
+    """The last two records of a key stand at the end once more, the later one first, and the receipt claims these."""
+    number = tampering.newest(1)
+    claimed = tampering.claimed(number)
+    last = claimed[-1]
+    before = next(r for r in reversed(claimed[:-1]) if r.key == last.key)
+    at = tampering.write([last, before])
+    tampering.claim(number, [*(r.offset for r in claimed if r not in {last, before}), at - 1, at])
+
+
+def hide_alter_and_turn(tampering: Tampering) -> None:
+    """In three chunks, so that no damage covers another one."""
+    call_the_last_records_skipped(tampering, count=1)
+    claim_an_altered_record(tampering)
+    claim_two_of_a_key_turned_round(tampering)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,64 @@ def test_a_damaged_copy_fails_with_its_place_and_exit_code_9(
     assert {d["kind"] for d in found["differences"]} & {"extra", "missing", "altered"}
     code, said = recoveryctl(stack, "wait", ended["recovery"])
     assert code == _DIFFERENCES, said
+
+
+@pytest.fixture(scope="module")
+def keyed(stack: Stack) -> str:
+    """Two partitions of 5,000 records of five keys each."""
+    topic = f"{stack.mark}-keyed"
+    create_topics(stack.bootstrap, {topic: 2})
+    fill(stack.bootstrap, topic, (
+        Plain(p, b"%d-%d" % (p, n % 5), b"%d-%d" % (p, n), 1_357_000_000_000 + n) for n in range(5_000) for p in range(2)
+    ))  # fmt: skip
+    return topic
+
+
+def test_a_missing_an_altered_and_a_turned_record_of_a_repartitioned_copy_are_each_named(
+    stack: Stack, keyed: str
+) -> None:
+    ended = tampered_replay(stack, keyed, hide_alter_and_turn, target_mapping="key_hash")
+    found = ended["verification"]
+    assert (ended["state"], ended["error_code"], found["scope"]) == ("failed", "RCV-3007", "source")
+    named = Counter(d["kind"] for d in found["differences"] if d["source_offset"] is not None)
+    assert named == {"missing": 1, "altered": 1, "reordered": 2, "ledger": 1}
+    assert found["extra_records"] == 4, "what the receipts do not claim any more belongs to nobody"
+    code, said = recoveryctl(stack, "wait", ended["recovery"])
+    assert code == _DIFFERENCES, said
+
+
+def append_another(stack: Stack, target: str, records: int) -> str:
+    """A whole recovery of something else into `target`, with receipts of its own."""
+    source, recovery = f"{stack.mark}-foreign{next(_numbers)}", f"foreign{next(_numbers)}"
+    create_topics(stack.bootstrap, {source: 1})
+    fill(stack.bootstrap, source, (Plain(0, b"f", b"foreign %d" % n, 1_357_000_000_000 + n) for n in range(records)))
+    stack.control.replay(recovery, source, target, target_on_existing="append")
+    assert stack.completed(recovery)["verification"]["result"] == "match"
+    return recovery
+
+
+def test_a_chunk_of_another_recovery_in_a_target_that_both_append_to_is_counted_and_no_difference(
+    stack: Stack, plain: str
+) -> None:
+    ended = tampered_replay(stack, plain, lambda t: append_another(stack, t.target, 300), target_on_existing="append")
+    found = ended["verification"]
+    assert (ended["state"], found["result"], found["source_records"]) == ("completed", "match", 20_000)
+    assert (found["extra_records"], found["target_records"]) == (300, 20_300)
+    assert "others wrote to the target meanwhile: 300 in partition 0" in found["why"]
+
+
+def test_a_chunk_of_another_recovery_that_a_receipt_claims_is_altered(stack: Stack, plain: str) -> None:
+    def steal(tampering: Tampering) -> None:
+        other = Tampering(stack, append_another(stack, tampering.target, 300), tampering.target)
+        number = tampering.newest(0)
+        mine, theirs = tampering.claimed(number), other.claimed(0)
+        tampering.claim(number, [*(r.offset for r in mine[:-3]), *(r.offset for r in theirs[:3])])
+
+    ended = tampered_replay(stack, plain, steal, target_on_existing="append")
+    found = ended["verification"]
+    assert (ended["state"], ended["error_code"]) == ("failed", "RCV-3007")
+    assert [d["kind"] for d in found["differences"] if d["kind"] != "ledger"] == ["altered"] * 3
+    assert found["extra_records"] == 300, "three of ours in the place of three of theirs"
 
 
 GOOD = [Plain(0, f"k{i}".encode(), f"v{i}".encode(), 1_357_000_000_000 + i, (("h", b"1"),)) for i in range(40)]
