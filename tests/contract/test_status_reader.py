@@ -17,6 +17,7 @@ from daemon.errors import ClusterProblem
 from daemon.ports import JournalBatch
 from tests.builders.records import make_recovery
 from tests.contract.harness import KafkaHarness
+from tests.e2e.data import await_markers
 
 pytestmark = pytest.mark.broker
 
@@ -36,6 +37,8 @@ async def commit(kafka: KafkaHarness, *batches: JournalBatch) -> None:
     for batch in batches:
         await journal.commit(batch)
     await journal.close()
+    for topic in (kafka.names.status, kafka.names.events):
+        await_markers(kafka.properties["bootstrap.servers"], topic)
 
 
 def answer(command_id: str, kind: str = "accepted") -> JournalBatch:
