@@ -32,7 +32,7 @@ from tests.e2e.log_reader import whole_log
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.cluster]
 
 GONE_S = 20.0  # the length of the fault itself: a broker is fenced after nine seconds without a heartbeat
 BELOW_S = 10.0
