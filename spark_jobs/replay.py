@@ -12,7 +12,7 @@ from spark_jobs.proof_guest import Stopped
 from spark_jobs.proof_judge import judge, report
 from spark_jobs.proof_plan import ProofPlan, is_spilled, make_plan, share_out
 from spark_jobs.proof_spill import report_spilled
-from spark_jobs.verify import give_back, look_closer, show_share, spill_share
+from spark_jobs.verify import look_closer, show_share, spill_share
 
 
 def run_lane_job(context: Any, spec: JobSpec, lane: int) -> Outcome:
@@ -26,7 +26,6 @@ def _lane_task(raw_spec: bytes, lanes: Any) -> Any:
     for number in lanes:
         lane = next(item for item in spec.lanes if item.lane == number)
         outcome = run_lane(spec, lane)
-        give_back()
         yield outcome.lane, outcome.ended, outcome.error_code, outcome.error_message
 
 

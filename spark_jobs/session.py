@@ -23,15 +23,15 @@ _DEFAULTS = {
     "spark.speculation": "false",
     "spark.task.maxFailures": "4",
     "spark.sql.runSQLOnFiles": "false",
+    # Each task has a process of its own, so that none keeps what another one needed: a lane's buffers would count against the proof.
+    "spark.python.worker.reuse": "false",
 }
-# Only where driver and workers share a machine: its worker processes start with this package on their path. A module that travels with the application
-# reaches an executor after its Python was started. Each task has a process of its own, forked from the one that imported all, so that none keeps what another
-# one needed: a lane's buffers would count against the proof.
+# Only where driver and workers share a machine: the process that the workers are forked from starts with this package on its path. A module that travels
+# with the application reaches an executor after its Python was started.
 _LOCAL_DEFAULTS = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.python.daemon.module": "spark_jobs.worker_daemon",
-    "spark.python.worker.reuse": "false",
 }
 
 
@@ -87,7 +87,7 @@ def is_local(master: str) -> bool:
 
 
 def warm_workers(context: Any) -> None:
-    """Start one Python worker per slot and let each import what a lane needs."""
+    """Start the process of each executor that later ones are forked from, and let it read from disk what a lane needs."""
     number = max(1, task_slots.count(context))
     context.parallelize(range(number), number).foreachPartition(_import_lane)
 

@@ -7,8 +7,6 @@ rules, must be what a read_committed reader of the target sees, per pair of part
 Differences are values in the report; an exception means that there is no verdict.
 """
 
-import contextlib
-import ctypes
 import gc
 from collections.abc import Callable
 from typing import TypeVar
@@ -82,7 +80,6 @@ def look_closer(spec: JobSpec, plan: ProofPlan, questions: list[Question], task:
 def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable[[Guest], T]) -> T:
     guest = Guest(spec, task, tasks, offsets)
     gc_was_on = gc.isenabled()
-    give_back()
     gc.disable()  # reading makes no cycles, and millions of objects that live for a moment
     try:
         guest.begin()
@@ -96,12 +93,6 @@ def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable
         if gc_was_on:
             gc.enable()
         guest.close()
-
-
-def give_back() -> None:
-    """Let the C library return what a task freed, where it can: the next one in the same worker begins small."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Shown:
