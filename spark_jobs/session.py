@@ -11,6 +11,7 @@ from typing import Any
 
 from spark_jobs import task_slots
 from spark_jobs.errors import JobError
+from spark_jobs.python_path import prefer_compiled
 
 MASTER = "local[2,4]"
 LOOPBACK = "127.0.0.1"
@@ -41,11 +42,13 @@ def start_session(slots_wanted: int) -> Any:
     Executors of a cluster come by and by, and `task_slots` counts how many tasks run at once by now. With dynamic allocation no fewer are asked for than
     `slots_wanted` needs, because lanes run until they are told to end.
     """
+    prefer_compiled()
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (its import takes a while; the driver reports before)
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
     # A SparkConf without a JVM is an empty dictionary, in which nothing of the command line stands: the JVM comes first.
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    without_dataframes(gateway)
     conf = SparkConf(_jvm=gateway.jvm)
     conf.setIfMissing("spark.master", MASTER)
     refuse_unfit(conf)
@@ -59,6 +62,12 @@ def start_session(slots_wanted: int) -> Any:
         scratch = Path(context._temp_dir)  # noqa: SLF001  (below spark.local.dir, which goes with the application)
         context.addPyFile(str(package_zip(scratch)))
     return context
+
+
+def without_dataframes(gateway: Any) -> None:
+    """No call to the JVM carries a value of numpy or of SQL here, and whoever asks each argument whether it is one loads pandas first."""
+    client = gateway._gateway_client  # noqa: SLF001  (the only handle on it)
+    client.converters = [c for c in client.converters if not type(c).__module__.startswith("pyspark.sql")]
 
 
 def refuse_unfit(conf: Any) -> None:

@@ -4,10 +4,12 @@ Spark starts it as `python -m spark_jobs.worker_daemon` (`spark.python.daemon.mo
 be created at import time here: handles of the client must not cross the fork.
 """
 
-from pyspark.daemon import manager
-
 import spark_jobs.lanes
 import spark_jobs.verify  # noqa: F401
+from spark_jobs.python_path import prefer_compiled
 
 if __name__ == "__main__":
+    prefer_compiled()
+    from pyspark.daemon import manager
+
     manager()

@@ -9,7 +9,7 @@ import pytest
 from pyspark import SparkConf
 
 from daemon.adapters.processes import start_session
-from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
+from daemon.adapters.spark_command import SparkProfile, spark_home, submit_command, submit_environment
 from spark_jobs.session import ask_for_executors
 
 pytestmark = pytest.mark.spark
@@ -31,10 +31,26 @@ context.stop()
 """
 
 
-def run_probe(folder: Path, profile: SparkProfile, environment: Mapping[str, str] | None = None) -> tuple[str, object]:
+# Where driver and workers have pyspark from, and whether they loaded what only tables need.
+LOADED = """
+import json, sys
+from spark_jobs.session import start_session
+
+def loaded(_):
+    return [[sys.modules["pyspark"].__file__, "pandas" in sys.modules]]
+
+context = start_session(1)
+print("SEEN", json.dumps(loaded(None) + context.parallelize(range(2), 2).mapPartitions(loaded).collect()), flush=True)
+context.stop()
+"""
+
+
+def run_probe(
+    folder: Path, profile: SparkProfile, environment: Mapping[str, str] | None = None, code: str = PROBE
+) -> tuple[str, object]:
     """The kind and content of what the probe says, started just as an attempt with this profile is."""
     probe = folder / "probe.py"
-    probe.write_text(PROBE, encoding="utf-8")
+    probe.write_text(code, encoding="utf-8")
     command = submit_command(profile, "a-probe", folder, [])
     command[-1] = str(probe)
     log = folder / "driver.log"
@@ -117,3 +133,9 @@ def test_with_dynamic_allocation_executors_for_all_lanes_are_asked_for_and_kept(
     made = SparkConf(loadDefaults=False).setAll(list(conf.items()))
     ask_for_executors(made, 5)
     assert made.get("spark.dynamicAllocation.minExecutors") == wanted
+
+
+def test_driver_and_workers_take_pyspark_compiled_from_its_folder_and_load_no_pandas(tmp_path: Path) -> None:
+    """Each start would else compile the archive that `spark-submit` puts first on the path, in the driver and in each task."""
+    kind, seen = run_probe(tmp_path, SparkProfile("local[2]"), code=LOADED)
+    assert (kind, seen) == ("SEEN", [[str(spark_home() / "__init__.py"), False]] * 3)
