@@ -6,6 +6,7 @@ Nothing is changed. Transactional ids cannot be described: `own_topics.write_pro
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
@@ -103,23 +104,22 @@ def _granted_now(admin: AdminClient, resource: Resource, name: str) -> set[str] 
 
 def _may_create(admin: AdminClient, topic: str) -> bool:
     asked = admin.create_topics([NewTopic(topic, 1, -1)], validate_only=True, request_timeout=_TIMEOUT_S)[topic]
-    try:
-        asked.result(_TIMEOUT_S + 1.0)
-    except KafkaException as error:
-        return error.args[0].code() not in _REFUSED
-    except FutureTimeoutError as error:
-        raise ClusterProblem(f"Could not ask whether {topic} may be created in {_TIMEOUT_S:.0f} s") from error
-    return True
+    return _is_allowed(asked, f"ask whether {topic} may be created")
 
 
 def _may_read_configs(admin: AdminClient, topic: str) -> bool:
     [asked] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=_TIMEOUT_S).values()
+    return _is_allowed(asked, f"ask for the configs of {topic}")
+
+
+def _is_allowed(asked: Future[Any], doing: str) -> bool:
+    """An answer, or a refusal that has nothing to do with rights: what was asked would have been done."""
     try:
         asked.result(_TIMEOUT_S + 1.0)
     except KafkaException as error:
         return error.args[0].code() not in _REFUSED
     except FutureTimeoutError as error:
-        raise ClusterProblem(f"Could not ask for the configs of {topic} in {_TIMEOUT_S:.0f} s") from error
+        raise ClusterProblem(f"Could not {doing} in {_TIMEOUT_S:.0f} s") from error
     return True
 
 
