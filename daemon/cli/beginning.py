@@ -11,20 +11,16 @@ from typing import Annotated
 
 import typer
 
-from daemon.cli.command import make_id, make_record, print_record
+from daemon.cli.command import make_id
 from daemon.cli.connect import Connection, ControlRecord, Document
 from daemon.cli.failure import ExitCode, usage
 from daemon.cli.flag_table import FlagTable, Values, value_at
 from daemon.cli.flags import REPLAY, VERIFY
-from daemon.cli.following import following
-from daemon.cli.options import CommandId, Expires, Output, PrintRecord, Timeout, Wait, Yes, connected
-from daemon.cli.output import Format, confirm, note, stderr_console
-from daemon.cli.sending import ANSWER_TIMEOUT_S, is_accepted, send
+from daemon.cli.options import Yes, connected
+from daemon.cli.output import confirm, note
+from daemon.cli.sending import ANSWER_TIMEOUT_S, Staying, begin, quiet_status
 from daemon.cli.showing import show_recovery
-from daemon.cli.values import parse_duration_s
-from daemon.cli.waiting import exit_code_of_state, has_ended, is_settled, wait_for
-
-_STATUS_S = 15.0  # from the answer to the status, which one transaction wrote, but readers see one after the other
+from daemon.cli.waiting import exit_code_of_state, has_ended, is_settled
 
 File = Annotated[
     Path | None,
@@ -57,19 +53,15 @@ def add_to(app: typer.Typer) -> None:
 def make_verb(table: FlagTable, summary: str) -> Callable[..., int | None]:
     """The verb of these flags, with the options that all verbs of this kind share."""
 
-    def begin(
+    def verb(
         connection: Connection,
         flags: Values,
         file: File = None,
         new_id: NewId = None,
         plan_only: PlanOnly = False,
-        print_only: PrintRecord = False,
         yes: Yes = False,
-        wait: Wait = False,
-        timeout: Timeout = None,
-        expires: Expires = None,
-        command_id: CommandId = None,
-        output: Output = Format.TABLE,
+        *,
+        sending: Staying,
     ) -> int:
         data = table.overlay(_read(file), flags)
         if file is None:
@@ -82,74 +74,48 @@ def make_verb(table: FlagTable, summary: str) -> Callable[..., int | None]:
         if plan_only:
             data["dry_run"] = True
         recovery = new_id or make_id(str(value_at(data, ("source", "topic"))))
-        timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
-        expires_s = None if expires is None else parse_duration_s(expires, "--expires")
-        record = make_record(table.verb, recovery, data, connection.names, command_id=command_id, expires_s=expires_s)
-        if print_only:
-            print_record(record, output)
+        record = sending.make(connection, table.verb, recovery, data)
+        if record is None:
             return ExitCode.DONE
         if plan_only:
-            return _plan(connection, record, output, timeout_s, _next_command(table, file, recovery, flags))
+            return _plan(connection, record, sending, _next_command(table, file, recovery, flags))
         if not yes:
             _ask(connection, table.verb, recovery, data)
-        return (_stay if wait else _leave)(connection, record, output, timeout_s)
+        return (_stay if sending.wait else _leave)(connection, record, sending)
 
-    begin.__name__, begin.__doc__ = table.verb, summary
-    return connected(table.on(begin))
+    verb.__name__, verb.__doc__ = table.verb, summary
+    return connected(table.on(verb))
 
 
-def _plan(
-    connection: Connection, record: ControlRecord, output: Format, timeout_s: float | None, next_command: str
-) -> int:
+def _plan(connection: Connection, record: ControlRecord, sending: Staying, next_command: str) -> int:
     """Send the dry run, show what it found."""
-    born_of = _send(connection, record, timeout_s)
-    limit_s = ANSWER_TIMEOUT_S if timeout_s is None else timeout_s
-    document = wait_for(
-        connection.backend, record.key, has_ended, timeout_s=limit_s, on_change=_ignore, command_id=born_of
-    )
-    show_recovery(document, output, with_plan=True)
+    born_of = begin(connection, record, sending.timeout_s)
+    limit_s = ANSWER_TIMEOUT_S if sending.timeout_s is None else sending.timeout_s
+    document = quiet_status(connection, record.key, born_of, has_ended, limit_s)
+    show_recovery(document, sending.output, with_plan=True)
     if document.get("plan"):
         plan_hash = document["plan"]["hash"]
         note(f"Nothing was started. Run exactly this plan with:\n  {next_command} --plan-hash {plan_hash}")
     return exit_code_of_state(document)
 
 
-def _stay(connection: Connection, record: ControlRecord, output: Format, timeout_s: float | None) -> int:
+def _stay(connection: Connection, record: ControlRecord, sending: Staying) -> int:
     """Show progress on stderr until it ended or waits for a person; the result goes to stdout."""
-    born_of = _send(connection, record, timeout_s)
-    with following(stderr_console()) as on_change:
-        document = wait_for(
-            connection.backend, record.key, is_settled, timeout_s=timeout_s, on_change=on_change, command_id=born_of
-        )
-    show_recovery(document, output, with_result=True)
+    born_of = begin(connection, record, sending.timeout_s)
+    document = sending.stay(connection, record.key, is_settled, born_of)
+    show_recovery(document, sending.output, with_result=True)
     _say_how_to_approve(document)
     return exit_code_of_state(document)
 
 
-def _leave(connection: Connection, record: ControlRecord, output: Format, timeout_s: float | None) -> int:
+def _leave(connection: Connection, record: ControlRecord, sending: Staying) -> int:
     """Accepted: show it as it is now, and say how to see more."""
-    born_of = _send(connection, record, timeout_s)
-    document = wait_for(
-        connection.backend, record.key, _always, timeout_s=_STATUS_S, on_change=_ignore, command_id=born_of
-    )
-    show_recovery(document, output)
+    born_of = begin(connection, record, sending.timeout_s)
+    document = quiet_status(connection, record.key, born_of)
+    show_recovery(document, sending.output)
     note(f"Watch it with `recoveryctl watch {record.key}`.")
     _say_how_to_approve(document)
     return ExitCode.AWAITING_APPROVAL if document["state"] == "awaiting_approval" else ExitCode.DONE
-
-
-def _send(connection: Connection, record: ControlRecord, timeout_s: float | None) -> str:
-    """Send it and give the command whose status is meant from now on: ours, or any ("") when this command was known before."""
-    answer = send(connection, record, timeout_s)
-    return record.id if is_accepted(answer) else ""
-
-
-def _ignore(_document: Document) -> None:
-    """Progress that nobody wants to see."""
-
-
-def _always(_document: Document) -> bool:
-    return True
 
 
 def _say_how_to_approve(document: Document) -> None:

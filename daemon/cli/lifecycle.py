@@ -4,95 +4,53 @@ Each sends one command and hears its answer; with `--wait` it stays until the re
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
-from daemon.cli.command import make_record, print_record
 from daemon.cli.connect import Connection, Document
 from daemon.cli.failure import ExitCode, Failure, usage
-from daemon.cli.following import following
-from daemon.cli.options import CommandId, Expires, Id, Output, PrintRecord, Reason, Timeout, Wait, Yes, connected
-from daemon.cli.output import Format, confirm, note, show, stderr_console
-from daemon.cli.sending import send
+from daemon.cli.options import Id, Reason, Yes, connected
+from daemon.cli.output import confirm, note, show, stderr_console
+from daemon.cli.sending import Sending, Staying, send
 from daemon.cli.showing import show_recovery
-from daemon.cli.values import parse_count, parse_duration_s, parse_size
-from daemon.cli.waiting import exit_code_of_state, has_ended, wait_for
+from daemon.cli.values import parse_count, parse_size
+from daemon.cli.waiting import exit_code_of_state, has_ended
 from daemon.core.catalogue import Code
 
 PlanHash = Annotated[
     str | None,
     typer.Option("--plan-hash", metavar="HASH", help="The plan meant; read from the status when left out.", show_default=False),
 ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """How a command is sent and how long we stay, as far as all these verbs share it."""
-
-    print_only: bool = False
-    wait: bool = False
-    timeout: str | None = None
-    expires: str | None = None
-    command_id: str | None = None
-    output: Format = Format.TABLE
+Reached = Callable[[Document], bool]
 
 
 def add_to(app: typer.Typer) -> None:
-    for verb in (pause, resume, stop, throttle, approve, reject):
+    for verb in (
+        _make_verb(
+            "pause", "Hold a recovery at a chunk boundary; it stays paused over restarts until resumed.", _is_paused
+        ),
+        _make_verb("resume", "Go on with a paused recovery at the exact position; --wait stays until it ended."),
+        _make_verb("stop", "End a recovery for good at a chunk boundary, with exact final positions."),
+        throttle,
+        approve,
+        reject,
+    ):
         app.command(rich_help_panel="Steering")(verb)
 
 
-@connected
-def pause(
-    connection: Connection,
-    recovery: Id,
-    reason: Reason = None,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    print_only: PrintRecord = False,
-    expires: Expires = None,
-    command_id: CommandId = None,
-    output: Output = Format.TABLE,
-) -> int:
-    """Hold a recovery at a chunk boundary; it stays paused over restarts until resumed."""
-    sending = Sending(print_only, wait, timeout, expires, command_id, output)
-    return _steer(connection, "pause", recovery, {"reason": reason}, sending, _is_in("paused"))
+def _is_paused(document: Document) -> bool:
+    return bool(document["state"] == "paused")
 
 
-@connected
-def resume(
-    connection: Connection,
-    recovery: Id,
-    reason: Reason = None,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    print_only: PrintRecord = False,
-    expires: Expires = None,
-    command_id: CommandId = None,
-    output: Output = Format.TABLE,
-) -> int:
-    """Go on with a paused recovery at the exact position; --wait stays until it ended."""
-    sending = Sending(print_only, wait, timeout, expires, command_id, output)
-    return _steer(connection, "resume", recovery, {"reason": reason}, sending, has_ended)
+def _make_verb(name: str, summary: str, is_reached: Reached = has_ended) -> Callable[..., int | None]:
+    """The verb of a command that says a reason and nothing else."""
 
+    def verb(connection: Connection, recovery: Id, reason: Reason = None, *, sending: Staying) -> int:
+        return _steer(connection, name, recovery, {"reason": reason}, sending, is_reached)
 
-@connected
-def stop(
-    connection: Connection,
-    recovery: Id,
-    reason: Reason = None,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    print_only: PrintRecord = False,
-    expires: Expires = None,
-    command_id: CommandId = None,
-    output: Output = Format.TABLE,
-) -> int:
-    """End a recovery for good at a chunk boundary, with exact final positions."""
-    sending = Sending(print_only, wait, timeout, expires, command_id, output)
-    return _steer(connection, "stop", recovery, {"reason": reason}, sending, has_ended)
+    verb.__name__, verb.__doc__ = name, summary
+    return connected(verb)
 
 
 def _rate(text: str, parse: Callable[[str, str], float], flag: str) -> float | None:
@@ -116,10 +74,8 @@ def throttle(
     ] = None,
     lift: Annotated[bool, typer.Option("--lift", help="No limit any more.")] = False,
     reason: Reason = None,
-    print_only: PrintRecord = False,
-    expires: Expires = None,
-    command_id: CommandId = None,
-    output: Output = Format.TABLE,
+    *,
+    sending: Sending,
 ) -> int:
     """Set or lift the rate of a recovery, within 5 seconds. A rate that is not given stays as it is; `none` lifts it, `--lift` lifts both."""
     if lift == bool(max_bytes_per_s or max_records_per_s) and (lift or mode is None):
@@ -131,8 +87,7 @@ def throttle(
         limits["max_records_per_s"] = _rate(max_records_per_s, parse_count, "--max-records-per-s")
     if mode is not None:
         limits["mode"] = mode
-    sending = Sending(print_only=print_only, expires=expires, command_id=command_id, output=output)
-    return _steer(connection, "throttle", recovery, {"reason": reason, "limits": limits}, sending, has_ended)
+    return _steer(connection, "throttle", recovery, {"reason": reason, "limits": limits}, sending)
 
 
 @connected
@@ -142,17 +97,12 @@ def approve(
     plan_hash: PlanHash = None,
     reason: Reason = None,
     yes: Yes = False,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    print_only: PrintRecord = False,
-    expires: Expires = None,
-    command_id: CommandId = None,
-    output: Output = Format.TABLE,
+    *,
+    sending: Staying,
 ) -> int:
     """Let a recovery run that waits for approval; --wait stays until it ended."""
     data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, "approve", yes), "reason": reason}
-    sending = Sending(print_only, wait, timeout, expires, command_id, output)
-    return _steer(connection, "approve", recovery, data, sending, has_ended)
+    return _steer(connection, "approve", recovery, data, sending)
 
 
 @connected
@@ -162,19 +112,12 @@ def reject(
     plan_hash: PlanHash = None,
     reason: Reason = None,
     yes: Yes = False,
-    print_only: PrintRecord = False,
-    expires: Expires = None,
-    command_id: CommandId = None,
-    output: Output = Format.TABLE,
+    *,
+    sending: Sending,
 ) -> int:
     """Refuse a recovery that waits for approval; it ends as rejected."""
     data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, "reject", yes), "reason": reason}
-    sending = Sending(print_only=print_only, expires=expires, command_id=command_id, output=output)
-    return _steer(connection, "reject", recovery, data, sending, has_ended)
-
-
-def _is_in(state: str) -> Callable[[Document], bool]:
-    return lambda document: document["state"] == state
+    return _steer(connection, "reject", recovery, data, sending)
 
 
 def _steer(
@@ -183,27 +126,17 @@ def _steer(
     recovery: str,
     data: Mapping[str, object],
     sending: Sending,
-    is_reached: Callable[[Document], bool],
+    is_reached: Reached = has_ended,
 ) -> int:
     """Send, hear, and stay until `is_reached` (or the end) when wanted."""
-    timeout_s = None if sending.timeout is None else parse_duration_s(sending.timeout, "--timeout")
-    expires_s = None if sending.expires is None else parse_duration_s(sending.expires, "--expires")
-    record = make_record(verb, recovery, data, connection.names, command_id=sending.command_id, expires_s=expires_s)
-    if sending.print_only:
-        print_record(record, sending.output)
+    record = sending.make(connection, verb, recovery, data)
+    if record is None:
         return ExitCode.DONE
-    answer = send(connection, record, timeout_s)
-    if not sending.wait:
+    answer = send(connection, record, sending.timeout_s)
+    if not (isinstance(sending, Staying) and sending.wait):
         show(answer, sending.output, list, [recovery])
         return ExitCode.DONE
-    with following(stderr_console()) as on_change:
-        document = wait_for(
-            connection.backend,
-            recovery,
-            lambda seen: is_reached(seen) or has_ended(seen),
-            timeout_s=timeout_s,
-            on_change=on_change,
-        )
+    document = sending.stay(connection, recovery, lambda seen: is_reached(seen) or has_ended(seen))
     show_recovery(document, sending.output)
     if is_reached(document):
         return exit_code_of_state(document)

@@ -1,15 +1,16 @@
 """Options that many verbs share, and the decorator that adds those of the connection.
 
-`@connected` lets a verb say `connection: Connection` and hides how `--bootstrap`, `--config` and `--http` reach it. Only names and help stand here; what a
-connection does is `daemon.cli.connect`.
+`@connected` lets a verb say `connection: Connection` and hides how `--bootstrap`, `--config` and `--http` reach it. A parameter that is a dataclass stands for
+its fields, each an option of its own. Only names and help stand here; what a connection does is `daemon.cli.connect`, what is sent how is `daemon.cli.sending`.
 """
 
 import functools
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Annotated, Concatenate, ParamSpec
+from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
 
@@ -99,12 +100,17 @@ def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callabl
         # Client libraries report lost connections to their logger while they heal them; what matters comes back as an error.
         logging.getLogger("recoveryd").setLevel(logging.DEBUG if tools.debug else logging.CRITICAL)
         with Connection(bootstrap=bootstrap, config=config, http=http, tools=tools) as connection:
+            for name, kind in groups.items():
+                own[name] = kind(**{parameter.name: own.pop(parameter.name) for parameter in _options_of(kind)})
             return verb(connection, **own)  # type: ignore[call-arg, arg-type]  # Typer calls by the signature made below
 
-    own = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
+    parameters = list(_options_of(verb))[1:]
+    groups: dict[str, Any] = {
+        parameter.name: parameter.annotation for parameter in parameters if is_dataclass(parameter.annotation)
+    }
     added = [
         _parameter("ctx", typer.Context),
-        *own,
+        *(one for each in parameters for one in (_options_of(each.annotation) if each.name in groups else [each])),
         _parameter("bootstrap", Bootstrap, default=None),
         _parameter("config", Config, default=None),
         _parameter("http", Http, default=None),
@@ -114,6 +120,10 @@ def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callabl
     with_connection.__signature__ = inspect.Signature(added)  # type: ignore[attr-defined]
     with_connection.__annotations__ = {parameter.name: parameter.annotation for parameter in added}
     return with_connection
+
+
+def _options_of(taker: Callable[..., object]) -> Iterator[inspect.Parameter]:
+    yield from inspect.signature(taker, eval_str=True).parameters.values()
 
 
 def _parameter(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:

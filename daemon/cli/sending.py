@@ -1,18 +1,104 @@
-"""Sending one command and hearing its answer.
+"""Sending one command and hearing its answer; `Sending` and `Staying` are the options of the verbs that do so.
 
 An accepted or duplicate command is success; a refusal carries the daemon's own code, message and hint, and becomes the exit code. Silence is told apart
 from refusal: the command lies on the control topic then, and will be handled.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from daemon.cli.command import make_record, print_record
 from daemon.cli.connect import Connection, ControlRecord, Document
 from daemon.cli.failure import ExitCode, Failure
-from daemon.cli.output import note
+from daemon.cli.following import following
+from daemon.cli.options import CommandId, Expires, Output, PrintRecord, Timeout, Wait
+from daemon.cli.output import Format, note, stderr_console
+from daemon.cli.values import parse_duration_s
+from daemon.cli.waiting import wait_for
 from daemon.core.catalogue import Code
 
 ANSWER_TIMEOUT_S = 60.0
 _ANSWER_PREFIX = "io.recoveryd.event.command_"
 _KNOWN_CODES = frozenset(code.value for code in Code)
 _PATIENCE_S = 5.0  # then we say what we wait for
+_STATUS_S = 15.0  # from the answer to the status, which one transaction wrote, but readers see one after the other
+
+
+@dataclass(frozen=True)
+class Sending:
+    """How a command is sent. A duration that is none is refused at once, also where nothing is sent."""
+
+    print_only: PrintRecord = False
+    expires: Expires = None
+    command_id: CommandId = None
+    output: Output = Format.TABLE
+
+    def __post_init__(self) -> None:
+        _ = self.timeout_s, self._expires_s
+
+    @property
+    def timeout_s(self) -> float | None:
+        return None
+
+    @property
+    def _expires_s(self) -> float | None:
+        return None if self.expires is None else parse_duration_s(self.expires, "--expires")
+
+    def make(
+        self, connection: Connection, verb: str, recovery: str, data: Mapping[str, object]
+    ) -> ControlRecord | None:
+        """The checked record to send; None when it was only to be printed, which is done then."""
+        record = make_record(
+            verb, recovery, data, connection.names, command_id=self.command_id, expires_s=self._expires_s
+        )
+        if not self.print_only:
+            return record
+        print_record(record, self.output)
+        return None
+
+
+@dataclass(frozen=True)
+class Staying(Sending):
+    """The same for a verb that can stay until what it asked for is there."""
+
+    wait: Wait = False
+    timeout: Timeout = None
+
+    @property
+    def timeout_s(self) -> float | None:
+        return None if self.timeout is None else parse_duration_s(self.timeout, "--timeout")
+
+    def stay(
+        self, connection: Connection, recovery: str, is_reached: Callable[[Document], bool], born_of: str = ""
+    ) -> Document:
+        """The status in which `is_reached`; until then progress is shown on stderr."""
+        with following(stderr_console()) as on_change:
+            return wait_for(
+                connection.backend,
+                recovery,
+                is_reached,
+                timeout_s=self.timeout_s,
+                on_change=on_change,
+                command_id=born_of,
+            )
+
+
+def begin(connection: Connection, record: ControlRecord, timeout_s: float | None) -> str:
+    """Send it and give the command whose status is meant from now on: ours, or any ("") when this command was known before."""
+    return record.id if _kind(send(connection, record, timeout_s)) == "accepted" else ""
+
+
+def quiet_status(
+    connection: Connection,
+    recovery: str,
+    born_of: str,
+    is_reached: Callable[[Document], bool] = lambda _: True,
+    timeout_s: float = _STATUS_S,
+) -> Document:
+    """The status in which `is_reached`, the first one when not given; progress is not shown."""
+    return wait_for(
+        connection.backend, recovery, is_reached, timeout_s=timeout_s, on_change=lambda _: None, command_id=born_of
+    )
 
 
 def send(connection: Connection, record: ControlRecord, timeout_s: float | None = None) -> Document:
@@ -30,11 +116,6 @@ def send(connection: Connection, record: ControlRecord, timeout_s: float | None 
             Code.NO_ANSWER, f"No daemon answered in {limit_s:g} s; the command is offset {offset} of {record.topic}."
         )
     return _judge(answer)
-
-
-def is_accepted(answer: Document) -> bool:
-    """Taken now, and not known from before."""
-    return _kind(answer) == "accepted"
 
 
 def _kind(answer: Document) -> str:

@@ -8,19 +8,16 @@ from typing import Annotated
 
 import typer
 
-from daemon.cli.command import make_id, make_record, print_record
+from daemon.cli.command import make_id
 from daemon.cli.connect import Connection, Document
 from daemon.cli.failure import ExitCode, invalid, usage
-from daemon.cli.following import following
-from daemon.cli.options import CommandId, Expires, Output, PrintRecord, Reason, Timeout, Wait, connected
-from daemon.cli.output import Format, note, stderr_console
-from daemon.cli.sending import is_accepted, send
+from daemon.cli.options import Reason, connected
+from daemon.cli.output import note
+from daemon.cli.sending import Staying, begin, quiet_status
 from daemon.cli.showing import show_recovery
-from daemon.cli.values import parse_duration_s
-from daemon.cli.waiting import exit_code_of_state, has_ended, wait_for
+from daemon.cli.waiting import exit_code_of_state, has_ended
 from daemon.core.catalogue import Code
 
-_STATUS_S = 15.0
 _FORMS = "Use caught_up, offsets:P=N,P=N, offsets:TOPIC/P=N,TOPIC/P=N or deadline:2h."
 _OFFSET = re.compile(r"(?:([a-zA-Z0-9._-]{1,249})/)?([0-9]{1,10})=([0-9]{1,19})")
 
@@ -75,12 +72,8 @@ def watch_group(
     cluster: Cluster = "main",
     new_id: NewId = None,
     reason: Reason = None,
-    print_only: PrintRecord = False,
-    wait: Wait = False,
-    timeout: Timeout = None,
-    expires: Expires = None,
-    command_id: CommandId = None,
-    output: Output = Format.TABLE,
+    *,
+    sending: Staying,
 ) -> int:
     """Be told, or have a webhook called, when a consumer group of your own application has caught up."""
     if not topics:
@@ -90,27 +83,17 @@ def watch_group(
     data |= {"until": parse_until(until), "then": parse_then(then)}
     data |= {} if deadline is None else {"deadline": deadline}
     data |= {} if tolerance is None else {"tolerance_records": tolerance}
-    timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
-    expires_s = None if expires is None else parse_duration_s(expires, "--expires")
     watch = new_id or make_id(f"{group}-watch")
-    record = make_record("watch", watch, data, connection.names, command_id=command_id, expires_s=expires_s)
-    if print_only:
-        print_record(record, output)
+    record = sending.make(connection, "watch", watch, data)
+    if record is None:
         return ExitCode.DONE
-    answer = send(connection, record, timeout_s)
-    born_of = record.id if is_accepted(answer) else ""
-    if not wait:
-        document = wait_for(
-            connection.backend, watch, lambda _: True, timeout_s=_STATUS_S, on_change=lambda _: None, command_id=born_of
-        )
-        show_recovery(document, output)
+    born_of = begin(connection, record, sending.timeout_s)
+    if not sending.wait:
+        show_recovery(quiet_status(connection, watch, born_of), sending.output)
         note(f"Follow it with `recoveryctl watch {watch}`, end it with `recoveryctl stop {watch}`.")
         return ExitCode.DONE
-    with following(stderr_console()) as on_change:
-        document = wait_for(
-            connection.backend, watch, has_ended, timeout_s=timeout_s, on_change=on_change, command_id=born_of
-        )
-    show_recovery(document, output, with_result=True)
+    document = sending.stay(connection, watch, has_ended, born_of)
+    show_recovery(document, sending.output, with_result=True)
     return exit_code_of_state(document)
 
 
