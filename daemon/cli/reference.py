@@ -12,6 +12,7 @@ import typer
 
 from daemon.cli.app import PROGRAM, app
 from daemon.cli.failure import ExitCode
+from daemon.generated import write_or_check
 
 FILE: Final = Path("docs/cli.md")
 
@@ -109,15 +110,7 @@ def _row(option: Any, context: Any) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0, or 1 when the page is not what the program says."""
-    if arguments == ["--write"]:
-        FILE.parent.mkdir(exist_ok=True)
-        FILE.write_text(render(), encoding="utf-8")
-        return 0
-    is_current = FILE.exists() and FILE.read_text(encoding="utf-8") == render()
-    if not is_current:
-        sys.stderr.write(f"{FILE} is out of date: run python -m daemon.cli.reference --write\n")
-    return 0 if is_current else 1
+    return write_or_check({FILE: render()}, arguments, "daemon.cli.reference")
 
 
 if __name__ == "__main__":

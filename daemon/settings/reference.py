@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from daemon.generated import write_or_check
 from daemon.settings import schema
 from daemon.settings.model import SettingsModel
 
@@ -86,16 +87,7 @@ def make_files() -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0, or 1 with the names of the files that are not what the model says."""
-    files = make_files()
-    if arguments == ["--write"]:
-        for path, text in files.items():
-            path.write_text(text, encoding="utf-8")
-        return 0
-    stale = [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        sys.stderr.write(f"{path} is out of date: run python -m daemon.settings.reference --write\n")
-    return 1 if stale else 0
+    return write_or_check(make_files(), arguments, "daemon.settings.reference")
 
 
 if __name__ == "__main__":

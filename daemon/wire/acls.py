@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from daemon.generated import write_or_check
 from daemon.wire.topics import TopicNames
 
 FILE: Final = Path("docs/acls.md")
@@ -151,11 +152,7 @@ def _rows(names: TopicNames) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """`--write` makes the page; without it, exit code 1 when the page is stale."""
-    if arguments == ["--write"]:
-        FILE.write_text(render(), encoding="utf-8")
-        return 0
-    return 0 if FILE.exists() and FILE.read_text(encoding="utf-8") == render() else 1
+    return write_or_check({FILE: render()}, arguments, "daemon.wire.acls")
 
 
 if __name__ == "__main__":

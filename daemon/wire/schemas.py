@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 
+from daemon.generated import write_or_check
 from daemon.wire import asyncapi, examples, reference
 from daemon.wire.cloudevents import MAX_ATTRIBUTE_CHARS
 from daemon.wire.codec import COMMAND_TYPE, SIGNAL_TYPE, SUBJECT_PATTERN
@@ -145,17 +146,7 @@ def _without_titles(schema: Any) -> Any:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0, or 1 with the names of the files that are not what the models say."""
-    files = make_files()
-    if arguments == ["--write"]:
-        for path, text in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        return 0
-    stale = [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        sys.stderr.write(f"{path} is out of date: run python -m daemon.wire.schemas --write\n")
-    return 1 if stale else 0
+    return write_or_check(make_files(), arguments, "daemon.wire.schemas")
 
 
 if __name__ == "__main__":
