@@ -1,8 +1,6 @@
 """`--http`: status from the daemon's own HTTP server, commands and events from Kafka as always."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -10,12 +8,11 @@ import pytest
 
 from daemon.cli.connect import Tools, open_backend
 from daemon.core.model import Recovery, State
-from daemon.health import Health, HealthServer, Sources
+from daemon.health import Health, Sources
 from daemon.wire.status import to_document
 from tests.cli.recoveries import COMPLETED, RUNNING
 from tests.cli.scripted import run_with
-
-LEADER = Health("leader", is_loaded=True, loop_age_s=0.0, round_age_s=None, journal_failing_for_s=None)
+from tests.cli.served import LEADER, served
 
 
 @dataclass
@@ -38,18 +35,9 @@ class Daemon:
 
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    made, loop = Daemon(), asyncio.new_event_loop()
-    sources = Sources(lambda: made.health, made.answer, lambda: b"", to_document, "text/plain")
-    server = HealthServer(sources, "127.0.0.1", 0)
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    made.url = f"http://127.0.0.1:{server.port}"
-    yield made
-    asyncio.run_coroutine_threadsafe(server.close(), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
-    loop.close()
+    made = Daemon()
+    with served(Sources(lambda: made.health, made.answer, lambda: b"", to_document, "text/plain")) as made.url:
+        yield made
 
 
 def run(*args: str) -> tuple[int, str, str]:

@@ -1,8 +1,6 @@
 """`recoveryctl lag` against the real HTTP side of a daemon that watched a group for a while."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,13 +11,12 @@ import pytest
 from daemon.cli.connect import Tools, open_backend
 from daemon.core.events import ReaderSampled
 from daemon.core.policies.lag_window import LagSample
-from daemon.health import Health, HealthServer, Sources
+from daemon.health import Health, Sources
 from daemon.wire.live import lag_document
 from daemon.wire.status import to_document
 from tests.builders.live_world import BOARD, LiveWorld
 from tests.cli.scripted import run_with
-
-LEADER = Health("leader", is_loaded=True, loop_age_s=0.0, round_age_s=None, journal_failing_for_s=None)
+from tests.cli.served import LEADER, served
 
 
 @dataclass
@@ -31,18 +28,11 @@ class Daemon:
 
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    made, loop = Daemon(), asyncio.new_event_loop()
-    sources = Sources(lambda: made.health, dict, lambda: b"", to_document, "text/plain", lambda: made.document)
-    server = HealthServer(sources, "127.0.0.1", 0)
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    made.url = f"http://127.0.0.1:{server.port}"
-    yield made
-    asyncio.run_coroutine_threadsafe(server.close(), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
-    loop.close()
+    made = Daemon()
+    with served(
+        Sources(lambda: made.health, dict, lambda: b"", to_document, "text/plain", lambda: made.document)
+    ) as made.url:
+        yield made
 
 
 def watched(*, looks: int) -> dict[str, Any]:
