@@ -182,8 +182,13 @@ class KafkaLedger:
         if not ids:
             return
         with ThreadPoolExecutor(min(len(ids), _FENCERS), thread_name_prefix="fence") as pool:
-            for done in [pool.submit(fence, properties, name, self._transaction_timeout_ms) for name in ids]:
-                done.result()
+            asked = [pool.submit(fence, properties, name, self._transaction_timeout_ms) for name in ids]
+            try:
+                for done in asked:
+                    done.result()
+            except ClusterProblem:
+                pool.shutdown(wait=False, cancel_futures=True)  # a cluster that is away would hold up each of the rest
+                raise
 
     def _ledger(self, properties: Properties, effect: ReadLedger, at: "_Place") -> Ledger:
         home = effect.plan.receipts

@@ -1,0 +1,42 @@
+"""Fencing the lanes of a recovery on a cluster that does not answer: given up as a whole, not lane by lane."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from daemon.adapters.kafka_ledger import KafkaLedger
+from daemon.errors import ClusterProblem
+from tests.builders.records import make_ledger_question, make_plan
+
+LANES = 100
+FENCERS = 8
+
+
+async def test_lanes_that_were_not_fenced_yet_are_left_alone_once_one_can_not_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    is_given_up = threading.Event()
+
+    def fence(_properties: object, name: str, _timeout_ms: int) -> None:
+        asked.append(name)
+        if not name.endswith(".0"):
+            is_given_up.wait(60)
+        raise ClusterProblem(f"Could not fence {name}")
+
+    class Pool(ThreadPoolExecutor):
+        """Those under way end once the others are given up, or nobody gives them up."""
+
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            is_given_up.set()
+            super().shutdown(wait=wait)
+
+    monkeypatch.setattr("daemon.adapters.kafka_ledger.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("daemon.adapters.kafka_ledger.fence", fence)
+    ledger = KafkaLedger({"main": {}}, "receipts", "scope")
+    plan = make_plan(*((p, 0, 10) for p in range(LANES)))
+    with pytest.raises(ClusterProblem):
+        await ledger.read(make_ledger_question(plan, fence=True))
+    assert len(asked) <= FENCERS + 1
