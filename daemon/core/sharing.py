@@ -2,15 +2,18 @@
 
 A cap is one of the recovery, but a lane can only count its own copies. So each has an allowance, and the allowances add up to the cap. They stay as they are
 over all attempts, because positions between two readings of the ledger are hearsay; only when every lane has returned and the ledger was read, what some
-could not use is shared out among those that still have records.
+could not use is shared out among those that still have records. Lanes that follow never return by themselves, so `daemon.core.capping` says when they have to.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from daemon.core.model import Allowance, PlannedPartition, Recovery
+from daemon.core.model import Allowance, PlannedPartition, Progress, Recovery
 from daemon.core.observed import Observed
 
 FOLLOWING_WEIGHT = 1  # a lane that follows the head has no known end
+NOTHING_SAMPLED: Mapping[int, int] = MappingProxyType({})
+_GUESSED_RECORD_BYTES = 1024
 
 
 def assign_lanes(partitions: tuple[PlannedPartition, ...], task_slots: int) -> tuple[tuple[int, ...], ...]:
@@ -61,10 +64,10 @@ def allowances(recovery: Recovery) -> tuple[Allowance, ...]:
     return _shared(recovery.limits.max_records, recovery.limits.max_bytes, weights)
 
 
-def shared_out_again(recovery: Recovery) -> tuple[Allowance, ...]:
+def shared_out_again(recovery: Recovery, ends: Mapping[int, int] = NOTHING_SAMPLED) -> tuple[Allowance, ...]:
     """The allowances when every lane has returned and positions are exact: what was copied, and a part of the rest for those with records left.
 
-    () when no lane returned because of its allowance: another one would end the same way.
+    `ends`: the newest end of each partition, for lanes that follow. () when no lane returned because of its allowance: another one would end the same way.
     """
     plan, limits, progress = recovery.plan, recovery.limits, recovery.progress
     if plan is None:
@@ -78,12 +81,26 @@ def shared_out_again(recovery: Recovery) -> tuple[Allowance, ...]:
         return ()
     rest_records = None if limits.max_records is None else limits.max_records - progress.records
     rest_bytes = None if limits.max_bytes is None else limits.max_bytes - progress.bytes
+    parts = _shared(rest_records, rest_bytes, weights)
+    if plan.is_following and ends:
+        behind = [sum(_left(ends.get(p.partition), p.position) for p in lane) for lane in lanes]
+        parts = _by_need(rest_records, rest_bytes, behind, _record_bytes(progress))
     return tuple(
         Allowance(
             None if more.records is None else records + more.records, None if more.bytes is None else size + more.bytes
         )
-        for (records, size), more in zip(copied, _shared(rest_records, rest_bytes, weights), strict=True)
+        for (records, size), more in zip(copied, parts, strict=True)
     )
+
+
+def _by_need(records: int | None, size: int | None, behind: Sequence[int], record_bytes: int) -> tuple[Allowance, ...]:
+    """To lanes that follow: first what each is behind its head, then equal parts, so that a trickle does not cost an attempt for each record."""
+    wanted_bytes = [count * record_bytes for count in behind]
+    return tuple(map(Allowance, fill_up(records, behind), fill_up(size, wanted_bytes)))
+
+
+def _record_bytes(progress: Progress) -> int:
+    return -(-progress.bytes // progress.records) if progress.records else _GUESSED_RECORD_BYTES
 
 
 def _shared(records: int | None, size: int | None, weights: Sequence[int]) -> tuple[Allowance, ...]:
@@ -102,6 +119,14 @@ def share_out(total: int | None, weights: Sequence[int]) -> list[int | None]:
     for i in order[: total - sum(parts)]:
         parts[i] += 1
     return list(parts)
+
+
+def fill_up(total: int | None, needs: Sequence[int]) -> list[int | None]:
+    """Whole parts of `total` that add up to it: what each needs and an equal part of the rest, or in proportion to the needs when there is too little."""
+    if total is None or total < sum(needs):
+        return share_out(total, needs)
+    equal = share_out(total - sum(needs), [1] * len(needs))
+    return [need + (more or 0) for need, more in zip(needs, equal, strict=True)]
 
 
 def _left(stop: int | None, position: int) -> int:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from daemon.core.application import ensure_application, lose_attempt, release_application, start_over
+from daemon.core.capping import idle_part
 from daemon.core.catalogue import Code
-from daemon.core.directing import renew_lease
+from daemon.core.directing import renew_lease, want
 from daemon.core.draft import Draft
 from daemon.core.drain import RESTING, read_when_drained
 from daemon.core.effects import CreateTarget, WakeAt
@@ -21,12 +22,13 @@ from daemon.core.holding import paused_why
 from daemon.core.lane_watch import STALLED, lane_trouble
 from daemon.core.ledger import ask_ledger, unreadable_ledger, use_ledger
 from daemon.core.losses import awaits_look
-from daemon.core.model import Recovery, State, Stop, StopReason, Verification
+from daemon.core.model import Recovery, State, Stop, StopReason, Verification, Wanted
+from daemon.core.observed import SampleHistory
 from daemon.core.policies.auto_stop import capped, is_at_floor, judge
 from daemon.core.policies.error_rate import too_many
 from daemon.core.progress import describe_rate
 from daemon.core.proving import begin_proof, has_begun, is_at_rest, proved_why
-from daemon.core.sharing import shared_out_again
+from daemon.core.sharing import NOTHING_SAMPLED, shared_out_again
 
 S = State
 
@@ -182,6 +184,9 @@ def _running(draft: Draft, recovery: Recovery) -> None:
         return
     if _lane_lost(draft, recovery):
         return
+    why = idle_part(recovery, draft.observed(recovery.id), _source_history(draft, recovery), draft.now_ms, draft.params)
+    if why:
+        recovery = want(draft, recovery, Wanted.STOP, why)
     ensure_application(draft, recovery)
     _report_progress(draft, draft.recovery(recovery.id) or recovery)
 
@@ -191,8 +196,8 @@ def _lane_lost(draft: Draft, recovery: Recovery) -> bool:
     plan = recovery.plan
     if plan is None or recovery.attempt.released:
         return False
-    seen, history = draft.observed(recovery.id), draft.history((plan.source.cluster, plan.source.topic))
-    trouble = lane_trouble(recovery, seen, history, draft.now_ms, draft.params)
+    seen = draft.observed(recovery.id)
+    trouble = lane_trouble(recovery, seen, _source_history(draft, recovery), draft.now_ms, draft.params)
     if trouble is None or (trouble.kind == STALLED and is_at_floor(recovery, draft.params)):
         return False
     if trouble.kind == STALLED and not trouble.has_moved and recovery.attempt.last_code == STALLED:
@@ -202,8 +207,13 @@ def _lane_lost(draft: Draft, recovery: Recovery) -> bool:
     return True
 
 
+def _source_history(draft: Draft, recovery: Recovery) -> SampleHistory:
+    source = recovery.spec.source
+    return draft.history((source.cluster, source.topic))
+
+
 def _drained(draft: Draft, recovery: Recovery) -> None:
-    """Every lane returned without being told to: the range is done, or an allowance is used up."""
+    """Every lane returned, and the recovery does not end: the range is done, or an allowance is used up."""
     ledger = use_ledger(draft, recovery)
     if ledger is None:
         if not _give_up_on_ledger(draft, recovery):
@@ -230,7 +240,8 @@ def _drained(draft: Draft, recovery: Recovery) -> None:
         begin_proof(draft, recovery, why)
         return
     verdict = capped(recovery)
-    shared = shared_out_again(recovery)
+    samples = _source_history(draft, recovery).samples
+    shared = shared_out_again(recovery, samples[-1].high_watermark if samples else NOTHING_SAMPLED)
     if verdict is not None:
         begin_end(draft, recovery, verdict.reason, verdict.end, verdict.why, evidence=verdict.evidence)
     elif shared:

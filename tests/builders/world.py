@@ -73,6 +73,7 @@ class Application:
     allowances: tuple[Allowance, ...] = ()
     frozen: set[int] = field(default_factory=set)  # lanes that neither copy nor say a word
     stuck: set[int] = field(default_factory=set)  # lanes that say what they always said, and do not copy
+    returned: set[int] = field(default_factory=set)  # lanes that said their last word
 
 
 class World:
@@ -245,8 +246,9 @@ class World:
             if wanted in {"stop", "verify"} or all(s == "done" for s in states.values()):
                 app.phase, states = "drained", dict.fromkeys(states, "done")
             if not app.silent:
-                for lane in states.keys() - app.frozen:
+                for lane in states.keys() - app.frozen - app.returned:
                     self.feed(self._heartbeat(app, lane, states[lane]))
+                    app.returned |= {lane} if states[lane] == "done" else set()
         if app.phase == "drained" and wanted == "verify":
             self._begin_to_read(app)
         if app.phase == "verifying":

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.commands import CaughtUp, Limits
+from daemon.core.commands import CaughtUp, Limits, Never
 from daemon.core.model import Allowance, PartitionProgress, Progress, Recovery, State, StopReason
 from daemon.core.policies.auto_stop import capped
-from daemon.core.sharing import allowances, share_out, shared_out_again
+from daemon.core.sharing import allowances, fill_up, share_out, shared_out_again
 from tests.builders.core import command, make_facts, make_spec
-from tests.builders.world import World
+from tests.builders.world import PARAMS, World
 
 Log = list[list[int | None]]  # per partition the size of each record, None = filtered
 
@@ -87,6 +87,93 @@ def test_the_parts_of_a_following_replay_are_equal() -> None:
     assert [a.records for a in allowances(world.recovery())] == [4, 3]
 
 
+def following(limits: Limits, ends: tuple[int, ...], stop: CaughtUp | Never | None = None) -> World:
+    """Zero lag has to last for longer than a lane that returned counts as heard lately."""
+    world = World(make_facts(ends, slots=len(ends)), replace(PARAMS, caught_up_span_ms=30_000))
+    world.feed(command("replay", spec=make_spec(stop=stop or CaughtUp(), limits=limits)))
+    return world
+
+
+def test_a_following_lane_gets_what_one_at_the_head_does_not_use_of_the_cap() -> None:
+    world = following(Limits(max_records=120), (100, 50))
+    done = world.run_until(State.STOPPED)
+    assert (done.stop.reason, done.progress.records) == (StopReason.MAX_RECORDS, 120)
+    assert sorted(world.receipts["r1"].values()) == [50, 70]
+    assert done.attempt.number == 2
+
+
+def test_a_following_replay_under_a_large_cap_catches_up_although_a_lane_used_its_part_up() -> None:
+    world = following(Limits(max_bytes=100_000), (900, 10))
+    done = world.run_until(State.COMPLETED)
+    assert (done.stop.reason, done.stop.mode) == (StopReason.ZERO_LAG, "caught_up")
+    assert world.receipts["r1"] == {0: 900, 1: 10}
+
+
+def test_a_lane_that_returned_at_the_very_end_of_its_partition_is_caught_up() -> None:
+    world = following(Limits(max_records=200), (100, 50))
+    done = world.run_until(State.COMPLETED)
+    assert (done.stop.reason, done.progress.records, done.attempt.number) == (StopReason.ZERO_LAG, 150, 1)
+
+
+def test_a_lane_that_returned_with_one_record_left_is_not_caught_up() -> None:
+    world = following(Limits(max_records=200), (101, 50))
+    done = world.run_until(State.COMPLETED)
+    assert (done.progress.records, done.attempt.number) == (151, 2)
+
+
+def test_a_replay_that_never_ends_ends_at_its_cap_though_only_one_partition_goes_on() -> None:
+    world = following(Limits(max_records=400), (20, 20, 20), Never())
+    for _ in range(900):
+        if world.recovery().is_terminal:
+            break
+        world.ends[1] += 1
+        world.second()
+    done = world.recovery()
+    assert (done.stop.reason, done.progress.records) == (StopReason.MAX_RECORDS, 400)
+    assert world.receipts["r1"] == {0: 20, 1: 360, 2: 20}
+    assert done.attempt.number <= 10, "half of the rest is used each time, not a record"
+
+
+@pytest.mark.parametrize("dies_every_s", [7, 11, 16])
+def test_a_capped_following_replay_ends_with_whatever_daemons_and_applications_it_has(dies_every_s: int) -> None:
+    world = following(Limits(max_records=700), (600, 50, 10))
+    for second in range(1, 900):
+        world.second()
+        assert sum(world.receipts.get("r1", {}).values()) <= 700
+        if second % dies_every_s == 0 and second < 200:
+            world.restart_daemon(applications_die=second % (2 * dies_every_s) == 0)
+        if world.recovery().is_terminal:
+            break
+    done = world.recovery()
+    assert (done.state, done.stop.reason, done.progress.records) == (State.COMPLETED, StopReason.ZERO_LAG, 660)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(0, 300), min_size=1, max_size=4),
+    st.integers(1, 500),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_a_capped_following_replay_ends_at_its_cap_or_caught_up(
+    ends: list[int], cap: int, is_bytes: bool, live_per_s: int
+) -> None:
+    world = following(Limits(max_bytes=cap * 100) if is_bytes else Limits(max_records=cap), tuple(ends))
+    world.live_per_s = live_per_s
+    for _ in range(900):
+        if world.recovery().is_terminal:
+            break
+        world.second()
+    done = world.recovery()
+    assert done.stop is not None, done.why
+    if done.stop.reason is StopReason.ZERO_LAG:
+        assert done.state is State.COMPLETED
+        assert done.progress.records <= cap
+    else:
+        assert done.stop.reason is (StopReason.MAX_BYTES if is_bytes else StopReason.MAX_RECORDS)
+        assert cap <= done.progress.records < cap + (len(ends) if is_bytes else 1)
+
+
 @pytest.mark.parametrize("dies_every_s", [None, 7, 11])
 def test_a_capped_replay_copies_up_to_its_cap_in_further_attempts_also_with_another_daemon(
     dies_every_s: int | None,
@@ -118,6 +205,22 @@ def test_a_capped_replay_copies_up_to_its_cap_in_further_attempts_also_with_anot
 )
 def test_shares(total: int | None, weights: list[int], parts: list[int | None]) -> None:
     assert share_out(total, weights) == parts
+
+
+@pytest.mark.parametrize(
+    ("total", "needs", "parts"),
+    [
+        (None, [5, 0], [None, None]),
+        (4, [5, 0], [4, 0]),
+        (6, [6, 3], [4, 2]),
+        (9, [5, 0], [7, 2]),
+        (7, [0, 0], [4, 3]),
+    ],
+)
+def test_needs_are_met_first_and_the_rest_is_shared_equally(
+    total: int | None, needs: list[int], parts: list[int | None]
+) -> None:
+    assert fill_up(total, needs) == parts
 
 
 @given(st.integers(0, 2**62), st.lists(st.integers(0, 2**62), min_size=1, max_size=20))

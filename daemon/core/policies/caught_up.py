@@ -1,6 +1,6 @@
 """CAUGHT_UP: zero lag of a following recovery is a predicate, never a number.
 
-One evaluation holds when, for every planned partition: its lane was heard within two periods and *before* the ends were asked for, the topic is still the
+One evaluation holds when, for every planned partition: its lane was heard within two periods (or has returned, so that its position stays) and *before* the ends were asked for, the topic is still the
 same one, and the durable position is within what live traffic produces in one chunk and one period (or within ten seconds of it). Absent is unknown, never
 zero. The maximum over partitions counts, never a sum. K evaluations in a row that span enough time make a candidate a stop; a lag of up to three times what
 counts does not end the row, but does not count.
@@ -45,7 +45,7 @@ def evaluate_caught_up(
     if recovery.spec.source.partitions is None and sample.partitions > recovery.plan.source.partitions:
         return None  # partitions were added that nobody copies yet
     before = seen.candidate
-    clauses = [_judge(p.partition, seen, history, now_ms, params) for p in recovery.plan.partitions]
+    clauses = [judge_partition(p.partition, seen, history, now_ms, params) for p in recovery.plan.partitions]
     if not all(c.holds for c in clauses):
         # Not left, but not counted either, while every violated clause is a lag within the hysteresis.
         return before if all(c.holds or c.is_near for c in clauses) else None
@@ -71,7 +71,8 @@ def is_caught_up(candidate: Candidate | None, now_ms: int, params: Params) -> bo
     )
 
 
-def _judge(partition: int, seen: Observed, history: SampleHistory, now_ms: int, params: Params) -> Clause:
+def judge_partition(partition: int, seen: Observed, history: SampleHistory, now_ms: int, params: Params) -> Clause:
+    """Whether this partition is near the head. One whose lane returned, because its part of a cap is used up, stays where it is: only at the very end."""
     sample = history.samples[-1]
     end = sample.high_watermark.get(partition)
     if end is None:
@@ -84,6 +85,8 @@ def _judge(partition: int, seen: Observed, history: SampleHistory, now_ms: int, 
     if isinstance(found, str):
         return Clause(partition, False, found)
     tolerance = max(float(params.caught_up_epsilon_records), _live_rate(partition, history) * _grace_ms(params))
+    if _has_returned(partition, seen):
+        tolerance = 0.0
     lag = end - found
     if lag < 0:
         return Clause(partition, False, "the position lies past the end")
@@ -98,12 +101,17 @@ def _heard_position(partition: int, seen: Observed, sample: TopicSample, now_ms:
         heard = latest if latest.received_ms <= sample.sampled_at_ms else latest.before
         if heard is None or heard.received_ms > sample.sampled_at_ms:
             return "its lane was not heard before the ends were asked for"
-        if now_ms - heard.received_ms > 2 * params.sample_period_ms:
+        if heard.heartbeat.state != "done" and now_ms - heard.received_ms > 2 * params.sample_period_ms:
             return "its lane was not heard lately"
         return next(
             (p.position for p in heard.heartbeat.positions if p.partition == partition), "its lane was not heard"
         )
     return "its lane was never heard"
+
+
+def _has_returned(partition: int, seen: Observed) -> bool:
+    beats = (latest.heartbeat for latest in seen.lanes.values())
+    return any(b.state == "done" and any(p.partition == partition for p in b.positions) for b in beats)
 
 
 def _live_rate(partition: int, history: SampleHistory) -> float:
