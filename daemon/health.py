@@ -4,7 +4,6 @@
 with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). No rule lives here; the documents are those of the status topic.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +13,7 @@ from aiohttp import web
 from daemon.core.catalogue import CATALOGUE, Code
 from daemon.core.model import Recovery
 from daemon.core.watches.model import Watch
+from daemon.wire.status import to_json
 
 LOOP_AGE_LIMIT_S: Final = 15.0
 ROUND_LIMIT_S: Final = 120.0
@@ -146,4 +146,4 @@ def _problem(status: int, code: Code, message: str) -> web.Response:
 
 
 def _json(body: Mapping[str, Any], status: int = 200) -> web.Response:
-    return web.json_response(body, status=status, dumps=lambda value: json.dumps(value, separators=(",", ":")))
+    return web.Response(body=to_json(body), status=status, content_type="application/json", charset="utf-8")

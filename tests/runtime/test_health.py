@@ -1,27 +1,38 @@
 """HTTP says what is, and nothing that could be changed through it."""
 
+import asyncio
+import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import aiohttp
 import pytest
+from hypothesis import given, settings
 
 from daemon.core.model import Recovery, State
 from daemon.health import Health, HealthServer, Sources
+from daemon.wire.status import encode_status, to_document
 from tests.builders.core import command
 from tests.builders.world import World
+from tests.wire.of_types import filled
 
 LEADS = Health("leader", is_loaded=True, loop_age_s=0.2, round_age_s=None, journal_failing_for_s=None)
 
 
+def short(recovery: Any) -> dict[str, Any]:
+    return {"recovery": recovery.id, "state": recovery.state.value}
+
+
 class Rig:
-    def __init__(self) -> None:
+    def __init__(self, document: Callable[[Any], dict[str, Any]] = short) -> None:
         self.health = LEADS
         self.recoveries: dict[str, Recovery] = {}
         sources = Sources(
             health=lambda: self.health,
             recoveries=lambda: self.recoveries,
             metrics=lambda: b"recoveryd_leader 1.0\n",
-            document=lambda r: {"recovery": r.id, "state": r.state.value},
+            document=document,
             metrics_content_type="text/plain; version=0.0.4; charset=utf-8",
         )
         self.server = HealthServer(sources, "127.0.0.1", 0)
@@ -105,6 +116,21 @@ async def test_one_recovery_is_its_status_document(rig: Rig) -> None:
     world.feed(command("replay"))
     rig.recoveries = {"r1": replace(world.recovery(), state=State.RUNNING)}
     assert await rig.get("/api/v1/recoveries/r1") == (200, {"recovery": "r1", "state": "running"})
+
+
+@settings(max_examples=30, deadline=None)
+@given(filled(Recovery))
+def test_whatever_a_status_record_holds_is_served_as_the_status_topic_has_it(recovery: Recovery) -> None:
+    async def ask() -> tuple[int, object]:
+        made = Rig(to_document)
+        made.recoveries = {"r1": recovery}
+        await made.server.start()
+        try:
+            return await made.get("/api/v1/recoveries/r1")
+        finally:
+            await made.server.close()
+
+    assert asyncio.run(ask()) == (200, json.loads(encode_status(recovery)[1]))
 
 
 @pytest.mark.parametrize(
