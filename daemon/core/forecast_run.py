@@ -32,9 +32,11 @@ def review(draft: Draft, recovery: Recovery) -> Recovery:
     plan = recovery.plan
     if plan is None or not plan.lanes:
         return recovery
+    known = draft.observed(recovery.id).pace
     seen = _with_pace(draft, recovery, plan)
     track = seen.track if seen.track.outlook is not None else _track_of(recovery)
-    if not track.is_due(draft.now_ms):
+    # Without enough samples the answer stays what it is until the next one is taken, and asking goes over all partitions.
+    if not track.is_due(draft.now_ms) or (seen.pace is known and _lacks_pace(seen, plan)):
         return recovery
     question = _question(recovery, plan, seen, draft)
     if question is None:
@@ -73,6 +75,14 @@ def _with_pace(draft: Draft, recovery: Recovery, plan: Plan) -> Observed:
     return draft.observe(recovery.id, pace=(*known, Pace(draft.now_ms, counts))[-PACES_MOST:])
 
 
+def _lacks_pace(seen: Observed, plan: Plan) -> bool:
+    return any(_pace_of(seen, number) is None for number in range(len(plan.lanes)))
+
+
+def _pace_of(seen: Observed, lane: int) -> RateEstimate | None:
+    return estimate_rate([CountSample(s.at_ms / 1000, s.lanes[lane]) for s in seen.pace])
+
+
 def _question(recovery: Recovery, plan: Plan, seen: Observed, draft: Draft) -> Question | None:
     """What is left, lane by lane; None while it can not be told."""
     now_ms = draft.now_ms
@@ -87,7 +97,7 @@ def _question(recovery: Recovery, plan: Plan, seen: Observed, draft: Draft) -> Q
     for number, members in enumerate(plan.lanes):
         planned = [planned_by_number[partition] for partition in members]
         stretches = (_stretch(plan, p, rows[p.partition], times, live, history, now_ms) for p in planned)
-        pace = estimate_rate([CountSample(s.at_ms / 1000, s.lanes[number]) for s in seen.pace])
+        pace = _pace_of(seen, number)
         if pace is None:
             if any(stretch.records > 0 for stretch in stretches):
                 return None

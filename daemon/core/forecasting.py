@@ -97,21 +97,22 @@ def ask(question: Question) -> Answer:
 def _parts(lane: LaneWork, question: Question) -> list[PartitionForecast]:
     """Partitions of a lane with the part of its rate that lets them end together."""
     found = []
+    records, live, whole_live = lane.records, lane.live, question.live
     for stretch in lane.stretches:
-        replay = _part_of_rate(lane, stretch, is_moving=question.is_moving)
+        part = stretch.records / records if records > 0 else 1 / len(lane.stretches)
+        replay = _part_of_rate(lane, stretch, part, live, is_moving=question.is_moving)
         share = replay / lane.replay if lane.replay > 0 else 0.0
-        profile = _profile(question, stretch.live)
+        profile = _profile(question, stretch.live, whole_live)
         rates = Rates(replay, stretch.live, lane.sigma * share, question.live_sigma * share, profile)
         work = Work(stretch.records, stretch.window_s, question.is_moving, question.startup_s)
         found.append(PartitionForecast(stretch.partition, work, rates, stretch.retention))
     return found
 
 
-def _part_of_rate(lane: LaneWork, stretch: Stretch, *, is_moving: bool) -> float:
-    records, live = lane.records, lane.live
+def _part_of_rate(lane: LaneWork, stretch: Stretch, part: float, live: float, *, is_moving: bool) -> float:
+    """Of the lane's rate. `part` of its records are the stretch's, `live` is the rate at which more arrive for all of the lane."""
     if is_moving and live > 0 and lane.replay <= live:
         return lane.replay * stretch.live / live
-    part = stretch.records / records if records > 0 else 1 / len(lane.stretches)
     return stretch.live + (lane.replay - live) * part if is_moving else lane.replay * part
 
 
@@ -120,7 +121,7 @@ def _job_rates(question: Question, work: Work, parts: Forecast | None) -> Rates:
     replay = math.fsum(lane.replay for lane in question.lanes)
     sigma = math.fsum(lane.sigma for lane in question.lanes)
     live = question.live
-    profile = _profile(question, live)
+    profile = _profile(question, live, live)
     held = replay
     if parts is not None and work.backlog > 0:
         copying_s = parts.seconds - work.startup_s
@@ -133,11 +134,11 @@ def _job_rates(question: Question, work: Work, parts: Forecast | None) -> Rates:
     return Rates(held, live, sigma * held / replay if replay > 0 else 0.0, question.live_sigma, profile)
 
 
-def _profile(question: Question, live: float) -> tuple[tuple[float, float], ...]:
-    """How the head of a part of the source will move: the worse of now and of the same hour a day ago, in that part's share."""
-    if not question.is_moving or not question.hourly or question.live <= 0:
+def _profile(question: Question, live: float, whole_live: float) -> tuple[tuple[float, float], ...]:
+    """How the head of a part of the source will move: the worse of now and of the same hour a day ago, in that part's share of `whole_live`, the question's."""
+    if not question.is_moving or not question.hourly or whole_live <= 0:
         return ()
-    share = live / question.live
+    share = live / whole_live
     return live_profile(live, [rate * share for rate in question.hourly], 0, _HOUR_S)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from daemon.core.events import AttemptExited, DriverHeartbeat, EffectFailed, LaneHeartbeat, LedgerRead, TopicSample
+from daemon.core.model import Recovery
 from daemon.core.policies.forecast import Forecast
 from daemon.core.policies.forecast_track import ForecastTrack
 
@@ -57,6 +58,7 @@ class Observed:
     progress_ms: int = 0  # when a durable position last moved
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled
+    told: Recovery | None = None  # what was journaled then
     facts_wanted_ms: int = 0
     facts_since_ms: int = 0  # since when facts are needed without an answer
     target_records: int = 0  # what ended recoveries had written to the target when the facts were asked for

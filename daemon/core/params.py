@@ -69,6 +69,7 @@ class Params:
     paused_keep_application_ms: int = 600_000
     stall_after_ms: int = 600_000
     progress_status_ms: int = 2_000
+    same_status_ms: int = 20_000  # progress that says the same again
     planning_deadline_ms: int = 60_000
     ledger_deadline_ms: int = 120_000
     exit_report_wait_ms: int = 2_000

@@ -103,6 +103,17 @@ def with_ledger(recovery: Recovery, ledger: Iterable[LedgerPartition]) -> Recove
     return replace(recovery, progress=idle)
 
 
+def says_the_same(recovery: Recovery, told: Recovery | None) -> bool:
+    """Whether all of it is as `told`, but for rates, of which the sentence shows what matters, and the sequence of a renewed lease."""
+    if told is None:
+        return False
+    now = recovery.progress
+    progress = replace(
+        told.progress, records_per_s=now.records_per_s, bytes_per_s=now.bytes_per_s, eta_seconds=now.eta_seconds
+    )
+    return recovery == replace(told, progress=progress, directive_sequence=recovery.directive_sequence)
+
+
 def describe_rate(recovery: Recovery, workers: int) -> str:
     """One sentence on how it goes: `2 lanes copy at 41.2 MB/s, 12 s left`, `2 tasks compare at 80.1 MB/s, 61 %, 4 s left`."""
     progress = recovery.progress

@@ -26,7 +26,7 @@ from daemon.core.model import Recovery, State, Stop, StopReason, Verification, W
 from daemon.core.observed import SampleHistory
 from daemon.core.policies.auto_stop import capped, is_at_floor, judge
 from daemon.core.policies.error_rate import too_many
-from daemon.core.progress import describe_rate
+from daemon.core.progress import describe_rate, says_the_same
 from daemon.core.proving import begin_proof, has_begun, is_at_rest, proved_why
 from daemon.core.sharing import NOTHING_SAMPLED, shared_out_again
 
@@ -348,7 +348,7 @@ def _terminal(draft: Draft, recovery: Recovery) -> None:
 
 
 def _report_progress(draft: Draft, recovery: Recovery) -> None:
-    """Journal fresh progress now and then; renew the lease on the way."""
+    """Journal fresh progress now and then, and progress that says the same again only as a sign of life; renew the lease on the way."""
     renew_lease(draft, recovery)
     recovery = draft.recovery(recovery.id) or recovery
     if not recovery.is_proving:
@@ -361,10 +361,12 @@ def _report_progress(draft: Draft, recovery: Recovery) -> None:
     why = describe_rate(recovery, len(heard) if recovery.is_proving else lanes)
     blocked = [h.heartbeat.why for h in heard.values() if h.heartbeat.state == "blocked" and h.heartbeat.why]
     blocked += [narrow] if (narrow := blocked_why(recovery)) else []
-    draft.put(
-        replace(recovery, why=blocked[0] if blocked else why, updated_ms=draft.now_ms, version=recovery.version + 1)
-    )
-    draft.observe(recovery.id, status_ms=draft.now_ms)
+    why = blocked[0] if blocked else why
+    said_ms = draft.now_ms - seen.status_ms
+    if said_ms < draft.params.same_status_ms and why == recovery.why and says_the_same(recovery, seen.told):
+        return
+    told = draft.put(replace(recovery, why=why, updated_ms=draft.now_ms, version=recovery.version + 1))
+    draft.observe(recovery.id, status_ms=draft.now_ms, told=told)
 
 
 _STEPS: dict[State, Callable[[Draft, Recovery], None]] = {

@@ -1,0 +1,75 @@
+"""What hearing a recovery of many partitions costs: counted, not timed."""
+
+import pytest
+
+from daemon.core import forecast_run
+from daemon.core.forecasting import LaneWork, Question, Stretch, ask
+from daemon.core.model import State
+from tests.builders.core import command, make_facts
+from tests.builders.world import PARAMS, World
+
+MINUTE_S = 60
+
+
+class Counted(tuple[Stretch, ...]):
+    """Knows how often anybody went over it."""
+
+    __slots__ = ()
+    visits = 0
+
+    def __iter__(self):
+        Counted.visits += 1
+        return super().__iter__()
+
+
+def running() -> World:
+    world = World(make_facts((100_000, 100_000)))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(3 * MINUTE_S)
+    return world
+
+
+def journaled(world: World, seconds: int) -> int:
+    before = world.recovery().version
+    world.second(seconds)
+    return world.recovery().version - before
+
+
+def test_progress_that_moves_is_journaled_every_two_seconds() -> None:
+    assert journaled(running(), 40) == 20
+
+
+def test_progress_that_says_the_same_again_is_journaled_as_a_sign_of_life_only() -> None:
+    world = running()
+    app = world.applications["r1"]
+    app.stuck = set(range(len(app.lanes)))
+    world.second(2 * MINUTE_S)  # the pace that the forecast knows falls for a while
+    signs = MINUTE_S * 1000 // PARAMS.same_status_ms
+    assert signs <= journaled(world, MINUTE_S) <= signs + 2
+    app.stuck = set()
+    assert journaled(world, 40) == 20
+
+
+@pytest.mark.parametrize("is_moving", [False, True])
+def test_a_forecast_goes_over_its_partitions_as_often_for_many_as_for_few(*, is_moving: bool) -> None:
+    def visits(partitions: int) -> int:
+        Counted.visits = 0
+        stretches = Counted(Stretch(p, 1_000.0, 60.0, live=1.0) for p in range(partitions))
+        ask(Question((LaneWork(stretches, 50_000.0),), is_moving, hourly=(5.0,) * 24))
+        return Counted.visits
+
+    assert visits(100) == visits(2)
+
+
+def test_until_a_lane_has_three_samples_of_its_pace_the_rates_of_partitions_are_looked_at_with_each_sample_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = []
+    monkeypatch.setattr(forecast_run, "sampled_rates", lambda *asked: looks.append(asked) or {})
+    world = World(make_facts((100_000, 100_000)))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(19)
+    assert world.recovery().progress.forecast is None
+    assert len(looks) == 2
