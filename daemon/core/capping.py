@@ -9,29 +9,24 @@ from daemon.core.model import Recovery, State, Wanted
 from daemon.core.observed import Observed, SampleHistory
 from daemon.core.params import Params
 from daemon.core.policies.caught_up import judge_partition
+from daemon.core.sharing import returned_at
 
 
 def idle_part(recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int, params: Params) -> str:
     """Why the lanes have to return for a new share of the cap, or ""."""
-    plan, limits = recovery.plan, recovery.limits
-    if plan is None or not plan.is_following or (limits.max_records is None and limits.max_bytes is None):
-        return ""
-    if recovery.state is not State.RUNNING or recovery.wanted is not Wanted.RUN or len(seen.lanes) < len(plan.lanes):
+    plan, returned = recovery.plan, returned_at(recovery, seen)
+    if plan is None or recovery.state is not State.RUNNING or recovery.wanted is not Wanted.RUN:
         return ""
     if not history.samples or history.samples[-1].topic_id != plan.source.topic_id:
         return ""
-    returned = [lane for lane in range(len(plan.lanes)) if seen.lanes[lane].heartbeat.state == "done"]
-    short = [lane for lane in returned if _lags(recovery, plan.lanes[lane], history)]
-    waiting = [p for lane, members in enumerate(plan.lanes) if lane not in returned for p in members]
+    ends = history.samples[-1].high_watermark
+    short = [p for p, position in returned.items() if ends.get(p, 0) > position]
+    waiting = [p.partition for p in plan.partitions if p.partition not in returned]
     if not short or not waiting:
         return ""
-    if not all(judge_partition(p, seen, history, now_ms, params).holds for p in waiting):
+    if not all(judge_partition(p, seen, history, now_ms, params, returned).holds for p in waiting):
         return ""
-    return f"lane {short[0]} used up its part of the cap and has records left, the others wait at the head: the rest is shared out again"
-
-
-def _lags(recovery: Recovery, members: tuple[int, ...], history: SampleHistory) -> bool:
-    ends = history.samples[-1].high_watermark
-    return any(
-        ends.get(row.partition, 0) > row.position for row in recovery.progress.partitions if row.partition in members
+    return (
+        f"the part of the cap for partition {min(short)} is used up and records are left, the others wait at the head: "
+        "the rest is shared out again"
     )

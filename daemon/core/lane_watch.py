@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from daemon.core.model import Recovery, State
 from daemon.core.observed import Heard, Observed, SampleHistory
 from daemon.core.params import Params
+from daemon.core.sharing import returned_at
 
 SILENT, STALLED, MISSING = "silent", "stalled", "missing"
 
@@ -34,8 +35,11 @@ def lane_trouble(
         return None
     if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
         return None  # the whole application is silent
+    returned = returned_at(recovery, seen)
     for number, partitions in enumerate(plan.lanes):
         heard = seen.lanes.get(number)
+        if heard is None and returned.keys() & set(partitions):
+            continue  # its last word was heard by an earlier daemon
         if heard is None:
             found = _missing(recovery, seen, number, now_ms, params)
         else:

@@ -93,6 +93,28 @@ def shared_out_again(recovery: Recovery, ends: Mapping[int, int] = NOTHING_SAMPL
     )
 
 
+def returned_at(recovery: Recovery, observed: Observed) -> Mapping[int, int]:
+    """Of a following recovery: positions of partitions whose lane has returned, because its part of a cap is used up.
+
+    A daemon that became leader since did not hear its last word, so the counts say it too. Of a lane that runs they are behind, never ahead.
+    """
+    plan = recovery.plan
+    if (
+        plan is None
+        or not plan.is_following
+        or (recovery.limits.max_records, recovery.limits.max_bytes) == (None, None)
+    ):
+        return {}
+    rows = {p.partition: p for p in recovery.progress.partitions}
+    found: dict[int, int] = {}
+    for number, (members, allowed) in enumerate(zip(plan.lanes, allowances(recovery), strict=True)):
+        heard = observed.lanes.get(number)
+        copied, size = sum(rows[m].copied for m in members), sum(rows[m].bytes for m in members)
+        if heard.heartbeat.state == "done" if heard is not None else allowed.is_used_up(copied, size):
+            found |= {m: rows[m].position for m in members}
+    return found
+
+
 def _by_need(records: int | None, size: int | None, behind: Sequence[int], record_bytes: int) -> tuple[Allowance, ...]:
     """To lanes that follow: first what each is behind its head, then equal parts, so that a trickle does not cost an attempt for each record."""
     wanted_bytes = [count * record_bytes for count in behind]

@@ -121,6 +121,18 @@ def test_a_lane_that_returned_with_one_record_left_is_not_caught_up() -> None:
     assert (done.progress.records, done.attempt.number) == (151, 2)
 
 
+@pytest.mark.parametrize(("cap", "copied", "attempts"), [(200, 150, 1), (120, 120, 2)])
+def test_a_lane_that_returned_before_the_daemon_started_is_no_missing_one(cap: int, copied: int, attempts: int) -> None:
+    world = following(Limits(max_records=cap), (100, 50))
+    world.sees_source = False  # nothing is shared out before the daemon is another one
+    world.second(20)
+    world.restart_daemon()
+    world.sees_source = True
+    done = world.run_until(State.COMPLETED, State.STOPPED)
+    assert (done.progress.records, done.attempt.number) == (copied, attempts)
+    assert done.attempt.failures == 0
+
+
 def test_a_replay_that_never_ends_ends_at_its_cap_though_only_one_partition_goes_on() -> None:
     world = following(Limits(max_records=400), (20, 20, 20), Never())
     for _ in range(900):

@@ -6,12 +6,14 @@ zero. The maximum over partitions counts, never a sum. K evaluations in a row th
 counts does not end the row, but does not count.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from daemon.core.events import TopicSample
 from daemon.core.model import Recovery, State
 from daemon.core.observed import Candidate, Observed, SampleHistory
 from daemon.core.params import Params
+from daemon.core.sharing import returned_at
 
 LEAVE_FACTOR = 3.0
 
@@ -45,7 +47,8 @@ def evaluate_caught_up(
     if recovery.spec.source.partitions is None and sample.partitions > recovery.plan.source.partitions:
         return None  # partitions were added that nobody copies yet
     before = seen.candidate
-    clauses = [judge_partition(p.partition, seen, history, now_ms, params) for p in recovery.plan.partitions]
+    returned = returned_at(recovery, seen)
+    clauses = [judge_partition(p.partition, seen, history, now_ms, params, returned) for p in recovery.plan.partitions]
     if not all(c.holds for c in clauses):
         # Not left, but not counted either, while every violated clause is a lag within the hysteresis.
         return before if all(c.holds or c.is_near for c in clauses) else None
@@ -71,8 +74,10 @@ def is_caught_up(candidate: Candidate | None, now_ms: int, params: Params) -> bo
     )
 
 
-def judge_partition(partition: int, seen: Observed, history: SampleHistory, now_ms: int, params: Params) -> Clause:
-    """Whether this partition is near the head. One whose lane returned, because its part of a cap is used up, stays where it is: only at the very end."""
+def judge_partition(
+    partition: int, seen: Observed, history: SampleHistory, now_ms: int, params: Params, returned: Mapping[int, int]
+) -> Clause:
+    """Whether this partition is near the head. One whose lane has `returned`, because its part of a cap is used up, stays where it is: only at the very end."""
     sample = history.samples[-1]
     end = sample.high_watermark.get(partition)
     if end is None:
@@ -81,11 +86,11 @@ def judge_partition(partition: int, seen: Observed, history: SampleHistory, now_
         return Clause(partition, False, "the sample of the ends is old")
     if len(history.samples) > 1 and end < history.samples[-2].high_watermark.get(partition, 0):
         return Clause(partition, False, "the end moved back")
-    found = _heard_position(partition, seen, sample, now_ms, params)
+    found = returned[partition] if partition in returned else _heard_position(partition, seen, sample, now_ms, params)
     if isinstance(found, str):
         return Clause(partition, False, found)
     tolerance = max(float(params.caught_up_epsilon_records), _live_rate(partition, history) * _grace_ms(params))
-    if _has_returned(partition, seen):
+    if partition in returned:
         tolerance = 0.0
     lag = end - found
     if lag < 0:
@@ -101,17 +106,12 @@ def _heard_position(partition: int, seen: Observed, sample: TopicSample, now_ms:
         heard = latest if latest.received_ms <= sample.sampled_at_ms else latest.before
         if heard is None or heard.received_ms > sample.sampled_at_ms:
             return "its lane was not heard before the ends were asked for"
-        if heard.heartbeat.state != "done" and now_ms - heard.received_ms > 2 * params.sample_period_ms:
+        if now_ms - heard.received_ms > 2 * params.sample_period_ms:
             return "its lane was not heard lately"
         return next(
             (p.position for p in heard.heartbeat.positions if p.partition == partition), "its lane was not heard"
         )
     return "its lane was never heard"
-
-
-def _has_returned(partition: int, seen: Observed) -> bool:
-    beats = (latest.heartbeat for latest in seen.lanes.values())
-    return any(b.state == "done" and any(p.partition == partition for p in b.positions) for b in beats)
 
 
 def _live_rate(partition: int, history: SampleHistory) -> float:
