@@ -132,6 +132,16 @@ def refusal(error: KafkaError, operation: str, topic: str = "", other: str = "")
     return f"{error.str()}; the user lacks {lacks}."
 
 
+def unreadable(error: KafkaError, side: str, topic: str) -> JobError | None:
+    """What ends the reading of a topic of this side (source or target) for good; None for what the client goes on trying by itself."""
+    if is_refusal(error):
+        code = "not_authorised" if side == "source" else "target_not_authorised"
+        return JobError(code, f"The {side} refuses to be read: {refusal(error, 'Read', topic)}")
+    if error.fatal():
+        return JobError(f"{side}_unavailable", f"{topic} can not be read any more: {error.str()}.")
+    return None
+
+
 def is_refusal(error: KafkaError) -> bool:
     """The user may not do this, or is not believed to be who it says."""
     return error.code() in _NOT_AUTHORISED

@@ -149,9 +149,6 @@ def _item(message: Message, error: KafkaError) -> Item:
         return End(partition, offset)
     if error.code() in _OUT_OF_RANGE:
         return OutOfRange(partition)
-    if errors.is_refusal(error):
-        raise errors.JobError(
-            "not_authorised",
-            f"The source refuses to be read: {errors.refusal(error, 'Read', message.topic() or '')}",
-        )
+    if (final := errors.unreadable(error, "source", message.topic() or "")) is not None:
+        raise final
     return Trouble(partition, error)

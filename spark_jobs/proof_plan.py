@@ -1,6 +1,8 @@
 """What the proof has to read, pinned once by the driver, and shared out to tasks."""
 
+import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -8,6 +10,7 @@ from confluent_kafka import KafkaException
 
 from spark_jobs.contract import JobSpec, PartitionRange
 from spark_jobs.errors import JobError
+from spark_jobs.proof_match import SOURCE, TARGET
 from spark_jobs.proof_reader import Range
 from spark_jobs.topics import Bounds, NoAnswer, Topic
 
@@ -63,8 +66,19 @@ class ProofShare:
 
 
 def make_topics(spec: JobSpec) -> tuple[Topic, Topic]:
+    return _make_topic(spec, SOURCE), _make_topic(spec, TARGET)
+
+
+def _make_topic(spec: JobSpec, side: int) -> Topic:
     client_id = f"recoveryd.{spec.recovery}.verifier"
-    return Topic(spec.source, "source", client_id), Topic(spec.target, "target", client_id)
+    return Topic(spec.source, "source", client_id) if side == SOURCE else Topic(spec.target, "target", client_id)
+
+
+def log_start_of(spec: JobSpec, side: int) -> Callable[[int], int]:
+    """Asks where a partition begins now, for as long as a plan would. Raises JobError when nobody answers, or the topic is gone."""
+    topic = functools.cache(lambda: _make_topic(spec, side))  # has clients of its own, so not before somebody asks
+    code = ("source_unavailable", "target_unavailable")[side]
+    return lambda partition: _bounds(topic(), [partition], code)[partition].start
 
 
 def check_topics(topics: tuple[Topic, ...]) -> list[int]:

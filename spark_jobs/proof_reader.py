@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from spark_jobs import errors
 from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
@@ -50,7 +50,7 @@ class Listener(Protocol):
 
 
 class Place(NamedTuple):
-    """A topic to read: `log_start` asks for the present log start of a partition; `side` is source or target."""
+    """A topic to read: `log_start` asks for the present log start of a partition, and raises JobError for a topic that is gone; `side` is source or target."""
 
     client: Mapping[str, str]
     topic: str
@@ -194,11 +194,10 @@ class RangeReader:
             self._advance(partition, message.offset() or 0)
         elif error.code() in _OUT_OF_RANGE and partition in self._open:
             self._skip_deleted(partition)
-        elif errors.is_refusal(error):
-            code = "not_authorised" if self._place.side == "source" else "target_not_authorised"
-            raise JobError(code, f"The {self._place.side} refuses to be read: {error.str()}.")
-        elif error.fatal():
-            raise KafkaException(error)
+        elif (final := errors.unreadable(error, self._place.side, self._place.topic)) is not None:
+            raise final
+        elif errors.is_no_topic(error) and partition in self._open:
+            self._place.log_start(partition)  # names a topic that is gone; one that comes back is read on
 
     def _skip_deleted(self, partition: int) -> None:
         start = self._place.log_start(partition)
