@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 
+from spark_jobs import errors
 from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from spark_jobs.contract import DIGEST_FORM, JobSpec, receipts_partition
 from spark_jobs.errors import JobError
@@ -175,22 +176,24 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
             home = TopicPartition(spec.receipts_topic, receipts_partition(spec.recovery, count), OFFSET_BEGINNING)
         end = _high_watermark(spec, client_id, home)
         reader.assign([home])
-        position, moved_s = 0, time.monotonic()
+        position, silent_s = 0, 0.0
         while position < end:
             waiting()
-            before = position
+            before, asked_s = position, time.monotonic()  # being told to wait is no silence of the topic
             for message in reader.consume(_BATCH, 0) or reader.consume(1, 0.2):
-                offset = message.offset()
-                if message.error() is None:
+                error, offset = message.error(), message.offset() or 0
+                if error is None:
                     _keep(spec, message, wanted, ledger)
-                    position = (offset or 0) + 1
-                elif message.error().code() == _END:  # type: ignore[union-attr]
-                    position = max(position, offset or 0)
-                elif message.error().code() in _OUT_OF_RANGE:  # type: ignore[union-attr]
+                    position = offset + 1
+                elif error.code() == _END:
+                    position = max(position, offset)
+                elif error.code() in _OUT_OF_RANGE:
                     why = f"{home.topic} partition {home.partition} holds nothing at {home.offset} any more"
                     raise JobError("ledger_broken", f"{why}: receipts of this recovery were deleted.")
-            moved_s = time.monotonic() if position > before else moved_s
-            if time.monotonic() - moved_s > _PATIENCE_S:
+                elif (final := errors.unreadable(error, "target", home.topic)) is not None:
+                    raise final
+            silent_s = 0.0 if position > before else silent_s + time.monotonic() - asked_s
+            if silent_s > _PATIENCE_S:
                 why = f"{home.topic} partition {home.partition} can not be read past {position}, its end is {end}"
                 raise JobError("stop_blocked", f"{why}: a foreign transaction holds it, or the broker does not answer.")
     finally:

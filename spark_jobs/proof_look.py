@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from spark_jobs import errors
 from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from spark_jobs.contract import Difference, JobSpec
 from spark_jobs.differences import Found, Record, differences, is_subsequence
@@ -13,7 +14,8 @@ from spark_jobs.errors import JobError
 from spark_jobs.proof_guest import Guest
 from spark_jobs.proof_judge import Finding, Question
 from spark_jobs.proof_ledger import ProofLedger
-from spark_jobs.proof_plan import ProofPlan
+from spark_jobs.proof_match import SOURCE, TARGET
+from spark_jobs.proof_plan import ProofPlan, log_start_of
 from spark_jobs.proof_sides import DIFFERENCES_MAX, Pair, Shown, segments
 from spark_jobs.selection import Columns, Selection
 
@@ -97,7 +99,7 @@ class Look:
 
     def _expected(self, pair: Pair, segment: tuple[int, int], reader: Consumer) -> Iterator[Record]:
         partition, target = pair
-        for messages in self._read(reader, self._spec.source.topic, partition, *segment):
+        for messages in self._read(reader, SOURCE, partition, *segment):
             columns = self._selection.expected(messages)
             to = self._selection.targets(partition, columns.keys, columns.offsets)
             yield from _records(columns if to is None else columns.only([t == target for t in to]))
@@ -111,37 +113,38 @@ class Look:
         )
         whole = next(r for r in self._plan.targets if r.partition == target)
         for first, stop in ((max(first, whole.start), min(stop, whole.stop)) for first, stop in ranges):
-            for messages in self._read(reader, self._spec.target.topic, target, first, stop):
+            for messages in self._read(reader, TARGET, target, first, stop):
                 inside = messages if self._spec.receipts_topic else self._selection.inside(messages)
                 yield from _records(self._selection.seen(inside))
 
-    def _read(self, reader: Consumer, topic: str, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
+    def _read(self, reader: Consumer, side: int, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
         """What is visible of [start, stop). What was deleted meanwhile is left out."""
+        topic = (self._spec.source, self._spec.target)[side].topic
         reader.assign([TopicPartition(topic, partition, start)])
-        position, moved_s = start, time.monotonic()
+        position, silent_s = start, 0.0
         while position < stop:
+            count, before = self._guest.turn(), position
             asked_s = time.monotonic()
-            count = self._guest.turn()
-            moved_s += time.monotonic() - asked_s
             messages = reader.consume(count, 0) or reader.consume(1, _WAIT_S)
+            silent_s += time.monotonic() - asked_s
             good = [m for m in messages if m.error() is None]
             for message in messages if len(good) != len(messages) else ():
-                position = self._after(message, position, stop)
+                position = self._after(message, side, position, stop)
             if good:
                 position = max(position, (good[-1].offset() or 0) + 1)
                 self._guest.took(len(good), sum(map(len, good)), 0)
                 inside = [m for m in good if (m.offset() or 0) < stop]
                 if inside:
                     yield inside
-            if messages:
-                moved_s = time.monotonic()
-            elif time.monotonic() - moved_s > self._spec.stop_wait_ms / 1000.0:
+            if position > before:
+                silent_s = 0.0
+            elif silent_s > self._spec.stop_wait_ms / 1000.0:
                 raise JobError(
                     "stop_blocked", f"{topic} partition {partition} can not be read past {position} to {stop}."
                 )
         reader.unassign()
 
-    def _after(self, message: Message, position: int, stop: int) -> int:
+    def _after(self, message: Message, side: int, position: int, stop: int) -> int:
         """Where the reader stands after an event that is no record."""
         error = message.error()
         if error is None:
@@ -150,8 +153,11 @@ class Look:
             return max(position, message.offset() or 0)
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
             return stop
-        if not error.retriable():
-            raise KafkaException(error)
+        name = ("source", "target")[side]
+        if (final := errors.unreadable(error, name, message.topic() or f"The {name}")) is not None:
+            raise final
+        if errors.is_no_topic(error):
+            log_start_of(self._spec, side)(message.partition() or 0)  # names a topic that is gone
         return position
 
 

@@ -89,8 +89,8 @@ def segments(
     for claim in ledger.claims(partition):
         _audit_sums(partition, claim, ledger, shown)
         if claim.start > at:
-            count = min(claim.start, stop) - at
-            _differ(shown, partition, at, count, f"No receipt covers the {count} offsets from here.")
+            if (count := min(claim.start, stop) - at) > 0:
+                _differ(shown, partition, at, count, f"No receipt covers the {count} offsets from here.")
             yield Segment(at, claim.start, None)
         if claim.start < at:
             _differ(

@@ -44,6 +44,34 @@ def test_only_what_can_not_get_better_is_final(code: int, final: str | None) -> 
     assert final is None or final in ERROR_CODES
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (
+            KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED),
+            "target_not_authorised",
+            "the user lacks Read on Topic out.",
+        ),
+        (KafkaError(KafkaError._AUTHENTICATION, "no such user"), "target_not_authorised", "no such user."),
+        (KafkaError(KafkaError._FATAL, "broken", True), "target_unavailable", "out can not be read any more: broken."),
+    ],
+)
+def test_what_ends_a_reading_is_named_with_its_side_and_the_right_that_is_missing(
+    error: KafkaError, code: str, told: str
+) -> None:
+    found = errors.unreadable(error, "target", "out")
+    assert found is not None
+    assert found.code == code
+    assert found.message.endswith(told)
+
+
+@pytest.mark.parametrize(
+    "code", [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART]
+)
+def test_what_the_client_goes_on_trying_ends_no_reading(code: int) -> None:
+    assert errors.unreadable(KafkaError(code), "source", "in") is None
+
+
 def test_a_failed_transaction_is_done_again_or_in_doubt() -> None:
     with pytest.raises(Redo) as refused:
         errors.raise_failed(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large", False, False, True))

@@ -1,15 +1,23 @@
 """What ends a reading of the proof, and what it waits for: by name, and never for longer than it must."""
 
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
-from spark_jobs.contract import PartitionRange
+from spark_jobs import proof_ledger
+from spark_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
 from spark_jobs.errors import JobError
-from spark_jobs.proof_plan import log_start_of
+from spark_jobs.lanes import Outcome, run_lane
+from spark_jobs.proof_judge import Finding, Question
+from spark_jobs.proof_ledger import ProofLedger
+from spark_jobs.proof_look import Look
+from spark_jobs.proof_plan import ProofPlan, log_start_of
 from spark_jobs.proof_reader import Place, Range, RangeReader
-from tests.builders.copying import Cluster, Recovery, rows
+from spark_jobs.proof_sides import Shown, segments
+from tests.builders.copying import Cluster, Recovery, Row, put, rows
 
 _PATIENCE_S = 60.0
 
@@ -59,3 +67,107 @@ def test_a_topic_that_is_deleted_while_it_is_read_is_named(cluster: Cluster) -> 
     assert gone.value.code == "topic_recreated"
     assert f"The source topic {source}" in gone.value.message
     assert "does not exist any more" in gone.value.message
+
+
+def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | None]) -> Finding:
+    """What a look at one segment says when both readers get these answers, one at a time."""
+
+    class Reader:
+        def assign(self, _where: object) -> None: ...
+
+        def unassign(self) -> None: ...
+
+        def consume(self, _count: int, _wait_s: float) -> list[Message]:
+            answer = next(answers)
+            return [] if answer is None else [answer]
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("spark_jobs.proof_look.make_reader", lambda *_args, **_more: Reader())
+    monkeypatch.setattr("spark_jobs.proof_look.meet", lambda _reader, _topic: None)
+    source, target = SourceSpec("main", "in", "i", {}), TargetSpec("main", "out", "o", 1, {})
+    lane = LaneSpec(0, (PartitionRange(0, 0, 1),))
+    directive = Directive("r", 1, 1, "verify", 60_000)
+    spec = JobSpec(
+        "verification", "test", "r", 1, (lane,), source, target, ControlSpec({}, "", ""), "", directive, stop_wait_ms=50
+    )
+    plan = ProofPlan((Range(0, 0, 1),), (Range(0, 0, 1),), {0: 0}, False, False, frozenset())
+    ledger = ProofLedger()
+    ledger.settle()
+    look = Look(spec, plan, ledger, Free())  # type: ignore[arg-type]
+    return look.answer(Question((0, 0), (0,), frozenset()))
+
+
+def told(code: int) -> Message:
+    return Message(topic="in", partition=0, offset=0, error=KafkaError(code))
+
+
+def test_a_closer_look_outlives_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = Message(topic="in", partition=0, offset=1, error=KafkaError(KafkaError._PARTITION_EOF))
+    found = closer_look(monkeypatch, iter([told(KafkaError._TRANSPORT), end, told(KafkaError._ALL_BROKERS_DOWN), end]))
+    assert [d.kind for d in found.differences] == ["altered"]  # both sides are empty now
+
+
+def test_a_closer_look_does_not_wait_for_ever_because_something_is_told_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def again_and_again() -> Iterator[Message | None]:
+        while True:
+            time.sleep(0.001)  # a client that waits
+            yield told(KafkaError._TRANSPORT)
+
+    with pytest.raises(JobError) as blocked:
+        closer_look(monkeypatch, again_and_again())
+    assert blocked.value.code == "stop_blocked"
+
+
+def test_a_closer_look_that_is_refused_says_which_right_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(JobError) as refused:
+        closer_look(monkeypatch, iter([told(KafkaError.TOPIC_AUTHORIZATION_FAILED)]))
+    assert refused.value.code == "not_authorised"
+    assert refused.value.message.endswith("the user lacks Read on Topic in.")
+
+
+@pytest.mark.broker
+def test_a_pause_while_the_receipts_are_read_is_no_silence_of_the_topic(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.proof_ledger._PATIENCE_S", 1.0)
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(10))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]])
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    foreign = cluster.producer("foreign")
+    foreign.begin_transaction()
+    for partition in (0, 1):
+        put(foreign, recovery.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
+    foreign.flush(10)
+    paused = iter([True])
+
+    def pause() -> None:
+        if next(paused, False):
+            time.sleep(1.5)  # the length of the pause, longer than the patience
+            foreign.abort_transaction(10)
+
+    ledger = proof_ledger.load(recovery.spec, lambda _partition: True, pause)
+    assert [claim.stop for claim in ledger.claims(0)] == [10]
+    ledger.close()
+
+
+def test_offsets_behind_the_range_are_never_called_uncovered() -> None:
+    ledger, shown = ProofLedger(), Shown()
+    for start, stop in ((0, 12), (15, 20)):
+        receipt = {
+            "partition": 0,
+            "start": start,
+            "stop": stop,
+            "copied": 0,
+            "filtered": stop - start,
+            "skipped": 0,
+            "lost": 0,
+        }
+        ledger.put(0, start, json.dumps(receipt).encode())
+    ledger.settle()
+    list(segments(0, 0, 10, ledger, shown, kept=True))
+    assert [(d.source_offset, d.count) for d in shown.differences] == [(10, 2), (15, 5)]
+    assert {d.message for d in shown.differences} == {"A receipt goes past the end of the range."}
