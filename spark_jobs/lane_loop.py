@@ -59,6 +59,7 @@ class LaneLoop:
         self._dense_chunks_left = 0
         self._shrink = 1
         self.committed_s = -math.inf  # monotonic time of the last commit that worked
+        self.rested_s = -math.inf  # when it last had nothing to do but to wait
 
     @property
     def positions(self) -> dict[int, int]:
@@ -202,6 +203,7 @@ class LaneLoop:
         if self._chunk.has_moved:
             self._status.feel("pausing", sequence, chunk_open=True, why=received.directive.why)
             self._commit()
+        self.rested_s = time.monotonic()
         why = received.directive.why if state == "paused" else "no directive came within two lease times"
         if self._status.feel(state, sequence, why=why):
             self._status.announce()

@@ -204,9 +204,9 @@ class Lane:
                 loop.restart()
 
     def _note_trouble(self, loop: LaneLoop, why: str) -> None:
-        """Trouble has a budget, counted from the last commit that worked."""
+        """Trouble has a budget, counted from the last commit that worked; a lane that was told to rest has none."""
         now_s = time.monotonic()
-        if self._trouble_since_s is None or loop.committed_s > self._trouble_since_s:
+        if self._trouble_since_s is None or max(loop.committed_s, loop.rested_s) > self._trouble_since_s:
             self._trouble_since_s, self._fences = now_s, 0
             self._status.failed_chunks += 1
         if now_s - self._trouble_since_s > TROUBLE_BUDGET_S:

@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -223,6 +224,24 @@ def test_a_foreign_transaction_on_the_receipts_topic_is_waited_for(cluster: Clus
     foreign.abort_transaction(10)
     assert lane.outcome() == Outcome(0, "done")
     assert len(cluster.read(recovery.target)) == COUNT
+
+
+def test_trouble_before_a_pause_is_not_held_against_what_comes_after_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget_s = 4.0
+    monkeypatch.setattr("spark_jobs.lanes.TROUBLE_BUDGET_S", budget_s)
+    recovery = make(cluster)
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
+    recovery.fence(0)
+    paused = recovery.direct("pause")
+    recovery.await_heartbeat(lambda h: h.state == "paused" and h.directive_sequence == paused)
+    time.sleep(budget_s + 1.0)  # the length of the pause
+    recovery.fence(0)
+    recovery.direct("run")
+    assert lane.outcome() == Outcome(0, "done")
+    assert_exact(recovery.ledger(), recovery.spec)
 
 
 def test_a_record_too_large_for_the_target_is_named(cluster: Cluster) -> None:
