@@ -13,6 +13,10 @@ from confluent_kafka import KafkaError, KafkaException
 
 from spark_jobs.contract import ERROR_CODES
 
+END = KafkaError._PARTITION_EOF  # of what is visible of a partition: no trouble at all
+OUT_OF_RANGE = frozenset(
+    {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+)  # nothing is at the offset any more
 _MARK = re.compile(r"\[recoveryd:([a-z_]+)\] (.*)", re.DOTALL)
 
 

@@ -15,9 +15,6 @@ from spark_jobs import errors
 from spark_jobs.clients import make_reader, meet
 from spark_jobs.contract import SourceSpec
 
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
-_OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
-
 RESIZE_FACTOR = 8
 
 _error_of = Message.error
@@ -143,11 +140,11 @@ def _item(message: Message, error: KafkaError) -> Item:
     """Raises JobError when the broker says no for good."""
     partition = message.partition()
     assert partition is not None
-    if error.code() == _END:
+    if error.code() == errors.END:
         offset = message.offset()
         assert offset is not None
         return End(partition, offset)
-    if error.code() in _OUT_OF_RANGE:
+    if error.code() in errors.OUT_OF_RANGE:
         return OutOfRange(partition)
     if (final := errors.unreadable(error, "source", message.topic() or "")) is not None:
         raise final

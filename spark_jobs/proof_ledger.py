@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
 
 from spark_jobs import errors
 from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
@@ -21,8 +21,6 @@ from spark_jobs.errors import JobError
 _PATIENCE_S = 120.0
 _BATCH = 1000
 _CACHE_KB = 16_384
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
-_OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
 _TABLES = """
     PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;
     CREATE TABLE raw (p INT, start INT, value BLOB, PRIMARY KEY (p, start)) WITHOUT ROWID;
@@ -185,9 +183,9 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
                 if error is None:
                     _keep(spec, message, wanted, ledger)
                     position = offset + 1
-                elif error.code() == _END:
+                elif error.code() == errors.END:
                     position = max(position, offset)
-                elif error.code() in _OUT_OF_RANGE:
+                elif error.code() in errors.OUT_OF_RANGE:
                     why = f"{home.topic} partition {home.partition} holds nothing at {home.offset} any more"
                     raise JobError("ledger_broken", f"{why}: receipts of this recovery were deleted.")
                 elif (final := errors.unreadable(error, "target", home.topic)) is not None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from spark_jobs import errors
 from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
@@ -21,7 +21,6 @@ from spark_jobs.selection import Columns, Selection
 
 _QUEUE_BYTES = 4 * 1024 * 1024
 _WAIT_S = 0.1
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
 
 _WORDS = {
     "missing": "{n} of the source are not in the target.",
@@ -149,9 +148,9 @@ class Look:
         error = message.error()
         if error is None:
             return position
-        if error.code() == _END:
+        if error.code() == errors.END:
             return max(position, message.offset() or 0)
-        if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
+        if error.code() in errors.OUT_OF_RANGE:
             return stop
         name = ("source", "target")[side]
         if (final := errors.unreadable(error, name, message.topic() or f"The {name}")) is not None:

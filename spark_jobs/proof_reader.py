@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from spark_jobs import errors
 from spark_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
@@ -20,8 +20,6 @@ GROUP = 256  # partitions read at a time
 _QUEUE_BYTES = 6 * 1024 * 1024
 _FETCH_BYTES = 2 * 1024 * 1024  # compressed: what it becomes comes on top of the queue
 WAIT_S = 0.1
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
-_OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
 
 _error_of, _partition_of, _offset_of = Message.error, Message.partition, Message.offset
 
@@ -190,9 +188,9 @@ class RangeReader:
         assert error is not None
         if partition in self.held:
             return
-        if error.code() == _END and partition is not None:
+        if error.code() == errors.END and partition is not None:
             self._advance(partition, message.offset() or 0)
-        elif error.code() in _OUT_OF_RANGE and partition in self._open:
+        elif error.code() in errors.OUT_OF_RANGE and partition in self._open:
             self._skip_deleted(partition)
         elif (final := errors.unreadable(error, self._place.side, self._place.topic)) is not None:
             raise final

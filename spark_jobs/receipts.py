@@ -38,7 +38,6 @@ from spark_jobs.errors import Doubt, JobError
 _STEP_S = 0.2
 _BATCH = 1000
 _QUEUE_BYTES = 4 * 1024 * 1024
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001  (the library's own codes begin with an underscore)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +247,8 @@ def _collect(
     while position < high:
         for message in consumer.consume(_BATCH, 0) or consumer.consume(1, _STEP_S):
             error, offset = message.error(), message.offset()
-            if error is not None and error.code() != _END:
-                _raise_final(error, spec)
+            if error is not None and error.code() != errors.END:
+                _raise_final(error, spec, f"partition {partition} at {position}")
                 continue
             assert offset is not None
             position, moved_s = max(position, offset + (error is None)), time.monotonic()
@@ -270,7 +269,9 @@ def _collect(
     return found
 
 
-def _raise_final(error: KafkaError, spec: JobSpec) -> None:
+def _raise_final(error: KafkaError, spec: JobSpec, where: str = "") -> None:
+    if error.code() in errors.OUT_OF_RANGE:
+        raise JobError("ledger_broken", f"{spec.receipts_topic} {where} holds nothing any more: receipts were deleted.")
     code = errors.final_code(error)
     if code is not None:
         told = errors.refusal(error, "Read", spec.receipts_topic)

@@ -1,9 +1,11 @@
 """The lanes and the pinned place of their receipts: a topic that grew is no trouble, one that lost receipts is never copied into again."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from spark_jobs import receipts
 from spark_jobs.contract import JobSpec, PartitionRange, ReceiptsHome
 from spark_jobs.lanes import Outcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
@@ -68,6 +70,23 @@ def test_an_emptied_ledger_ends_the_lane_before_it_copies_anything_again(
     assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
     assert "Receipts were deleted from" in outcome.error_message
     assert len(cluster.read(recovery.target)) == written
+
+
+def test_receipts_that_go_just_before_they_are_read_end_the_lane_by_name(
+    cluster: Cluster, recovery: Recovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = stopped_half_way(recovery)
+    look = receipts._bounds
+
+    def look_and_lose(*asked: Any) -> tuple[int, int]:
+        found = look(*asked)
+        cluster.empty(recovery.receipts, home_of(recovery).partition)
+        return found
+
+    monkeypatch.setattr("spark_jobs.receipts._bounds", look_and_lose)
+    outcome = run_lane(again, again.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
+    assert outcome.error_message.endswith("holds nothing any more: receipts were deleted.")
 
 
 def test_receipts_that_end_before_what_the_journal_knows_end_the_lane_by_name(
