@@ -122,15 +122,13 @@ def is_no_topic(error: KafkaError) -> bool:
     return error.code() in _NO_TOPIC
 
 
-def refusal(error: KafkaError, operation: str, topic: str = "", other: str = "") -> str:
-    """What the broker said and, for a missing ACL, which: `operation` on `topic`, or on the group or transactional id `other`."""
+def refusal(error: KafkaError, operation: str, topic: str, transactional_id: str = "") -> str:
+    """What the broker said and, for a missing ACL, which: `operation` on `topic`, or the right to use the transactional id."""
     match error.code():
         case KafkaError.TOPIC_AUTHORIZATION_FAILED if topic:
             lacks = f"{operation} on Topic {topic}"
-        case KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if other:
-            lacks = f"Write on TransactionalId {other}"
-        case KafkaError.GROUP_AUTHORIZATION_FAILED if other:
-            lacks = f"Describe on Group {other}"
+        case KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if transactional_id:
+            lacks = f"Write on TransactionalId {transactional_id}"
         case _:
             return f"{error.str()}."
     return f"{error.str()}; the user lacks {lacks}."
