@@ -15,7 +15,7 @@ from spark_jobs.proof_guest import Guest
 from spark_jobs.proof_judge import Finding, Question
 from spark_jobs.proof_ledger import ProofLedger
 from spark_jobs.proof_match import SOURCE, TARGET
-from spark_jobs.proof_plan import ProofPlan, log_start_of
+from spark_jobs.proof_plan import ProofPlan
 from spark_jobs.proof_sides import DIFFERENCES_MAX, Pair, Shown, segments
 from spark_jobs.selection import Columns, Selection
 
@@ -155,8 +155,6 @@ class Look:
         name = ("source", "target")[side]
         if (final := errors.unreadable(error, name, message.topic() or f"The {name}")) is not None:
             raise final
-        if errors.is_no_topic(error):
-            log_start_of(self._spec, side)(message.partition() or 0)  # names a topic that is gone
         return position
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ PATIENCE_S = 120.0
 _CUT_BACK_AFTER_S = 10.0
 _PAUSE_S = 0.5
 _NAMED_MAX = 5
+_UNAVAILABLE = ("source_unavailable", "target_unavailable")  # by side
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +74,32 @@ def _make_topic(spec: JobSpec, side: int) -> Topic:
     return Topic(spec.source, "source", client_id) if side == SOURCE else Topic(spec.target, "target", client_id)
 
 
-def log_start_of(spec: JobSpec, side: int) -> Callable[[int], int]:
-    """Asks where a partition begins now, for as long as a plan would. Raises JobError when nobody answers, or the topic is gone."""
-    topic = functools.cache(lambda: _make_topic(spec, side))  # has clients of its own, so not before somebody asks
-    code = ("source_unavailable", "target_unavailable")[side]
-    return lambda partition: _bounds(topic(), [partition], code)[partition].start
-
-
 def check_topics(topics: tuple[Topic, ...]) -> list[int]:
     """How many partitions each has. Raises JobError when a topic is another one than planned, or nobody answers."""
-    widths = []
-    for topic, code in zip(topics, ("source_unavailable", "target_unavailable"), strict=True):
-        try:
-            widths.append(topic.check_id(time.monotonic() + PATIENCE_S))
-        except NoAnswer as silence:
-            raise JobError(code, f"No answer from the cluster: {silence}.") from None
-    return widths
+    return [_check(topic, side) for side, topic in enumerate(topics)]
+
+
+def _check(topic: Topic, side: int) -> int:
+    try:
+        return topic.check_id(time.monotonic() + PATIENCE_S)
+    except NoAnswer as silence:
+        raise JobError(_UNAVAILABLE[side], f"No answer from the cluster: {silence}.") from None
+
+
+class Asked:
+    """The topic of one side, while it is read. It has clients of its own, which are not made before somebody asks."""
+
+    def __init__(self, spec: JobSpec, side: int) -> None:
+        self._side = side
+        self._topic = functools.cache(lambda: _make_topic(spec, side))
+
+    def log_start(self, partition: int) -> int:
+        """Raises JobError when nobody answers, or the topic is gone."""
+        return _bounds(self._topic(), [partition], _UNAVAILABLE[self._side])[partition].start
+
+    def check(self) -> None:
+        """Raises JobError when it is another topic, or gone, or nobody answers."""
+        _check(self._topic(), self._side)
 
 
 def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:

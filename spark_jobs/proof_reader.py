@@ -5,7 +5,7 @@ the hands of whoever listens is bounded however many there are.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
@@ -20,6 +20,7 @@ GROUP = 256  # partitions read at a time
 _QUEUE_BYTES = 6 * 1024 * 1024
 _FETCH_BYTES = 2 * 1024 * 1024  # compressed: what it becomes comes on top of the queue
 WAIT_S = 0.1
+_PROBE_S = 20.0
 
 _error_of, _partition_of, _offset_of = Message.error, Message.partition, Message.offset
 
@@ -47,13 +48,21 @@ class Listener(Protocol):
         """Nothing more comes of this partition."""
 
 
+class AskedTopic(Protocol):
+    """Both raise JobError when nobody answers, or the topic is gone."""
+
+    def log_start(self, partition: int) -> int: ...
+
+    def check(self) -> None: ...
+
+
 class Place(NamedTuple):
-    """A topic to read: `log_start` asks for the present log start of a partition, and raises JobError for a topic that is gone; `side` is source or target."""
+    """A topic to read; `side` is source or target."""
 
     client: Mapping[str, str]
     topic: str
     side: str
-    log_start: Callable[[int], int]
+    asked: AskedTopic
 
 
 class RangeReader:
@@ -72,6 +81,7 @@ class RangeReader:
         self.held: frozenset[int] = frozenset()  # open, and not read for the time being
         self._positions: dict[int, int] = {}
         self._silent_s = 0.0
+        self._probed_s = 0.0  # how long it had been silent when the topic was last asked for
         meet(self._consumer, place.topic)
 
     @property
@@ -104,18 +114,21 @@ class RangeReader:
             if r.partition not in self._open:
                 self._listener.finish(r.partition)
         self._consumer.assign([TopicPartition(self._place.topic, p, self._positions[p]) for p in self._open])
-        self._silent_s = 0.0
+        self._silent_s = self._probed_s = 0.0
 
     def step(self, count: int, wait_s: float = 0.0) -> bool:
         """Take what is there, up to `count` records, or wait for the first one. False when nothing came. Raises JobError."""
         asked_s = time.monotonic()
         messages = self._consumer.consume(count, wait_s)
         if messages and self._take(messages):
-            self._silent_s = 0.0
+            self._silent_s = self._probed_s = 0.0
             return True
         self._silent_s += time.monotonic() - asked_s
         if self._silent_s > self._patience_s:
             self._give_up()
+        if self._silent_s > self._probed_s + _PROBE_S:  # a client does not tell of a topic that is gone
+            self._probed_s = self._silent_s
+            self._place.asked.check()
         return bool(messages)
 
     def hold(self, partitions: Iterable[int]) -> None:
@@ -194,11 +207,9 @@ class RangeReader:
             self._skip_deleted(partition)
         elif (final := errors.unreadable(error, self._place.side, self._place.topic)) is not None:
             raise final
-        elif errors.is_no_topic(error) and partition in self._open:
-            self._place.log_start(partition)  # names a topic that is gone; one that comes back is read on
 
     def _skip_deleted(self, partition: int) -> None:
-        start = self._place.log_start(partition)
+        start = self._place.asked.log_start(partition)
         if start <= self._positions[partition]:
             where = f"{self._place.topic} partition {partition}"
             raise JobError("data_lost", f"{where} ends before {self._positions[partition]} now: it was cut back.")

@@ -13,7 +13,7 @@ from spark_jobs.errors import JobError
 from spark_jobs.proof_guest import Guest
 from spark_jobs.proof_ledger import ClaimedRun, ProofLedger
 from spark_jobs.proof_match import SOURCE, TARGET, Matches
-from spark_jobs.proof_plan import ProofPlan, ProofShare, is_compared, log_start_of
+from spark_jobs.proof_plan import Asked, ProofPlan, ProofShare, is_compared
 from spark_jobs.proof_reader import GROUP, WAIT_S, Listener, Place, Range, RangeReader
 from spark_jobs.proof_sides import Shown, SourceSide, TargetSide
 from spark_jobs.selection import Selection
@@ -137,7 +137,7 @@ def _all_of(plan: ProofPlan) -> Callable[[Range], Iterator[ClaimedRun]]:
 def open_reader(spec: JobSpec, which: int, guest: Guest, listener: Listener) -> RangeReader:
     """Of the source (0) or the target (1)."""
     topic, name = (spec.source, "source") if which == SOURCE else (spec.target, "target")
-    place = Place(topic.client, topic.topic, name, log_start_of(spec, which))
+    place = Place(topic.client, topic.topic, name, Asked(spec, which))
     if which == TARGET and not spec.receipts_topic:
         listener = _Inside(listener, Selection(spec.source, spec.target, is_stamped=False))
     return RangeReader(place, guest, listener, spec.stop_wait_ms / 1000.0)

@@ -14,7 +14,7 @@ from spark_jobs.lanes import Outcome, run_lane
 from spark_jobs.proof_judge import Finding, Question
 from spark_jobs.proof_ledger import ProofLedger
 from spark_jobs.proof_look import Look
-from spark_jobs.proof_plan import ProofPlan, log_start_of
+from spark_jobs.proof_plan import Asked, ProofPlan
 from spark_jobs.proof_reader import Place, Range, RangeReader
 from spark_jobs.proof_sides import Shown, segments
 from tests.builders.copying import Cluster, Recovery, Row, put, rows
@@ -53,11 +53,12 @@ class Heard:
 
 
 @pytest.mark.broker
-def test_a_topic_that_is_deleted_while_it_is_read_is_named(cluster: Cluster) -> None:
+def test_a_topic_that_is_deleted_while_it_is_read_is_named(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_jobs.proof_reader._PROBE_S", 1.0)
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(10))
     spec = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 20)]]).spec
-    place = Place(spec.source.client, source, "source", log_start_of(spec, 0))
+    place = Place(spec.source.client, source, "source", Asked(spec, 0))
     reader = RangeReader(place, Free(), Heard(lambda: cluster.delete(source)), _PATIENCE_S)  # type: ignore[arg-type]
     try:
         with pytest.raises(JobError) as gone:
