@@ -209,6 +209,7 @@ class RangeReader:
             raise final
 
     def _skip_deleted(self, partition: int) -> None:
+        self._place.asked.check()  # another topic of the name may be shorter
         start = self._place.asked.log_start(partition)
         if start <= self._positions[partition]:
             where = f"{self._place.topic} partition {partition}"

@@ -36,7 +36,7 @@ class Free:
 class Heard:
     """Calls `then` with the first records."""
 
-    def __init__(self, then: Callable[[], None]) -> None:
+    def __init__(self, then: Callable[[], object] = list) -> None:
         self._then = then
         self.records = 0
 
@@ -68,6 +68,21 @@ def test_a_topic_that_is_deleted_while_it_is_read_is_named(cluster: Cluster, mon
     assert gone.value.code == "topic_recreated"
     assert f"The source topic {source}" in gone.value.message
     assert "does not exist any more" in gone.value.message
+
+
+@pytest.mark.broker
+def test_a_shorter_topic_of_the_same_name_is_not_taken_for_a_log_that_was_cut_back(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(10))
+    spec = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]]).spec
+    cluster.recreate(source, 1)
+    reader = RangeReader(Place(spec.source.client, source, "source", Asked(spec, 0)), Free(), Heard(), _PATIENCE_S)  # type: ignore[arg-type]
+    try:
+        with pytest.raises(JobError) as found:
+            reader.read([Range(0, 5, 10)])
+    finally:
+        reader.close()
+    assert found.value.code == "topic_recreated"
 
 
 def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | None]) -> Finding:
