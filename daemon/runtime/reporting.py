@@ -75,7 +75,9 @@ class Reporter:
         """The moving average of what lanes reach while nothing holds them back, for the ETA of later plans."""
         event = step.item.event
         recovery = step.decision.state.recoveries.get(event.recovery) if isinstance(event, LaneHeartbeat) else None
-        if recovery is None or recovery.state is not State.RUNNING or recovery.effective_bytes_per_s is not None:
+        if recovery is None or recovery.state is not State.RUNNING:
+            return
+        if recovery.effective_bytes_per_s is not None or recovery.limits.max_records_per_s is not None:
             return
         rate = recovery.progress.bytes_per_s
         if rate > 0:

@@ -1,0 +1,35 @@
+"""What rounds teach: the speed of lanes that nothing holds back, which later plans reckon with."""
+
+import pytest
+
+from daemon.adapters.prometheus import Metrics
+from daemon.core.commands import Limits
+from daemon.core.decision import Decision
+from daemon.core.events import LaneHeartbeat
+from daemon.core.model import State
+from daemon.runtime.inbox import Item
+from daemon.runtime.reporting import Reporter
+from daemon.runtime.rounds import Round, Step
+from tests.builders.core import command, make_facts, make_spec
+from tests.builders.world import World
+
+
+def measured(limits: Limits) -> float | None:
+    """What is believed after a heartbeat of a recovery with these limits that runs at 2,000 bytes/s per lane."""
+    world = World(make_facts((10_000, 10_000)))
+    world.feed(command("replay", spec=make_spec(limits=limits)))
+    world.run_until(State.RUNNING)
+    world.second(2)
+    reporter, heartbeat = Reporter(Metrics()), LaneHeartbeat("r1", 1, 0, 1, "copying", False, 20.0, 2_000.0, (), "")
+    step = Step(Item(heartbeat), world.state, Decision(world.state), 0.0)
+    reporter.report(Round(world.state, None, (), (step,), 0), world.now_ms)
+    return reporter.measured_bytes_per_s
+
+
+def test_the_speed_of_an_unlimited_recovery_is_measured() -> None:
+    assert measured(Limits()) == 4_000.0
+
+
+@pytest.mark.parametrize("limits", [Limits(max_bytes_per_s=1e6), Limits(max_records_per_s=1e6)])
+def test_the_speed_of_a_recovery_that_is_held_back_is_nobodys_measure(limits: Limits) -> None:
+    assert measured(limits) is None
