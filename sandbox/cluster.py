@@ -16,9 +16,8 @@ from sandbox.broker import Broker
 from sandbox.cluster_nodes import BrokerNode, ControllerNode, Shape
 from sandbox.errors import BrokerFailed
 from sandbox.probe import answers
-from sandbox.process import end
 from sandbox.properties import HOST, new_cluster_id, ports_in
-from sandbox.state import forget_state, running_state
+from sandbox.state import end_running, running_state
 from sandbox.users import EVERYTHING, Grant, Users
 
 _START_DEADLINE_S = 240.0
@@ -168,16 +167,8 @@ def end_cluster(folder: Path, deadline_s: float) -> bool:
     """Ends every node that an earlier command left running in the cluster folder `folder`. False when none ran."""
     brokers = sorted(folder.glob("broker-*"))
     with ThreadPoolExecutor(max(1, len(brokers))) as pool:
-        ended = list(pool.map(lambda node: _end_node(node, deadline_s), brokers))
-    return any([*ended, _end_node(folder / "controller", deadline_s)])
-
-
-def _end_node(folder: Path, deadline_s: float) -> bool:
-    running = running_state(folder)
-    if running is not None:
-        end(running.process, deadline_s)
-    forget_state(folder)
-    return running is not None
+        ended = list(pool.map(lambda node: end_running(node, deadline_s), brokers))
+    return any([*ended, end_running(folder / "controller", deadline_s)])
 
 
 def _start_unless_running(node: Broker, deadline_s: float) -> None:

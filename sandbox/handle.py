@@ -15,8 +15,7 @@ from sandbox.cluster_nodes import CLUSTER_PREFIX, Shape
 from sandbox.errors import SandboxError
 from sandbox.locks import locked
 from sandbox.probe import answers
-from sandbox.process import end
-from sandbox.state import forget_state, running_state
+from sandbox.state import end_running, running_state
 
 _UP_DEADLINE_S = 60.0
 _LOCK_DEADLINE_S = 90.0
@@ -89,14 +88,11 @@ def down(folder: Path | None = None, deadline_s: float = _DOWN_DEADLINE_S) -> bo
     if not folder.is_dir():
         return False
     with locked(folder / "sandbox.lock", _CLUSTER_LOCK_DEADLINE_S):
-        running = running_state(folder)
-        if running is not None:
-            end(running.process, deadline_s)
-        forget_state(folder)
-        ended = [
+        ended = [end_running(folder, deadline_s)]
+        ended += [
             end_cluster(found, deadline_s) for found in sorted(folder.glob(f"{CLUSTER_PREFIX}*")) if found.is_dir()
         ]
-        return running is not None or any(ended)
+        return any(ended)
 
 
 def status(folder: Path | None = None) -> SandboxStatus:

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.process import ProcessId, is_alive
+from sandbox.process import ProcessId, end, is_alive
 
 _FILE_NAME = "node.json"
 
@@ -41,3 +41,12 @@ def running_state(folder: Path) -> NodeState | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return state if is_alive(state.process) else None
+
+
+def end_running(folder: Path, deadline_s: float) -> bool:
+    """Ends the broker that runs on `folder` and forgets it. False when none ran."""
+    running = running_state(folder)
+    if running is not None:
+        end(running.process, deadline_s)
+    forget_state(folder)
+    return running is not None
