@@ -13,7 +13,6 @@ from typing import Any
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    IsolationLevel,
     KafkaException,
     Producer,
     TopicCollection,
@@ -49,6 +48,7 @@ from spark_jobs.contract import (
     transactional_id,
 )
 from spark_jobs.lanes import Outcome, run_lane
+from tests.e2e.log_reader import await_markers
 from tests.patience import patient_s
 
 DEADLINE_S = 60.0
@@ -146,21 +146,15 @@ class Cluster:
         at = TopicPartition(topic, partition, before)
         self.admin.delete_records([at])[at].result(DEADLINE_S)
 
-    def end(self, topic: str, partition: int = 0, *, stable: bool = False) -> int:
-        """High watermark, or the last stable offset."""
+    def end(self, topic: str, partition: int = 0) -> int:
+        """High watermark."""
         at = TopicPartition(topic, partition)
-        isolation = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-        return int(
-            self.admin.list_offsets({at: OffsetSpec.latest()}, isolation_level=isolation)[at].result(DEADLINE_S).offset
-        )
+        return int(self.admin.list_offsets({at: OffsetSpec.latest()})[at].result(DEADLINE_S).offset)
 
     def settled_end(self, topic: str, partition: int = 0) -> int:
         """High watermark once no transaction is open: the marker of an abort comes a moment after the call returned."""
-        deadline_s = time.monotonic() + DEADLINE_S
-        while (end := self.end(topic, partition)) != self.end(topic, partition, stable=True):
-            assert time.monotonic() < deadline_s, f"{topic} has an open transaction"
-            time.sleep(0.02)
-        return end
+        await_markers(self.client["bootstrap.servers"], topic)
+        return self.end(topic, partition)
 
     def producer(self, transactional_id: str | None = None, **more: Any) -> Producer:
         config = {**self.client, "linger.ms": 0, **more}

@@ -17,7 +17,7 @@ from daemon.errors import ClusterProblem
 from daemon.ports import JournalBatch
 from tests.builders.records import make_recovery
 from tests.contract.harness import KafkaHarness
-from tests.e2e.data import await_markers
+from tests.e2e.log_reader import await_markers
 
 pytestmark = pytest.mark.broker
 

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from tests.builders.history import Draft, create_topics, produce, transactional
 from tests.e2e.clients import client
-from tests.e2e.log_reader import QUIET, offsets
+from tests.e2e.log_reader import QUIET, await_markers
 
 BASE_MS = 1_700_000_000_000
 _FLUSH_S = 60.0
@@ -105,14 +105,6 @@ def fill_nasty(bootstrap: str, topic: str, records_each: int = 400) -> None:
     bad.flush(_FLUSH_S)
     bad.abort_transaction(_FLUSH_S)
     await_markers(bootstrap, topic)
-
-
-def await_markers(bootstrap: str, topic: str) -> None:
-    """Until no transaction on the topic is undecided. An abort or commit is answered before its markers are on the log, so ends that are read earlier are too low."""
-    give_up_at_s = time.monotonic() + _FLUSH_S
-    while offsets(bootstrap, topic, end=True, committed=True) != offsets(bootstrap, topic, end=True):
-        assert time.monotonic() < give_up_at_s, f"a transaction on {topic} stays open"
-        time.sleep(0.05)
 
 
 def add_time_zero(bootstrap: str, topic: str, partition: int, count: int = 3) -> None:

@@ -99,6 +99,14 @@ def forget_clients() -> None:
     _admin.cache_clear()
 
 
+def await_markers(bootstrap: str, topic: str) -> None:
+    """Until no transaction on the topic is undecided. An abort or commit is answered before its markers are on the log, so ends that are read earlier are too low."""
+    give_up_at_s = time.monotonic() + _ADMIN_TIMEOUT_S
+    while offsets(bootstrap, topic, end=True, committed=True) != offsets(bootstrap, topic, end=True):
+        assert time.monotonic() < give_up_at_s, f"a transaction on {topic} stays open"
+        time.sleep(_POLL_S)
+
+
 def whole_log(bootstrap: str, topic: str) -> dict[int, tuple[int, int]]:
     """[log start, high watermark) of each partition."""
     ends = offsets(bootstrap, topic, end=True)
