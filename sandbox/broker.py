@@ -20,9 +20,10 @@ from typing import Protocol, Self
 from sandbox.errors import BrokerFailed
 from sandbox.jars import kafka_jars
 from sandbox.java import find_java
+from sandbox.jvm import Jvm, log_text
 from sandbox.ports import free_ports, is_free
 from sandbox.process import identify
-from sandbox.properties import HOST, SingleNode, log4j2_properties, ports_in
+from sandbox.properties import HOST, SingleNode, ports_in
 from sandbox.state import NodeState, forget_state, running_state, write_state
 
 _FORMAT_TIMEOUT_S = 60.0
@@ -32,9 +33,6 @@ _POLL_S = 0.05
 _PORT_TRIES_MAX = 3
 _LOG_TAIL_LINES = 8
 _LOG_TAIL_CHARS_MAX = 100_000
-# Measured on two cores over 5 M records: the quick compiler alone starts the broker in 1.6 s instead of 2.5 s, and takes
-# and serves records with no more CPU; the thorough one costs more than it returns in the life of a sandbox.
-_JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 _NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -130,14 +128,14 @@ class Broker:
             raise BrokerFailed(
                 f"{self._folder} is in use by a broker with pid {other.process.pid}.", "End that one first."
             )
-        java, jars = find_java(), kafka_jars()
+        jvm = Jvm(find_java(), kafka_jars())
         give_up_at_s = time.monotonic() + deadline_s
         self._folder.mkdir(parents=True, exist_ok=True)
         for attempt in range(1, _PORT_TRIES_MAX + 1):
             self._ports = self._choose_ports()
             self._write_config(*self._ports)
-            self._format_once(java, jars)
-            self._launch(java, jars)
+            self._format_once(jvm)
+            self._launch(jvm)
             try:
                 self._await_answer(give_up_at_s)
             except BaseException as error:  # also Ctrl-C: no half-started broker may stay behind
@@ -201,16 +199,13 @@ class Broker:
     def _write_config(self, port: int, inner_port: int) -> None:
         text = self._layout.properties(self._folder / "data", port, inner_port)
         (self._folder / "server.properties").write_text(text, encoding="utf-8")
-        (self._folder / "log4j2.properties").write_text(log4j2_properties(self.log_file), encoding="utf-8")
 
-    def _format_once(self, java: Path, jars: Path) -> None:
+    def _format_once(self, jvm: Jvm) -> None:
         if (self._folder / "data" / "meta.properties").exists():
             return
         shutil.rmtree(self._folder / "data", ignore_errors=True)  # a format that was cut off half way
-        command = [
-            str(java), *_JVM_FLAGS, "-cp", f"{jars}/*", "kafka.tools.StorageTool",
-            "format", *self._layout.format_options(), "-c", str(self._folder / "server.properties"),
-        ]  # fmt: skip
+        options = *self._layout.format_options(), "-c", str(self._folder / "server.properties")
+        command = jvm.command("kafka.tools.StorageTool", "format", *options)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
@@ -218,16 +213,8 @@ class Broker:
         if done.returncode != 0:
             raise BrokerFailed(f"Kafka could not format {self._folder}: {_telling_lines(done.stdout + done.stderr, 3)}")
 
-    def _launch(self, java: Path, jars: Path) -> None:
-        command = [
-            str(java), f"-Xmx{self._heap}", *_JVM_FLAGS,
-            f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
-            "-cp", f"{jars}/*", "kafka.Kafka", str(self._folder / "server.properties"),
-        ]  # fmt: skip
-        with (self._folder / "broker.out").open("wb") as out:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self._folder, start_new_session=True
-            )
+    def _launch(self, jvm: Jvm) -> None:
+        self._process = jvm.launch("kafka.Kafka", self._folder / "server.properties", self.log_file, self._heap)
         process = identify(self._process.pid)
         if process is not None:
             write_state(self._folder, NodeState(process, self.bootstrap))
@@ -246,10 +233,7 @@ class Broker:
         forget_state(self._folder)
 
     def _log_tail(self, lines: int = _LOG_TAIL_LINES) -> str:
-        text = ""
-        for file in (self._folder / "broker.out", self.log_file):
-            if file.exists():
-                text += file.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL_CHARS_MAX:]
+        text = log_text(self.log_file, _LOG_TAIL_CHARS_MAX)
         return f"{self.log_file} says:\n{_telling_lines(text, lines)}"
 
 

@@ -11,6 +11,7 @@ from typing import Self
 
 from sandbox.jars import MIRROR_MAKER, kafka_jars
 from sandbox.java import find_java
+from sandbox.jvm import Jvm, log_text
 
 _STOP_S = 20.0
 _INNER_TOPICS = (
@@ -21,16 +22,7 @@ _INNER_TOPICS = (
     "offset.storage",
     "status.storage",
 )
-_JVM_FLAGS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_LOG4J = """status = WARN
-appender.file.type = File
-appender.file.name = file
-appender.file.fileName = {file}
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d %p %m (%c)%n
-rootLogger.level = INFO
-rootLogger.appenderRef.file.ref = file
-"""
+_HEAP = "384m"
 
 
 class MirrorMaker:
@@ -42,18 +34,11 @@ class MirrorMaker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        java, jars = find_java(), kafka_jars(bundle=MIRROR_MAKER)
+        jvm = Jvm(find_java(), kafka_jars(bundle=MIRROR_MAKER))
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "mm2.properties").write_text(self._properties(), encoding="utf-8")
-        (self._folder / "log4j2.properties").write_text(_LOG4J.format(file=self.log_file), encoding="utf-8")
-        command = [
-            str(java), *_JVM_FLAGS, f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
-            "-cp", f"{jars}/*", "org.apache.kafka.connect.mirror.MirrorMaker", str(self._folder / "mm2.properties"),
-        ]  # fmt: skip
-        with (self._folder / "mirror.out").open("wb") as out:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self._folder, start_new_session=True
-            )
+        properties = self._folder / "mm2.properties"
+        properties.write_text(self._properties(), encoding="utf-8")
+        self._process = jvm.launch("org.apache.kafka.connect.mirror.MirrorMaker", properties, self.log_file, _HEAP)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -75,8 +60,7 @@ class MirrorMaker:
 
     def log_tail(self, characters: int = 3_000) -> str:
         """What it said last, for the message of a test that waited in vain."""
-        files = [f for f in (self._folder / "mirror.out", self.log_file) if f.exists()]
-        return "\n".join(f.read_text(encoding="utf-8", errors="replace")[-characters:] for f in files)
+        return log_text(self.log_file, characters)
 
     def _properties(self) -> str:
         settings = {

@@ -94,25 +94,6 @@ def ports_in(properties: Path) -> list[int]:
     return []
 
 
-def log4j2_properties(log_file: Path) -> str:
-    """A log that cannot fill the disk: three files of at most 20 MB."""
-    return f"""status = error
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = {log_file}
-appender.file.filePattern = {log_file}.%i
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{ISO8601}} %-5p %m (%c{{1}})%n
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 20MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 2
-rootLogger.level = info
-rootLogger.appenderRef.file.ref = file
-"""
-
-
 def new_cluster_id() -> str:
     """A random id in the form Kafka wants: 16 bytes, URL-safe base64 without padding, not starting with a dash."""
     while True:
