@@ -3,8 +3,7 @@
 The tests' own clients are the super user; the product is the user `recoveryd` and may do what it was granted.
 """
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,18 +12,14 @@ from sandbox.cluster import Cluster
 from sandbox.cluster_nodes import Shape
 from tests.cluster.replicas import await_whole, start_all
 from tests.cluster.rights import grants_of, needed
-from tests.e2e.case import Case
+from tests.e2e.case import NewCase, observed_cases
 from tests.e2e.clients import note_access
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_plain
-from tests.e2e.observer import TargetObserver
 from tests.e2e.stack import Stack
 
 PARTITIONS = 6  # every broker leads some
 RECORDS_EACH = 3_000
-
-NewCase = Callable[[], Case]
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="package")
@@ -67,19 +62,8 @@ def source(stack: Stack) -> str:
 
 @pytest.fixture
 def new_case(stack: Stack, source: str) -> Iterator[NewCase]:
-    observers: list[TargetObserver] = []
-
-    def make() -> Case:
-        number = next(_numbers)
-        case = Case(stack, f"c{number}", source, f"{stack.mark}-copy{number}")
-        case.observer = TargetObserver(stack.bootstrap, case.target)
-        observers.append(case.observer)
-        case.observer.__enter__()
-        return case
-
-    yield make
-    for observer in observers:
-        observer.close()
+    with observed_cases(stack, source) as make:
+        yield make
 
 
 @pytest.fixture

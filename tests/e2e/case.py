@@ -1,7 +1,9 @@
 """One replay under test: started slowly enough to be disturbed, then let go and judged. Shared by the fault tests."""
 
+import contextlib
+import itertools
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +15,9 @@ from tests.e2e.processes import Process, kill, lane_workers, wait_for
 from tests.e2e.stack import Stack, completed_ranges
 
 SLOW_RECORDS_PER_S = 1_500
+
+NewCase = Callable[..., "Case"]
+_numbers = itertools.count(1)
 
 
 @dataclass
@@ -97,3 +102,18 @@ class Case:
         """The lanes' Python workers of the attempt; waits until there are some."""
         pid = self.stack.follower.driver_pid(self.recovery, attempt or self.attempt())
         return wait_for(lambda: lane_workers(pid), 20, lambda: f"no lane workers below {pid}")
+
+
+@contextlib.contextmanager
+def observed_cases(stack: Stack, usual_source: str) -> Iterator[NewCase]:
+    """Gives what makes cases with names of their own and a reader on each target; of the usual source unless the test names another."""
+    with contextlib.ExitStack() as observers:
+
+        def make(source: str = usual_source, *, observe: bool = True) -> Case:
+            number = next(_numbers)
+            case = Case(stack, f"case{number}", source, f"{stack.mark}-copy{number}")
+            if observe:
+                case.observer = observers.enter_context(TargetObserver(stack.bootstrap, case.target))
+            return case
+
+        yield make
