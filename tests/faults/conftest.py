@@ -4,18 +4,36 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.case import NewCase, observed_cases
+from tests.e2e.case import Case, NewCase, observed_cases
+from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_nasty, fill_plain
 from tests.e2e.stack import Stack
+from tests.e2e.supervisor import Supervisor
 
 PARTITIONS = 4
 RECORDS_EACH = 4_000
+PAIR_RECORDS_EACH = 6_000
 
 
 @pytest.fixture(scope="module")
 def stack(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with Stack(bootstrap, tmp_path_factory.mktemp("faults")) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def daemon(stack: Stack) -> Iterator[DaemonProcess]:
+    """One that leads for the whole module, with an application in waiting."""
+    with stack.running(settings={"profiles": {"default": {"warm": 1}}}) as leading:
+        yield leading
+
+
+@pytest.fixture(scope="module")
+def supervisor(stack: Stack) -> Iterator[Supervisor]:
+    """Keeps a daemon running that may leave when its broker does."""
+    with Supervisor(lambda: stack.daemon("kept", lead=False, settings={"faust": {"instance_id": "one"}})) as kept:
+        kept.daemon.await_leader()
+        yield kept
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +54,13 @@ def nasty(stack: Stack) -> str:
 def new_case(stack: Stack, plain: str) -> Iterator[NewCase]:
     with observed_cases(stack, plain) as make:
         yield make
+
+
+@pytest.fixture
+def case(stack: Stack, new_case: NewCase, unique: str) -> Case:
+    """A copy of two partitions that has begun."""
+    fill_plain(stack.bootstrap, f"{unique}source", 2, PAIR_RECORDS_EACH)
+    made = new_case(f"{unique}source", observe=False)
+    made.start()
+    made.copying()
+    return made

@@ -19,7 +19,13 @@ from tests.e2e.supervisor import Supervisor
 from tests.e2e.transactions import describe
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.faults,
+    pytest.mark.usefixtures("supervisor"),
+]
 
 TRANSACTION_TIMEOUT_S = 6
 FROZEN_S = 20.0
@@ -41,13 +47,6 @@ def stack(own_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Itera
     settings = {"attempts": {"transaction_timeout": f"{TRANSACTION_TIMEOUT_S}s", "heartbeat_timeout": "60s"}}
     with Stack(own_broker.bootstrap, tmp_path_factory.mktemp("brokers"), settings) as made:
         yield made
-
-
-@pytest.fixture(scope="module", autouse=True)
-def supervisor(stack: Stack) -> Iterator[Supervisor]:
-    with Supervisor(lambda: stack.daemon("kept", lead=False, settings={"faust": {"instance_id": "one"}})) as kept:
-        kept.daemon.await_leader()
-        yield kept
 
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGSTOP"])

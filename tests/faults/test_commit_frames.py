@@ -13,7 +13,13 @@ from tests.e2e.supervisor import Supervisor
 from tests.e2e.transactions import Transaction, describe
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.faults,
+    pytest.mark.usefixtures("supervisor"),
+]
 
 TRANSACTION_TIMEOUT_S = 15
 LATE_S = 8.0  # longer than one call of a lane to commit, shorter than the transaction may take
@@ -41,13 +47,6 @@ def stack(own_broker: ProxiedBroker, tmp_path_factory: pytest.TempPathFactory) -
     }
     with Stack(own_broker.bootstrap, tmp_path_factory.mktemp("frames"), settings) as made:
         yield made
-
-
-@pytest.fixture(scope="module", autouse=True)
-def supervisor(stack: Stack) -> Iterator[Supervisor]:
-    with Supervisor(lambda: stack.daemon("kept", lead=False, settings={"faust": {"instance_id": "one"}})) as kept:
-        kept.daemon.await_leader()
-        yield kept
 
 
 def lane_id(case: Case, lane: int = 0) -> str:

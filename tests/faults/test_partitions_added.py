@@ -1,28 +1,26 @@
 """Row 14: partitions that are added while a recovery runs are copied from their first offset, or named; never passed over in silence."""
 
-from collections.abc import Iterator
-
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.builders.history import create_topics
-from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_plain, write_plain
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack, completed_ranges
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.faults,
+    pytest.mark.timeout(400),
+    pytest.mark.usefixtures("daemon"),
+]
 
 RECORDS = 1_000
 _TIMEOUT_S = 60.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    with stack.running(settings={"profiles": {"default": {"warm": 1}}}) as leading:
-        yield leading
 
 
 def widen(stack: Stack, topic: str, partitions: int) -> None:

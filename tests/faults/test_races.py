@@ -3,22 +3,20 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.control import make_command
-from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.stack import Stack
 from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    with stack.running(settings={"profiles": {"default": {"warm": 1}}}) as leading:
-        yield leading
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.faults,
+    pytest.mark.usefixtures("daemon"),
+]
 
 
 def kinds(stack: Stack, command_id: str) -> Counter[str]:

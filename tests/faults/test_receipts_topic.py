@@ -1,7 +1,6 @@
 """Row 25: the receipts topic grows, is made again or emptied, under a running and under a paused recovery. Exact, or failed by name; never copied twice."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
@@ -16,32 +15,19 @@ from confluent_kafka.admin import (
 )
 
 from tests.e2e.case import Case
-from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import read_log
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.faults,
+    pytest.mark.usefixtures("daemon"),
+]
 
-RECORDS = 6_000
 _TIMEOUT_S = 60.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def daemon(stack: Stack) -> Iterator[None]:
-    with stack.running(settings={"profiles": {"default": {"warm": 1}}}):
-        yield
-
-
-@pytest.fixture
-def case(stack: Stack, new_case: NewCase, unique: str) -> Case:
-    """A copy of two partitions that has begun."""
-    fill_plain(stack.bootstrap, f"{unique}source", 2, RECORDS)
-    made = new_case(f"{unique}source", observe=False)
-    made.start()
-    made.copying()
-    return made
 
 
 @pytest.fixture(params=["running", "paused"])

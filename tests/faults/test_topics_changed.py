@@ -1,6 +1,6 @@
 """Rows 12 to 15: source or target is deleted, made again, given partitions, or loses records while a copy runs. Exact to what was covered, or failed by name."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -16,28 +16,17 @@ from tests.e2e.history import snapshot
 from tests.e2e.log_reader import read_log
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
+from tests.faults.conftest import PAIR_RECORDS_EACH, NewCase
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.faults,
+    pytest.mark.usefixtures("daemon"),
+]
 
-RECORDS = 6_000
 _TIMEOUT_S = 60.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    with stack.running(settings={"profiles": {"default": {"warm": 1}}}) as leading:
-        yield leading
-
-
-@pytest.fixture
-def case(stack: Stack, new_case: NewCase, unique: str) -> Case:
-    """A copy of two partitions that has begun."""
-    fill_plain(stack.bootstrap, f"{unique}source", 2, RECORDS)
-    made = new_case(f"{unique}source", observe=False)
-    made.start()
-    made.copying()
-    return made
 
 
 def admin(stack: Stack) -> AdminClient:
@@ -63,7 +52,7 @@ def test_row_12_a_deleted_source_fails_the_recovery_by_name(stack: Stack, case: 
     case.judge_what_was_covered(source_was=before)
 
 
-@pytest.mark.parametrize("records", [100, 2 * RECORDS], ids=["shorter than before", "longer than before"])
+@pytest.mark.parametrize("records", [100, 2 * PAIR_RECORDS_EACH], ids=["shorter than before", "longer than before"])
 def test_row_12_a_source_made_again_is_not_taken_for_the_old_one(stack: Stack, case: Case, records: int) -> None:
     before = snapshot(stack.bootstrap, case.source)
     delete(stack, case.source)
@@ -129,12 +118,12 @@ def test_row_15_records_deleted_past_the_position_fail_with_the_exact_range(
     before = read_log(stack.bootstrap, case.source)
     stack.control.command("pause", case.recovery)
     paused = stack.follower.wait_state(case.recovery, "paused")
-    delete_records(stack, case.source, {0: RECORDS - 100, 1: RECORDS - 1})
+    delete_records(stack, case.source, {0: PAIR_RECORDS_EACH - 100, 1: PAIR_RECORDS_EACH - 1})
     case.kill_driver()
     stack.control.command("resume", case.recovery)
     failed = case.failed()
     assert outcome(failed) == ("RCV-3001", "data_lost")
-    holes = {0: (positions(paused)[0], RECORDS - 100), 1: (positions(paused)[1], RECORDS - 1)}
+    holes = {0: (positions(paused)[0], PAIR_RECORDS_EACH - 100), 1: (positions(paused)[1], PAIR_RECORDS_EACH - 1)}
     assert {row["partition"]: (row["to"] - row["lost"], row["to"]) for row in failed["completeness"]} == holes
     assert any(f"[{start}, {stop})" in failed["why"] for start, stop in holes.values())
     gone = sum(stop - start for start, stop in holes.values())
