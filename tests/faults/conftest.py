@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e import conftest as end_to_end
 from tests.e2e.case import Case, NewCase, observed_cases
-from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_nasty, fill_plain
 from tests.e2e.stack import Stack
 from tests.e2e.supervisor import Supervisor
@@ -14,18 +14,7 @@ PARTITIONS = 4
 RECORDS_EACH = 4_000
 PAIR_RECORDS_EACH = 6_000
 
-
-@pytest.fixture(scope="module")
-def stack(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with Stack(bootstrap, tmp_path_factory.mktemp("faults")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    """One that leads for the whole module, with an application in waiting."""
-    with stack.running(settings={"profiles": {"default": {"warm": 1}}}) as leading:
-        yield leading
+stack, daemon = end_to_end.stack, end_to_end.daemon
 
 
 @pytest.fixture(scope="module")
