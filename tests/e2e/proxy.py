@@ -1,4 +1,4 @@
-"""A broker behind a proxy that can hold or lose single frames, told apart by api key and by the transactional id in them.
+"""A broker behind a proxy that can hold or lose single frames, told apart by api key and by the transactional id in them, or hold all replies.
 
 Who asks the proxy for the cluster's addresses is told the proxy's own, so everything a client does goes through it. Tests themselves talk to the
 broker's plain listener. Kafka's frames are a length, then for requests api key, version and correlation id, for replies the correlation id.
@@ -79,6 +79,8 @@ class Proxy:
         self._traps: list[Trap] = []
         self._sockets: set[socket.socket] = set()
         self._lock = threading.Lock()
+        self._replies_flow = threading.Event()
+        self._replies_flow.set()
 
     @property
     def bootstrap(self) -> str:
@@ -92,6 +94,7 @@ class Proxy:
         self._server.close()
         for trap in self._traps:
             trap.drop()
+        self.let_go()
         with self._lock:
             left = list(self._sockets)
         for each in left:
@@ -104,6 +107,14 @@ class Proxy:
     def lose_replies(self, api: Api, needle: str, times: int) -> Trap:
         """The broker does what is asked, the client never hears of it: its connection ends instead."""
         return self._add(Trap(api, needle, "reply", times))
+
+    def hold_replies(self) -> None:
+        """From now on what the broker answers waits: requests arrive and are done, nobody hears of it."""
+        self._replies_flow.clear()
+
+    def let_go(self) -> None:
+        """Replies that waited go on their way, late."""
+        self._replies_flow.set()
 
     def _add(self, trap: Trap) -> Trap:
         self._traps.append(trap)
@@ -127,7 +138,7 @@ class Proxy:
         with self._lock:
             self._sockets |= {client, broker}
         lost: set[int] = set()
-        threading.Thread(target=_replies, args=(broker, client, lost), daemon=True).start()
+        threading.Thread(target=self._replies, args=(broker, client, lost), daemon=True).start()
         try:
             self._requests(client, broker, lost)
         finally:
@@ -151,16 +162,16 @@ class Proxy:
             except OSError:
                 return
 
-
-def _replies(broker: socket.socket, client: socket.socket, lost: set[int]) -> None:
-    for frame in _frames(broker):
-        if struct.unpack_from(">i", frame)[0] in lost:
-            break
-        try:
-            client.sendall(struct.pack(">i", len(frame)) + frame)
-        except OSError:
-            break
-    _close(client)
+    def _replies(self, broker: socket.socket, client: socket.socket, lost: set[int]) -> None:
+        for frame in _frames(broker):
+            if struct.unpack_from(">i", frame)[0] in lost:
+                break
+            self._replies_flow.wait()
+            try:
+                client.sendall(struct.pack(">i", len(frame)) + frame)
+            except OSError:
+                break
+        _close(client)
 
 
 def _frames(source: socket.socket) -> Iterator[bytes]:
