@@ -23,8 +23,8 @@ _QUEUE_BYTES = 4 * 1024 * 1024
 _WAIT_S = 0.1
 
 _WORDS = {
-    "missing": "{n} of the source are not in the target.",
-    "extra": "{n} of the target are not in the source.",
+    "missing": "{n} of the source {are} not in the target.",
+    "extra": "{n} of the target {are} not in the source.",
     "altered": "The record is another one in the target.",
     "reordered": "The record stands in another place of the target.",
 }
@@ -167,5 +167,11 @@ def _records(columns: Columns) -> Iterator[Record]:
 
 
 def _difference(pair: Pair, found: Found) -> Difference:
-    words = _WORDS[found.kind].format(n="1 record" if found.count == 1 else f"{found.count} records")
-    return Difference(found.kind, pair[0], found.source, pair[1], found.target, found.count, words)
+    return Difference(
+        found.kind, pair[0], found.source, pair[1], found.target, found.count, sentence(found.kind, found.count)
+    )
+
+
+def sentence(kind: str, count: int) -> str:
+    n, are = ("1 record", "is") if count == 1 else (f"{count} records", "are")
+    return _WORDS[kind].format(n=n, are=are)

@@ -141,13 +141,11 @@ def settle(
 
 
 def _mismatch_why(verification: Verification) -> str:
-    places = len(verification.differences)
-    if not places:
+    count = len(verification.differences)
+    if not count:
         return "the target is not what the source range holds"
-    first = verification.differences[0]
-    return (
-        f"the target is not what the source range holds, in {places} places; the first: {first.kind}, {first.message}"
-    )
+    first, places = verification.differences[0], "1 place" if count == 1 else f"{count} places"
+    return f"the target is not what the source range holds, in {places}; the first: {first.kind}, {first.message}"
 
 
 def _why_skipped(recovery: Recovery, why: str) -> str:

@@ -216,7 +216,7 @@ def test_differences_complete_a_verification_and_fail_a_replay_with_the_same_cod
         world.feed(command(verb))
         ended = world.run_until(end)
         assert (ended.error_code, ended.verification) == ("RCV-3007", MISSING)
-        assert "in 1 places; the first: missing, source offset 7 is not in the target" in ended.why
+        assert "in 1 place; the first: missing, source offset 7 is not in the target" in ended.why
 
 
 def test_a_verification_on_its_own_is_paused_before_it_began_and_stopped_without_a_ledger() -> None:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.differences import Record, differences, is_subsequence
+from spark_jobs.proof_look import sentence
 
 
 def records(contents: list[int]) -> list[Record]:
@@ -82,3 +83,8 @@ def test_a_part_in_order_is_told_from_any_other_sequence(whole: list[int], data:
     part = [content for content, keep in zip(whole, kept, strict=True) if keep]
     assert is_subsequence(records(part), records(whole)) == (True, len(whole) - len(part), 0)
     assert not is_subsequence(records([*part, 7]), records(whole))[0]
+
+
+def test_a_difference_of_one_record_is_told_in_the_singular() -> None:
+    assert sentence("extra", 1) == "1 record of the target is not in the source."
+    assert sentence("missing", 3) == "3 records of the source are not in the target."
