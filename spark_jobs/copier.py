@@ -21,12 +21,10 @@ from spark_jobs import errors
 from spark_jobs.contract import JobSpec
 from spark_jobs.digest import Headers, SequenceDigest
 from spark_jobs.errors import JobError, Redo
-from spark_jobs.selection import Selection
+from spark_jobs.selection import Selection, headers_of
 from spark_jobs.target import Target
 
-_key_of, _value_of, _time_of, _headers_of, _offset_of = (
-    Message.key, Message.value, Message.timestamp, Message.headers, Message.offset,
-)  # fmt: skip
+_key_of, _value_of, _time_of, _offset_of = Message.key, Message.value, Message.timestamp, Message.offset
 
 
 class Delivered:
@@ -140,7 +138,7 @@ class Copier:
                 return Copied(len(run), 0, 0, _read_size(run))
         keys: list[Any] = list(map(_key_of, messages))
         values: list[Any] = list(map(_value_of, messages))
-        headers: list[Any] | None = self._selection.headers(list(map(_headers_of, messages)))  # type: ignore[arg-type]
+        headers: list[Any] | None = self._selection.headers(headers_of(messages))
         size = size_of(messages, keys, headers)
         count = _allowed(room, size, messages, keys, headers)
         if count < len(messages):
@@ -255,7 +253,13 @@ def size_of(messages: list[Message], keys: list[Any], headers: list[Any] | None 
 
 
 def _read_size(messages: list[Message]) -> int:
-    return size_of(messages, list(map(_key_of, messages)), list(map(_headers_of, messages)))
+    """What was read, for the rate. Headers of records that are not wanted count only where the client can read them."""
+    headers: list[Any] | None
+    try:
+        headers = headers_of(messages)
+    except JobError:
+        headers = None
+    return size_of(messages, list(map(_key_of, messages)), headers)
 
 
 def _allowed(room: Room, size: int, messages: list[Message], keys: list[Any], headers: list[Any] | None) -> int:

@@ -12,6 +12,7 @@ from confluent_kafka import Message
 
 from spark_jobs.contract import SourceSpec, TargetSpec
 from spark_jobs.digest import Headers
+from spark_jobs.errors import JobError
 from spark_jobs.murmur2 import KeyPartitioner
 
 _key_of, _value_of, _time_of, _headers_of, _offset_of = (
@@ -84,18 +85,14 @@ class Selection:
 
     def expected(self, messages: list[Message]) -> Columns:
         """What a reader of the source saw, as it must stand in the target."""
-        seen = self.seen(messages)
-        times = [t for _, t in map(_time_of, messages)] if self._is_stamped and self.window is not None else seen.times
-        chosen = self.within(times)
-        if chosen is not None:
-            seen = seen.only(chosen)
+        seen = self.seen(self.inside(messages))
         if (self._add or self._drop) and seen.offsets:
             seen = seen._replace(headers=self.headers(seen.headers or [None] * len(seen.offsets)))
         return seen
 
     def seen(self, messages: list[Message]) -> Columns:
         """What a reader saw, as it is compared."""
-        headers: list[Any] = list(map(_headers_of, messages))
+        headers = headers_of(messages)
         times = [0] * len(messages) if self._is_stamped else [t for _, t in map(_time_of, messages)]
         return Columns(
             list(map(_offset_of, messages)),
@@ -104,3 +101,22 @@ class Selection:
             times,
             headers if any(headers) else None,
         )
+
+
+def headers_of(messages: Sequence[Message]) -> list[Any]:
+    """The column of headers. Raises `JobError` for a record with a name that is not UTF-8: the client library has no way to give it.
+
+    Such a record may be asked once, and through `map`: asked again, or by a call that Python has sped up, the library's answer ends the process.
+    """
+    column: list[Any] = []
+    try:
+        column.extend(map(_headers_of, messages))
+    except SystemError as error:
+        if not isinstance(error.__cause__, UnicodeDecodeError):
+            raise
+        odd = messages[len(column)]
+        raise JobError(
+            "record_refused",
+            f"Record {odd.offset()} of partition {odd.partition()} of {odd.topic()} has a header with a name that is not UTF-8, which the Kafka client can not read.",
+        ) from None
+    return column

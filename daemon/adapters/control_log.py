@@ -6,11 +6,11 @@ Aborted transactions are read as well, as the group's consumer does: both ways m
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, cast
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from daemon.adapters.kafka_client import Properties, make_consumer, problem
+from daemon.adapters.kafka_client import Properties, headers_of, make_consumer, problem
 from daemon.errors import ClusterProblem
 from daemon.ports import ControlRecord
 
@@ -72,11 +72,8 @@ class KafkaControlLog:
 
 def _record(message: Message, offset: int) -> ControlRecord:
     _, broker_ms = message.timestamp()
-    pairs = cast("list[tuple[str, bytes | None]]", message.headers() or [])
-    headers = tuple((name, _bytes(value)) for name, value in pairs)
-    return ControlRecord(
-        message.partition() or 0, offset, broker_ms, _bytes(message.key()), _bytes(message.value()), headers
-    )
+    key, value = _bytes(message.key()), _bytes(message.value())
+    return ControlRecord(message.partition() or 0, offset, broker_ms, key, value, headers_of(message))
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
-from daemon.adapters.kafka_client import Properties, make_admin, make_consumer, read_to
+from daemon.adapters.kafka_client import Properties, headers_of, make_admin, make_consumer, read_to
 from daemon.adapters.kafka_offsets import LATEST, log_range, read_offsets
 from daemon.adapters.transactions import Marks
 from daemon.wire.status import DAEMON_KEY
@@ -42,7 +42,7 @@ class KafkaEvidence:
         try:
             for message in read_to(consumer, self._status, 0, max(start, offset), end, _READ_S):
                 if message.key() == DAEMON_KEY.encode():
-                    found = dict(message.headers() or ()).get(LEADER_HEADER)
+                    found = dict(headers_of(message)).get(LEADER_HEADER)
                     if found != self._leader:
                         return found.decode(errors="replace") if isinstance(found, bytes) else _UNKNOWN
         finally:

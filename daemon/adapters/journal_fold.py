@@ -8,12 +8,11 @@ import contextlib
 import gc
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
-from daemon.adapters.kafka_client import read_to
+from daemon.adapters.kafka_client import headers_of, read_to
 from daemon.adapters.kafka_offsets import log_range
 from daemon.core.catalogue import Code
 from daemon.core.commands import HealthSignal, LagSignal, Refusal
@@ -112,11 +111,8 @@ def _identity(record: ControlRecord) -> tuple[tuple[str, str], str] | None:
 
 
 def _record(message: Message) -> ControlRecord:
-    pairs: Any = message.headers() or ()
-    headers = tuple((name, _bytes(raw)) for name, raw in pairs)
-    return ControlRecord(
-        0, message.offset() or 0, message.timestamp()[1], _bytes(message.key()), _bytes(message.value()), headers
-    )
+    key, value = _bytes(message.key()), _bytes(message.value())
+    return ControlRecord(0, message.offset() or 0, message.timestamp()[1], key, value, headers_of(message))
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

@@ -225,3 +225,19 @@ def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
 def is_passing(error: KafkaError) -> bool:
     """Lost connections are reported in the stream of messages, and librdkafka heals them by itself."""
     return bool(error.retriable() or error.code() < 0) and error.code() not in _NOT_AUTHORISED
+
+
+def headers_of(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    """The record's headers; none when one has a name that is not UTF-8, because the client library has no way to give it.
+
+    Ask once per record, and only here: its answer is then a list with a hole, which ends the process when it is asked again, or by a plain call that Python
+    has sped up. `map` makes the call that is checked.
+    """
+    try:
+        [found] = map(_pairs_of, (message,))
+    except SystemError:
+        return ()
+    return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in found or ())
+
+
+_pairs_of: Any = Message.headers

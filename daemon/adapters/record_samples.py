@@ -6,11 +6,10 @@ A sample, not a scan: bounded in records, partitions and time, and whatever is n
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
 
-from daemon.adapters.kafka_client import Properties, assign, make_consumer
+from daemon.adapters.kafka_client import Properties, assign, headers_of, make_consumer
 
 _RECORDS_EACH = 100
 _PARTITIONS_MAX = 64
@@ -87,8 +86,7 @@ def _look(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]],
 
 def _add(seen: _Seen, message: Message) -> None:
     size = len(message.key() or b"") + len(message.value() or b"")
-    headers: Any = message.headers() or ()
-    size += sum(len(name) + len(value or b"") for name, value in headers)
+    size += sum(len(name) + len(value or b"") for name, value in headers_of(message))
     seen.count += 1
     seen.bytes += size
     seen.largest = max(seen.largest, size)

@@ -19,6 +19,7 @@ from faust import Stream
 from faust.tables.manager import TableManager
 from faust.types import TP, EventT, StreamT
 
+from daemon.app.tolerant_fetch import readable_headers, tolerate_any_header
 from daemon.core.catalogue import Code
 from daemon.errors import RecoverydError
 from daemon.failpoints import hit
@@ -155,6 +156,7 @@ class CommitWatch:
 
 def _make_app(config: FeedConfig) -> faust.App:
     """Each setting is there for a reason: see the module's docstring and ARCHITECTURE."""
+    tolerate_any_header()
     return faust.App(
         config.group,
         broker=[f"kafka://{broker}" for broker in config.brokers],
@@ -197,12 +199,12 @@ def _calling(partition: TP, action: Callable[[], None]) -> Callable[..., Any]:
 def _record(event: EventT[Any]) -> ControlRecord:
     message = event.message
     headers: Any = message.headers or ()
-    pairs = headers.items() if isinstance(headers, dict) else headers
+    pairs = readable_headers(headers.items() if isinstance(headers, dict) else headers)
     return ControlRecord(
         partition=message.partition,
         offset=message.offset,
         broker_ms=round(message.timestamp * 1000),
         key=message.key,
         value=message.value,
-        headers=tuple((name, value) for name, value in pairs),
+        headers=pairs,
     )

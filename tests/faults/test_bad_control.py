@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.builders.odd_headers import write_odd
 from tests.e2e.control import make_command
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.stack import Stack
@@ -180,3 +182,34 @@ def outcomes(stack: Stack) -> list[int]:
 def applied(stack: Stack) -> int:
     record = stack.follower.status("_daemon")
     return -1 if record is None else int(record["applied_control_offset"])
+
+
+def test_row_18_a_header_name_that_is_not_utf8_stops_neither_this_daemon_nor_the_next(
+    stack: Stack, daemon: DaemonProcess
+) -> None:
+    """Neither client of the daemon can give such a name: one takes the batch for corrupt, the other ends its process."""
+    topic = f"{stack.prefix}control.v1"
+    dead = write_odd(stack.bootstrap, topic, b"{")
+    event = {**good(), "id": uuid.uuid4().hex}
+    write_odd(stack.bootstrap, topic, json.dumps(event).encode(), key=b"never")
+    [letter] = stack.follower.wait(lambda: letters(stack, dead), 15, "the dead letter")
+    assert letter.value == b"{"
+    assert stack.follower.wait_answer(event["id"], 15)["data"]["code"] == "RCV-2001"
+    daemon.kill()
+    daemon.start()
+    daemon.await_leader()
+    later = {**good(), "id": uuid.uuid4().hex}
+    write_odd(stack.bootstrap, topic, json.dumps(later).encode(), key=b"never")
+    assert stack.follower.wait_answer(later["id"], 30)["data"]["code"] == "RCV-2001"
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "snappy", "zstd"])
+def test_row_18_a_producer_may_compress_its_commands(stack: Stack, daemon: DaemonProcess, codec: str) -> None:
+    producer = Producer({"bootstrap.servers": stack.bootstrap, "compression.type": codec, "linger.ms": 1_000})
+    events = [{**good(), "id": uuid.uuid4().hex} for _ in range(5)]
+    for event in events:
+        producer.produce(f"{stack.prefix}control.v1", json.dumps(event).encode(), b"never")
+    assert producer.flush(15) == 0
+    for event in events:
+        stack.follower.wait_answer(event["id"], 15)
+    assert daemon.is_running()

@@ -11,6 +11,8 @@ import pytest
 from spark_jobs.contract import PartitionRange
 from spark_jobs.lanes import Outcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
+from tests.builders.odd_headers import write_odd
+from tests.builders.proving import verify
 
 pytestmark = pytest.mark.broker
 
@@ -254,6 +256,34 @@ def test_a_record_too_large_for_the_target_is_named(cluster: Cluster) -> None:
     assert (outcome.ended, outcome.error_code) == ("failed", "record_too_large")
     assert "source partition 0 at offset 33" in outcome.error_message
     assert (cluster.read(target), recovery.ledger()) == ([], [])
+
+
+def with_an_odd_header(cluster: Cluster) -> tuple[Recovery, int]:
+    """Twenty records, an earlier one with a header name that is not UTF-8, and twenty more; with its offset."""
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(20))
+    odd = write_odd(cluster.client["bootstrap.servers"], source, b"odd", time_ms=rows(1)[0].time_ms - 1)
+    cluster.fill(source, rows(20))
+    return Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, odd + 21)]]), odd
+
+
+def test_a_header_name_that_is_not_utf8_is_named(cluster: Cluster) -> None:
+    """The client has no way to give such a name; what it gives instead ends the process that looks at it again."""
+    recovery, odd = with_an_odd_header(cluster)
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "record_refused")
+    said = f"Record {odd} of partition 0 of {recovery.source} has a header with a name that is not UTF-8"
+    assert said in outcome.error_message
+    assert (cluster.read(recovery.target), recovery.ledger()) == ([], [])
+
+
+def test_a_header_name_that_is_not_utf8_does_no_harm_outside_the_wanted_times(cluster: Cluster) -> None:
+    recovery, _ = with_an_odd_header(cluster)
+    source = replace(recovery.spec.source, from_time_ms=rows(1)[0].time_ms)
+    spec = replace(recovery.spec, source=source)
+    assert run_lane(spec, spec.lanes[0]) == Outcome(0, "done")
+    assert (sum(r.copied for r in recovery.ledger()), sum(r.filtered for r in recovery.ledger())) == (40, 1)
+    assert verify(spec).result == "match"
 
 
 def test_a_time_that_the_target_refuses_is_named(cluster: Cluster) -> None:
