@@ -58,7 +58,7 @@ class SourceData(Strict):
     )
     stop: End = Field(
         alias="to",
-        description="`latest` (pinned when planned), offset(s), a time (exclusive), `caught_up` (follow the live head, stop by "
+        description="`latest` (pinned when planned), offset(s), a time (ends at the first record that new; older ones behind it are not part of the range), `caught_up` (follow the live head, stop by "
         "itself at zero lag), `never` (follow until told)",
     )
 
