@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.bed import KEEP, Bed
-from bench.cpu import process_cpu_s, python_workers, tree_cpu_s
+from bench.cpu import WORKER_DAEMON, process_cpu_s, python_workers, tree_cpu_s
 from bench.loops import Timing
 from bench.records import CODEC, DataSet
 from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
@@ -50,7 +50,7 @@ class Application:
         self._context: Any = None
 
     def __enter__(self) -> Self:
-        profile = SparkProfile(f"local[{LANES},4]")
+        profile = SparkProfile(f"local[{LANES},4]", conf={"spark.python.daemon.module": WORKER_DAEMON})
         submit = submit_command(profile, "recoveryd-bench", self._bed.folder, ())
         os.environ |= submit_environment()
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(submit[1:-1])} pyspark-shell"

@@ -1,6 +1,6 @@
 """CPU seconds and memory of processes, from /proc. Linux only, like the numbers themselves.
 
-A tree is counted with its ended children, so work that was done by a Python worker that is gone already is not lost.
+A tree is counted with its ended children, so work that was done by a Python worker that is gone already is not lost: `bench.worker_daemon` waits for each.
 """
 
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _USER, _SYSTEM, _CHILDREN_USER, _CHILDREN_SYSTEM = 11, 12, 13, 14  # after the name in brackets: fields 14 to 17
 _PARENT = 1
+WORKER_DAEMON = "bench.worker_daemon"
 
 
 def process_cpu_s(pid: int) -> float:
@@ -34,7 +35,7 @@ def python_workers(root: int) -> list[int]:
     found = {root}
     while grown := {pid for pid, fields in stats.items() if int(fields[_PARENT]) in found and pid not in found}:
         found |= grown
-    daemons = {pid for pid in found if b"spark_jobs.worker_daemon" in _command(pid)}
+    daemons = {pid for pid in found if WORKER_DAEMON.encode() in _command(pid)}
     return [pid for pid in found if pid in stats and int(stats[pid][_PARENT]) in daemons]
 
 

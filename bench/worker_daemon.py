@@ -1,0 +1,29 @@
+"""The product's worker daemon, but it waits for its workers, so that the system adds their processor time to its own.
+
+pyspark has the system take ended workers away unasked, and the time of such children is added to nobody's: a task that is over would have cost nothing.
+"""
+
+import contextlib
+import os
+import signal
+
+from pyspark.daemon import manager
+
+import spark_jobs.lanes
+import spark_jobs.verify  # noqa: F401
+
+
+def _take_ended(*_: object) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _wait_for_workers() -> None:
+    """After each fork: pyspark sets its own wish once, when it begins, and a worker sets the default for itself."""
+    signal.signal(signal.SIGCHLD, _take_ended)
+
+
+if __name__ == "__main__":
+    os.register_at_fork(after_in_parent=_wait_for_workers)
+    manager()
