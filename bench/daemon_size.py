@@ -22,8 +22,15 @@ from daemon.wire.status import encode_status
 NAME = "daemon-size"
 _KNOWN, _MANY, _ENDED = 200, 10_000, 100_000
 _SAME = 1.1
-_COMPACT = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01", "max.compaction.lag.ms": "1000"}
+# The hours that the topic's own settings give each step, as seconds.
+_COMPACT = {
+    "segment.ms": "1000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "max.compaction.lag.ms": "1000",
+    "delete.retention.ms": "1000",
+}
 _COMPACTED_S = 300.0
+_NEWEST = 20  # records that close segments
 _IDLE_MB, _FOLD_S = 150.0, 5.0
 _IDLE_S = 5.0
 _WAITING = 50_000
@@ -46,8 +53,9 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
     with_known, _ = _sizes(known, starts)
     with_many, full_s = _sizes(full, starts)
     years = Home(bed, "years")
-    _fill(bed, years, ended)
-    _forget(bed, years, ended, kept)
+    _hurry(bed, years)
+    _fill(bed, years, ended, kept)
+    _await_compacted(bed, years, kept)
     forgotten, forgotten_s = _sizes(years, starts)
     last_week = Home(bed, "week")
     _fill(bed, last_week, kept)
@@ -82,32 +90,37 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
         ),
     )
     note = "memory is resident (VmRSS), five seconds after the daemon began to lead"
-    years_note = "what a daemon that forgets leaves on the status topic after so many, once the broker has compacted it"
+    years_note = "what a daemon that forgets leaves on the status topic after so many, once the broker has compacted it twice: first records go, then their tombstones"
     return [Report("Size and start of the daemon", rows, (note, years_note))]
 
 
-def _fill(bed: Bed, home: Home, count: int) -> None:
-    """Write the records a daemon would have left behind."""
+def _fill(bed: Bed, home: Home, count: int, kept: int | None = None) -> None:
+    """Write the records a daemon would have left behind; of one that keeps the newest `kept`, with the tombstone of each that it forgot."""
     producer = Producer({"bootstrap.servers": bed.bootstrap, "linger.ms": 20})
-    for recovery in completed(count):
+    made = completed(count)
+    for number, recovery in enumerate(made):
         key, value = encode_status(recovery)
         producer.produce(home.names.status, value, key)
+        if kept is not None and number >= kept:
+            producer.produce(home.names.status, None, made[number - kept].id)
         if len(producer) > _WAITING:
             producer.flush(_DEADLINE_S)
     if producer.flush(_DEADLINE_S):
         raise RuntimeError("the status topic could not be filled")
 
 
-def _forget(bed: Bed, home: Home, count: int, kept: int) -> None:
-    """All but the newest leave the status topic, by the tombstones that a daemon writes, and the broker compacts it: as it is after years."""
+def _hurry(bed: Bed, home: Home) -> None:
+    """Call before the first record: a tombstone keeps the time that it was given when it was first compacted."""
     entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in _COMPACT.items()]
     resource = ConfigResource(ResourceType.TOPIC, home.names.status, incremental_configs=entries)
     bed.admin.incremental_alter_configs([resource])[resource].result(_DEADLINE_S)
-    producer = Producer({"bootstrap.servers": bed.bootstrap, "queue.buffering.max.messages": count})
-    for recovery in completed(count - kept):
-        producer.produce(home.names.status, None, recovery.id)
+
+
+def _await_compacted(bed: Bed, home: Home, kept: int) -> None:
+    """Returns when the broker has left nothing but the newest `kept`, as it does by and by."""
+    producer = Producer({"bootstrap.servers": bed.bootstrap})
     give_up_s = time.monotonic() + _COMPACTED_S
-    while producer.flush(_DEADLINE_S) or len(_read(bed, home, values=True)) > 2 * kept:
+    while producer.flush(_DEADLINE_S) or len(_read(bed, home)) > kept + _NEWEST:
         if time.monotonic() > give_up_s:
             raise RuntimeError("the status topic was not compacted")
         time.sleep(1.0)
@@ -162,8 +175,8 @@ def _plain_read(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
     return Sample(tuple(found), "s")
 
 
-def _read(bed: Bed, home: Home, *, values: bool = False) -> list[tuple[bytes | None, bytes | None]]:
-    """What the status topic holds; with `values`, without tombstones."""
+def _read(bed: Bed, home: Home) -> list[tuple[bytes | None, bytes | None]]:
+    """What the status topic holds."""
     end, position, found = bed.ends(home.names.status, 1)[0], 0, []
     consumer = Consumer({
         "bootstrap.servers": bed.bootstrap, "group.id": "bench-fold", "enable.auto.commit": False,
@@ -173,7 +186,7 @@ def _read(bed: Bed, home: Home, *, values: bool = False) -> list[tuple[bytes | N
     consumer.assign([TopicPartition(home.names.status, 0, 0)])
     while position < end:
         for message in consumer.consume(10_000, 0.05):
-            if message.error() is None and (message.value() is not None or not values):
+            if message.error() is None:
                 found.append((message.key(), message.value()))
             position = max(position, (message.offset() or 0) + (message.error() is None))
     consumer.close()

@@ -106,14 +106,14 @@ def own_topics(names: TopicNames, receipts_partitions: int = DEFAULT_RECEIPTS_PA
                 "max.message.bytes": str(MAX_CONTROL_RECORD_BYTES),
             },
         ),
-        OwnTopic(names.status, 1, {**_compacted(), "max.message.bytes": str(MAX_STATUS_RECORD_BYTES)}),
+        OwnTopic(names.status, 1, {**_compacted(_HOUR_MS), "max.message.bytes": str(MAX_STATUS_RECORD_BYTES)}),
         OwnTopic(names.events, 1, {**_deleted_after(90 * _DAY_MS), "max.message.bytes": str(MAX_RECORD_BYTES)}),
-        OwnTopic(names.directives, 1, _compacted()),
+        OwnTopic(names.directives, 1, _compacted(_HOUR_MS)),
         OwnTopic(names.progress, 1, {**_deleted_after(_DAY_MS), "max.message.bytes": str(MAX_RECORD_BYTES)}),
         OwnTopic(
             names.receipts,
             receipts_partitions,
-            {**_compacted(), "max.message.bytes": str(MAX_RECORD_BYTES)},
+            {**_compacted(_DAY_MS), "max.message.bytes": str(MAX_RECORD_BYTES)},
             on_targets=True,
         ),
         OwnTopic(names.dlq, 1, {**_deleted_after(30 * _DAY_MS), "max.message.bytes": str(MAX_DEAD_LETTER_BYTES)}),
@@ -156,12 +156,14 @@ def _deleted_after(retention_ms: int) -> dict[str, str]:
     }
 
 
-def _compacted() -> dict[str, str]:
-    # Only closed segments are compacted, and reading one of these topics is part of every start: keep them short.
+def _compacted(lag_ms: int) -> dict[str, str]:
+    # Only closed segments are compacted, and reading one of these topics is part of every start: keep them short. What was forgotten leaves a tombstone, which
+    # goes an hour after it was first compacted: a reader from the beginning is through within minutes.
     return {
         "cleanup.policy": "compact",
         "segment.ms": str(_HOUR_MS),
         "segment.bytes": str(32 * 1024 * 1024),
         "min.cleanable.dirty.ratio": "0.1",
-        "max.compaction.lag.ms": str(_DAY_MS),
+        "max.compaction.lag.ms": str(lag_ms),
+        "delete.retention.ms": str(_HOUR_MS),
     }
