@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from daemon.adapters.journal_evidence import LEADER_HEADER, KafkaEvidence
-from daemon.adapters.journal_fold import TopicReader, fold_seen, fold_sequences, fold_status, kept_for_good
+from daemon.adapters.journal_fold import TopicReader, fold_seen, fold_sequences, fold_status, give_back, kept_for_good
 from daemon.adapters.journal_session import JournalSession
 from daemon.adapters.kafka_client import Properties, make_admin, make_consumer
 from daemon.adapters.transactions import Record, TransactionalWriter
@@ -78,6 +78,7 @@ class KafkaJournal:
                 sequences = fold_sequences(reader.records(self._names.directives))
         finally:
             consumer.close()
+        give_back()
         self._daemon = found.daemon
         return Folded(found.recoveries, found.daemon, seen, sequences, found.watches)
 
