@@ -18,14 +18,14 @@ help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 setup: java $(STAMP) ## Create .venv, install everything, fetch Kafka's jars (done once)
-	@$(PY) -m sandbox.jars
-	@$(PY) -m daemon.adapters.class_archive || true
+	@$(PY) -m recoveryd_sandbox.jars
+	@$(PY) -m recoveryd.adapters.spark.class_archive || true
 
 demo: setup ## A whole recovery on a real Kafka, in under two minutes
-	@$(PY) -m sandbox.demo
+	@$(PY) -m recoveryd_sandbox.demo
 
 gameday: setup ## Live traffic next to three replays, judged by an outsider, in about twelve minutes
-	@$(PY) -m sandbox.gameday $(ARGS)
+	@$(PY) -m recoveryd_sandbox.gameday $(ARGS)
 
 # Three runs: what has no broker uses all cores; what has one uses two workers, each with a broker of its own, and the tests of a file stay on one;
 # containers share one engine. Exit code 5 = nothing of this kind was chosen by ARGS.
@@ -58,16 +58,16 @@ bench: setup ## Measure, and compare with plain loops in the same run
 	$(PY) -m bench $(ARGS)
 
 docs: schemas ## Regenerate everything in docs/ and config/ that is made from the code
-	$(PY) -m daemon.settings.reference --write
-	$(PY) -m daemon.cli.reference --write
-	$(PY) -m daemon.wire.acls --write
+	$(PY) -m tools.config_reference --write
+	$(PY) -m tools.cli_page --write
+	$(PY) -m tools.acls_page --write
 	$(PY) -m grafana.generate
 
 pictures: setup ## Draw the dashboards of a real run for docs/img (needs Chromium, four minutes)
 	$(PY) -m grafana.pictures $(ARGS)
 
 schemas: $(STAMP) ## Regenerate the JSON Schemas and the AsyncAPI document
-	$(PY) -m daemon.wire.schemas --write
+	$(PY) -m tools.schemas --write
 
 clean: ## Remove caches and build products
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse
@@ -82,7 +82,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 
 java:
 	@[ -n "$(PYTHON)" ] || { echo "recoveryd needs Python 3.11 or newer. Debian 12, Ubuntu 24.04: sudo apt-get install python3 python3-venv" >&2; exit 2; }
-	@$(PYTHON) -m sandbox.java >/dev/null
+	@PYTHONPATH=sandbox $(PYTHON) -m recoveryd_sandbox.java >/dev/null
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@[ -n "$(PYTHON)" ] || { echo "recoveryd needs Python 3.11 or newer. Debian 12, Ubuntu 24.04: sudo apt-get install python3 python3-venv" >&2; exit 2; }

@@ -17,11 +17,11 @@ from bench.bed import KEEP, Bed
 from bench.cpu import WORKER_DAEMON, process_cpu_s, python_workers, tree_cpu_s
 from bench.loops import Timing
 from bench.records import CODEC, DataSet
-from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
-from daemon.core.model import PlannedPartition
-from daemon.core.sharing import assign_lanes
-from daemon.wire.topics import TopicNames, own_topics
-from spark_jobs.contract import (
+from recoveryd.adapters.spark.command import SparkProfile, submit_command, submit_environment
+from recoveryd.recovery.lane_shares import assign_lanes
+from recoveryd.recovery.model import PlannedPartition
+from recoveryd.wire.topics import TopicNames, own_topics
+from recoveryd_jobs.contract import (
     ChunkLimits,
     ControlSpec,
     Directive,
@@ -30,11 +30,11 @@ from spark_jobs.contract import (
     PartitionRange,
     SourceSpec,
     TargetSpec,
-    VerificationReport,
+    Verification,
 )
-from spark_jobs.lanes import Outcome
-from spark_jobs.replay import run_lane_job, run_verification
-from spark_jobs.session import start_session, warm_workers
+from recoveryd_jobs.driver.kinds import run_lane_job, run_verification
+from recoveryd_jobs.driver.session import start_session, warm_workers
+from recoveryd_jobs.lane.life import LaneOutcome
 
 LANES = 2
 _DEADLINE_S = 170.0
@@ -93,7 +93,7 @@ class Application:
 
     def copy(self, spec: JobSpec) -> Timing:
         """Run all lanes, one Spark job each. Raises RuntimeError when one does not end as done."""
-        outcomes: list[Outcome] = []
+        outcomes: list[LaneOutcome] = []
 
         def work(lane: int) -> None:
             outcomes.append(run_lane_job(self._context, spec, lane))
@@ -112,7 +112,7 @@ class Application:
         """The Python processes that tasks run in."""
         return python_workers(os.getpid())
 
-    def verify(self, spec: JobSpec) -> tuple[Timing, VerificationReport]:
+    def verify(self, spec: JobSpec) -> tuple[Timing, Verification]:
         with _Stopwatch(self._bed.broker_pid) as watch:
             report = run_verification(self._context, spec, is_whole=True)
         assert report is not None, "nobody told it to stop"

@@ -16,7 +16,7 @@ from typing import Self
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
-from sandbox.broker import Broker
+from recoveryd_sandbox.broker import Broker
 
 _TIMEOUT_S = 30.0
 KEEP = {"retention.ms": "-1"}

@@ -6,7 +6,7 @@ from bench.loops import Task
 from bench.loops import run as run_loop
 from bench.records import DataSet, make_flights, settle
 from bench.result import Report, Row, Series, rotated
-from spark_jobs.contract import ChunkLimits
+from recoveryd_jobs.contract import ChunkLimits
 
 NAME = "chunks"
 _SIZES_MB = (1, 4, 16, 32, 64)

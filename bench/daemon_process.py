@@ -16,9 +16,9 @@ from typing import Any
 import yaml
 
 from bench.bed import Bed
-from daemon.wire.topics import TopicNames, own_topics
-from sandbox.daemon_process import end, pids_naming
-from sandbox.ports import free_ports
+from recoveryd.wire.topics import TopicNames, own_topics
+from recoveryd_sandbox.daemon_process import end, pids_naming
+from recoveryd_sandbox.ports import free_ports
 
 _ROOT = Path(__file__).resolve().parents[1]
 _READY_DEADLINE_S = 60.0
@@ -70,7 +70,7 @@ class DaemonProcess:
         self.started_s = time.monotonic()
         with self._log.open("ab") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "daemon", "run", "--config", str(config)],
+                [sys.executable, "-m", "recoveryd", "run", "--config", str(config)],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=_ROOT, start_new_session=True,
             )  # fmt: skip
         self.ready_s = 0.0

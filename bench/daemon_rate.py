@@ -14,7 +14,7 @@ from bench.bed import Bed
 from bench.control import AnswerReader, ControlWriter, command, encoded, lag_signal, replay
 from bench.daemon_process import DaemonProcess, Home, leading
 from bench.result import Report, Row, Sample, Series
-from sandbox.seed import seed
+from recoveryd_sandbox.seed import seed
 
 NAME = "daemon-rate"
 _SIGNALS, _COMMANDS = 10_000, 1_000

@@ -15,9 +15,9 @@ from bench.cpu import resident_bytes
 from bench.daemon_process import Home, leading
 from bench.recoveries import completed
 from bench.result import Report, Row, Sample
-from daemon.adapters.kafka_journal import KafkaJournal
-from daemon.core.params import Params
-from daemon.wire.status import encode_status
+from recoveryd.adapters.kafka.journal import KafkaJournal
+from recoveryd.capabilities import make_codec, make_status_topic
+from recoveryd.recovery.params import Params
 
 NAME = "daemon-size"
 _KNOWN, _MANY, _ENDED = 200, 10_000, 100_000
@@ -37,7 +37,7 @@ _WAITING = 50_000
 _DEADLINE_S = 60.0
 _ROOT = Path(__file__).resolve().parents[1]
 _IMPORTS = (
-    "import daemon.__main__, daemon.app.serve, faust, confluent_kafka, aiohttp, pydantic, structlog; import os;"
+    "import recoveryd.__main__, recoveryd.app.serve, faust, confluent_kafka, aiohttp, pydantic, structlog; import os;"
     "print(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1])"
 )
 
@@ -97,9 +97,9 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
 def _fill(bed: Bed, home: Home, count: int, kept: int | None = None) -> None:
     """Write the records a daemon would have left behind; of one that keeps the newest `kept`, with the tombstone of each that it forgot."""
     producer = Producer({"bootstrap.servers": bed.bootstrap, "linger.ms": 20})
-    made = completed(count)
+    made, status = completed(count), make_status_topic()
     for number, recovery in enumerate(made):
-        key, value = encode_status(recovery)
+        key, value = status.encode(recovery)
         producer.produce(home.names.status, value, key)
         if kept is not None and number >= kept:
             producer.produce(home.names.status, None, made[number - kept].id)
@@ -150,14 +150,19 @@ def _fold(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
 
     async def once() -> float:
         journal = KafkaJournal(
-            {"bootstrap.servers": bed.bootstrap}, home.names, home.scope, lambda: time.time_ns() // 1_000_000
+            {"bootstrap.servers": bed.bootstrap},
+            home.names,
+            home.scope,
+            make_status_topic(),
+            make_codec(),
+            lambda: time.time_ns() // 1_000_000,
         )
         began_s = time.monotonic()
         folded = await journal.open()
         elapsed_s = time.monotonic() - began_s
         await journal.close()
-        if len(folded.recoveries) != count:
-            raise RuntimeError(f"{len(folded.recoveries)} of {count} recoveries were folded")
+        if len(folded.nouns) != count:
+            raise RuntimeError(f"{len(folded.nouns)} of {count} recoveries were folded")
         return elapsed_s
 
     return Sample(tuple(asyncio.run(once()) for _ in range(repeat)), "s")

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from bench.control import command, encoded, lag_signal
 from bench.recoveries import NOW_MS, lane_heartbeat, start_state, with_running
 from bench.result import Report, Row, Sample
-from daemon.core.decide import Decider
-from daemon.core.decision import CoreState
-from daemon.core.events import Event, Tick
-from daemon.core.params import Params
-from daemon.wire.codec import decode_event
-from daemon.wire.jobs import decode_progress
-from spark_jobs.contract import Heartbeat, Position, encode
+from recoveryd.capabilities import make_codec, make_decider
+from recoveryd.kernel.decide import Decider
+from recoveryd.kernel.events import Event, Tick
+from recoveryd.kernel.state import CoreState
+from recoveryd.recovery.params import Params
+from recoveryd_jobs.contract import LaneHeartbeat, LanePosition, decode_progress, encode
 
+CODEC = make_codec()
 NAME = "decide"
 _RUNNING = 50
 _EVENTS = 2_000
@@ -21,7 +21,7 @@ _EVENTS = 2_000
 
 def measure(repeat: int, *, quick: bool) -> list[Report]:
     params = Params(max_active_recoveries=_RUNNING)
-    decider = Decider(params)
+    decider = make_decider(params)
     state = start_state(params)
     for number in range(_RUNNING):
         state = with_running(decider, state, f"r{number:02d}", number)
@@ -67,10 +67,10 @@ def _heartbeats(count: int) -> list[bytes]:
     for number in range(count):
         beat = lane_heartbeat(f"r{number % _RUNNING:02d}", number % 2, number)
         positions = tuple(
-            Position(p.partition, p.position, p.stop, p.state, p.copied, p.filtered, p.skipped, p.lost, p.bytes)
+            LanePosition(p.partition, p.position, p.stop, p.state, p.copied, p.filtered, p.skipped, p.lost, p.bytes)
             for p in beat.positions
         )
-        found.append(encode(Heartbeat(beat.recovery, 1, beat.lane, 1, "copying", True, 1e5, 4e7, positions)))
+        found.append(encode(LaneHeartbeat(beat.recovery, 1, beat.lane, 1, "copying", True, 1e5, 4e7, positions)))
     return found
 
 
@@ -87,4 +87,4 @@ def _throttles(count: int) -> list[bytes]:
 
 def _decode_control(value: bytes) -> Event:
     """A record that the broker stamped when it was made, which the codec checks times against."""
-    return decode_event(0, 0, time.time_ns() // 1_000_000, None, value, ())
+    return CODEC.decode_event(0, 0, time.time_ns() // 1_000_000, None, value, ())

@@ -16,11 +16,11 @@ from bench.daemon_process import DaemonProcess, Home, leading
 from bench.records import make_many
 from bench.recoveries import LANES, Source, start_state, with_running
 from bench.result import Report, Row, Sample
-from daemon.core.decide import Decider
-from daemon.core.model import PlannedTopic
-from daemon.core.params import Params
-from daemon.wire.status import encode_status
-from spark_jobs.contract import DriverReport, Heartbeat, Position, encode, progress_key
+from recoveryd.capabilities import make_decider, make_status_topic
+from recoveryd.recovery.model import PlannedTopic
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, LanePosition, encode, progress_key
 
 NAME = "heartbeats"
 _REPLAYS = 9
@@ -68,7 +68,7 @@ def _window(daemon: DaemonProcess) -> float:
 
 def _write_status(bed: Bed, home: Home, names: list[str], source: Source) -> None:
     params = Params(max_active_recoveries=_REPLAYS)
-    decider, state = Decider(params), start_state(params)
+    decider, state, status = make_decider(params), start_state(params), make_status_topic()
     producer = Producer({"bootstrap.servers": bed.bootstrap})
     now_ms = time.time_ns() // 1_000_000
     topic = bed.unique(
@@ -77,11 +77,11 @@ def _write_status(bed: Bed, home: Home, names: list[str], source: Source) -> Non
     target = PlannedTopic("main", topic, bed.create(topic, source.partitions), source.partitions)
     for offset, name in enumerate(names):
         state = with_running(decider, state, name, offset, source)
-        recovery = state.recoveries[name]
+        recovery = state.of(RECOVERY).recoveries[name]
         assert recovery.plan is not None
         plan = replace(recovery.plan, target=target)
         recovery = replace(recovery, created_ms=now_ms, updated_ms=now_ms, plan=plan)
-        key, value = encode_status(recovery)
+        key, value = status.encode(recovery)
         producer.produce(home.names.status, value, key)
     if producer.flush(_DEADLINE_S):
         raise RuntimeError("the status topic could not be filled")
@@ -109,18 +109,20 @@ class _Lanes:
         while not self._leaving.wait(1.0):
             second = int(time.monotonic() - began_s)
             for number, name in enumerate(self._names):
-                self._send(name, None, DriverReport(name, 1, "lanes", 1))
+                self._send(name, None, DriverHeartbeat(name, 1, "lanes", 1))
                 for lane in range(LANES):
                     at = 1 + (second + number * LANES + lane) // self._every_s if self._every_s else 1
                     self._send(name, lane, self._heartbeat(name, lane, at))
             self._producer.poll(0)
 
-    def _heartbeat(self, name: str, lane: int, at: int) -> Heartbeat:
+    def _heartbeat(self, name: str, lane: int, at: int) -> LaneHeartbeat:
         rows = tuple(
-            Position(p, at, self._source.records, "copying", at, 0, 0, 0, 100 * at)
+            LanePosition(p, at, self._source.records, "copying", at, 0, 0, 0, 100 * at)
             for p in range(lane, self._source.partitions, LANES)
         )
-        return Heartbeat(name, 1, lane, 1, "copying", True, 200.0, 20_000.0, rows, sent_ms=time.time_ns() // 1_000_000)
+        return LaneHeartbeat(
+            name, 1, lane, 1, "copying", True, 200.0, 20_000.0, rows, sent_ms=time.time_ns() // 1_000_000
+        )
 
-    def _send(self, name: str, lane: int | None, report: Heartbeat | DriverReport) -> None:
+    def _send(self, name: str, lane: int | None, report: LaneHeartbeat | DriverHeartbeat) -> None:
         self._producer.produce(self._topic, encode(report), progress_key(name, lane))

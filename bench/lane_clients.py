@@ -14,9 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from bench.result import Report, Row, Sample
-from sandbox.cluster import Cluster
-from sandbox.cluster_nodes import Shape
-from spark_jobs.contract import (
+from recoveryd_jobs.contract import (
     ControlSpec,
     Directive,
     JobSpec,
@@ -26,6 +24,8 @@ from spark_jobs.contract import (
     TargetSpec,
     encode,
 )
+from recoveryd_sandbox.cluster import Cluster
+from recoveryd_sandbox.cluster_nodes import Shape
 
 NAME = "lane-clients"
 _BROKERS, _COMPUTED = (1, 3), 50
@@ -36,8 +36,8 @@ _SETTLE_S = 5.0  # a lane's first seconds have clients that it lets go
 _ROOT = Path(__file__).resolve().parents[1]
 _LANE = """
 import sys
-from spark_jobs.contract import JobSpec, decode
-from spark_jobs.lanes import run_lane
+from recoveryd_jobs.contract import JobSpec, decode
+from recoveryd_jobs.lane.life import run_lane
 spec = decode(JobSpec, sys.stdin.buffer.read())
 run_lane(spec, spec.lanes[0])
 """

@@ -14,11 +14,12 @@ from confluent_kafka.admin import AdminClient
 
 from bench.bed import Bed
 from bench.result import Report, Row, Sample
-from daemon.adapters.kafka_ledger import KafkaLedger
-from daemon.core.effects import ReadLedger
-from daemon.core.model import Plan, PlannedPartition, PlannedTopic, ReceiptsHome
-from spark_jobs import contract, receipts
-from spark_jobs.heads import OFFSETS_MAX, RECEIPTS_MAX
+from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.recovery.effects import ReadLedger
+from recoveryd.recovery.model import Plan, PlannedPartition, PlannedTopic
+from recoveryd_jobs import contract, receipts
+from recoveryd_jobs.contract import ReceiptsHome
+from recoveryd_jobs.lane.heads import OFFSETS_MAX, RECEIPTS_MAX
 
 NAME = "ledger"
 FEW, MANY, OTHERS = 1_000, 1_000_000, 10_000_000

@@ -7,8 +7,8 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from sandbox.jars import kafka_jars
-from sandbox.java import find_java
+from recoveryd_sandbox.jars import kafka_jars
+from recoveryd_sandbox.java import find_java
 
 
 def machine_line() -> str:

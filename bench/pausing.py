@@ -17,8 +17,8 @@ from bench.control import ControlWriter, command, encoded, replay
 from bench.daemon_process import DaemonProcess, Home, leading
 from bench.ledger import FEW, FLAT, MANY, OTHERS, Filler, foreign_receipt
 from bench.result import Report, Row, Series
-from sandbox.daemon_process import pids_naming
-from spark_jobs import contract
+from recoveryd_jobs import contract
+from recoveryd_sandbox.daemon_process import pids_naming
 
 NAME = "pausing"
 _SOURCE, _MORE = "bench.pausing", 200_000

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Mapping
 
 from bench.result import Report, Row, Sample
-from daemon.core.policies.control_types import ControllerParams, ControllerState
-from daemon.core.policies.freshness import Reading
-from daemon.core.policies.lag import evaluate_group
-from daemon.core.policies.lag_book import LagBook, Reader, evaluate_reader, lag_reading, with_samples
-from daemon.core.policies.lag_window import LagParams, LagSample, Window
-from daemon.core.policies.pressure import Kind, Protection
-from daemon.core.policies.sharing import Claim
-from daemon.core.policies.throttle import Claimant, DomainSignals, Mode, Throttled, throttle
+from recoveryd.live.budget_shares import Claim
+from recoveryd.live.budgets import Claimant, DomainSignals, Mode, Throttled, throttle
+from recoveryd.live.freshness import Reading
+from recoveryd.live.lag.book import LagBook, Reader, evaluate_reader, lag_reading, with_samples
+from recoveryd.live.lag.evaluate import evaluate_group
+from recoveryd.live.lag.window import LagParams, LagSample, Window
+from recoveryd.live.law.types import ControllerParams, ControllerState
+from recoveryd.live.pressure import Protection, SignalKind
 
 NAME = "policies"
 _PARTITIONS, _LAG_MS = 10_000, 100.0
@@ -71,8 +71,8 @@ def _control(repeat: int) -> tuple[Sample, Sample]:
     readers = tuple(Reader("main", "orders", f"group-{n}") for n in range(_GROUPS))
     each = _PROTECTED_PARTITIONS // _GROUPS
     book = _book(readers, each)
-    lags = tuple(Protection(r.group, Kind.LAG, 30.0) for r in readers)
-    params = {"main": ControllerParams(protections=(Protection("produce_latency", Kind.LATENCY, 0.2), *lags))}
+    lags = tuple(Protection(r.group, SignalKind.LAG, 30.0) for r in readers)
+    params = {"main": ControllerParams(protections=(Protection("produce_latency", SignalKind.LATENCY, 0.2), *lags))}
     claimants = {
         f"r{n:02d}": Claimant(Mode.CONTROLLED, Claim(1e4, 1e7, 1 + n % 3, n % 2), {"main": 1.0}, 1e6, 2e6)
         for n in range(_RECOVERIES)

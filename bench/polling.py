@@ -12,14 +12,15 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 
 from bench.bed import Bed
 from bench.result import Report, Row, Sample
-from daemon.adapters import kafka_offsets
-from daemon.adapters.clock import SystemClock
-from daemon.adapters.group_offsets import KafkaGroupOffsets
-from daemon.adapters.kafka_clusters import Expectations, KafkaClusters
-from daemon.collectors.offsets import Monitored, OffsetCollector
-from daemon.core.decision import CoreState
-from daemon.core.events import Event, OffsetsSampled, ReaderSampled
-from daemon.wire.topics import TopicNames
+from recoveryd.adapters.clock import SystemClock
+from recoveryd.adapters.kafka import offsets
+from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
+from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
+from recoveryd.collectors.offsets import Monitored, OffsetCollector
+from recoveryd.kernel.events import Event
+from recoveryd.kernel.state import CoreState
+from recoveryd.live.events import OffsetsSampled, ReaderSampled
+from recoveryd.wire.topics import TopicNames
 
 NAME = "polling"
 _TOPICS, _WIDTH, _GROUPS = 100, 100, 10
@@ -126,12 +127,12 @@ def _plain(bed: Bed, groups: dict[str, list[str]], repeat: int) -> Sample:
             asked = bed.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
             asked[group].result(_TIMEOUT_S)
         for spec, committed in (
-            (kafka_offsets.EARLIEST, False),
-            (kafka_offsets.LATEST, False),
-            (kafka_offsets.LATEST, True),
+            (offsets.EARLIEST, False),
+            (offsets.LATEST, False),
+            (offsets.LATEST, True),
         ):
-            asked_ends = kafka_offsets.ask(bed.admin, keys, spec, _TIMEOUT_S, committed=committed)
-            found = kafka_offsets.collect(asked_ends, give_up_s).found
+            asked_ends = offsets.ask(bed.admin, keys, spec, _TIMEOUT_S, committed=committed)
+            found = offsets.collect(asked_ends, give_up_s).found
             if len(found) != len(keys):
                 raise RuntimeError(f"only {len(found)} of {len(keys)} partitions answered")
         shares.append(100 * (time.process_time() - cpu_s) / _PERIOD_S)

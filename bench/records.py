@@ -8,8 +8,8 @@ from itertools import count, islice
 from confluent_kafka import KafkaError, Message, Producer
 
 from bench.bed import Bed
-from sandbox.flights import flights
-from sandbox.seed import TOPIC_CONFIG, seed
+from recoveryd_sandbox.flights import flights
+from recoveryd_sandbox.seed import TOPIC_CONFIG, seed
 
 PARTITIONS = 4
 CODEC = "lz4"

@@ -2,21 +2,20 @@
 
 from dataclasses import dataclass, replace
 
-from daemon.core.commands import Earliest, Latest, Meta, Replay, ReplaySpec, SourceRef, TargetRef
-from daemon.core.decide import Decider
-from daemon.core.decision import CoreState
-from daemon.core.events import (
-    BecameLeader,
-    CommandReceived,
-    DriverHeartbeat,
-    Event,
-    FactsGathered,
-    LaneHeartbeat,
-    LanePosition,
-)
-from daemon.core.model import CompletenessRow, Recovery, State, Stop, StopReason, Verification
-from daemon.core.params import Params
-from daemon.core.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.commands import Meta
+from recoveryd.kernel.decide import Decider
+from recoveryd.kernel.events import BecameLeader, CommandReceived, Event
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State, Stop, StopReason
+from recoveryd.recovery.events import FactsGathered
+from recoveryd.recovery.model import CompletenessRow, Recovery
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.spec import Earliest, Latest, SourceRef
+from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, LanePosition, Verification
 
 NOW_MS = 1_800_000_000_000
 PARTITIONS = 4
@@ -38,7 +37,7 @@ class Source:
 
 def start_state(params: Params) -> CoreState:
     """A leader that knows nothing yet."""
-    return Decider(params).decide(CoreState(), BecameLeader(1, "control-topic-id"), NOW_MS).state
+    return make_decider(params).decide(CoreState(), BecameLeader(1, "control-topic-id"), NOW_MS).state
 
 
 def with_running(decider: Decider, state: CoreState, name: str, offset: int, source: Source = Source()) -> CoreState:
@@ -51,8 +50,10 @@ def with_running(decider: Decider, state: CoreState, name: str, offset: int, sou
     )
     for event in events:
         state = decider.decide(state, event, NOW_MS).state
-    if state.recoveries[name].state is not State.RUNNING:
-        raise RuntimeError(f"{name} is {state.recoveries[name].state}: {state.recoveries[name].why}")
+    if state.of(RECOVERY).recoveries[name].state is not State.RUNNING:
+        raise RuntimeError(
+            f"{name} is {state.of(RECOVERY).recoveries[name].state}: {state.of(RECOVERY).recoveries[name].why}"
+        )
     return state
 
 
@@ -68,8 +69,8 @@ def lane_heartbeat(name: str, lane: int, position: int, source: Source = Source(
 def completed(count: int) -> list[Recovery]:
     """`count` recoveries of four partitions that ran to their end and were verified."""
     params = Params(max_active_recoveries=2)
-    decider = Decider(params)
-    running = with_running(decider, start_state(params), "model", 0).recoveries["model"]
+    decider = make_decider(params)
+    running = with_running(decider, start_state(params), "model", 0).of(RECOVERY).recoveries["model"]
     rows = tuple(CompletenessRow(p, 0, _RECORDS, _RECORDS - 10, 0, 10, 0) for p in range(PARTITIONS))
     progress = replace(
         running.progress,

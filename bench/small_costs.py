@@ -10,8 +10,10 @@ from bench.bed import Bed
 from bench.control import ControlWriter, command, encoded, lag_signal
 from bench.daemon_process import Home, leading
 from bench.result import Report, Row, Sample
-from daemon.wire.codec import Unreadable, decode_control
+from recoveryd.capabilities import make_codec
+from recoveryd.wire.codec import Unreadable
 
+CODEC = make_codec()
 NAME = "small_costs"
 _HELP_S, _TROUBLE_S, _STOP_S = 0.5, 2.0, 10.0
 _HELPS = (("--help",), ("replay", "--help"))
@@ -40,7 +42,7 @@ def measure(bed: Bed, repeat: int) -> list[Report]:
 
 
 def _help(words: Sequence[str], repeat: int) -> Sample:
-    program = [sys.executable, "-c", "from daemon.cli import main; main()", *words]
+    program = [sys.executable, "-c", "from recoveryd.cli import main; main()", *words]
     found = []
     for _ in range(repeat):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -52,7 +54,7 @@ def _help(words: Sequence[str], repeat: int) -> Sample:
 
 def _decode_s(raw: bytes) -> float:
     began_s = time.process_time()
-    outcome = decode_control(None, raw, (), time.time_ns() // 1_000_000, 1)
+    outcome = CODEC.decode(None, raw, (), time.time_ns() // 1_000_000, 1)
     took_s = time.process_time() - began_s
     if len(raw) > 100_000 and not isinstance(outcome, Unreadable) and "Refusal" not in type(outcome).__name__:
         raise RuntimeError(f"a record made to be refused was read as {type(outcome).__name__}")

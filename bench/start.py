@@ -11,7 +11,7 @@ from bench.bed import Bed
 from bench.control import ControlWriter, encoded, replay
 from bench.daemon_process import DaemonProcess, Home, leading
 from bench.result import Report, Row, Sample, Series
-from sandbox.seed import seed
+from recoveryd_sandbox.seed import seed
 
 NAME = "start"
 _COLD_S, _WARM_S, _WHOLE_S = 12.0, 2.0, 3.0

@@ -17,9 +17,8 @@ from bench.control import ControlWriter, command, encoded, replay
 from bench.daemon_process import DaemonProcess, Home, leading
 from bench.records import PARTITIONS, DataSet, make_kilobyte
 from bench.result import Report, Row, Sample
-from daemon.core.events import LaneHeartbeat
-from daemon.wire.jobs import decode_directive, decode_progress
-from daemon.wire.topics import TopicNames
+from recoveryd.wire.topics import TopicNames
+from recoveryd_jobs.contract import Directive, LaneHeartbeat, decode, decode_progress
 
 NAME = "throttle"
 _LANES = 2
@@ -85,7 +84,7 @@ class _Watch:
             if message.error() is not None or value is None:
                 continue
             if message.topic() == self.names.directives:
-                directive = decode_directive(value)
+                directive = decode(Directive, value)
                 if directive.max_bytes_per_s is not None:
                     self.sequences.setdefault(directive.max_bytes_per_s, directive.sequence)
                 continue

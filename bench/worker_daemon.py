@@ -9,8 +9,8 @@ import signal
 
 from pyspark.daemon import manager
 
-import spark_jobs.lanes
-import spark_jobs.verify  # noqa: F401
+import recoveryd_jobs.lane.life
+import recoveryd_jobs.verify.tasks  # noqa: F401
 
 
 def _take_ended(*_: object) -> None:

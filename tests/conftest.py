@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from sandbox.broker import Broker
+from recoveryd_sandbox.broker import Broker
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("untimed")

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from daemon.core.model import State
-from daemon.core.policies.lag_verdicts import LagVerdict
 from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, WARN, Look
+from recoveryd.kernel.states import State
+from recoveryd.live.lag.verdicts import LagVerdict
 
 JOB = 'job=~"$job"'
 AT_WORK = "starting|running|pausing|stopping|verifying"

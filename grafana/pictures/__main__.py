@@ -15,8 +15,8 @@ from grafana.pictures.drawing import draw_board
 from grafana.pictures.page import WIDTH
 from grafana.pictures.prometheus_server import QueryFailed
 from grafana.pictures.real_run import RealRun, RunFailed, Scene
-from sandbox.broker import Broker
-from sandbox.errors import SandboxError
+from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.errors import SandboxError
 
 _RECOVERY = "orders-again"
 _AFTER_S = 12.0

@@ -11,8 +11,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.jars import default_cache_dir
-from sandbox.locks import locked
+from recoveryd_sandbox.jars import default_cache_dir
+from recoveryd_sandbox.locks import locked
 
 SWITCH = "RECOVERYD_PROMETHEUS"
 _PACKAGE = "prometheus"

@@ -16,7 +16,7 @@ from typing import Any, Self
 import yaml
 
 from grafana.pictures.binaries import Binaries
-from sandbox.ports import free_ports
+from recoveryd_sandbox.ports import free_ports
 
 RULES = Path(__file__).resolve().parents[1] / "prometheus" / "recoveryd.rules.yml"
 _READY_DEADLINE_S = 30.0

@@ -24,11 +24,11 @@ from confluent_kafka import Consumer, Producer
 
 from grafana.pictures.binaries import Binaries
 from grafana.pictures.prometheus_server import PrometheusServer
-from sandbox.control import ENDED
-from sandbox.live import LiveProducer
-from sandbox.ports import free_ports
-from sandbox.process import ProcessId, end, identify
-from sandbox.topics import Topics
+from recoveryd_sandbox.control import ENDED
+from recoveryd_sandbox.live import LiveProducer
+from recoveryd_sandbox.ports import free_ports
+from recoveryd_sandbox.process import ProcessId, end, identify
+from recoveryd_sandbox.topics import Topics
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,13 +138,13 @@ class RealRun:
         self._ctl("topics", "apply")
         with (self._folder / "daemon.log").open("wb") as log:
             self._daemon = subprocess.Popen(
-                [sys.executable, "-m", "daemon", "run", "--config", str(config)],
+                [sys.executable, "-m", "recoveryd", "run", "--config", str(config)],
                 cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         self._await(lambda: self._get("/readyz"), _READY_DEADLINE_S, "a daemon that leads")
 
     def _ctl(self, *words: str) -> None:
-        code = "from daemon.cli import main; main()"
+        code = "from recoveryd.cli import main; main()"
         done = subprocess.run(
             [sys.executable, "-c", code, *words, "--config", str(self._folder / "recoveryd.yaml")],
             cwd=ROOT, capture_output=True, text=True, timeout=_READY_DEADLINE_S, check=False, env={**os.environ, "NO_COLOR": "1"},

@@ -29,12 +29,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from spark_jobs.contract import (
+from recoveryd_jobs.contract import (
     ChunkLimits,
     ControlSpec,
     Directive,
-    Heartbeat,
     JobSpec,
+    LaneHeartbeat,
     LaneSpec,
     PartitionRange,
     Receipt,
@@ -47,7 +47,7 @@ from spark_jobs.contract import (
     receipts_partition,
     transactional_id,
 )
-from spark_jobs.lanes import Outcome, run_lane
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.e2e.log_reader import await_markers
 from tests.patience import patient_s
 
@@ -328,11 +328,11 @@ class Recovery:
         found = [decode(Receipt, value) for value in newest.values() if value is not None]
         return sorted(found, key=lambda r: (r.partition, r.start))
 
-    def heartbeats(self, lane: int = 0) -> list[Heartbeat]:
+    def heartbeats(self, lane: int = 0) -> list[LaneHeartbeat]:
         found = [decode_progress(r.value) for r in self.cluster.read(self.progress) if r.value is not None]
-        return [h for h in found if isinstance(h, Heartbeat) and h.lane == lane]
+        return [h for h in found if isinstance(h, LaneHeartbeat) and h.lane == lane]
 
-    def await_heartbeat(self, fits: Any, lane: int = 0, deadline_s: float = DEADLINE_S) -> Heartbeat:
+    def await_heartbeat(self, fits: Any, lane: int = 0, deadline_s: float = DEADLINE_S) -> LaneHeartbeat:
         """The first heartbeat of the lane, from the beginning, that fits."""
         give_up_s = time.monotonic() + patient_s(deadline_s)
         while True:
@@ -348,7 +348,7 @@ class LaneThread:
     """A lane at work in a thread of this process."""
 
     def __init__(self, spec: JobSpec, lane: int = 0) -> None:
-        self._outcome: Outcome | None = None
+        self._outcome: LaneOutcome | None = None
         self._thread = threading.Thread(target=self._run, args=(spec, spec.lanes[lane]), daemon=True)
         self._thread.start()
 
@@ -359,7 +359,7 @@ class LaneThread:
     def is_running(self) -> bool:
         return self._thread.is_alive()
 
-    def outcome(self, deadline_s: float = DEADLINE_S) -> Outcome:
+    def outcome(self, deadline_s: float = DEADLINE_S) -> LaneOutcome:
         self._thread.join(patient_s(deadline_s))
         assert self._outcome is not None, "the lane did not end"
         return self._outcome
@@ -367,8 +367,8 @@ class LaneThread:
 
 _LANE_MAIN = """
 import sys
-from spark_jobs.contract import JobSpec, decode
-from spark_jobs.lanes import run_lane
+from recoveryd_jobs.contract import JobSpec, decode
+from recoveryd_jobs.lane.life import run_lane
 spec = decode(JobSpec, sys.stdin.buffer.read())
 outcome = run_lane(spec, spec.lanes[int(sys.argv[1])])
 print(outcome.ended, outcome.error_code)

@@ -1,30 +1,21 @@
 """Builders of core values: each gives a legal default that a test changes where it matters."""
 
-from daemon.core.commands import (
-    Approve,
-    CaughtUp,
-    ComparedRef,
-    Earliest,
-    From,
-    Latest,
-    Limits,
-    Meta,
-    Pause,
-    Reject,
-    Replay,
-    ReplaySpec,
-    Resume,
-    SourceRef,
-    StartWatch,
-    StopRecovery,
-    TargetRef,
-    Throttle,
-    To,
-    VerificationSpec,
-    Verify,
-)
-from daemon.core.events import CommandReceived, Seen
-from daemon.core.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
+from recoveryd.capabilities import make_codec, make_status_topic
+from recoveryd.kernel.commands import Meta, StopCommand
+from recoveryd.kernel.events import CommandReceived, Seen
+from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.live.protecting import Protecting
+from recoveryd.live.slice import LIVE, LiveSlice
+from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
+from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
+from recoveryd.recovery.recoveries import Recoveries
+from recoveryd.recovery.slice import RECOVERY, RecoverySlice
+from recoveryd.recovery.spec import CaughtUp, Earliest, From, Latest, Limits, SourceRef, To
+from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
+from recoveryd.verification.spec import ComparedRef, VerificationSpec, Verify
+from recoveryd.watches.draft import WATCHES
+from recoveryd.watches.known import Watches
+from recoveryd.watches.spec import StartWatch
 
 _THROTTLED = ("max_bytes_per_s", "max_records_per_s", "mode", "weight", "tier")
 NOW_MS = 1_800_000_000_000
@@ -141,10 +132,26 @@ def command(
         "verify": lambda: Verify(meta, more.get("spec") or make_verification()),  # type: ignore[arg-type]
         "pause": lambda: Pause(meta),
         "resume": lambda: Resume(meta),
-        "stop": lambda: StopRecovery(meta),
+        "stop": lambda: StopCommand(meta),
         "throttle": lambda: Throttle(meta, {n: v for n, v in more.items() if n in _THROTTLED}),  # type: ignore[misc]
         "approve": lambda: Approve(meta, str(more.get("plan_hash"))),
         "reject": lambda: Reject(meta, str(more.get("plan_hash"))),
         "watch": lambda: StartWatch(meta, more["spec"]),  # type: ignore[arg-type]
     }[verb]()
     return CommandReceived(offset=offset, broker_ms=NOW_MS, command=made, previous=previous)
+
+
+STATUS = make_status_topic()
+CODEC = make_codec()
+
+
+def state_of(
+    recoveries: Recoveries | None = None,
+    *,
+    daemon: DaemonRecord | None = None,
+    watches: Watches | None = None,
+    protecting: Protecting | None = None,
+) -> CoreState:
+    """What a daemon knows, from the parts that a test is about."""
+    state = CoreState(daemon or DaemonRecord()).having(RECOVERY, RecoverySlice(recoveries or Recoveries()))
+    return state.having(WATCHES, watches or Watches()).having(LIVE, LiveSlice(protecting or Protecting()))

@@ -7,13 +7,13 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from spark_jobs.chunk import Chunk
-from spark_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, Receipt, SourceSpec, TargetSpec
-from spark_jobs.copier import Copier
-from spark_jobs.intake import Intake
-from spark_jobs.kafka_source import End, Item, OutOfRange, Run
-from spark_jobs.receipts import Ledger, fold
-from spark_jobs.topics import Bounds
+from recoveryd_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, Receipt, SourceSpec, TargetSpec
+from recoveryd_jobs.lane.chunk import Chunk
+from recoveryd_jobs.lane.chunk_filler import ChunkFiller
+from recoveryd_jobs.lane.record_copier import Copier
+from recoveryd_jobs.receipts import LaneLedger, fold
+from recoveryd_jobs.sources.range_reader import End, Item, OutOfRange, Run
+from recoveryd_jobs.topics import LogBounds
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -100,12 +100,12 @@ class MemorySource:
         self.positions[partition] = records[-1].offset + 1
         return Run(partition, [r.message("source") for r in records])
 
-    # What `spark_jobs.topics.Topic` is asked.
+    # What `recoveryd_jobs.topics.Topic` is asked.
     def check_id(self, _deadline_s: float) -> None:
         return
 
-    def bounds(self, partitions: Sequence[int]) -> dict[int, Bounds]:
-        return {p: Bounds(self.logs[p].start, self.logs[p].high, self.logs[p].high) for p in partitions}
+    def bounds(self, partitions: Sequence[int]) -> dict[int, LogBounds]:
+        return {p: LogBounds(self.logs[p].start, self.logs[p].high, self.logs[p].high) for p in partitions}
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ def make_spec(lane: LaneSpec, window: tuple[int | None, int | None], target: Map
 
 
 class MemoryLane:
-    """The reading side of one lane between those two: what `spark_jobs.lane_loop` does, one step at a time."""
+    """The reading side of one lane between those two: what `recoveryd_jobs.lane.loop` does, one step at a time."""
 
     def __init__(self, spec: JobSpec, logs: Mapping[int, Log], chance: random.Random) -> None:
         self.spec, self.lane = spec, spec.lanes[0]
@@ -157,8 +157,8 @@ class MemoryLane:
         self.target = MemoryTarget()
         self.receipts: list[Receipt] = []
         copier = Copier(spec, self.target, is_stamped=False)  # type: ignore[arg-type]
-        self.intake = Intake(spec, self.lane, self.source, self.source, copier)  # type: ignore[arg-type]
-        self.ledger = Ledger()
+        self.intake = ChunkFiller(spec, self.lane, self.source, self.source, copier)  # type: ignore[arg-type]
+        self.ledger = LaneLedger()
         self.chunk = Chunk({})
         self.restart()
 

@@ -3,23 +3,24 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from daemon.core.commands import Limits
-from daemon.core.decision import Notice
-from daemon.core.events import ReaderSampled, ReadingTaken
-from daemon.core.model import State
-from daemon.core.params import ControlParams, LiveParams, Params
-from daemon.core.policies.control_types import ControllerParams
-from daemon.core.policies.freshness import Reading
-from daemon.core.policies.lag_book import Reader
-from daemon.core.policies.lag_window import LagParams, LagSample
-from daemon.core.policies.pressure import Kind, Protection
+from recoveryd.kernel.decision import Notice
+from recoveryd.kernel.states import State
+from recoveryd.live.events import ReaderSampled, ReadingTaken
+from recoveryd.live.freshness import Reading
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.lag.window import LagParams, LagSample
+from recoveryd.live.law.types import ControllerParams
+from recoveryd.live.params import ControlParams, LiveParams
+from recoveryd.live.pressure import Protection, SignalKind
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import Limits
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import PARAMS, World
 
 MAX, MIN = 4_000.0, 40.0
 BOARD = Reader("main", "departures", "board")
-LATENCY = Protection("produce_latency", Kind.LATENCY, 0.2)
-LAG = Protection("lag:board@departures", Kind.LAG, 30.0)
+LATENCY = Protection("produce_latency", SignalKind.LATENCY, 0.2)
+LAG = Protection("lag:board@departures", SignalKind.LAG, 30.0)
 
 
 def make_params(*protections: Protection, pause_allowed: bool = True) -> Params:

@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
-from spark_jobs.contract import JobSpec, PartitionRange, Receipt, VerificationReport
-from spark_jobs.proof_judge import judge, report
-from spark_jobs.proof_plan import make_plan, share_out
-from spark_jobs.proof_spill import report_spilled
-from spark_jobs.verify import look_closer, show_share, spill_share
+from recoveryd_jobs.contract import JobSpec, PartitionRange, Receipt, Verification
+from recoveryd_jobs.verify.judge import judge, report
+from recoveryd_jobs.verify.plan import make_plan, share_out
+from recoveryd_jobs.verify.spill import report_spilled
+from recoveryd_jobs.verify.tasks import look_closer, show_share, spill_share
 from tests.builders.copying import Cluster, Recovery, Row
 
 _numbers = itertools.count(1)
@@ -24,7 +24,7 @@ def verify(
     tasks: int = 2,
     planned: Callable[[], None] = nothing,
     shown: Callable[[], None] = nothing,
-) -> VerificationReport:
+) -> Verification:
     """As the driver does it. `planned` and `shown`: what happens to the topics before they are read, and before the closer look."""
     plan = make_plan(spec, is_whole=is_whole)
     planned()
@@ -34,7 +34,7 @@ def verify(
     return report(verdict, look_closer(spec, plan, verdict.questions, 0, 1) if verdict.questions else ())
 
 
-def spilled(spec: JobSpec, planned: Callable[[], None] = nothing) -> VerificationReport:
+def spilled(spec: JobSpec, planned: Callable[[], None] = nothing) -> Verification:
     """The same where nobody kept receipts and keys chose the partition, or only last values count."""
     plan = make_plan(spec, is_whole=True)
     planned()
@@ -62,7 +62,7 @@ def two_topics(
     return replace(spec, kind="verification", receipts_topic="", target=target_spec)
 
 
-def places(found: VerificationReport) -> list[tuple[str, int | None, int | None, int | None, int | None, int]]:
+def places(found: Verification) -> list[tuple[str, int | None, int | None, int | None, int | None, int]]:
     """The differences without their words."""
     assert (found.result == "mismatch") == bool(found.differences)
     return [

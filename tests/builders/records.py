@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from daemon.core.decision import Directive
-from daemon.core.effects import CreateTarget, GatherFacts, LaunchAttempt, ReadLedger
-from daemon.core.model import CommandRef, Plan, PlannedPartition, PlannedTopic, Recovery, State
-from spark_jobs.contract import Receipt
+from recoveryd.kernel.states import CommandRef, State
+from recoveryd.recovery.effects import CreateTarget, GatherFacts, LaunchAttempt, ReadLedger
+from recoveryd.recovery.model import Plan, PlannedPartition, PlannedTopic, Recovery
+from recoveryd_jobs.contract import Directive, Receipt
 from tests.builders.core import NOW_MS, make_spec
 
 
@@ -71,7 +71,7 @@ def make_receipt(partition: int, start: int, stop: int, **more: object) -> Recei
 
 
 def make_directive(recovery: str = "r1", sequence: int = 1, wanted: str = "run", attempt: int = 1) -> Directive:
-    return Directive(recovery, attempt, sequence, wanted, None, None, 65_536.0, 30_000, {}, "")
+    return Directive(recovery, attempt, sequence, wanted, 30_000)
 
 
 def make_launch(plan: Plan, recovery: str = "r1", attempt: int = 1, profile: str = "default") -> LaunchAttempt:

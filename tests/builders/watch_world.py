@@ -6,23 +6,24 @@ A restart goes through the wire: what is not in the status record is gone.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from daemon.core.decide import Decider
-from daemon.core.decision import Answer, CoreState, Decision, Notice
-from daemon.core.effects import CallWebhook
-from daemon.core.events import BecameLeader, Event, OffsetsSampled, ReaderSampled, Tick, WebhookEnded
-from daemon.core.params import LiveParams, Params
-from daemon.core.policies.lag_book import Reader
-from daemon.core.policies.lag_window import LagParams, LagSample
-from daemon.core.watches.known import Watches
-from daemon.core.watches.model import Watch
-from daemon.core.watches.spec import UntilCaughtUp, WatchSpec
-from daemon.wire.status_fold import fold
-from daemon.wire.watch_status import encode_watch
-from tests.builders.core import NOW_MS, command
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.decision import Answer, Decision, Notice
+from recoveryd.kernel.events import BecameLeader, Event, Tick
+from recoveryd.kernel.state import CoreState
+from recoveryd.live.events import OffsetsSampled, ReaderSampled
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.lag.window import LagParams, LagSample
+from recoveryd.live.params import LiveParams
+from recoveryd.recovery.params import Params
+from recoveryd.watches.draft import WATCHES
+from recoveryd.watches.effects import CallWebhook
+from recoveryd.watches.events import WebhookEnded
+from recoveryd.watches.model import Watch
+from recoveryd.watches.spec import UntilCaughtUp, WatchSpec
+from tests.builders.core import NOW_MS, STATUS, command
 
 PERIOD_MS = 5_000
 PARAMS = Params(
-    webhooks=frozenset({"stop-it"}),
     own_topics=frozenset({"recovery.status.v1"}),
     live=LiveParams(lag=LagParams(period_ms=PERIOD_MS)),
 )
@@ -44,7 +45,7 @@ class Topic:
 
 class WatchWorld:
     def __init__(self, topics: Mapping[str, Topic] | None = None, params: Params = PARAMS) -> None:
-        self.decider = Decider(params)
+        self.decider = make_decider(params, frozenset({"stop-it"}))
         self.state = CoreState()
         self.now_ms = NOW_MS
         self.topics = dict(topics or {"flights": Topic({0: 0, 1: 0}, {0: 100, 1: 50})})
@@ -61,7 +62,7 @@ class WatchWorld:
         self.state = decision.state
         self.answers += decision.answers
         self.notices += decision.notices
-        self.status.update(encode_watch(watch) for watch in decision.watches)
+        self.status.update(STATUS.encode(watch) for watch in decision.changed)
         self.calls += [effect for effect in decision.effects if isinstance(effect, CallWebhook)]
         return decision
 
@@ -75,7 +76,7 @@ class WatchWorld:
         return self.watch(subject)
 
     def watch(self, subject: str = "w1") -> Watch:
-        found = self.state.watches.get(subject)
+        found = self.state.of(WATCHES).get(subject)
         assert found is not None, self.answers
         return found
 
@@ -126,6 +127,6 @@ class WatchWorld:
 
     def restart(self, epoch: int = 2) -> None:
         """Only what the status topic holds is known, and a new leader begins."""
-        folded = fold(self.status.items())
-        self.state = CoreState(daemon=self.state.daemon, watches=Watches.of(folded.watches.values()))
+        folded = STATUS.fold(self.status.items())
+        self.state = self.decider.restore(self.state.daemon, folded.nouns, {})
         self.feed(BecameLeader(epoch, "control"))

@@ -7,11 +7,15 @@ applications that die, effects that fail, daemons that restart.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from daemon.core.decide import Decider
-from daemon.core.decision import Answer, CoreState, Decision, Directive, Notice
-from daemon.core.effects import (
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.decision import Answer, Decision, Notice
+from recoveryd.kernel.effects import Effect
+from recoveryd.kernel.events import BecameLeader, Event, Tick
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State
+from recoveryd.live.events import OffsetsSampled, TopicSample
+from recoveryd.recovery.effects import (
     CreateTarget,
-    Effect,
     GatherFacts,
     KillAttempt,
     LaunchAttempt,
@@ -19,32 +23,24 @@ from daemon.core.effects import (
     SetQuota,
     SweepQuotas,
 )
-from daemon.core.events import (
+from recoveryd.recovery.events import (
     AttemptExited,
-    BecameLeader,
-    DriverHeartbeat,
     EffectFailed,
-    Event,
     FactsGathered,
-    LaneHeartbeat,
-    LanePosition,
     LedgerPartition,
     LedgerRead,
-    OffsetsSampled,
     QuotaSet,
     QuotasSwept,
     TargetReady,
-    Tick,
-    TopicSample,
 )
-from daemon.core.lifecycle import MOVES
-from daemon.core.model import Allowance, Recovery, State, Verification
-from daemon.core.params import Params
-from daemon.core.plan_facts import PlanFacts
-from daemon.core.recoveries import Recoveries
-from daemon.wire.status import encode_daemon, encode_status
-from daemon.wire.status_fold import fold
-from tests.builders.core import NOW_MS, SOURCE_ID, TARGET_ID, make_facts
+from recoveryd.recovery.lifecycle import MOVES
+from recoveryd.recovery.model import Allowance, Recovery
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.wire.status_topic import encode_daemon
+from recoveryd_jobs.contract import Directive, DriverHeartbeat, LaneHeartbeat, LanePosition, Verification
+from tests.builders.core import NOW_MS, SOURCE_ID, STATUS, TARGET_ID, make_facts
 
 PARAMS = Params(
     adopt_wait_ms=3_000,
@@ -81,7 +77,7 @@ class World:
 
     def __init__(self, facts: PlanFacts | None = None, params: Params = PARAMS, *, speed: int = 20) -> None:
         self.params = params
-        self.decider = Decider(params)
+        self.decider = make_decider(params)
         self.state = CoreState()
         self.now_ms = NOW_MS
         self.facts = facts or make_facts()
@@ -113,7 +109,7 @@ class World:
         self.feed(BecameLeader(1, "control"))
 
     def recovery(self, recovery_id: str = "r1") -> Recovery:
-        return self.state.recoveries[recovery_id]
+        return self.state.of(RECOVERY).recoveries[recovery_id]
 
     def feed(self, event: Event) -> Decision:
         """One event through the core; its effects run at once and their results follow."""
@@ -135,7 +131,7 @@ class World:
         self.notices += decision.notices
         self.directives += decision.directives
         for recovery in decision.changed:
-            old = before.recoveries.get(recovery.id)
+            old = before.of(RECOVERY).recoveries.get(recovery.id)
             same_life = old is not None and old.control_offset == recovery.control_offset
             if same_life and old.state is not recovery.state:
                 self.moves.append((recovery.id, old.state, recovery.state))
@@ -338,10 +334,10 @@ class World:
                 app.alive = False
         self.lost_effects = False
         self.epoch += 1
-        known = self.state.recoveries
-        folded = fold([encode_daemon(self.state.daemon), *map(encode_status, known.values())])
-        assert folded.recoveries == dict(known), "a restart forgets something"
-        self.state = CoreState(recoveries=Recoveries(folded.recoveries), daemon=folded.daemon)
+        known = self.state.of(RECOVERY).recoveries
+        folded = STATUS.fold([encode_daemon(self.state.daemon), *map(STATUS.encode, known.values())])
+        assert folded.nouns == dict(known), "a restart forgets something"
+        self.state = self.decider.restore(folded.daemon, folded.nouns, {})
         self.feed(BecameLeader(self.epoch + 1, "control"))
 
     def run_until(self, *states: State, recovery_id: str = "r1", seconds: int = 300) -> Recovery:

@@ -4,13 +4,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from daemon.core.catalogue import CATALOGUE, Code
-from daemon.core.commands import Earliest, Latest, Limits, ReplaySpec, SourceRef, TargetRef
-from daemon.core.decision import Answer, Notice
-from daemon.core.model import (
-    CommandRef,
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.decision import Answer, Notice
+from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.recovery.model import (
     CompletenessRow,
-    Difference,
     EtaSeconds,
     Finding,
     PartitionProgress,
@@ -20,13 +18,12 @@ from daemon.core.model import (
     Progress,
     Recovery,
     Severity,
-    State,
-    Stop,
-    StopReason,
-    Verification,
 )
-from daemon.wire.events import encode_answer, encode_notice
-from daemon.wire.status import to_document
+from recoveryd.recovery.spec import Earliest, Latest, Limits, SourceRef
+from recoveryd.recovery.wire.status import to_document
+from recoveryd.replay.spec import ReplaySpec, TargetRef
+from recoveryd.wire.events import encode_answer, encode_notice
+from recoveryd_jobs.contract import Difference, Verification
 
 NOW_MS = 1_800_000_000_000
 PLAN_HASH = "sha256:4f2c"

@@ -11,10 +11,10 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from daemon.cli.app import app
-from daemon.cli.connect import ControlRecord, Sent, Tools
-from daemon.core.catalogue import Code
-from daemon.errors import RecoverydError
+from recoveryd.cli.app import app
+from recoveryd.cli.send.connect import OutgoingRecord, Sent, Tools
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import Code
 from tests.cli.recoveries import make_answer
 
 Document = dict[str, Any]
@@ -30,11 +30,11 @@ class ScriptedBackend:
     becomes: list[Document | BaseException] = field(default_factory=list)
     timeline: list[Document] = field(default_factory=list)
     sent: list[Document] = field(default_factory=list)
-    records: list[ControlRecord] = field(default_factory=list)
+    records: list[OutgoingRecord] = field(default_factory=list)
     broker_ms: int | None = None
     closed: bool = False
 
-    def send(self, record: ControlRecord) -> Sent:
+    def send(self, record: OutgoingRecord) -> Sent:
         command: Document = json.loads(record.value)
         self.records.append(record)
         self.sent.append(command)

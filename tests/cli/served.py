@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
-from daemon.health import Health, HealthServer, Sources
+from recoveryd.runtime.health import Health, HealthServer, Sources
 
 LEADER: Final = Health("leader", is_loaded=True, loop_age_s=0.0, round_age_s=None, journal_failing_for_s=None)
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from daemon.cli.connect import Tools, open_backend
-from daemon.core.model import Recovery, State
-from daemon.health import Health, Sources
-from daemon.wire.status import to_document
+from recoveryd.cli.send.connect import Tools, open_backend
+from recoveryd.kernel.states import State
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.wire.status import to_document
+from recoveryd.runtime.health import Health, Sources
 from tests.cli.recoveries import COMPLETED, RUNNING
 from tests.cli.scripted import run_with
 from tests.cli.served import LEADER, served

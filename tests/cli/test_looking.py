@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from daemon.cli import waiting
-from daemon.core.catalogue import Code
-from daemon.core.model import TERMINAL, CompletenessRow, State
-from daemon.wire.status import to_document
+from recoveryd.cli.send import waiting
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import TERMINAL, State
+from recoveryd.recovery.model import CompletenessRow
+from recoveryd.recovery.wire.status import to_document
 from tests.cli.recoveries import COMPLETED, MISMATCHED, NOW_MS, PLAN_HASH, RUNNING, in_state, make_notice
 from tests.cli.scripted import ScriptedBackend, run
 

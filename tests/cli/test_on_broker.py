@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from daemon.wire.status import encode_status
+from tests.builders.core import STATUS
 from tests.cli.recoveries import RUNNING
 
-PROGRAM = [sys.executable, "-c", "from daemon.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from recoveryd.cli import main; main()"]
 TIMEOUT_S = 180
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -101,7 +101,7 @@ def _hears_ctrl_c() -> None:
 @pytest.mark.broker
 def test_ctrl_c_detaches_a_real_watch(ctl: Run, env: dict[str, str], bootstrap: str, unique: str) -> None:
     ctl("topics", "apply")
-    key, value = encode_status(RUNNING)
+    key, value = STATUS.encode(RUNNING)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(f"{unique}status.v1", value=value, key=key)
     assert producer.flush(10) == 0
@@ -151,7 +151,7 @@ def daemon(ctl: Run, env: dict[str, str], tmp_path: Path) -> Iterator[str]:
     assert ctl("topics", "apply").returncode == 0
     log = tmp_path / "daemon.log"
     with log.open("wb") as out:
-        command = [sys.executable, "-m", "daemon", "run", "--http", "127.0.0.1:0", "--log-format", "json"]
+        command = [sys.executable, "-m", "recoveryd", "run", "--http", "127.0.0.1:0", "--log-format", "json"]
         process = subprocess.Popen(command, stdout=out, stderr=out, env=env)
     try:
         yield _await_leader(log, process)

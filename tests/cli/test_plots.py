@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.failure import Failure
-from daemon.cli.plots import Band, Line, Panel, plot
+from recoveryd.cli.failure import Failure
+from recoveryd.cli.render.plots import Band, Line, Panel, plot
 
 PANEL = Panel(
     "p99", "seconds", [Line("budget", [0, 1, 2], [0.1, None, math.inf])], slo=0.2, bands=[Band(0.5, 1.5, "slow")]

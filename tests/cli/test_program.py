@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli import reference
-from daemon.core.catalogue import CATALOGUE, Code
-from daemon.core.model import State
-from daemon.errors import RecoverydError
-from sandbox.errors import BrokerFailed
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.states import State
+from recoveryd_sandbox.errors import BrokerFailed
 from tests.cli.recoveries import in_state
 from tests.cli.scripted import ScriptedBackend, run
+from tools import cli_page
 
 VERBS = {
     "replay", "watch-group", "list", "get", "describe", "watch", "wait", "pause", "resume", "stop", "throttle", "approve", "reject",
@@ -23,7 +23,7 @@ VERBS = {
 SLOW_TO_LOAD = {
     "aiohttp", "aiokafka", "confluent_kafka", "faust", "matplotlib", "numpy", "pandas", "prometheus_client", "pyarrow", "pydantic", "pyspark", "structlog", "yaml",
 }  # fmt: skip
-PROGRAM = [sys.executable, "-c", "from daemon.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from recoveryd.cli import main; main()"]
 
 
 def start(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +44,7 @@ def test_help_names_every_verb_and_every_exit_code() -> None:
 @pytest.mark.parametrize("args", [("--help",), ("replay", "--help"), ("sandbox", "up", "--help")])
 def test_what_needs_no_broker_loads_nothing_that_is_slow_to_load(args: tuple[str, ...]) -> None:
     code = (
-        "import sys\nfrom daemon.cli import main\n"
+        "import sys\nfrom recoveryd.cli import main\n"
         f"try: main({list(args)})\nexcept SystemExit: pass\n"
         "print(*{m.partition('.')[0] for m in sys.modules} - sys.stdlib_module_names, file=sys.stderr)\n"
         "print(*{m for m in sys.modules if m.startswith('daemon.')}, file=sys.stderr)"
@@ -57,7 +57,7 @@ def test_what_needs_no_broker_loads_nothing_that_is_slow_to_load(args: tuple[str
         {"pydantic"} if args[0] == "sandbox" else set()
     )  # Typer reads the words of a group with it
     assert foreign & own_doing == set()
-    assert own & {"daemon.wire.codec", "daemon.core.model", "daemon.bootstrap"} == set()
+    assert own & {"recoveryd.wire.codec", "recoveryd.recovery.model", "recoveryd.bootstrap"} == set()
     assert "asyncio" not in result.stderr
 
 
@@ -186,14 +186,14 @@ def test_completion_offers_ids_with_what_was_typed_so_far() -> None:
 
 
 def test_the_page_of_the_docs_is_what_the_program_says() -> None:
-    page = Path(__file__).parents[2] / reference.FILE
+    page = Path(__file__).parents[2] / cli_page.FILE
 
-    assert page.read_text(encoding="utf-8") == reference.render()
+    assert page.read_text(encoding="utf-8") == cli_page.render()
 
 
 def test_output_into_a_closed_pipe_ends_without_a_traceback() -> None:
     process = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -c 'from daemon.cli import main; main()' explain | head -1; exit ${{PIPESTATUS[1]}}"],
+        ["bash", "-c", f"{sys.executable} -c 'from recoveryd.cli import main; main()' explain | head -1; exit ${{PIPESTATUS[1]}}"],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 

@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from daemon.cli import figures
-from daemon.cli.following import following
-from daemon.cli.proof import result_parts
-from daemon.core.model import PlannedPartition, Stop, StopReason, Verification
-from daemon.wire.status import to_document
+from recoveryd.cli.render import figures
+from recoveryd.cli.render.following import following
+from recoveryd.cli.render.proof import result_parts
+from recoveryd.kernel.states import Stop, StopReason
+from recoveryd.recovery.model import PlannedPartition
+from recoveryd.recovery.wire.status import to_document
+from recoveryd_jobs.contract import Verification
 from tests.cli.recoveries import COMPLETED, NOW_MS, PLAN, RUNNING
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.commands import Replay
-from daemon.core.model import State
-from daemon.wire.codec import decode_control
-from daemon.wire.status import to_document
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.recovery.wire.status import to_document
+from recoveryd.replay.spec import Replay
+from tests.builders.core import CODEC
 from tests.cli.recoveries import COMPLETED, MISMATCHED, NOW_MS, PLAN_HASH, in_state, make_answer
 from tests.cli.scripted import ScriptedBackend, refuse_with, replay_args, run
 
@@ -113,7 +113,7 @@ def test_prints_the_record_without_any_connection() -> None:
 
     lines = dict(line.split(": ", 1) for line in result.stdout.splitlines())
     value = lines["value"].encode()
-    decoded = decode_control(lines["key"].encode(), value, (), NOW_MS, 0)
+    decoded = CODEC.decode(lines["key"].encode(), value, (), NOW_MS, 0)
     assert result.exit_code == 0, result.stderr
     assert isinstance(decoded, Replay)
     assert (lines["topic"], lines["key"]) == ("recovery.control.v1", "flights-rerun")

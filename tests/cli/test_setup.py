@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli import checks, cluster_checks
-from daemon.cli.spark_checks import check_profiles
-from daemon.settings import load
+from recoveryd.cli.verbs import doctor_clusters, doctor_machine
+from recoveryd.cli.verbs.doctor_spark import check_profiles
+from recoveryd.settings import load
 from tests.cli.scripted import run
 
 GOOD = "clusters:\n  main:\n    bootstrap.servers: 127.0.0.1:9092\nlog: {level: debug}\n"
@@ -102,14 +102,14 @@ def test_doctor_tells_the_package_when_java_is_missing(monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
-    found = checks.check_java()
+    found = doctor_machine.check_java()
 
-    assert found.verdict is checks.Verdict.FAIL
+    assert found.verdict is doctor_machine.CheckVerdict.FAIL
     assert "openjdk-17-jre-headless" in found.next_step
 
 
 def test_doctor_fails_for_a_broker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_checks, "_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(doctor_clusters, "_TIMEOUT_S", 0.3)
 
     result = run(None, "doctor", "--bootstrap", "127.0.0.1:1", "--http", "127.0.0.1:1", "-o", "json")
 
@@ -122,8 +122,8 @@ def test_doctor_fails_for_a_broker_that_does_not_answer(monkeypatch: pytest.Monk
 def test_doctor_finds_a_work_dir_that_can_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    assert checks.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is checks.Verdict.OK
-    assert checks.check_work_dir(tmp_path / "file").verdict is checks.Verdict.FAIL
+    assert doctor_machine.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is doctor_machine.CheckVerdict.OK
+    assert doctor_machine.check_work_dir(tmp_path / "file").verdict is doctor_machine.CheckVerdict.FAIL
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
@@ -131,7 +131,7 @@ REMOTE = "profiles:\n  far: {master: 'MASTER', task_slots: 4, conf: {CONF}}\n"
 SECURED = "spark.authenticate: true, spark.network.crypto.enabled: true, spark.io.encryption.enabled: true"
 
 
-def profiles(folder: Path, text: str) -> dict[str, checks.Check]:
+def profiles(folder: Path, text: str) -> dict[str, doctor_machine.CheckResult]:
     return {check.name: check for check in check_profiles(load(write(folder, text), env={}))}
 
 
@@ -140,10 +140,10 @@ def test_doctor_says_how_many_lanes_a_profile_runs_and_whether_its_master_answer
         there = f"127.0.0.1:{serving.getsockname()[1]}"
         found = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", f"spark://127.0.0.1:1,{there}").replace("CONF", ""))
         assert found["profile default"].found == "local[2,4], 2 lanes at once"
-        assert (found["profile far"].verdict, found["profile far"].next_step) == (checks.Verdict.OK, "")
+        assert (found["profile far"].verdict, found["profile far"].next_step) == (doctor_machine.CheckVerdict.OK, "")
         assert "4 lanes at once; the master answers" in found["profile far"].found
         kubernetes = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", f"k8s://https://{there}").replace("CONF", ""))
-        assert kubernetes["profile far"].verdict is checks.Verdict.OK
+        assert kubernetes["profile far"].verdict is doctor_machine.CheckVerdict.OK
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_doctor_fails_for_a_profile_whose_master_is_not_there(
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     found = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", master).replace("CONF", ""))["profile far"]
-    assert found.verdict is checks.Verdict.FAIL
+    assert found.verdict is doctor_machine.CheckVerdict.FAIL
     assert said in found.found
     assert found.next_step
 
@@ -167,19 +167,21 @@ def test_doctor_fails_for_secrets_that_would_travel_unprotected_and_takes_spark_
         text = SECRET + REMOTE.replace("MASTER", f"spark://127.0.0.1:{serving.getsockname()[1]}")
         found = profiles(tmp_path, text.replace("CONF", "spark.authenticate: true"))
         assert (found["profile default"].verdict, found["profile far"].verdict) == (
-            checks.Verdict.OK,
-            checks.Verdict.FAIL,
+            doctor_machine.CheckVerdict.OK,
+            doctor_machine.CheckVerdict.FAIL,
         )
         told = "RCV-3042 sasl.password would travel to spark://"
         assert found["profile far"].found.startswith(told)
         assert "without spark.network.crypto.enabled, spark.io.encryption.enabled." in found["profile far"].found
         assert "hunter2" not in str(found)
-        assert profiles(tmp_path, text.replace("CONF", SECURED))["profile far"].verdict is checks.Verdict.OK
+        assert (
+            profiles(tmp_path, text.replace("CONF", SECURED))["profile far"].verdict is doctor_machine.CheckVerdict.OK
+        )
         defaults = "# of the operator\nspark.network.crypto.enabled  true\nspark.io.encryption.enabled=true\n"
         (tmp_path / "spark-defaults.conf").write_text(defaults)
         monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
         found = profiles(tmp_path, text.replace("CONF", "spark.authenticate: true"))
-        assert found["profile far"].verdict is checks.Verdict.OK
+        assert found["profile far"].verdict is doctor_machine.CheckVerdict.OK
 
 
 @pytest.mark.parametrize(
@@ -187,4 +189,4 @@ def test_doctor_fails_for_secrets_that_would_travel_unprotected_and_takes_spark_
     [(None, "skipped"), (900, "ok"), (1_500, "ok"), (1_000 - 2_001, "warn"), (2_000 + 2_001, "warn")],
 )
 def test_clocks_may_differ_by_no_more_than_two_seconds(broker_ms: int | None, verdict: str) -> None:
-    assert cluster_checks.judge_clock(broker_ms, before_ms=1_000, after_ms=2_000).verdict.value == verdict
+    assert doctor_clusters.judge_clock(broker_ms, before_ms=1_000, after_ms=2_000).verdict.value == verdict

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.simulation.matrix import TEST_SEEDS, run_matrix
-from daemon.simulation.scenarios import Scenario
+from recoveryd.simulation.matrix import TEST_SEEDS, run_matrix
+from recoveryd.simulation.scenarios import Scenario
 from tests.cli.scripted import run
 
 SMALL = ("simulate", "--scenario", "steady", "--seeds", "1", "--processes", "1")
@@ -36,7 +36,7 @@ def test_a_part_of_the_matrix_is_shown_but_not_judged() -> None:
 
 
 def test_the_whole_matrix_is_judged_and_a_missed_gate_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daemon.simulation.study.SEEDS_LEAST", 1)  # the gate itself still asks for twelve
+    monkeypatch.setattr("recoveryd.simulation.study.SEEDS_LEAST", 1)  # the gate itself still asks for twelve
     missed = run(None, "simulate", "--seeds", "1", "-o", "json")
     found = json.loads(missed.stdout)
     assert (missed.exit_code, found["passed"]) == (1, False)
@@ -51,7 +51,7 @@ def test_the_whole_matrix_is_judged_and_a_missed_gate_is_exit_code_1(monkeypatch
         "budget at capacity x5: time / oracle",
     }
 
-    monkeypatch.setattr("daemon.simulation.gate.SEEDS_LEAST", 1)
+    monkeypatch.setattr("recoveryd.simulation.gate.SEEDS_LEAST", 1)
     passed = run(None, "simulate", "--seeds", "1")
     assert passed.exit_code == 0
     assert [line.split()[:3] for line in passed.stdout.splitlines() if " seeds " in line] == [["pass", "seeds", "1"]]

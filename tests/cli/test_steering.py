@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.model import State
-from daemon.wire.status import to_document
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.recovery.wire.status import to_document
 from tests.cli.recoveries import COMPLETED, PLAN_HASH, RUNNING, in_state
 from tests.cli.scripted import ScriptedBackend, refuse_with, run
 

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
-from daemon.core.commands import ComparedRef, Earliest, Latest, SourceRef, VerificationSpec
-from daemon.core.model import Difference, Progress, State, Verification
-from daemon.wire.status import to_document
+from recoveryd.kernel.states import State
+from recoveryd.recovery.model import Progress
+from recoveryd.recovery.spec import Earliest, Latest, SourceRef
+from recoveryd.recovery.wire.status import to_document
+from recoveryd.verification.spec import ComparedRef, VerificationSpec
+from recoveryd_jobs.contract import Difference, Verification
 from tests.cli.recoveries import COMPLETED, PLAN, RUNNING
 from tests.cli.scripted import ScriptedBackend, run
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.model import CommandRef, State, Stop, StopReason
-from daemon.core.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
-from daemon.core.watches.spec import UntilCaughtUp, UntilOffsets, WatchSpec
-from daemon.wire.watch_status import watch_to_document
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
+from recoveryd.watches.spec import UntilCaughtUp, UntilOffsets, WatchSpec
+from recoveryd.watches.wire.status import watch_to_document
 from tests.cli.recoveries import NOW_MS, make_notice
 from tests.cli.scripted import ScriptedBackend, refuse_with, run
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.access import ADMIN, RECOVERYD
-from sandbox.cluster import Cluster
-from sandbox.cluster_nodes import Shape
+from recoveryd_sandbox.access import ADMIN, RECOVERYD
+from recoveryd_sandbox.cluster import Cluster
+from recoveryd_sandbox.cluster_nodes import Shape
 from tests.cluster.replicas import await_whole, start_all
 from tests.cluster.rights import grants_of, needed
 from tests.e2e.case import NewCase, observed_cases

@@ -10,8 +10,8 @@ from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest
 from confluent_kafka import ElectionType, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from daemon.wire.kafka_properties import Tls, make_ssl_context
-from sandbox.broker import Broker
+from recoveryd.settings.kafka_properties import Tls, make_ssl_context
+from recoveryd_sandbox.broker import Broker
 from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET
 from tests.e2e.processes import wait_for

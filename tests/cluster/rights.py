@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from daemon.adapters.permissions import lacking
-from daemon.wire.acls import Acl, Resource, Role, own_acls, replay_acls
-from daemon.wire.topics import TopicNames
-from sandbox.access import RECOVERYD
-from sandbox.cluster import Cluster
-from sandbox.users import Grant
+from recoveryd.adapters.kafka.permissions import lacking
+from recoveryd.wire.acls import Acl, Resource, Role, own_acls, replay_acls
+from recoveryd.wire.topics import TopicNames
+from recoveryd_sandbox.access import RECOVERYD
+from recoveryd_sandbox.cluster import Cluster
+from recoveryd_sandbox.users import Grant
 from tests.e2e.stack import Stack
 
 PASSWORD = "of-a-test"

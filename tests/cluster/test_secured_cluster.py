@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from daemon.wire.acls import Role, replay_acls
-from sandbox.access import RECOVERYD
-from sandbox.cluster import Cluster
-from sandbox.users import Grant
-from spark_jobs.contract import TargetSpec
-from spark_jobs.errors import JobError
-from spark_jobs.topics import Topic
+from recoveryd.wire.acls import Role, replay_acls
+from recoveryd_jobs.contract import TargetSpec
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.topics import Topic
+from recoveryd_sandbox.access import RECOVERYD
+from recoveryd_sandbox.cluster import Cluster
+from recoveryd_sandbox.users import Grant
 from tests.builders.history import create_topics
 from tests.cluster.conftest import NewCase
 from tests.cluster.replicas import await_whole, layout, move_leaders, start_all
@@ -161,7 +161,7 @@ def test_doctor_names_what_is_missing_for_recoveryd_and_for_one_replay(
     file.write_text(yaml.safe_dump(config))
     wait_for(lambda: missing(stack, client, own_needs(stack, Role.DAEMON, Role.JOBS)) == [told(taken)], _SEEN_S)
     done = subprocess.run(
-        [sys.executable, "-c", "from daemon.cli import main; main()", "doctor", "--config", str(file), "--source", topic, "-o", "json"],
+        [sys.executable, "-c", "from recoveryd.cli import main; main()", "doctor", "--config", str(file), "--source", topic, "-o", "json"],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.stdout, done.stderr

@@ -5,7 +5,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.jars import KAFKA_VERSION, kafka_jars
+from recoveryd_sandbox.jars import KAFKA_VERSION, kafka_jars
 from tests.containers import local_base, registry
 from tests.containers.steps import timed
 

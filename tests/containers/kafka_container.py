@@ -12,8 +12,8 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 from testcontainers.core.transferable import build_transfer_tar
 
-from sandbox.probe import answers
-from sandbox.properties import new_cluster_id
+from recoveryd_sandbox.probe import answers
+from recoveryd_sandbox.properties import new_cluster_id
 
 ALIAS = "kafka"
 

@@ -15,7 +15,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from sandbox.jars import default_cache_dir
+from recoveryd_sandbox.jars import default_cache_dir
 from tests.containers import registry
 from tests.containers.docker_engine import EngineFailed, EngineUnavailable
 

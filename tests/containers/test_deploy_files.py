@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from daemon import settings
+from recoveryd import settings
 from tests.containers.daemon_container import compose_service
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-from sandbox.ports import free_ports
+from recoveryd_sandbox.ports import free_ports
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "containers" / "healthcheck.py"
 _TIMEOUT_S = 60

@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from daemon import settings
+from recoveryd import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "config" / "deploy"

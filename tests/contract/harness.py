@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from daemon.adapters.control_log import KafkaControlLog
-from daemon.adapters.kafka_clusters import Expectations, KafkaClusters
-from daemon.adapters.kafka_journal import KafkaJournal
-from daemon.adapters.kafka_ledger import KafkaLedger
-from daemon.adapters.kafka_progress import KafkaProgressFeed
-from daemon.adapters.memory import (
+from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
+from recoveryd.adapters.kafka.control_log import KafkaControlLog
+from recoveryd.adapters.kafka.journal import KafkaJournal
+from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.adapters.kafka.progress import KafkaProgressFeed
+from recoveryd.adapters.memory import (
     MemoryBroker,
     MemoryClusters,
     MemoryControlLog,
@@ -25,9 +25,10 @@ from daemon.adapters.memory import (
     MemoryProgressFeed,
     MemoryRecord,
 )
-from daemon.adapters.memory.kafka import MemoryFenced
-from daemon.ports import Clusters, ControlLog, Journal, Ledger, ProgressFeed
-from daemon.wire.topics import TopicNames, own_topics
+from recoveryd.adapters.memory.kafka import MemoryFenced
+from recoveryd.ports import Clusters, ControlLog, Journal, Ledger, ProgressFeed
+from recoveryd.wire.topics import TopicNames, own_topics
+from tests.builders.core import CODEC, STATUS
 
 EXPECTATIONS = Expectations({"default": 3}, lambda: (5e6, "measured"))
 _DEADLINE_S = 60.0
@@ -89,7 +90,7 @@ class MemoryHarness:
         return time.time_ns() // 1_000_000
 
     def journal(self) -> MemoryJournal:
-        return MemoryJournal(self.broker, self.names, self.scope, self.now_ms)
+        return MemoryJournal(self.broker, self.names, self.scope, STATUS, CODEC, self.now_ms)
 
     def clusters(self, *, reachable: bool = True) -> MemoryClusters:
         broker = self.broker
@@ -166,7 +167,7 @@ class KafkaHarness:
         return time.time_ns() // 1_000_000
 
     def journal(self) -> KafkaJournal:
-        return KafkaJournal(self.properties, self.names, self.scope, self.now_ms)
+        return KafkaJournal(self.properties, self.names, self.scope, STATUS, CODEC, self.now_ms)
 
     def clusters(self, *, reachable: bool = True) -> KafkaClusters:
         properties = self.properties if reachable else {"bootstrap.servers": "127.0.0.1:1"}

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from daemon.adapters.clock import SystemClock
-from daemon.adapters.memory import ManualClock
-from daemon.ports import Clock
+from recoveryd.adapters.clock import SystemClock
+from recoveryd.adapters.memory import ManualClock
+from recoveryd.ports import Clock
 
 
 @pytest.mark.parametrize("clock", [SystemClock(), ManualClock()])

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.adapters.memory import MemoryRecord
-from daemon.core.catalogue import Code
-from daemon.core.commands import AtOffset, AtTime, ComparedRef
-from daemon.core.effects import GatherFacts
-from daemon.core.events import OffsetsSampled, TargetReady, TopicSample
-from daemon.core.plan_facts import PartitionFacts
-from daemon.errors import ClusterProblem, OwnTopicProblem
+from recoveryd.adapters.memory import MemoryRecord
+from recoveryd.errors import ClusterProblem, OwnTopicProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.live.events import OffsetsSampled, TopicSample
+from recoveryd.recovery.effects import GatherFacts
+from recoveryd.recovery.events import TargetReady
+from recoveryd.recovery.plan_facts import PartitionFacts
+from recoveryd.recovery.spec import AtOffset, AtTime
+from recoveryd.verification.spec import ComparedRef
 from tests.builders.core import make_verification
 from tests.builders.records import make_creation, make_facts_question
 from tests.contract.harness import Harness, KafkaHarness

@@ -1,7 +1,7 @@
 """Reading a part of the control topic as it lies there."""
 
-from daemon.adapters.memory import MemoryRecord
-from daemon.ports import ControlRecord
+from recoveryd.adapters.memory import MemoryRecord
+from recoveryd.ports import ControlRecord
 from tests.contract.harness import Harness
 
 

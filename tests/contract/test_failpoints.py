@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from daemon.failpoints import POINTS
+from recoveryd.failpoints import POINTS
 
 PROGRAM = """
-from daemon import failpoints
+from recoveryd import failpoints
 for number in range(1, 4):
     failpoints.hit("journal.before_begin")
     failpoints.hit("journal.before_commit")

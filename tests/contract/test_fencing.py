@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from daemon.adapters.kafka_ledger import KafkaLedger
-from daemon.errors import ClusterProblem
+from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.errors import ClusterProblem
 from tests.builders.records import make_ledger_question, make_plan
 
 LANES = 100
@@ -33,8 +33,8 @@ async def test_lanes_that_were_not_fenced_yet_are_left_alone_once_one_can_not_be
             is_given_up.set()
             super().shutdown(wait=wait)
 
-    monkeypatch.setattr("daemon.adapters.kafka_ledger.ThreadPoolExecutor", Pool)
-    monkeypatch.setattr("daemon.adapters.kafka_ledger.fence", fence)
+    monkeypatch.setattr("recoveryd.adapters.kafka.ledger.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("recoveryd.adapters.kafka.ledger.fence", fence)
     ledger = KafkaLedger({"main": {}}, "receipts", "scope")
     plan = make_plan(*((p, 0, 10) for p in range(LANES)))
     with pytest.raises(ClusterProblem):

@@ -11,15 +11,17 @@ from typing import Protocol
 
 import pytest
 
-from daemon.adapters.memory import ManualClock, MemoryJobs, MemoryRecord
-from daemon.adapters.spark_command import SparkProfile
-from daemon.adapters.spark_jobs_runner import SparkJobs
-from daemon.core.decision import Directive
-from daemon.core.events import AttemptExited, DriverHeartbeat, Event, LaneHeartbeat
-from daemon.core.model import Plan
-from daemon.errors import LaunchError
-from daemon.ports import Jobs
-from daemon.wire.jobs import JobDefaults, encode_directive
+from recoveryd.adapters.memory import ManualClock, MemoryJobs, MemoryRecord
+from recoveryd.adapters.spark.command import SparkProfile
+from recoveryd.adapters.spark.runner import SparkJobs
+from recoveryd.capabilities import make_job
+from recoveryd.errors import LaunchError
+from recoveryd.kernel.events import Event
+from recoveryd.ports import Jobs
+from recoveryd.recovery.events import AttemptExited
+from recoveryd.recovery.job_specs import JobDefaults
+from recoveryd.recovery.model import Plan
+from recoveryd_jobs.contract import Directive, DriverHeartbeat, LaneHeartbeat, encode
 from tests.builders.records import make_directive, make_launch, make_ledger_question, make_plan
 from tests.contract.harness import Harness, KafkaHarness, MemoryHarness
 
@@ -39,7 +41,9 @@ class InMemory:
     def __init__(self, harness: MemoryHarness) -> None:
         self.heard: list[Event] = []
         self._clock = ManualClock(harness.now_ms())
-        self._jobs = MemoryJobs({"main": harness.broker}, defaults(harness), self.heard.append, self._clock.now_ms, 400)
+        self._jobs = MemoryJobs(
+            {"main": harness.broker}, make_job(defaults(harness)), self.heard.append, self._clock.now_ms, 400
+        )
         self.jobs: Jobs = self._jobs
         self._clock.each_second(self._jobs.work)
         self._clock.each_second(harness.deliver)
@@ -52,7 +56,7 @@ class OnSpark:
     def __init__(self, harness: KafkaHarness, folder: Path) -> None:
         self.heard: list[Event] = []
         profile = SparkProfile(conf={"spark.ui.enabled": "false"})
-        self.jobs: Jobs = SparkJobs({"default": profile}, defaults(harness), folder, self.heard.append)
+        self.jobs: Jobs = SparkJobs({"default": profile}, make_job(defaults(harness)), folder, self.heard.append)
 
     def turn(self) -> None:
         """It passes by itself."""
@@ -88,8 +92,8 @@ def plan_of(harness: Harness, unique: str, records: int = 1_000) -> Plan:
 
 
 def direct(harness: Harness, directive: Directive) -> None:
-    key, value = encode_directive(directive)
-    harness.write(harness.names.directives, [MemoryRecord(key, value, harness.now_ms())])
+    record = MemoryRecord(directive.recovery.encode(), encode(directive), harness.now_ms())
+    harness.write(harness.names.directives, [record])
 
 
 async def until(applications: Applications, condition: Callable[[], bool]) -> None:

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.adapters.memory import MemoryRecord
-from daemon.core.catalogue import Code
-from daemon.core.decision import Answer, Notice
-from daemon.core.events import ControlUnreadable, Seen
-from daemon.core.model import DaemonRecord, State
-from daemon.errors import Fenced, RecoverydError
-from daemon.ports import Folded, JournalBatch
-from daemon.wire.bounded_json import content_hash
-from daemon.wire.codec import encode_command
-from tests.builders.core import NOW_MS
+from recoveryd.adapters.memory import MemoryRecord
+from recoveryd.errors import Fenced, RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.decision import Answer, Notice
+from recoveryd.kernel.events import ControlUnreadable, Seen
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.kernel.states import State
+from recoveryd.ports import Folded, JournalBatch
+from recoveryd.wire.bounded_json import content_hash
+from tests.builders.core import CODEC, NOW_MS
 from tests.builders.records import make_directive, make_recovery
 from tests.contract.harness import Harness
 
@@ -48,7 +48,7 @@ async def test_a_journal_that_was_opened_again_goes_on(harness: Harness) -> None
     await journal.commit(JournalBatch(changed=[make_recovery("r1")]))
     await journal.open()
     await journal.commit(JournalBatch(changed=[make_recovery("r2")]))
-    assert list((await journal.open()).recoveries) == ["r1", "r2"]
+    assert list((await journal.open()).nouns) == ["r1", "r2"]
     await journal.close()
 
 
@@ -136,7 +136,7 @@ async def test_a_journal_that_is_not_open_takes_nothing(harness: Harness) -> Non
 
 
 def _command(command_id: str, subject: str) -> MemoryRecord:
-    made = encode_command("pause", subject, {"reason": "because"}, id=command_id, source="//test", time_ms=NOW_MS)
+    made = CODEC.encode("pause", subject, {"reason": "because"}, id=command_id, source="//test", time_ms=NOW_MS)
     return MemoryRecord(made.key, made.value, NOW_MS, made.headers)  # type: ignore[union-attr]
 
 

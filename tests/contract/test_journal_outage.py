@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adapters.kafka_journal import KafkaJournal
-from daemon.core.decision import Notice
-from daemon.core.model import DaemonRecord
-from daemon.errors import ClusterProblem
-from daemon.ports import JournalBatch
-from sandbox.broker import Broker
+from recoveryd.adapters.kafka.journal import KafkaJournal
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.decision import Notice
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.ports import JournalBatch
+from recoveryd_sandbox.broker import Broker
 from tests.contract.harness import KafkaHarness
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
@@ -56,7 +56,9 @@ async def die_and_return(broker: Broker) -> None:
 async def test_every_batch_lands_once_over_an_outage(
     own_broker: Broker, unique: str, fault: Callable[[Broker], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daemon.adapters.kafka_journal._COMMIT_DEADLINE_S", 1.0)  # so that callers see the outage too
+    monkeypatch.setattr(
+        "recoveryd.adapters.kafka.journal._COMMIT_DEADLINE_S", 1.0
+    )  # so that callers see the outage too
     harness = KafkaHarness(own_broker.bootstrap, unique)
     journal = harness.journal()
     await journal.open()
@@ -80,7 +82,7 @@ async def test_every_batch_lands_once_over_an_outage(
 async def test_a_leader_that_can_not_reach_the_broker_while_starting_may_try_again(
     tmp_path: Path, own_broker: Broker, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daemon.adapters.kafka_journal._OPEN_DEADLINE_S", 1.0)
+    monkeypatch.setattr("recoveryd.adapters.kafka.journal._OPEN_DEADLINE_S", 1.0)
     harness = KafkaHarness(own_broker.bootstrap, unique)
     journal = harness.journal()
     own_broker.pause()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from daemon.adapters import transactions
-from daemon.adapters.kafka_journal import KafkaJournal
-from daemon.core.decision import Notice
-from daemon.core.model import DaemonRecord
-from daemon.errors import ClusterProblem, Fenced
-from daemon.ports import JournalBatch
-from sandbox.broker import Broker
+from recoveryd.adapters.kafka import transactions
+from recoveryd.adapters.kafka.journal import KafkaJournal
+from recoveryd.errors import ClusterProblem, Fenced
+from recoveryd.kernel.decision import Notice
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.ports import JournalBatch
+from recoveryd_sandbox.broker import Broker
 from tests.contract.harness import KafkaHarness
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
@@ -107,8 +107,8 @@ async def test_a_commit_answered_with_an_invalid_state_is_read_back(
 async def test_a_transaction_that_timed_out_while_the_broker_stood_still_is_written_once(
     own_broker: Broker, own: KafkaHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daemon.adapters.kafka_journal._TRANSACTION_TIMEOUT_MS", 3_000)
-    monkeypatch.setattr("daemon.adapters.kafka_journal._COMMIT_DEADLINE_S", 4.0)
+    monkeypatch.setattr("recoveryd.adapters.kafka.journal._TRANSACTION_TIMEOUT_MS", 3_000)
+    monkeypatch.setattr("recoveryd.adapters.kafka.journal._COMMIT_DEADLINE_S", 4.0)
     journal = own.journal()
     await journal.open()
     await journal.commit(batch(0, leader=True))

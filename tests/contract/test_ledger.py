@@ -2,11 +2,11 @@
 
 import pytest
 
-from daemon.adapters.memory import MemoryRecord
-from daemon.core.catalogue import Code
-from daemon.core.events import LedgerPartition, LedgerRead
-from daemon.errors import ClusterProblem
-from spark_jobs.contract import Receipt, encode, receipts_partition, transactional_id
+from recoveryd.adapters.memory import MemoryRecord
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.recovery.events import LedgerPartition, LedgerRead
+from recoveryd_jobs.contract import Receipt, encode, receipts_partition, transactional_id
 from tests.builders.records import make_ledger_question, make_plan, make_receipt
 from tests.contract.harness import Harness, LaneFenced
 
@@ -131,7 +131,7 @@ async def test_a_missing_receipts_topic_is_told_for_good(harness: Harness) -> No
 async def test_an_open_foreign_transaction_before_the_end_is_never_read_past(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daemon.adapters.kafka_ledger._PATIENCE_S", 1.0)
+    monkeypatch.setattr("recoveryd.adapters.kafka.ledger._PATIENCE_S", 1.0)
     write(harness, make_receipt(0, 5, 10))
     with harness.open_transaction(harness.names.receipts, receipts_partition("r1", 8)):
         write(harness, make_receipt(0, 10, 20))

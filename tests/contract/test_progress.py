@@ -4,22 +4,23 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from daemon.adapters.memory import MemoryRecord
-from daemon.core.events import DriverHeartbeat, Event, LaneHeartbeat, LanePosition
-from daemon.wire.jobs import lane_from_job
-from spark_jobs.contract import DriverReport, Heartbeat, Position, encode, progress_key
+from recoveryd.adapters.memory import MemoryRecord
+from recoveryd.kernel.events import Event
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, LanePosition, encode, progress_key
 from tests.contract.harness import Harness
 
 DEADLINE_S = 60.0
 
 
 def lane_record(harness: Harness, sequence: int, age_ms: int = 0) -> MemoryRecord:
-    said = Heartbeat("r1", 1, 0, sequence, "copying", True, 10.0, 1000.0, (Position(0, 7, 9, "copying", copied=7),))
+    said = LaneHeartbeat(
+        "r1", 1, 0, sequence, "copying", True, 10.0, 1000.0, (LanePosition(0, 7, 9, "copying", copied=7),)
+    )
     return MemoryRecord(progress_key("r1", 0).encode(), encode(said), harness.now_ms() - age_ms)
 
 
 def driver_record(harness: Harness, phase: str) -> MemoryRecord:
-    return MemoryRecord(progress_key("r1", None).encode(), encode(DriverReport("r1", 1, phase, 3)), harness.now_ms())
+    return MemoryRecord(progress_key("r1", None).encode(), encode(DriverHeartbeat("r1", 1, phase, 3)), harness.now_ms())
 
 
 def lane_event(sequence: int) -> LaneHeartbeat:
@@ -72,7 +73,7 @@ async def test_on_an_idle_topic_old_heartbeats_stay_unheard(harness: Harness) ->
 async def test_a_record_that_is_no_heartbeat_is_counted_and_passed_over(harness: Harness) -> None:
     heard: list[Event] = []
     feed, topic = harness.progress(), harness.names.progress
-    bad = [b"", b"\xff", b"[]", b'{"lane": 1}', encode(Heartbeat("r", 1, 0, 1, "copying", True, 0, 0, ()))[:-2]]
+    bad = [b"", b"\xff", b"[]", b'{"lane": 1}', encode(LaneHeartbeat("r", 1, 0, 1, "copying", True, 0, 0, ()))[:-2]]
     harness.write(topic, [MemoryRecord(b"k", value, harness.now_ms()) for value in bad])
     harness.write(topic, [MemoryRecord(b"k", None, harness.now_ms()), lane_record(harness, 5)])
     await feed.start(heard.append)
@@ -94,9 +95,9 @@ async def test_nothing_is_heard_after_close(harness: Harness) -> None:
     assert heard == [lane_event(1)]
 
 
-def many(sequence: int, moved: int) -> Heartbeat:
-    rows = tuple(Position(p, 7 + (p < moved), 9, "copying", copied=7) for p in range(200))
-    return Heartbeat("r1", 1, 0, sequence, "copying", True, 10.0, 1000.0, rows, why='a "positions":[ in words')
+def many(sequence: int, moved: int) -> LaneHeartbeat:
+    rows = tuple(LanePosition(p, 7 + (p < moved), 9, "copying", copied=7) for p in range(200))
+    return LaneHeartbeat("r1", 1, 0, sequence, "copying", True, 10.0, 1000.0, rows, why='a "positions":[ in words')
 
 
 async def test_a_lane_of_many_partitions_is_heard_whole_whether_they_moved_or_not(harness: Harness) -> None:
@@ -109,4 +110,4 @@ async def test_a_lane_of_many_partitions_is_heard_whole_whether_they_moved_or_no
         harness.write(topic, [record])
         await arrives(harness, lambda count=number: len(heard) == count)  # type: ignore[misc]
     await feed.close()
-    assert heard == [lane_from_job(beat) for beat in said]
+    assert heard == said

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from daemon.adapters.memory import MemoryRecord
-from daemon.core.effects import EndedRecovery, ForgetRecoveries
-from daemon.core.events import LedgerRead
-from daemon.core.model import Plan, ReceiptsHome
-from daemon.core.plan_facts import ReceiptsFacts
-from spark_jobs.contract import Receipt, encode, receipts_partition
+from recoveryd.adapters.memory import MemoryRecord
+from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries
+from recoveryd.recovery.events import LedgerRead
+from recoveryd.recovery.model import Plan
+from recoveryd.recovery.plan_facts import ReceiptsFacts
+from recoveryd_jobs.contract import Receipt, ReceiptsHome, encode, receipts_partition
 from tests.builders.records import make_facts_question, make_ledger_question, make_plan, make_receipt
 from tests.contract.harness import Harness
 

@@ -13,22 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adapters import attempt_folders, spare_drivers, spark_command
-from daemon.adapters.attempt_folders import AttemptFolder, WorkDir
-from daemon.adapters.processes import start_session
-from daemon.adapters.spark_command import (
+from recoveryd.adapters.spark import attempt_folders, spare_drivers
+from recoveryd.adapters.spark import command as spark_command
+from recoveryd.adapters.spark.attempt_folders import AttemptFolder, WorkDir
+from recoveryd.adapters.spark.command import (
     JAVA_OPTIONS,
     SparkProfile,
     class_archive,
     submit_command,
     submit_environment,
 )
-from daemon.adapters.spark_jobs_runner import SparkJobs
-from daemon.core.catalogue import Code
-from daemon.core.events import AttemptExited, Event
-from daemon.errors import LaunchError
-from daemon.wire.jobs import JobDefaults
-from spark_jobs.contract import JobSpec, decode
+from recoveryd.adapters.spark.processes import start_session
+from recoveryd.adapters.spark.runner import SparkJobs
+from recoveryd.capabilities import make_job
+from recoveryd.errors import LaunchError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import Event
+from recoveryd.recovery.events import AttemptExited
+from recoveryd.recovery.job_specs import JobDefaults
+from recoveryd_jobs.contract import JobSpec, decode
 from tests.builders.records import make_launch, make_plan
 
 DEADLINE_S = 60.0
@@ -59,7 +62,7 @@ class Rig:
         clients = {"main": {"bootstrap.servers": "nowhere:1", "sasl.password": SECRET}}
         defaults = JobDefaults("scope", clients, "directives", "progress", "receipts")
         profiles = {"default": SparkProfile(warm=warm)}
-        self.jobs = SparkJobs(profiles, defaults, folder, self.heard.append, self._command)
+        self.jobs = SparkJobs(profiles, make_job(defaults), folder, self.heard.append, self._command)
 
     def _command(self, _profile: SparkProfile, _name: str, _folder: Path, job: Sequence[str]) -> list[str]:
         self.started.append(list(job))
@@ -163,7 +166,7 @@ async def test_several_attempts_live_beside_each_other(tmp_path: Path) -> None:
 
 
 async def test_kill_ends_one_that_does_not_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daemon.adapters.processes.end_group.__defaults__", (0.5,))
+    monkeypatch.setattr("recoveryd.adapters.spark.processes.end_group.__defaults__", (0.5,))
     async with rig_of(tmp_path, "time.sleep(60)", stubborn=True) as rig:
         await rig.jobs.launch(make_launch(PLAN))
         await until(lambda: "runs" in rig.log())
@@ -210,7 +213,7 @@ async def test_a_ready_spare_becomes_the_attempt_and_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spare_drivers, "REFILL_AFTER_S", 0.0)
-    monkeypatch.setattr("daemon.adapters.spark_jobs_runner._HOUSEKEEPING_S", 0.4)
+    monkeypatch.setattr("recoveryd.adapters.spark.runner._HOUSEKEEPING_S", 0.4)
     async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
         await rig.jobs.start()
         await until(lambda: has_ready_spare(tmp_path))
@@ -339,7 +342,7 @@ def test_the_command_names_the_master_and_the_profiles_conf_wins(tmp_path: Path)
         f"spark.pyspark.driver.python={sys.executable}",
     }
     assert wanted <= set(properties(tmp_path))
-    assert command[-3].endswith("spark_jobs/main.py")
+    assert command[-3].endswith("spark_jobs/recoveryd_jobs/main.py")
     assert command[-2:] == ["--spec", "file"]
 
 

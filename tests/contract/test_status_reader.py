@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from daemon.adapters.memory import MemoryRecord
-from daemon.adapters.status_reader import Document, StatusReader
-from daemon.core.catalogue import Code
-from daemon.core.decision import Answer, Notice
-from daemon.core.model import DaemonRecord, State
-from daemon.errors import ClusterProblem
-from daemon.ports import JournalBatch
+from recoveryd.adapters.kafka.status_reader import Document, StatusReader
+from recoveryd.adapters.memory import MemoryRecord
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.decision import Answer, Notice
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.kernel.states import State
+from recoveryd.ports import JournalBatch
 from tests.builders.records import make_recovery
 from tests.contract.harness import KafkaHarness
 from tests.e2e.log_reader import await_markers

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from daemon.adapters import transactions
-from daemon.adapters.transactions import Record, SessionLost, TransactionalWriter
-from daemon.core.catalogue import Code
-from daemon.errors import ClusterProblem
+from recoveryd.adapters.kafka import transactions
+from recoveryd.adapters.kafka.transactions import OutgoingKafkaRecord, SessionLost, TransactionalWriter
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
 
 TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True)
 MUST_ABORT = KafkaError(KafkaError.INVALID_TXN_STATE, "abort it", txn_requires_abort=True)
@@ -21,7 +21,7 @@ INVALID_STATE = KafkaError(KafkaError.INVALID_TXN_STATE, "no such transaction", 
 REFUSED = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no such right", txn_requires_abort=True)
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
 
-FIRST, SECOND = [Record("t", b"k", b"1")], [Record("t", b"k", b"2")]
+FIRST, SECOND = [OutgoingKafkaRecord("t", b"k", b"1")], [OutgoingKafkaRecord("t", b"k", b"2")]
 
 
 class Taken:

@@ -12,9 +12,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
-from daemon.adapters.webhooks import TRIES, HttpWebhooks, WebhookTarget
-from daemon.core.effects import CallWebhook
-from daemon.core.events import Event, WebhookEnded
+from recoveryd.adapters.http.webhooks import TRIES, HttpWebhooks, WebhookTarget
+from recoveryd.kernel.events import Event
+from recoveryd.watches.effects import CallWebhook
+from recoveryd.watches.events import WebhookEnded
 
 NOW_MS = 1_800_000_000_123
 SECRET = b"0123456789abcdef"

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.commands import CaughtUp, Limits, Never
-from daemon.core.model import Allowance, PartitionProgress, Progress, Recovery, State, StopReason
-from daemon.core.policies.auto_stop import capped
-from daemon.core.sharing import allowances, fill_up, share_out, shared_out_again
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery.lane_shares import allowances, fill_up, share_out, shared_out_again
+from recoveryd.recovery.model import Allowance, PartitionProgress, Progress, Recovery
+from recoveryd.recovery.spec import CaughtUp, Limits, Never
+from recoveryd.recovery.stops.auto_stop import capped
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import PARAMS, World
 

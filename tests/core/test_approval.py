@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.commands import ReplaySpec, TargetRef
-from daemon.core.events import FactsGathered
-from daemon.core.model import State
-from daemon.core.plan_facts import PlanFacts, TopicFacts
+from recoveryd.kernel.states import State
+from recoveryd.recovery.events import FactsGathered
+from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
+from recoveryd.replay.spec import ReplaySpec, TargetRef
 from tests.builders.core import command, make_facts, make_spec, make_target
 from tests.builders.world import PARAMS, World
 

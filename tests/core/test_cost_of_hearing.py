@@ -2,9 +2,9 @@
 
 import pytest
 
-from daemon.core import forecast_run
-from daemon.core.forecasting import LaneWork, Question, Stretch, ask
-from daemon.core.model import State
+from recoveryd.kernel.states import State
+from recoveryd.recovery import forecast_run
+from recoveryd.recovery.forecasting import ForecastQuestion, LaneWork, Stretch, ask
 from tests.builders.core import command, make_facts
 from tests.builders.world import PARAMS, World
 
@@ -56,7 +56,7 @@ def test_a_forecast_goes_over_its_partitions_as_often_for_many_as_for_few(*, is_
     def visits(partitions: int) -> int:
         Counted.visits = 0
         stretches = Counted(Stretch(p, 1_000.0, 60.0, live=1.0) for p in range(partitions))
-        ask(Question((LaneWork(stretches, 50_000.0),), is_moving, hourly=(5.0,) * 24))
+        ask(ForecastQuestion((LaneWork(stretches, 50_000.0),), is_moving, hourly=(5.0,) * 24))
         return Counted.visits
 
     assert visits(100) == visits(2)

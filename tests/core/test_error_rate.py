@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.events import LaneHeartbeat
-from daemon.core.model import State, StopReason
-from daemon.core.policies.error_rate import HOUR_MS, too_many, with_failures
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery.stops.error_rate import HOUR_MS, too_many, with_failures
+from recoveryd_jobs.contract import LaneHeartbeat
 from tests.builders.core import command, make_facts
 from tests.builders.world import PARAMS, World
 

@@ -1,7 +1,7 @@
 """A recovery that follows the head and is to end by the data: past an event time, or when nothing comes any more."""
 
-from daemon.core.commands import CaughtUp, Limits, Never
-from daemon.core.model import State, StopReason
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery.spec import CaughtUp, Limits, Never
 from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
 

@@ -2,11 +2,16 @@
 
 from dataclasses import replace
 
-from daemon.core.commands import TargetRef
-from daemon.core.effects import Effect, EndedRecovery, ForgetRecoveries
-from daemon.core.events import Event, RecoveriesForgotten, Tick
-from daemon.core.model import ReceiptsHome, State
-from daemon.core.watches.spec import UntilTime
+from recoveryd.kernel.effects import Effect
+from recoveryd.kernel.events import Event, Tick
+from recoveryd.kernel.states import State
+from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries
+from recoveryd.recovery.events import RecoveriesForgotten
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.replay.spec import TargetRef
+from recoveryd.watches.draft import WATCHES
+from recoveryd.watches.spec import UntilTime
+from recoveryd_jobs.contract import ReceiptsHome
 from tests.builders.core import RECEIPTS, command, make_facts, make_spec
 from tests.builders.watch_world import CAUGHT_UP, WatchWorld
 from tests.builders.watch_world import PARAMS as WATCH_PARAMS
@@ -36,7 +41,7 @@ class Remembering(World):
             self.feed(command("replay", name, offset=offset, spec=make_spec(target=TargetRef(f"{name}.copy"))))
             self.run_until(State.COMPLETED, recovery_id=name)
             self.second(90)
-            assert self.state.recoveries.live == {}
+            assert self.state.of(RECOVERY).recoveries.live == {}
 
 
 def test_a_recovery_that_ended_long_ago_is_taken_away_outside_and_then_forgotten() -> None:
@@ -48,9 +53,15 @@ def test_a_recovery_that_ended_long_ago_is_taken_away_outside_and_then_forgotten
     world.feed(Tick())
     assert world.asked == [ForgetRecoveries("main", (EndedRecovery("r1", HOME),))]
     world.feed(Tick())
-    assert (len(world.asked), sorted(world.state.recoveries)) == (1, ["r1", "r2"]), "asked once, and known until then"
+    assert (len(world.asked), sorted(world.state.of(RECOVERY).recoveries)) == (1, ["r1", "r2"]), (
+        "asked once, and known until then"
+    )
     decision = world.feed(RecoveriesForgotten("main", ("r1",)))
-    assert (decision.forgotten, decision.needs_journal, sorted(world.state.recoveries)) == (("r1",), True, ["r2"])
+    assert (decision.forgotten, decision.needs_journal, sorted(world.state.of(RECOVERY).recoveries)) == (
+        ("r1",),
+        True,
+        ["r2"],
+    )
 
 
 def test_of_too_many_the_oldest_are_forgotten_early() -> None:
@@ -62,7 +73,7 @@ def test_of_too_many_the_oldest_are_forgotten_early() -> None:
     assert world.asked[1:] == [ForgetRecoveries("main", (EndedRecovery("r2", HOME),))]
     world.feed(RecoveriesForgotten("main", ("r2",)))
     world.feed(Tick())
-    assert (len(world.asked), sorted(world.state.recoveries)) == (2, ["r3"])
+    assert (len(world.asked), sorted(world.state.of(RECOVERY).recoveries)) == (2, ["r3"])
 
 
 def test_without_an_answer_it_is_asked_again_later() -> None:
@@ -94,10 +105,10 @@ def test_a_recovery_that_came_to_life_again_stays() -> None:
 def test_totals_leave_with_what_is_forgotten_unless_the_topic_is_in_play() -> None:
     world = Remembering(keep_terminal_most=1)
     world.complete("r1", "r2")
-    before = world.state.recoveries.totals
+    before = world.state.of(RECOVERY).recoveries.totals
     assert before.counts == {("replay", State.COMPLETED): 2}
     world.feed(RecoveriesForgotten("main", ("r1",)))
-    after = world.state.recoveries.totals
+    after = world.state.of(RECOVERY).recoveries.totals
     assert after.counts == {("replay", State.COMPLETED): 1}
     assert set(before.copied) - set(after.copied) <= {("main", "r1.copy")}
     assert after.copied["main", "flights"] == before.copied["main", "flights"], (
@@ -115,9 +126,9 @@ def test_watches_that_ended_are_forgotten_by_age_and_number_and_live_ones_are_no
     world.start(subject="w4")
     decision = world.feed(Tick())
     assert decision.forgotten == ()
-    assert sorted(w.id for w in world.state.watches) == ["w2", "w3", "w4"]
+    assert sorted(w.id for w in world.state.of(WATCHES)) == ["w2", "w3", "w4"]
     world.now_ms = world.watch("w3").updated_ms + KEPT_MS
     decision = world.feed(Tick())
     assert (decision.forgotten, decision.needs_journal) == (("w2", "w3"), True)
-    assert [w.id for w in world.state.watches] == ["w4"]
+    assert [w.id for w in world.state.of(WATCHES)] == ["w4"]
     assert world.send("watch", "w1", spec=CAUGHT_UP).kind == "accepted", "the id is free"

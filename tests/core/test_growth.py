@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.commands import Never, ReplaySpec, TargetRef
-from daemon.core.events import OffsetsSampled
-from daemon.core.model import State, StopReason
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.recovery.spec import Never
+from recoveryd.replay.spec import ReplaySpec, TargetRef
 from tests.builders.core import FOLLOWING, command, make_facts, make_spec, make_target
 from tests.builders.world import World
 

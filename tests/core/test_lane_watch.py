@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.effects import Effect, LaunchAttempt, ReadLedger
-from daemon.core.events import EffectFailed, Event
-from daemon.core.model import State, StopReason
+from recoveryd.kernel.effects import Effect
+from recoveryd.kernel.events import Event
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery.effects import LaunchAttempt, ReadLedger
+from recoveryd.recovery.events import EffectFailed
 from tests.builders.core import FOLLOWING, command, make_facts
 from tests.builders.world import PARAMS, World
 

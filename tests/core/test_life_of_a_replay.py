@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.commands import CaughtUp, Limits, Never, TargetRef
-from daemon.core.ending import FAILURES
-from daemon.core.events import DriverHeartbeat, Seen
-from daemon.core.model import State, StopReason, Verification
-from daemon.core.params import Params
-from spark_jobs.contract import ERROR_CODES
+from recoveryd.kernel.events import Seen
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery.ending import FAILURES
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import CaughtUp, Limits, Never
+from recoveryd.replay.spec import TargetRef
+from recoveryd_jobs.contract import ERROR_CODES, DriverHeartbeat, Verification
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import PARAMS, World, illegal_moves
 

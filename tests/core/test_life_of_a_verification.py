@@ -3,10 +3,13 @@
 import re
 from dataclasses import replace
 
-from daemon.core.commands import AtOffset, AtTime, CaughtUp, ComparedRef, Limits
-from daemon.core.events import OffsetsSampled
-from daemon.core.model import Difference, Recovery, State, StopReason, Verification
-from daemon.core.plan_facts import PlanFacts
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd.recovery.spec import AtOffset, AtTime, CaughtUp, Limits
+from recoveryd.verification.spec import ComparedRef
+from recoveryd_jobs.contract import Difference, Verification
 from tests.builders.core import NOW_MS, command, make_facts, make_spec, make_target, make_verification
 from tests.builders.world import PARAMS, World, illegal_moves
 

@@ -4,14 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.commands import HealthSignal, LagSignal, Limits
-from daemon.core.commands import LagSample as SignalSample
-from daemon.core.events import OffsetsSampled, SignalReceived, TopicSample
-from daemon.core.model import State, Wanted
-from daemon.core.observe_live import live_gauges
-from daemon.core.policies.control_types import ControlVerdict, Rule
-from daemon.core.policies.freshness import Reject
-from daemon.core.policies.lag_verdicts import LagVerdict
+from recoveryd.kernel.events import SignalReceived
+from recoveryd.kernel.states import State
+from recoveryd.live.events import OffsetsSampled, TopicSample
+from recoveryd.live.freshness import RejectReason
+from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.law.types import ControlVerdict, Rule
+from recoveryd.live.signals import HealthSignal, LagSignal
+from recoveryd.live.signals import SignalledPartition as SignalSample
+from recoveryd.live.slice import LIVE
+from recoveryd.metrics.live import live_gauges
+from recoveryd.recovery.model import Wanted
+from recoveryd.recovery.spec import Limits
 from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, lag_look, make_params
 from tests.builders.world import World
@@ -45,7 +49,7 @@ def test_it_is_cut_at_once_when_live_traffic_reaches_its_slo() -> None:
     assert world.directive_rate <= 0.7 * MAX
     assert world.recovery().rule.startswith("main: produce_latency is at 1.25 of its SLO")
     assert world.told("throttle_decided")[-1].data["rule"] == 3
-    violations = world.state.protecting.violations_s
+    violations = world.state.of(LIVE).protecting.violations_s
     assert violations == {("main", "produce_latency", "yes"): 5.0}
 
 
@@ -173,7 +177,7 @@ def test_other_modes_are_not_the_controllers(limits: Limits, rate: float | None,
     world.feed(command("replay", spec=make_spec(limits=limits)))
     world.live(60)
     assert (world.rate, world.directive_rate, world.recovery().rule) == (rate, rate, rule)
-    assert world.state.protecting.grants == {}
+    assert world.state.of(LIVE).protecting.grants == {}
     world.latency_s = lambda: 0.5
     world.live(60)
     assert world.directive_rate == rate
@@ -188,12 +192,12 @@ def test_a_rate_is_the_ceiling_of_the_controller() -> None:
 def test_what_is_measured_next_to_an_unlimited_replay_is_no_baseline() -> None:
     world = LiveWorld()
     world.live(70)
-    before = world.state.protecting.states["main"].baselines
+    before = world.state.of(LIVE).protecting.states["main"].baselines
     world.feed(command("replay", spec=make_spec(limits=Limits(mode="unlimited"))))
     world.live(20)
     world.latency_s = lambda: 0.09
     world.live(60)
-    after = world.state.protecting.states["main"].baselines
+    after = world.state.of(LIVE).protecting.states["main"].baselines
     assert 0.09 not in after["produce_latency"]
     assert len(after["produce_latency"]) >= len(before["produce_latency"])
 
@@ -204,7 +208,7 @@ def test_two_replays_share_one_budget_by_weight_and_tier() -> None:
     world.feed(command("replay", "r2", spec=spec))
     world.live(20)
     world.latency_s = lambda: 0.02
-    grants, decision = world.state.protecting.grants, world.state.protecting.decisions["main"]
+    grants, decision = world.state.of(LIVE).protecting.grants, world.state.of(LIVE).protecting.decisions["main"]
     rates = {name: grant.bytes_per_s for name, grant in grants.items()}
     assert sum(rates.values()) == pytest.approx(decision.rate_bytes_per_s)
     floor = MIN / 2
@@ -230,14 +234,14 @@ def test_the_lag_of_a_protected_group_presses_on_the_rate() -> None:
         ends += 500
         world.feed(lag_look(world.now_ms, ends, ends))
         world.live(5)
-    assert world.state.protecting.lags[BOARD].group.verdict is LagVerdict.OK
+    assert world.state.of(LIVE).protecting.lags[BOARD].group.verdict is LagVerdict.OK
     world.feed(command("replay"))
     stuck = ends
     for _ in range(13):
         ends += 500
         world.feed(lag_look(world.now_ms, stuck, ends))
         world.live(5)
-    pressures = {p.name: p.severity for p in world.state.protecting.decisions["main"].pressures}
+    pressures = {p.name: p.severity for p in world.state.of(LIVE).protecting.decisions["main"].pressures}
     assert pressures[LAG.name] == pytest.approx(65 / 30, rel=0.01)
     assert world.directive_rate == MIN
     told = [(n.data["was"], n.data["verdict"]) for n in world.told("lag_verdict_changed")]
@@ -249,9 +253,9 @@ def test_a_partition_that_is_not_told_makes_the_lag_unknown_and_no_reading() -> 
     for _ in range(10):
         world.feed(lag_look(world.now_ms, 100, 100, partitions=2))
         world.live(5)
-    group = world.state.protecting.lags[BOARD].group
+    group = world.state.of(LIVE).protecting.lags[BOARD].group
     assert (group.verdict, group.offset_lag, group.time_lag_s, group.coverage) == (LagVerdict.UNKNOWN, None, None, 0.5)
-    assert LAG.name not in world.state.protecting.states["main"].tracks
+    assert LAG.name not in world.state.of(LIVE).protecting.states["main"].tracks
 
 
 def test_a_group_that_nobody_looks_at_any_more_is_unknown() -> None:
@@ -259,9 +263,9 @@ def test_a_group_that_nobody_looks_at_any_more_is_unknown() -> None:
     for i in range(10):
         world.feed(lag_look(world.now_ms, i * 100, i * 100))
         world.live(5)
-    assert world.state.protecting.lags[BOARD].group.verdict is LagVerdict.OK
+    assert world.state.of(LIVE).protecting.lags[BOARD].group.verdict is LagVerdict.OK
     world.live(30)
-    group = world.state.protecting.lags[BOARD].group
+    group = world.state.of(LIVE).protecting.lags[BOARD].group
     assert (group.verdict, group.coverage, group.offset_lag) == (LagVerdict.UNKNOWN, 0.0, None)
 
 
@@ -276,37 +280,39 @@ def test_lag_signals_and_looks_meet_by_sample_time() -> None:
         world.feed(SignalReceived(i, at_ms, LagSignal("main", "board", "departures", (row,))))
         world.feed(SignalReceived(i, at_ms, LagSignal("main", "board", "departures", (late,))))
         world.live(3)
-    assert world.state.protecting.lags[BOARD].group.verdict is LagVerdict.OK
-    assert world.state.protecting.book.readers[BOARD][0].position == 950
-    assert world.state.protecting.rejections == {Reject.OUT_OF_ORDER: 10}
+    assert world.state.of(LIVE).protecting.lags[BOARD].group.verdict is LagVerdict.OK
+    assert world.state.of(LIVE).protecting.book.readers[BOARD][0].position == 950
+    assert world.state.of(LIVE).protecting.rejections == {RejectReason.OUT_OF_ORDER: 10}
 
 
 @pytest.mark.parametrize(
     ("signal", "reason"),
     [
-        (HealthSignal("main", "produce_latency", 0.02, "ms", "ok", NOW_MS), Reject.WRONG_UNIT),
-        (HealthSignal("main", "produce_latency", None, "s", "degraded", NOW_MS), Reject.NOT_A_NUMBER),
-        (HealthSignal("main", "some_alert", None, "", "critical", NOW_MS), Reject.UNKNOWN_NAME),
-        (HealthSignal("main", "produce_latency", None, "", "critical", NOW_MS - 600_000), Reject.TOO_OLD),
-        (HealthSignal("main", "produce_latency", float("nan"), "s", "ok", NOW_MS), Reject.NOT_A_NUMBER),
-        (HealthSignal("main", "produce_latency", -1.0, "s", "ok", NOW_MS), Reject.NEGATIVE),
-        (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS + 60_000), Reject.FUTURE),
-        (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS - 600_000), Reject.TOO_OLD),
-        (HealthSignal("main", "some_alert", 0.01, "s", "ok", NOW_MS), Reject.UNKNOWN_NAME),
-        (HealthSignal("dr", "produce_latency", 0.01, "s", "ok", NOW_MS), Reject.UNKNOWN_NAME),
-        (LagSignal("main", "nobody", "departures", (SignalSample(0, 5, 5, NOW_MS),)), Reject.UNKNOWN_NAME),
-        (LagSignal("main", "board", "departures", (SignalSample(0, -5, 5, NOW_MS),)), Reject.NEGATIVE),
-        (LagSignal("main", "board", "departures", (SignalSample(0, 5, 5, NOW_MS + 60_000),)), Reject.FUTURE),
+        (HealthSignal("main", "produce_latency", 0.02, "ms", "ok", NOW_MS), RejectReason.WRONG_UNIT),
+        (HealthSignal("main", "produce_latency", None, "s", "degraded", NOW_MS), RejectReason.NOT_A_NUMBER),
+        (HealthSignal("main", "some_alert", None, "", "critical", NOW_MS), RejectReason.UNKNOWN_NAME),
+        (HealthSignal("main", "produce_latency", None, "", "critical", NOW_MS - 600_000), RejectReason.TOO_OLD),
+        (HealthSignal("main", "produce_latency", float("nan"), "s", "ok", NOW_MS), RejectReason.NOT_A_NUMBER),
+        (HealthSignal("main", "produce_latency", -1.0, "s", "ok", NOW_MS), RejectReason.NEGATIVE),
+        (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS + 60_000), RejectReason.FUTURE),
+        (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS - 600_000), RejectReason.TOO_OLD),
+        (HealthSignal("main", "some_alert", 0.01, "s", "ok", NOW_MS), RejectReason.UNKNOWN_NAME),
+        (HealthSignal("dr", "produce_latency", 0.01, "s", "ok", NOW_MS), RejectReason.UNKNOWN_NAME),
+        (LagSignal("main", "nobody", "departures", (SignalSample(0, 5, 5, NOW_MS),)), RejectReason.UNKNOWN_NAME),
+        (LagSignal("main", "board", "departures", (SignalSample(0, -5, 5, NOW_MS),)), RejectReason.NEGATIVE),
+        (LagSignal("main", "board", "departures", (SignalSample(0, 5, 5, NOW_MS + 60_000),)), RejectReason.FUTURE),
     ],
 )
-def test_what_cannot_be_believed_is_counted_and_moves_nothing(signal: HealthSignal | LagSignal, reason: Reject) -> None:
+def test_what_cannot_be_believed_is_counted_and_moves_nothing(
+    signal: HealthSignal | LagSignal, reason: RejectReason
+) -> None:
     world = LiveWorld(make_params(LATENCY, LAG))
     world.latency_s = None
     world.feed(SignalReceived(0, NOW_MS, signal))
     world.live(6)
-    assert world.state.protecting.rejections == {reason: 1}
-    assert not any(track.times_ms for track in world.state.protecting.states["main"].tracks.values())
-    assert all(lag.group.time_lag_s is None for lag in world.state.protecting.lags.values())
+    assert world.state.of(LIVE).protecting.rejections == {reason: 1}
+    assert not any(track.times_ms for track in world.state.of(LIVE).protecting.states["main"].tracks.values())
+    assert all(lag.group.time_lag_s is None for lag in world.state.of(LIVE).protecting.lags.values())
 
 
 def test_a_health_signal_of_a_configured_name_is_a_reading() -> None:
@@ -314,7 +320,7 @@ def test_a_health_signal_of_a_configured_name_is_a_reading() -> None:
     world.latency_s = None
     world.feed(SignalReceived(0, NOW_MS, HealthSignal("main", "produce_latency", 0.05, "s", "ok", NOW_MS)))
     world.live(6)
-    assert world.state.protecting.states["main"].tracks["produce_latency"].values == (0.05,)
+    assert world.state.of(LIVE).protecting.states["main"].tracks["produce_latency"].values == (0.05,)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +336,7 @@ def test_what_somebody_calls_critical_cuts_the_rate_whatever_its_value(value: fl
     world.latency_s = None
     world.live(6)
     assert world.directive_rate <= 0.71 * before
-    assert Rule.GUARD.name.lower() in {rule for _, rule in world.state.protecting.rules}
+    assert Rule.GUARD.name.lower() in {rule for _, rule in world.state.of(LIVE).protecting.rules}
 
 
 def test_a_critical_signal_that_is_older_than_what_the_daemon_measured_since_cuts_the_rate() -> None:
@@ -340,7 +346,7 @@ def test_a_critical_signal_that_is_older_than_what_the_daemon_measured_since_cut
     world.feed(SignalReceived(0, at_ms, HealthSignal("main", "produce_latency", None, "", "critical", at_ms)))
     world.live(6)
     assert world.directive_rate <= 0.71 * before
-    assert Reject.OUT_OF_ORDER not in world.state.protecting.rejections
+    assert RejectReason.OUT_OF_ORDER not in world.state.of(LIVE).protecting.rejections
 
 
 def test_a_signal_about_some_partitions_says_nothing_about_the_group() -> None:
@@ -352,7 +358,7 @@ def test_a_signal_about_some_partitions_says_nothing_about_the_group() -> None:
             row = SignalSample(0, 9, 9, world.now_ms)
             world.feed(SignalReceived(i, world.now_ms, LagSignal("main", "board", "departures", (row,))))
             world.live(5)
-        group = world.state.protecting.lags[BOARD].group
+        group = world.state.of(LIVE).protecting.lags[BOARD].group
         assert (group.verdict, group.offset_lag, group.time_lag_s) == (LagVerdict.UNKNOWN, None, None)
         shown = {s.metric.name for s in live_gauges(world.state, world.params.live, world.now_ms)}
         assert shown & {"recoveryd_lag_records", "recoveryd_lag_seconds"} == set()
@@ -361,16 +367,16 @@ def test_a_signal_about_some_partitions_says_nothing_about_the_group() -> None:
 def test_idle_domains_are_stepped_but_say_nothing() -> None:
     world = LiveWorld()
     world.live(200)
-    decision = world.state.protecting.decisions["main"]
+    decision = world.state.of(LIVE).protecting.decisions["main"]
     assert (decision.verdict, world.told("throttle_decided")) == (ControlVerdict.IDLE, [])
-    assert len(world.state.protecting.states["main"].baselines["produce_latency"]) >= 12
+    assert len(world.state.of(LIVE).protecting.states["main"].baselines["produce_latency"]) >= 12
 
 
 def test_without_anything_protected_nothing_changes() -> None:
     world = World()
     world.feed(command("replay"))
     world.second(20)
-    assert (world.state.protecting.decisions, world.state.protecting.lags) == ({}, {})
+    assert (world.state.of(LIVE).protecting.decisions, world.state.of(LIVE).protecting.lags) == ({}, {})
     assert world.recovery().rule == "no limit was asked for"
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from daemon.core.commands import CaughtUp
-from daemon.core.events import DriverHeartbeat
-from daemon.core.model import CompletenessRow, Recovery, State, StopReason
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery.model import CompletenessRow, Recovery
+from recoveryd.recovery.spec import CaughtUp
+from recoveryd_jobs.contract import DriverHeartbeat
 from tests.builders.core import command, make_spec
 from tests.builders.world import World
 

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.commands import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, Latest, Limits, TargetRef
-from daemon.core.model import Plan, Severity
-from daemon.core.params import Params
-from daemon.core.plan import Refused, make_plan
-from daemon.core.plan_facts import PartitionFacts
+from recoveryd.recovery.model import Plan, Severity
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.plan_facts import PartitionFacts
+from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, Latest, Limits
+from recoveryd.replay.plan import Refused, make_plan
+from recoveryd.replay.spec import TargetRef
 from tests.builders.core import NOW_MS, SOURCE_ID, make_facts, make_spec, make_target
 
 PARAMS = Params()

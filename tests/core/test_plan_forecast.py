@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.commands import AtOffset, CaughtUp, Limits, ReplaySpec
-from daemon.core.events import TopicSample
-from daemon.core.model import EtaSeconds, Plan, Severity
-from daemon.core.observed import SampleHistory
-from daemon.core.params import Params
-from daemon.core.plan import make_plan
-from daemon.core.plan_facts import PlanFacts
-from daemon.core.policies.forecast_cost import Prices, Pricing
-from daemon.core.policies.forecast_view import CostView, Storage
+from recoveryd.forecast.cost import Prices, Pricing
+from recoveryd.forecast.view import CostView, Storage
+from recoveryd.live.events import TopicSample
+from recoveryd.live.slice import SampleHistory
+from recoveryd.recovery.model import EtaSeconds, Plan, Severity
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd.recovery.spec import AtOffset, CaughtUp, Limits
+from recoveryd.replay.plan import make_plan
+from recoveryd.replay.spec import ReplaySpec
 from tests.builders.core import NOW_MS, SOURCE_ID, make_facts, make_spec
 
 DAY_MS = 86_400_000

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.commands import Limits
-from daemon.core.effects import LaunchAttempt, SetQuota
-from daemon.core.model import State
+from recoveryd.kernel.states import State
+from recoveryd.recovery.effects import LaunchAttempt, SetQuota
+from recoveryd.recovery.spec import Limits
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import PARAMS, World
 

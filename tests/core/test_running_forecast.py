@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.commands import CaughtUp
-from daemon.core.metric_defs import ETA_BOUND, RETENTION_SLACK, SPEEDUP
-from daemon.core.model import State, StopReason
-from daemon.core.observe import gauges
-from daemon.core.plan_facts import PlanFacts
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.metrics.daemon import gauges
+from recoveryd.metrics.definitions import ETA_BOUND, RETENTION_SLACK, SPEEDUP
+from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd.recovery.spec import CaughtUp
 from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from daemon.cli.app import app
+from recoveryd.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

@@ -39,7 +39,7 @@ class DaemonProcess:
         return self._process.pid
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "daemon", "run", "--config", str(self._config)]
+        command = [sys.executable, "-m", "recoveryd", "run", "--config", str(self._config)]
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
                 command,

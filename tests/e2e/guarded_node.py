@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from sandbox.ports import free_ports
-from sandbox.probe import answers
-from sandbox.properties import HABITS, HOST, QUICK_START, new_cluster_id, text_of
+from recoveryd_sandbox.ports import free_ports
+from recoveryd_sandbox.probe import answers
+from recoveryd_sandbox.properties import HABITS, HOST, QUICK_START, new_cluster_id, text_of
 
 
 class GuardedNode:
-    """A layout of `sandbox.broker`. `protocol` is that of the guarded listener, named CLIENT; `guard` are broker properties for it."""
+    """A layout of `recoveryd_sandbox.broker`. `protocol` is that of the guarded listener, named CLIENT; `guard` are broker properties for it."""
 
     def __init__(self, protocol: str, guard: Mapping[str, str]) -> None:
         self._protocol = protocol

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pytest
 
-from sandbox.properties import HOST
+from recoveryd_sandbox.properties import HOST
 from tests.e2e.guarded_node import GuardedNode
 
 CLIENT_ID, CLIENT_SECRET, SCOPE, AUDIENCE = "recoveryd", "p:ss w/rd%", "kafka.read kafka.write", "kafka"

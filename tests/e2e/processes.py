@@ -32,7 +32,7 @@ class Process:
     @property
     def is_spark_worker(self) -> bool:
         """A Python worker or the server that forks them."""
-        return "pyspark.daemon" in self.command or "spark_jobs.worker_daemon" in self.command
+        return "pyspark.daemon" in self.command or "recoveryd_jobs.worker_daemon" in self.command
 
 
 def snapshot() -> dict[int, Process]:

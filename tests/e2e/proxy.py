@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sandbox.broker import Broker
-from sandbox.ports import free_ports
-from sandbox.properties import HOST
+from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.ports import free_ports
+from recoveryd_sandbox.properties import HOST
 from tests.e2e.processes import wait_for
 
 _CONNECT_S = 10.0

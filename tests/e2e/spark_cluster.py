@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sandbox.ports import free_ports
+from recoveryd_sandbox.ports import free_ports
 from tests.e2e.processes import Process, await_gone, kill, session_of, wait_for
 
 _START_S = 90.0

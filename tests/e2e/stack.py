@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import yaml
 
-from sandbox.ports import free_ports
+from recoveryd_sandbox.ports import free_ports
 from tests.e2e.control import Control
 from tests.e2e.daemon_process import MARK, DaemonProcess, end_marked, marked
 from tests.e2e.follower import Document, Follower
@@ -76,7 +76,7 @@ class Stack:
     def apply_topics(self) -> None:
         """As a new user does it: `recoveryctl topics apply`."""
         done = subprocess.run(
-            [sys.executable, "-c", "from daemon.cli import main; main()", "topics", "apply", "--config", str(self.write_config("apply", 0))],
+            [sys.executable, "-c", "from recoveryd.cli import main; main()", "topics", "apply", "--config", str(self.write_config("apply", 0))],
             capture_output=True, text=True, timeout=_APPLY_TIMEOUT_S, check=False, cwd=_ROOT,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adapters.oauth_tokens import TokenProblem, TokenProvider
-from daemon.wire.oauth_properties import OAuth
-from sandbox.broker import Broker
+from recoveryd.adapters.kafka.oauth_tokens import TokenProblem, TokenProvider
+from recoveryd.settings.oauth_properties import OAuth
+from recoveryd_sandbox.broker import Broker
 from tests.e2e.case import Case
 from tests.e2e.data import fill_plain
 from tests.e2e.oauth import CLIENT_ID, CLIENT_SECRET, SCOPE, OAuthNode, TokenEndpoint

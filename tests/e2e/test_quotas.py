@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from spark_jobs.contract import copy_client_id
+from recoveryd_jobs.contract import copy_client_id
 from tests.e2e.data import fill_plain
 from tests.e2e.stack import Stack
 from tests.integration import kafka_configs

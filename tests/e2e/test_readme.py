@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sandbox.jars import default_cache_dir
-from sandbox.ports import free_ports
-from sandbox.seed import seed
+from recoveryd_sandbox.jars import default_cache_dir
+from recoveryd_sandbox.ports import free_ports
+from recoveryd_sandbox.seed import seed
 from tests.builders.history import create_topics
 from tests.e2e.log_reader import read_log
 
@@ -85,7 +85,7 @@ def test_the_demo_runs_whole_and_shows_the_proof(tmp_path: Path) -> None:
     }
     for folder in ("home", "tmp"):
         (tmp_path / folder).mkdir()
-    told = output_of([sys.executable, "-m", "sandbox.demo"], environment)
+    told = output_of([sys.executable, "-m", "recoveryd_sandbox.demo"], environment)
     assert told.count("completed - zero_lag: 336,776 records copied and verified (match)") == 2, told
     assert told.count("verification by an independent reader: match") == 2
     assert told.count("offsets = copied + filtered + skipped + lost + unexplained") == 2

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.broker import Broker
-from sandbox.pki import Certificates, make_certificates
+from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.pki import Certificates, make_certificates
 from tests.e2e.case import Case
 from tests.e2e.data import fill_plain
 from tests.e2e.guarded_node import GuardedNode

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from sandbox.broker import Broker
+from recoveryd_sandbox.broker import Broker
 from tests.builders.history import Draft, create_topics, produce, with_fields
 from tests.e2e.by_hand import Edit, copy_by_hand
 from tests.e2e.daemon_process import DaemonProcess
@@ -83,7 +83,7 @@ def found(status: Document) -> list[tuple[Any, ...]]:
 
 def recoveryctl(stack: Stack, *args: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-c", "from daemon.cli import main; main()", *args, "--config", str(stack.folder / "apply.yaml")],
+        [sys.executable, "-c", "from recoveryd.cli import main; main()", *args, "--config", str(stack.folder / "apply.yaml")],
         capture_output=True, text=True, timeout=patient_s(90), check=False, cwd=Path(__file__).parents[2], env=dict(os.environ),
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from sandbox.broker import Broker
-from sandbox.mirror import MirrorMaker
+from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.mirror import MirrorMaker
 from tests.builders.history import Draft, create_topics, produce, transactional
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import BASE_MS, fill_plain, nasty_drafts

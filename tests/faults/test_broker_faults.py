@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from sandbox.broker import Broker
+from recoveryd_sandbox.broker import Broker
 from tests.builders.history import Draft, create_topics, produce
 from tests.e2e.case import Case
 from tests.e2e.data import BASE_MS, fill_plain

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.failpoints import POINTS
+from recoveryd.failpoints import POINTS
 from tests.e2e.case import Case
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.stack import Stack

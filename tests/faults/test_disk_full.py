@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.broker import Broker
+from recoveryd_sandbox.broker import Broker
 from tests.e2e.case import Case
 from tests.e2e.data import fill_plain
 from tests.e2e.processes import wait_for

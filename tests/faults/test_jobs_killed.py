@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.failpoints import POINTS
+from recoveryd_jobs.failpoints import POINTS
 from tests.e2e.case import Case
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.processes import await_gone, is_alive, kill

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from daemon.core.metric_defs import METRICS, Kind
 from grafana.generate.__main__ import main
 from grafana.generate.boards import FOLDER, rendered
 from grafana.pictures.board_file import BOARDS, BoardFile, PanelFile, load
+from recoveryd.metrics.definitions import METRICS, MetricKind
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = yaml.safe_load((ROOT / "grafana/prometheus/recoveryd.rules.yml").read_text())["groups"][0]["rules"]
@@ -148,7 +148,7 @@ def test_counters_are_asked_for_as_rates_and_gauges_are_not() -> None:
         for name in metrics_in(expr) - OF_PROMETHEUS:
             as_rate = re.findall(rf"(?:rate|increase)\({name}(?:_bucket|_count|_sum)?(?:\{{[^}}]*\}})?\[", expr)
             uses = re.findall(rf"\b{name}(?:_bucket|_count|_sum)?\b", expr)
-            assert len(as_rate) == (0 if kinds[name] is Kind.GAUGE else len(uses)), expr
+            assert len(as_rate) == (0 if kinds[name] is MetricKind.GAUGE else len(uses)), expr
 
 
 def test_the_linter_sees_what_it_looks_for() -> None:

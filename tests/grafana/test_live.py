@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from daemon.core.metric_defs import METRICS
 from grafana.pictures.answers import Answered, Span, ask_marks, ask_panel
 from grafana.pictures.binaries import Binaries, Unavailable, find_chromium
 from grafana.pictures.board_file import BOARDS, BoardFile, PanelFile, load
@@ -22,6 +21,7 @@ from grafana.pictures.drawing import draw_board
 from grafana.pictures.page import WIDTH
 from grafana.pictures.prometheus_server import RULES
 from grafana.pictures.real_run import RealRun, Scene
+from recoveryd.metrics.definitions import METRICS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from daemon.adapters.prometheus import Metrics
-from daemon.core.metric_defs import METRICS, Sample
-from daemon.core.observe_details import first_values
 from grafana.pictures.binaries import SWITCH, Binaries, Unavailable, find_prometheus
+from recoveryd.adapters.http.metrics_page import Metrics
+from recoveryd.capabilities import make_decider
+from recoveryd.metrics.definitions import METRICS, Sample
+from recoveryd.metrics.recoveries import first_values
+from recoveryd.recovery.params import Params
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "grafana" / "prometheus"
@@ -69,7 +71,7 @@ def test_the_alerts_fire_when_they_should_and_not_when_they_should_not(prometheu
 def test_promtool_finds_nothing_wrong_with_the_metrics(prometheus_binaries: Binaries) -> None:
     gauges = [Sample(m, tuple("x" for _ in m.labels), 1.0) for m in METRICS if m.kind.value == "gauge"]
     metrics = Metrics(lambda: gauges)
-    metrics.add(first_values())
+    metrics.add(first_values(make_decider(Params()).verbs))
     metrics.add([Sample(m, tuple("x" for _ in m.labels), 1.0) for m in METRICS if m.kind.value == "counter"])
     for metric in METRICS:
         if metric.kind.value == "histogram":

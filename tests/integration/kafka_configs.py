@@ -3,8 +3,8 @@
 import re
 import subprocess
 
-from sandbox.jars import kafka_jars
-from sandbox.java import find_java
+from recoveryd_sandbox.jars import kafka_jars
+from recoveryd_sandbox.java import find_java
 
 _TIMEOUT_S = 180.0
 _LINE = re.compile(r"Quota configs for (.+?) are (.*)$", flags=re.MULTILINE)

@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from daemon.adapters.bulk_offsets import Bound, Bounds, BulkOffsets
-from daemon.adapters.topic_admin import TopicShape, await_topic
-from sandbox.broker import Broker
+from recoveryd.adapters.kafka.bulk_offsets import Bound, BulkOffsets, OffsetBounds
+from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic
+from recoveryd_sandbox.broker import Broker
 
 pytestmark = pytest.mark.broker
 
@@ -38,7 +38,7 @@ def write(bootstrap: str, topic: str, partition: int, count: int) -> None:
     assert producer.flush(DEADLINE_S) == 0
 
 
-def answered(offsets: BulkOffsets, shapes: list[TopicShape]) -> Bounds:
+def answered(offsets: BulkOffsets, shapes: list[TopicShape]) -> OffsetBounds:
     """Of topics that were just made: a client may not know all leaders at its first question."""
     give_up_s = time.monotonic() + DEADLINE_S
     while (bounds := offsets.ask(shapes)).doubtful or bounds.failure:

@@ -7,12 +7,12 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from daemon.adapters import own_topics
-from daemon.adapters.canary import KafkaCanary
-from daemon.ports import Fate, Probe
-from daemon.wire.topics import TopicNames
-from daemon.wire.topics import own_topics as wanted_topics
-from sandbox.broker import Broker
+from recoveryd.adapters.kafka import own_topics
+from recoveryd.adapters.kafka.canary import KafkaCanary
+from recoveryd.ports import Fate, Probe
+from recoveryd.wire.topics import TopicNames
+from recoveryd.wire.topics import own_topics as wanted_topics
+from recoveryd_sandbox.broker import Broker
 
 pytestmark = pytest.mark.broker
 
@@ -70,7 +70,7 @@ async def test_a_missing_topic_is_no_measurement_and_is_not_created_and_is_found
     bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names, admin = TopicNames(unique), AdminClient({"bootstrap.servers": bootstrap})
-    monkeypatch.setattr("daemon.adapters.canary._LOOK_AGAIN_S", 0.1)
+    monkeypatch.setattr("recoveryd.adapters.kafka.canary._LOOK_AGAIN_S", 0.1)
     canary = make_canary(bootstrap, names)
     probe = await canary.probe(WAIT_S)
     assert (probe.fate, probe.seconds) == (Fate.UNUSABLE, None)

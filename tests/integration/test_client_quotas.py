@@ -18,14 +18,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from daemon.adapters.client_quotas import KafkaClientQuotas
-from daemon.core.catalogue import Code
-from daemon.core.effects import SetQuota, SweepQuotas
-from daemon.core.events import QuotaSet, QuotasSwept
-from daemon.errors import ClusterProblem
-from daemon.wire.kafka_properties import ClientAccess
-from sandbox.broker import Broker
-from spark_jobs.contract import copy_client_id
+from recoveryd.adapters.kafka.client_quotas import KafkaClientQuotas
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.recovery.effects import SetQuota, SweepQuotas
+from recoveryd.recovery.events import QuotaSet, QuotasSwept
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd_jobs.contract import copy_client_id
+from recoveryd_sandbox.broker import Broker
 from tests.integration import kafka_configs
 
 pytestmark = pytest.mark.broker

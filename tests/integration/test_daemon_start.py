@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from daemon.core.metric_defs import METRICS
-from sandbox.ports import free_ports
+from recoveryd.metrics.definitions import METRICS
+from recoveryd_sandbox.ports import free_ports
 from tests.e2e.control import make_command
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.processes import wait_for
@@ -43,7 +43,7 @@ def run_once(stack: Stack, name: str, *, prefix: str | None = None, **settings: 
     topics = {"topics": {"prefix": prefix}} if prefix else {}
     config = stack.write_config(name, free_ports(1)[0], {**topics, **settings})
     done = subprocess.run(
-        [sys.executable, "-m", "daemon", "run", "--config", str(config)],
+        [sys.executable, "-m", "recoveryd", "run", "--config", str(config)],
         capture_output=True,
         text=True,
         timeout=40,
@@ -183,7 +183,7 @@ def test_live_topics_of_the_config_have_traffic_and_lag(stack: Stack, bootstrap:
 
 def test_help_and_version_load_no_client_library() -> None:
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "daemon", "--version"],
+        [sys.executable, "-X", "importtime", "-m", "recoveryd", "--version"],
         capture_output=True,
         text=True,
         timeout=20,

@@ -8,14 +8,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from daemon.adapters.control_log import KafkaControlLog
-from daemon.app.feed import Feed, FeedConfig
-from daemon.core.catalogue import Code
-from daemon.core.events import Event, SignalRefused
-from daemon.errors import ClusterProblem, RecoverydError
-from daemon.ports import ControlRecord
-from daemon.runtime import Inbox, Intake
-from daemon.runtime.inbox import Item
+from recoveryd.adapters.kafka.control_log import KafkaControlLog
+from recoveryd.app.feed import Feed, FeedConfig
+from recoveryd.errors import ClusterProblem, RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import Event, SignalRefused
+from recoveryd.ports import ControlRecord
+from recoveryd.runtime import ControlIntake, Inbox
+from recoveryd.runtime.inbox import Item
 from tests.runtime.fakes import until, within
 
 pytestmark = pytest.mark.broker
@@ -31,7 +31,7 @@ class Rig:
         self.bootstrap, self.topic, self.group = bootstrap, f"{name}control", f"{name}group"
         self.assignments: list[str] = []
         self.inbox = Inbox()
-        self.intake = Intake(self.inbox, KafkaControlLog({"bootstrap.servers": bootstrap}, self.topic), _decode)
+        self.intake = ControlIntake(self.inbox, KafkaControlLog({"bootstrap.servers": bootstrap}, self.topic), _decode)
         config = FeedConfig((bootstrap,), self.topic, self.group, folder, commit_interval_s=COMMIT_INTERVAL_S)
         self.feed = Feed(
             config,

@@ -9,18 +9,19 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from daemon.adapters.clock import SystemClock
-from daemon.adapters.group_offsets import KafkaGroupOffsets
-from daemon.adapters.kafka_clusters import Expectations, KafkaClusters
-from daemon.collectors.offsets import Monitored, OffsetCollector
-from daemon.core.catalogue import Code
-from daemon.core.decision import CoreState
-from daemon.core.events import Event, ReaderSampled
-from daemon.core.policies.lag_book import Reader
-from daemon.core.policies.lag_window import LagSample
-from daemon.errors import ClusterProblem
-from daemon.wire.topics import TopicNames
-from sandbox.broker import Broker
+from recoveryd.adapters.clock import SystemClock
+from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
+from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
+from recoveryd.collectors.offsets import Monitored, OffsetCollector
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import Event
+from recoveryd.kernel.state import CoreState
+from recoveryd.live.events import ReaderSampled
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.lag.window import LagSample
+from recoveryd.wire.topics import TopicNames
+from recoveryd_sandbox.broker import Broker
 
 pytestmark = pytest.mark.broker
 

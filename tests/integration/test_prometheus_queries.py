@@ -7,12 +7,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from daemon.adapters.clock import SystemClock
-from daemon.adapters.prometheus_queries import PrometheusQueries
-from daemon.collectors.queries import Query, QueryCollector
-from daemon.core.events import Event, ReadingTaken
-from daemon.core.policies.freshness import Reject
-from daemon.ports import QueryAnswer
+from recoveryd.adapters.clock import SystemClock
+from recoveryd.adapters.http.prometheus_queries import PrometheusQueries
+from recoveryd.collectors.queries import Query, QueryCollector
+from recoveryd.kernel.events import Event
+from recoveryd.live.events import ReadingTaken
+from recoveryd.live.freshness import RejectReason
+from recoveryd.ports import QueryAnswer
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -70,15 +71,15 @@ async def prometheus() -> AsyncIterator[PrometheusQueries]:
     [
         ("scalar", [1_800_000_000.1, "0.25"], QueryAnswer(0.25)),
         ("vector", [{"metric": {"a": "b"}, "value": [1_800_000_000.1, "0.125"]}], QueryAnswer(0.125)),
-        ("scalar", [1, "NaN"], QueryAnswer(None, Reject.NOT_A_NUMBER, "the query gives NaN")),
-        ("vector", [{"metric": {}, "value": [1, "+Inf"]}], QueryAnswer(None, Reject.NOT_A_NUMBER, "the query gives +Inf")),
-        ("vector", [], QueryAnswer(None, Reject.NO_ANSWER, "the query gives 0 series, it must give one")),
-        ("vector", [{"value": [1, "1"]}, {"value": [1, "2"]}], QueryAnswer(None, Reject.NO_ANSWER, "the query gives 2 series, it must give one")),
-        ("matrix", [], QueryAnswer(None, Reject.NO_ANSWER, "the query gives a matrix, it must give a scalar or a vector of one")),
-        ("vector", [{"histogram": [1, {}]}], QueryAnswer(None, Reject.NO_ANSWER, "the query gives no plain number")),
-        ("vector", ["?"], QueryAnswer(None, Reject.NO_ANSWER, "the query gives no plain number")),
-        ("scalar", [1, "a lot"], QueryAnswer(None, Reject.NO_ANSWER, "the query gives no plain number")),
-        ("scalar", None, QueryAnswer(None, Reject.NO_ANSWER, "the query gives no plain number")),
+        ("scalar", [1, "NaN"], QueryAnswer(None, RejectReason.NOT_A_NUMBER, "the query gives NaN")),
+        ("vector", [{"metric": {}, "value": [1, "+Inf"]}], QueryAnswer(None, RejectReason.NOT_A_NUMBER, "the query gives +Inf")),
+        ("vector", [], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives 0 series, it must give one")),
+        ("vector", [{"value": [1, "1"]}, {"value": [1, "2"]}], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives 2 series, it must give one")),
+        ("matrix", [], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives a matrix, it must give a scalar or a vector of one")),
+        ("vector", [{"histogram": [1, {}]}], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives no plain number")),
+        ("vector", ["?"], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives no plain number")),
+        ("scalar", [1, "a lot"], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives no plain number")),
+        ("scalar", None, QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives no plain number")),
     ],
 )  # fmt: skip
 async def test_the_number_of_a_scalar_or_of_a_vector_of_one_and_nothing_else(
@@ -104,7 +105,7 @@ async def test_anything_but_a_good_answer_is_none(
     server: Server, prometheus: PrometheusQueries, make: Callable[[], web.StreamResponse], why: str
 ) -> None:
     server.responds(make)
-    assert await prometheus.ask(server.url, "x", 90, DEADLINE_S) == QueryAnswer(None, Reject.NO_ANSWER, why)
+    assert await prometheus.ask(server.url, "x", 90, DEADLINE_S) == QueryAnswer(None, RejectReason.NO_ANSWER, why)
 
 
 async def test_a_server_that_does_not_answer_costs_the_deadline_and_one_that_is_not_there_nothing(
@@ -119,14 +120,14 @@ async def test_a_server_that_does_not_answer_costs_the_deadline_and_one_that_is_
     server.answer = hang
     late = await prometheus.ask(server.url, "x", 90, 0.2)
     ended.set()
-    assert late == QueryAnswer(None, Reject.NO_ANSWER, "no answer within 0.2 s")
+    assert late == QueryAnswer(None, RejectReason.NO_ANSWER, "no answer within 0.2 s")
     away = await prometheus.ask("http://127.0.0.1:1", "x", 90, DEADLINE_S)
-    assert (away.value, away.reject) == (None, Reject.NO_ANSWER)
+    assert (away.value, away.reject) == (None, RejectReason.NO_ANSWER)
 
 
 async def test_readings_come_from_a_real_server_and_end_with_it(server: Server) -> None:
     server.says("scalar", [1, "0.25"])
-    events, refused, clock = list[Event](), list[Reject](), SystemClock()
+    events, refused, clock = list[Event](), list[RejectReason](), SystemClock()
     query = Query("p99", "main", server.url, "max(p99)", 0.05)
     collector = QueryCollector([query], PrometheusQueries(), events.append, refused.append, lambda: True, clock)
     began_ms = clock.now_ms()
@@ -148,4 +149,4 @@ async def test_readings_come_from_a_real_server_and_end_with_it(server: Server) 
     times = [e.reading.sampled_at_ms for e in told]
     assert times == sorted(set(times))
     assert began_ms <= times[0] <= times[-1] <= clock.now_ms()
-    assert set(refused) == {Reject.NO_ANSWER}
+    assert set(refused) == {RejectReason.NO_ANSWER}

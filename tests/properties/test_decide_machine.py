@@ -10,21 +10,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from daemon.core.commands import CaughtUp, Latest, Limits
-from daemon.core.decide import Decider
-from daemon.core.events import (
-    AttemptExited,
-    BecameLeader,
-    DriverHeartbeat,
-    EffectFailed,
-    LaneHeartbeat,
-    LedgerRead,
-    OffsetsSampled,
-    TargetReady,
-    Tick,
-)
-from daemon.core.lifecycle import is_reusable
-from daemon.core.model import TERMINAL, State, Verification, Wanted
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.events import BecameLeader, Tick
+from recoveryd.kernel.states import TERMINAL, State
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.recovery.events import AttemptExited, EffectFailed, LedgerRead, TargetReady
+from recoveryd.recovery.lifecycle import is_reusable
+from recoveryd.recovery.model import Wanted
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.spec import CaughtUp, Latest, Limits
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, Verification
 from tests.builders.core import command, make_facts, make_spec, make_verification
 from tests.builders.world import PARAMS, World, illegal_moves
 from tests.properties.test_recoveries import assert_is_what_a_scan_finds
@@ -53,7 +48,7 @@ class Lives(RuleBasedStateMachine):
     )
     def replay(self, subject: str, follow: bool, dry_run: bool, verify: str, cap: int | None) -> None:
         stop = CaughtUp() if follow else Latest()
-        known = self.world.state.recoveries.get(subject)
+        known = self.world.state.of(RECOVERY).recoveries.get(subject)
         if known is not None and is_reusable(known):
             self.ended.pop(subject, None)
         self.send(
@@ -64,7 +59,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(subject=IDS, dry_run=st.booleans(), cap=st.sampled_from([None, 4_000]))
     def verify(self, subject: str, dry_run: bool, cap: int | None) -> None:
-        known = self.world.state.recoveries.get(subject)
+        known = self.world.state.of(RECOVERY).recoveries.get(subject)
         if known is not None and is_reusable(known):
             self.ended.pop(subject, None)
         self.send("verify", subject, spec=make_verification(dry_run=dry_run, limits=Limits(max_runtime_ms=cap)))
@@ -122,7 +117,7 @@ class Lives(RuleBasedStateMachine):
     def same_input_gives_same_output(self) -> None:
         world = self.world
         for event in (Tick(), BecameLeader(9, "control")):
-            assert Decider(PARAMS).decide(world.state, event, world.now_ms) == world.decider.decide(
+            assert make_decider(PARAMS).decide(world.state, event, world.now_ms) == world.decider.decide(
                 world.state, event, world.now_ms
             )
 
@@ -132,12 +127,12 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def kept_parts_and_totals_are_what_a_scan_finds(self) -> None:
-        assert_is_what_a_scan_finds(self.world.state.recoveries)
-        assert self.world.state.observed.keys() <= self.world.state.recoveries.live.keys()
+        assert_is_what_a_scan_finds(self.world.state.of(RECOVERY).recoveries)
+        assert self.world.state.of(RECOVERY).observed.keys() <= self.world.state.of(RECOVERY).recoveries.live.keys()
 
     @invariant()
     def terminal_states_absorb(self) -> None:
-        for recovery in self.world.state.recoveries.values():
+        for recovery in self.world.state.of(RECOVERY).recoveries.values():
             before = self.ended.get(recovery.id)
             assert before is None or before[0] is recovery.state
             if recovery.state in TERMINAL:
@@ -150,13 +145,13 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def answers_are_exactly_one_per_record(self) -> None:
         answered = Counter(a.control_offset for a in self.world.answers)
-        waiting = {r.control_offset for r in self.world.state.recoveries.values() if not r.answered}
+        waiting = {r.control_offset for r in self.world.state.of(RECOVERY).recoveries.values() if not r.answered}
         assert set(answered) | waiting >= set(range(self.offset))
         assert max(answered.values(), default=1) == 1
 
     @invariant()
     def completeness_adds_up_at_the_end(self) -> None:
-        for recovery in self.world.state.recoveries.values():
+        for recovery in self.world.state.of(RECOVERY).recoveries.values():
             if recovery.state is State.COMPLETED:
                 assert [r.unexplained for r in recovery.completeness] == ([0, 0] if recovery.spec.copies else [])
             if recovery.state in TERMINAL:
@@ -164,14 +159,14 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def a_paused_recovery_holds_its_exact_position(self) -> None:
-        for recovery in self.world.state.recoveries.values():
+        for recovery in self.world.state.of(RECOVERY).recoveries.values():
             if recovery.state is State.PAUSED and recovery.spec.copies:
                 truth = self.world.receipts.get(recovery.id, {p.partition: p.start for p in recovery.plan.partitions})
                 assert {p.partition: p.position for p in recovery.progress.partitions} == truth
 
     @invariant()
     def what_is_only_verified_never_tells_lanes_to_copy(self) -> None:
-        for recovery in self.world.state.recoveries.values():
+        for recovery in self.world.state.of(RECOVERY).recoveries.values():
             if recovery.is_proving:
                 assert recovery.wanted is not Wanted.RUN
                 assert recovery.state is not State.RUNNING
@@ -180,14 +175,14 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def a_replay_with_differences_is_never_completed_and_a_verification_is(self) -> None:
-        for recovery in self.world.state.recoveries.values():
+        for recovery in self.world.state.of(RECOVERY).recoveries.values():
             if recovery.verification is not None and recovery.verification.result == "mismatch":
                 assert recovery.state is (State.FAILED if recovery.spec.copies else State.COMPLETED)
                 assert recovery.error_code == "RCV-3007"
 
     @invariant()
     def an_unfinished_recovery_never_waits_for_nothing(self) -> None:
-        for recovery in self.world.state.recoveries.values():
+        for recovery in self.world.state.of(RECOVERY).recoveries.values():
             assert recovery.state is not State.REQUESTED
 
     def teardown(self) -> None:
@@ -195,13 +190,13 @@ class Lives(RuleBasedStateMachine):
         self.world.failing, self.world.lost_effects = set(), False
         for app in self.world.applications.values():
             app.silent = False
-        for recovery in list(self.world.state.recoveries.values()):
+        for recovery in list(self.world.state.of(RECOVERY).recoveries.values()):
             if recovery.state not in TERMINAL:
                 self.send("stop", recovery.id)
         self.world.second(200)
         left = {
             r.id: (r.state, r.why)
-            for r in self.world.state.recoveries.values()
+            for r in self.world.state.of(RECOVERY).recoveries.values()
             if r.state not in {*TERMINAL, State.PLANNED}
         }
         assert left == {}

@@ -5,22 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.decide import Decider
-from daemon.core.events import (
-    AttemptExited,
-    BecameLeader,
-    DriverHeartbeat,
-    EffectFailed,
-    Event,
-    FactsGathered,
-    LaneHeartbeat,
-    LedgerRead,
-    OffsetsSampled,
-    TargetReady,
-    Tick,
-)
-from daemon.core.lifecycle import MOVES
-from daemon.core.model import TERMINAL, Recovery, State, Verification
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.events import BecameLeader, Event, Tick
+from recoveryd.kernel.states import TERMINAL, State
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.recovery.events import AttemptExited, EffectFailed, FactsGathered, LedgerRead, TargetReady
+from recoveryd.recovery.lifecycle import MOVES
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, Verification
 from tests.builders.core import command, make_facts, make_spec, make_target, make_verification
 from tests.builders.world import PARAMS, World, reachable
 
@@ -136,10 +129,15 @@ def events() -> list[Event]:
 @pytest.mark.parametrize("name", WORLDS)
 def test_every_event_in_every_state_moves_only_as_the_table_says(name: str) -> None:
     world = WORLDS[name]()
-    before = world.state.recoveries.get("r1")
+    before = world.state.of(RECOVERY).recoveries.get("r1")
     for event in events():
         for later_ms in (0, 3_600_000):
-            after = Decider(PARAMS).decide(world.state, event, world.now_ms + later_ms).state.recoveries.get("r1")
+            after = (
+                make_decider(PARAMS)
+                .decide(world.state, event, world.now_ms + later_ms)
+                .state.of(RECOVERY)
+                .recoveries.get("r1")
+            )
             if before is None or after is None:
                 continue
             assert after.state in reachable(before.state) | {before.state} or _is_new_life(before, after), (
@@ -168,7 +166,7 @@ def test_resume_goes_back_to_what_was_paused(name: str, back: State) -> None:
 
 
 def test_the_worlds_are_where_they_say_and_no_state_is_left_out() -> None:
-    found = {name: made().state.recoveries.get("r1") for name, made in WORLDS.items()}
+    found = {name: made().state.of(RECOVERY).recoveries.get("r1") for name, made in WORLDS.items()}
     wrong = {n: r.state for n, r in found.items() if r is not None and r.state.value != n.split()[-1]}
     assert wrong == {}
     done = World()

@@ -3,12 +3,16 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.commands import HealthSignal, LagSignal, Limits
-from daemon.core.commands import LagSample as SignalSample
-from daemon.core.events import Event, ReaderSampled, ReadingTaken, SignalReceived
-from daemon.core.model import TERMINAL
-from daemon.core.policies.freshness import Reading
-from daemon.core.policies.lag_window import LagSample
+from recoveryd.kernel.events import Event, SignalReceived
+from recoveryd.kernel.states import TERMINAL
+from recoveryd.live.events import ReaderSampled, ReadingTaken
+from recoveryd.live.freshness import Reading
+from recoveryd.live.lag.window import LagSample
+from recoveryd.live.signals import HealthSignal, LagSignal
+from recoveryd.live.signals import SignalledPartition as SignalSample
+from recoveryd.live.slice import LIVE
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.spec import Limits
 from tests.builders.core import NOW_MS, command, make_spec
 from tests.builders.live_world import BOARD, LAG, LATENCY, LiveWorld, make_params
 from tests.builders.world import illegal_moves
@@ -54,7 +58,7 @@ def event_of(step: tuple, now_ms: int) -> Event | None:  # type: ignore[type-arg
 
 
 def check(world: LiveWorld) -> None:
-    protecting = world.state.protecting
+    protecting = world.state.of(LIVE).protecting
     decision = protecting.decisions.get("main")
     if decision is None:
         return
@@ -62,7 +66,7 @@ def check(world: LiveWorld) -> None:
     assert all(rate is not None and rate >= 0 for rate in granted)
     assert sum(rate or 0.0 for rate in granted) <= decision.rate_bytes_per_s * 1.0001
     assert decision.rate_bytes_per_s <= world.params.control.max_bytes_per_s
-    for recovery in world.state.recoveries.values():
+    for recovery in world.state.of(RECOVERY).recoveries.values():
         assert not (recovery.held and recovery.state in TERMINAL and recovery.stop is None)
 
 

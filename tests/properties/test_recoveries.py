@@ -5,8 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.model import Attempt, PartitionProgress, Progress, Recovery, State
-from daemon.core.recoveries import Recoveries, is_live
+from recoveryd.kernel.states import State
+from recoveryd.recovery.model import Attempt, PartitionProgress, Progress, Recovery
+from recoveryd.recovery.recoveries import Recoveries, is_live
 from tests.builders.core import command, make_spec
 from tests.builders.world import World
 

@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from daemon.core.decide import Decider
-from daemon.core.events import Tick
-from daemon.core.model import State, StopReason
-from daemon.core.watches.model import DeliveryState
-from daemon.core.watches.spec import Until, UntilCaughtUp, UntilOffsets, WatchSpec
-from daemon.wire.status_fold import fold
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.events import Tick
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.watches.draft import WATCHES
+from recoveryd.watches.model import DeliveryState
+from recoveryd.watches.spec import Until, UntilCaughtUp, UntilOffsets, WatchSpec
+from tests.builders.core import STATUS
 from tests.builders.watch_world import PARAMS, PERIOD_MS, Topic, WatchWorld
 
 PARTITIONS = st.sampled_from([0, 1])
@@ -127,12 +128,12 @@ class WatchLives(RuleBasedStateMachine):
     def same_input_gives_same_output(self) -> None:
         world = self.world
         for event in (Tick(), world.sampled("flights")):
-            again = Decider(PARAMS).decide(world.state, event, world.now_ms)
+            again = make_decider(PARAMS).decide(world.state, event, world.now_ms)
             assert again == world.decider.decide(world.state, event, world.now_ms)
 
     @invariant()
     def zero_lag_is_never_false(self) -> None:
-        for watch in self.world.state.watches:
+        for watch in self.world.state.of(WATCHES):
             if watch.stop is None or watch.id in self.said or watch.stop.reason is not StopReason.ZERO_LAG:
                 continue
             self.said[watch.id] = watch.stop
@@ -149,7 +150,7 @@ class WatchLives(RuleBasedStateMachine):
 
     @invariant()
     def what_is_over_stays_over(self) -> None:
-        for watch in self.world.state.watches:
+        for watch in self.world.state.of(WATCHES):
             before = self.ended.get(watch.id)
             assert before is None or before == (watch.state, watch.version)
             if watch.is_terminal:
@@ -170,7 +171,7 @@ class WatchLives(RuleBasedStateMachine):
 
     @invariant()
     def a_completed_watch_did_what_was_asked(self) -> None:
-        for watch in self.world.state.watches:
+        for watch in self.world.state.of(WATCHES):
             if watch.state is State.COMPLETED:
                 assert watch.stop is not None
                 delivered = watch.delivery is not None and watch.delivery.state is DeliveryState.DELIVERED
@@ -178,8 +179,8 @@ class WatchLives(RuleBasedStateMachine):
 
     @invariant()
     def the_journal_knows_all_that_a_next_daemon_needs(self) -> None:
-        known = fold(self.world.status.items()).watches
-        for watch in self.world.state.watches:
+        known = STATUS.fold(self.world.status.items()).nouns
+        for watch in self.world.state.of(WATCHES):
             assert known[watch.id] == watch
 
     def teardown(self) -> None:
@@ -190,7 +191,7 @@ class WatchLives(RuleBasedStateMachine):
             self.world.look()
         for name in NAMES:
             self.world.webhook_ends(name)
-        assert [watch.why for watch in self.world.state.watches if not watch.is_terminal] == []
+        assert [watch.why for watch in self.world.state.of(WATCHES) if not watch.is_terminal] == []
 
 
 WatchLives.TestCase.settings = settings(

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
-from daemon.core.effects import CreateTarget, Effect, ForgetRecoveries, GatherFacts, LaunchAttempt, ReadLedger
-from daemon.core.events import LedgerRead, OffsetsSampled, TargetReady
-from daemon.core.plan_facts import PlanFacts
-from daemon.errors import ClusterProblem
-from daemon.ports import ControlRecord, Emit, Folded, JournalBatch
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.effects import Effect
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.ports import ControlRecord, Emit, Folded, JournalBatch
+from recoveryd.recovery.effects import CreateTarget, ForgetRecoveries, GatherFacts, LaunchAttempt, ReadLedger
+from recoveryd.recovery.events import LedgerRead, TargetReady
+from recoveryd.recovery.plan_facts import PlanFacts
 
 DEADLINE_S = 60.0
 T = TypeVar("T")

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from daemon.adapters.prometheus import Metrics
-from daemon.core.commands import HealthSignal
-from daemon.core.decide import Decider
-from daemon.core.events import Event, SignalReceived
-from daemon.core.params import Params
-from daemon.errors import Fenced, RecoverydError
-from daemon.ports import ControlRecord, Folded, JournalBatch
-from daemon.runtime import Inbox, Intake, Runtime
+from recoveryd.adapters.http.metrics_page import Metrics
+from recoveryd.capabilities import make_decider
+from recoveryd.errors import Fenced, RecoverydError
+from recoveryd.kernel.events import Event, SignalReceived
+from recoveryd.live.signals import HealthSignal
+from recoveryd.ports import ControlRecord, Folded, JournalBatch
+from recoveryd.recovery.params import Params
+from recoveryd.runtime import ControlIntake, Inbox, Runtime
 from tests.builders.core import NOW_MS
 from tests.runtime.fakes import (
     ListLog,
@@ -46,10 +46,10 @@ class Rig:
         self.lanes = SilentLanes()
         self.effects = RecordingEffects(self.log)
         self.inbox = Inbox(self.capacity)
-        self.intake = Intake(self.inbox, self.control_log, self._decode)
+        self.intake = ControlIntake(self.inbox, self.control_log, self._decode)
         self.metrics = Metrics()
         self.runtime = Runtime(
-            decide=Decider(Params()).decide,
+            core=make_decider(Params()),
             journal=self.journal,
             clusters=self.clusters,
             when_leading=lambda: self.lanes.start(self.inbox.emit),

@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.collectors.groups import COMMITS_ALONE_S
-from daemon.collectors.offsets import CONTROL_TOPIC_EVERY_S, Monitored, OffsetCollector, topics_in_play
-from daemon.core.catalogue import Code
-from daemon.core.decision import CoreState
-from daemon.core.events import Event, OffsetsSampled, ReaderSampled, TopicSample
-from daemon.core.model import DaemonRecord, State
-from daemon.core.policies.lag_book import Reader
-from daemon.core.policies.lag_window import LagSample
-from daemon.core.recoveries import Recoveries
-from daemon.errors import ClusterProblem, RecoverydError
-from tests.builders.core import command
+from recoveryd.collectors.groups import COMMITS_ALONE_S
+from recoveryd.collectors.offsets import CONTROL_TOPIC_EVERY_S, Monitored, OffsetCollector, topics_in_play
+from recoveryd.errors import ClusterProblem, RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import Event
+from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.kernel.states import State
+from recoveryd.live.events import OffsetsSampled, ReaderSampled, TopicSample
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.lag.window import LagSample
+from recoveryd.recovery.recoveries import Recoveries
+from tests.builders.core import command, state_of
 from tests.builders.world import World
 from tests.runtime.fakes import ManualClock, QuietClusters, until
 
@@ -27,7 +28,7 @@ def state_with(*states: State) -> CoreState:
     world = World()
     world.feed(command("replay"))
     recoveries = {s.value: replace(world.recovery(), id=s.value, state=s) for s in states}
-    return CoreState(Recoveries(recoveries), DaemonRecord(control_topic_id="control-1"))
+    return state_of(Recoveries(recoveries), daemon=DaemonRecord(control_topic_id="control-1"))
 
 
 class Groups:

@@ -1,6 +1,6 @@
 """A stall of commits is told from silence."""
 
-from daemon.app.feed import CommitWatch
+from recoveryd.app.feed import CommitWatch
 
 
 def watch(moments: list[tuple[float, int, float, int | None]], silent: range = range(0)) -> list[bool]:

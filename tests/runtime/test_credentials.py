@@ -4,8 +4,8 @@ import ssl
 
 from faust.auth import SASLCredentials, SSLCredentials
 
-from daemon.app.credentials import credentials_of
-from daemon.wire.kafka_properties import ClientAccess, Tls, read_access
+from recoveryd.app.credentials import credentials_of
+from recoveryd.settings.kafka_properties import ClientAccess, Tls, read_access
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="s3cret";'
 

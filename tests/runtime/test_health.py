@@ -10,10 +10,12 @@ import aiohttp
 import pytest
 from hypothesis import given, settings
 
-from daemon.core.model import Recovery, State
-from daemon.health import Health, HealthServer, Sources
-from daemon.wire.status import encode_status, to_document
-from tests.builders.core import command
+from recoveryd.kernel.states import State
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.wire.status import to_document
+from recoveryd.runtime.health import Health, HealthServer, Sources
+from tests.builders.core import STATUS, command
 from tests.builders.world import World
 from tests.wire.of_types import filled
 
@@ -96,7 +98,7 @@ async def test_recoveries_are_listed_newest_first_in_pages(rig: Rig) -> None:
     for i in range(3):
         world.now_ms += 1_000
         world.feed(command("replay", f"r{i}", offset=i))
-    rig.recoveries = dict(world.state.recoveries)
+    rig.recoveries = dict(world.state.of(RECOVERY).recoveries)
     status, body = await rig.get("/api/v1/recoveries?limit=2&offset=0")
     assert (status, body) == (
         200,
@@ -130,7 +132,7 @@ def test_whatever_a_status_record_holds_is_served_as_the_status_topic_has_it(rec
         finally:
             await made.server.close()
 
-    assert asyncio.run(ask()) == (200, json.loads(encode_status(recovery)[1]))
+    assert asyncio.run(ask()) == (200, json.loads(STATUS.encode(recovery)[1]))
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,13 @@ import asyncio
 import threading
 from dataclasses import replace
 
-from daemon.core.events import (
-    AttemptExited,
-    CommandReceived,
-    DriverHeartbeat,
-    LaneHeartbeat,
-    OffsetsSampled,
-    ReaderSampled,
-    ReadingTaken,
-    Tick,
-)
-from daemon.core.policies.freshness import Reading
-from daemon.core.policies.lag_book import Reader
-from daemon.runtime.inbox import Inbox
+from recoveryd.kernel.events import CommandReceived, Tick
+from recoveryd.live.events import OffsetsSampled, ReaderSampled, ReadingTaken
+from recoveryd.live.freshness import Reading
+from recoveryd.live.lag.book import Reader
+from recoveryd.recovery.events import AttemptExited
+from recoveryd.runtime.inbox import Inbox
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 from tests.builders.core import command
 from tests.runtime.fakes import record, within
 

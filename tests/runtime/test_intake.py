@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.events import ControlUnreadable, Event, SignalRefused
-from daemon.errors import ClusterProblem, RecoverydError
-from daemon.ports import ControlRecord
-from daemon.runtime import intake as intake_module
-from daemon.runtime.inbox import Inbox
-from daemon.runtime.intake import Intake
+from recoveryd.errors import ClusterProblem, RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import ControlUnreadable, Event, SignalRefused
+from recoveryd.ports import ControlRecord
+from recoveryd.runtime import intake as intake_module
+from recoveryd.runtime.inbox import Inbox
+from recoveryd.runtime.intake import ControlIntake
 from tests.runtime.fakes import ListLog, record, until, within
 
 
@@ -18,10 +18,10 @@ def decode(taken: ControlRecord) -> Event:
     return SignalRefused(taken.offset, "", "", "")
 
 
-def make(log: ListLog | None = None, inbox: Inbox | None = None) -> tuple[Intake, Inbox, ListLog]:
+def make(log: ListLog | None = None, inbox: Inbox | None = None) -> tuple[ControlIntake, Inbox, ListLog]:
     log = log or ListLog()
     inbox = inbox if inbox is not None else Inbox()
-    return Intake(inbox, log, decode), inbox, log
+    return ControlIntake(inbox, log, decode), inbox, log
 
 
 async def offsets(inbox: Inbox) -> list[int]:
@@ -110,7 +110,7 @@ async def test_a_codec_that_breaks_makes_the_record_unreadable() -> None:
         raise RecursionError("deep")
 
     inbox = Inbox()
-    intake = Intake(inbox, ListLog(), broken)
+    intake = ControlIntake(inbox, ListLog(), broken)
     intake.open_at(0)
     await within(intake.accept(record(0, b"[[[")))
     [item] = await inbox.take(10, 0.01)

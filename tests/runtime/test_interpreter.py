@@ -4,15 +4,18 @@ import asyncio
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.decide import Decider
-from daemon.core.decision import CoreState
-from daemon.core.directive import Directive
-from daemon.core.effects import CreateTarget, Effect, GatherFacts, KillAttempt, LaunchAttempt, ReadLedger, WakeAt
-from daemon.core.events import EffectFailed, Event, LedgerRead, TargetReady
-from daemon.core.params import Params
-from daemon.errors import LaunchError
-from daemon.interpreter import AT_ONCE, Interpreter
+from recoveryd.capabilities import make_decider
+from recoveryd.errors import LaunchError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.effects import Effect, WakeAt
+from recoveryd.kernel.events import Event
+from recoveryd.kernel.state import CoreState
+from recoveryd.recovery.effects import CreateTarget, GatherFacts, KillAttempt, LaunchAttempt, ReadLedger
+from recoveryd.recovery.events import EffectFailed, LedgerRead, TargetReady
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.runtime.interpreter import AT_ONCE, Interpreter
+from recoveryd_jobs.contract import Directive
 from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
 from tests.runtime.fakes import QuietClusters, ScriptedJobs, ScriptedLedger, until, within
@@ -36,7 +39,7 @@ class Rig:
 
 def launch(attempt: int = 1, recovery: str = "r1") -> LaunchAttempt:
     assert PLAN is not None
-    directive = Directive(recovery, attempt, 1, "run", None, None, 65_536.0, 30_000, {}, "")
+    directive = Directive(recovery, attempt, 1, "run", 30_000)
     return LaunchAttempt(recovery, attempt, make_spec(), PLAN, directive)
 
 
@@ -113,7 +116,7 @@ async def test_only_so_many_effects_run_at_once() -> None:
 
 
 async def test_an_effect_without_end_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daemon.interpreter.DEADLINE_S", 0.01)
+    monkeypatch.setattr("recoveryd.runtime.interpreter.DEADLINE_S", 0.01)
     rig = Rig()
     rig.jobs.launching.clear()
     [event] = await rig.run(launch())
@@ -138,8 +141,8 @@ async def test_the_facts_an_effect_brings_make_the_plan() -> None:
         return make_facts()
 
     rig.clusters.gather_facts = facts  # type: ignore[method-assign, assignment]
-    decider = Decider(Params())
+    decider = make_decider(Params())
     asked = decider.decide(CoreState(), command("replay"), NOW_MS)
     [event] = await rig.run(next(e for e in asked.effects if isinstance(e, GatherFacts)))
     planned = decider.decide(asked.state, event, NOW_MS)
-    assert planned.state.recoveries["r1"].plan is not None
+    assert planned.state.of(RECOVERY).recoveries["r1"].plan is not None

@@ -4,9 +4,10 @@ import gc
 
 import pytest
 
-from daemon.adapters.journal_fold import fold_status, kept_for_good
-from daemon.errors import RecoverydError
-from daemon.ports import ControlRecord
+from recoveryd.adapters.kafka.journal_fold import fold_status, kept_for_good
+from recoveryd.errors import RecoverydError
+from recoveryd.ports import ControlRecord
+from tests.builders.core import STATUS
 
 
 def test_what_is_folded_is_out_of_the_collectors_sight() -> None:
@@ -24,7 +25,7 @@ def test_what_is_folded_is_out_of_the_collectors_sight() -> None:
 def test_the_collector_works_on_after_a_broken_record() -> None:
     try:
         with pytest.raises(RecoverydError), kept_for_good():
-            fold_status([ControlRecord(0, 0, 0, b"r1", b"not JSON", ())])
+            fold_status(STATUS, [ControlRecord(0, 0, 0, b"r1", b"not JSON", ())])
         assert gc.isenabled()
     finally:
         gc.unfreeze()

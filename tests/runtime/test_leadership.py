@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from daemon.core.events import Seen
-from daemon.core.model import DaemonRecord
-from daemon.errors import ClusterProblem, Fenced
-from daemon.ports import Folded, JournalBatch
-from daemon.runtime import loop
+from recoveryd.errors import ClusterProblem, Fenced
+from recoveryd.kernel.events import Seen
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.ports import Folded, JournalBatch
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.runtime import loop
 from tests.builders.core import command
 from tests.builders.world import World
 from tests.runtime.fakes import (
@@ -23,9 +24,9 @@ from tests.runtime.rig import Rig, all_done
 async def test_becoming_leader_folds_the_journal_and_raises_the_epoch_before_anything_else() -> None:
     known = World()
     known.feed(command("replay"))
-    rig = Rig(Folded(dict(known.state.recoveries), DaemonRecord(4, 7, "control-1"), {}, {}))
+    rig = Rig(Folded(dict(known.state.of(RECOVERY).recoveries), DaemonRecord(4, 7, "control-1"), {}, {}))
     async with rig.leading():
-        assert rig.runtime.state.recoveries.keys() == {"r1"}
+        assert rig.runtime.state.of(RECOVERY).recoveries.keys() == {"r1"}
         first = rig.journal.batches[0]
         assert first.daemon is not None
         assert (first.daemon.epoch, first.daemon.applied_control_offset) == (8, 4)
@@ -46,7 +47,7 @@ async def test_a_control_topic_made_anew_is_read_from_its_beginning_and_forgets_
     rig = Rig(Folded({}, DaemonRecord(90, 1, "control-0"), earlier, {}), ListLog([record(0)]))
     rig.events[0] = command("replay", offset=0)
     async with rig.leading():
-        await until(lambda: "r1" in rig.runtime.state.recoveries)
+        await until(lambda: "r1" in rig.runtime.state.of(RECOVERY).recoveries)
         assert rig.runtime.state.daemon.applied_control_offset == 0
 
 
@@ -54,8 +55,8 @@ async def test_what_the_last_leader_left_unhandled_is_read_from_the_topic_itself
     rig = Rig(Folded({}, DaemonRecord(0, 1, "control-1"), {}, {}), ListLog([record(i) for i in range(3)]))
     rig.events = {i: command("replay", f"r{i}", offset=i) for i in range(3)}
     async with rig.leading():
-        await until(lambda: len(rig.runtime.state.recoveries) == 2)
-        assert list(rig.runtime.state.recoveries) == ["r1", "r2"]
+        await until(lambda: len(rig.runtime.state.of(RECOVERY).recoveries) == 2)
+        assert list(rig.runtime.state.of(RECOVERY).recoveries) == ["r1", "r2"]
         redelivered = await rig.deliver(*rig.events.values())
         await all_done(redelivered)
         assert rig.runtime.state.daemon.applied_control_offset == 2
@@ -67,7 +68,7 @@ async def test_a_directive_sequence_is_never_used_twice_over_a_restart() -> None
     recovery = known.recovery()
     rig = Rig(Folded({"r1": recovery}, DaemonRecord(0, 1, "control-1"), {}, {"r1": recovery.directive_sequence + 40}))
     async with rig.leading():
-        assert rig.runtime.state.recoveries["r1"].directive_sequence >= recovery.directive_sequence + 40
+        assert rig.runtime.state.of(RECOVERY).recoveries["r1"].directive_sequence >= recovery.directive_sequence + 40
 
 
 async def test_a_partition_that_comes_back_costs_one_write_and_no_reload() -> None:

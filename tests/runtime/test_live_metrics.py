@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from daemon.core.commands import Limits
-from daemon.core.decision import CoreState
-from daemon.core.metric_defs import Sample
-from daemon.core.model import State
-from daemon.core.observe import increments
-from daemon.core.observe_live import live_gauges
-from daemon.core.policies.lag_verdicts import LagVerdict
-from daemon.wire.live import control_document, lag_document
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State
+from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.wire.page import control_document, lag_document
+from recoveryd.metrics.daemon import increments
+from recoveryd.metrics.definitions import Sample
+from recoveryd.metrics.live import live_gauges
+from recoveryd.recovery.spec import Limits
 from tests.builders.core import FOLLOWING, command, make_spec
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, LiveWorld, lag_look, make_params
 
@@ -105,7 +105,7 @@ def test_the_lag_document_has_every_watched_group_and_partition() -> None:
 def test_the_control_document_says_what_was_decided_and_why() -> None:
     world = LiveWorld().copying()
     world.live(120)
-    document = control_document(world.state, world.params, world.now_ms)
+    document = control_document(world.state, world.params.live, world.params.control, world.now_ms)
     (domain,) = document["domains"]
     assert domain["protected"] == [
         {

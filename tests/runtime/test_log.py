@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from daemon.log import Repeats, configure
+from recoveryd.log import Repeats, configure
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ def test_a_library_that_repeats_itself_is_counted_and_our_own_lines_always_pass(
     passed = [said("recoveryd.kafka", f"{refused}{i} ms") for i in range(10)]
     assert [line is not None for line in passed] == [True] * 3 + [False] * 7
     assert said("recoveryd.kafka", "something else") == "something else"
-    assert [said("daemon.runtime.loop", "will try again") for _ in range(5)] == ["will try again"] * 5
+    assert [said("recoveryd.runtime.loop", "will try again") for _ in range(5)] == ["will try again"] * 5
     now_s[0] = 30.0
     assert said("recoveryd.kafka", f"{refused}10 ms") == f"{refused}10 ms (and 7 more like it)"
 

@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.commands import LagSample, LagSignal
-from daemon.core.effects import GatherFacts
-from daemon.core.events import SignalReceived
-from daemon.core.model import State
-from daemon.errors import ClusterProblem, Fenced
-from daemon.ports import JournalBatch
-from daemon.runtime import loop
+from recoveryd.errors import ClusterProblem, Fenced
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import SignalReceived
+from recoveryd.kernel.states import State
+from recoveryd.live.signals import LagSignal, SignalledPartition
+from recoveryd.ports import JournalBatch
+from recoveryd.recovery.effects import GatherFacts
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.runtime import loop
 from tests.builders.core import NOW_MS, command
 from tests.runtime.fakes import (
     until,
@@ -42,13 +43,13 @@ async def test_nothing_is_adopted_answered_or_done_before_the_journal_holds_it()
         rig.journal.gate.clear()
         [done] = await rig.deliver(command("replay", offset=0))
         await until(lambda: len(rig.journal.tried) == 2)
-        assert rig.runtime.state.recoveries == {}
+        assert rig.runtime.state.of(RECOVERY).recoveries == {}
         assert not done.done()
         assert rig.effects.started == []
         rig.journal.gate.set()
         await all_done([done])
         await until(lambda: rig.effects.started)
-        assert rig.runtime.state.recoveries["r1"].state is State.PLANNING
+        assert rig.runtime.state.of(RECOVERY).recoveries["r1"].state is State.PLANNING
         assert rig.log == ["commit", "commit", "GatherFacts"]
 
 
@@ -79,7 +80,7 @@ async def test_while_the_journal_fails_health_knows(monkeypatch: pytest.MonkeyPa
         [done] = await rig.deliver(command("replay", offset=0))
         await until(lambda: rig.runtime.vitals.journal_failing_s is not None)
         assert not done.done()
-    assert rig.runtime.state.recoveries == {}, "stopping while it waits adopts nothing"
+    assert rig.runtime.state.of(RECOVERY).recoveries == {}, "stopping while it waits adopts nothing"
     assert not done.done()
 
 
@@ -91,7 +92,7 @@ async def test_a_fenced_daemon_leaves_at_once_without_acting() -> None:
         with pytest.raises(Fenced):
             await within(running)
     assert rig.effects.started == []
-    assert rig.runtime.state.recoveries == {}
+    assert rig.runtime.state.of(RECOVERY).recoveries == {}
     assert not done.done()
 
 
@@ -107,7 +108,7 @@ async def test_a_final_error_of_the_journal_ends_the_loop() -> None:
 
 async def test_a_lag_signal_about_a_group_that_nobody_configured_is_counted_and_nothing_else() -> None:
     rig = Rig()
-    rows = (LagSample(0, 2001, 2001, NOW_MS),)  # one partition of two, read to its end
+    rows = (SignalledPartition(0, 2001, 2001, NOW_MS),)  # one partition of two, read to its end
     signal = LagSignal("main", "foreign", "flights", rows)
     async with rig.leading():
         await all_done(await rig.deliver(SignalReceived(0, NOW_MS, signal)))
@@ -156,7 +157,7 @@ async def test_stopping_finishes_the_round_under_way_and_leaves_the_rest_for_lat
         await within(running)
         assert under_way.done()
         assert not rest.done()
-        assert list(rig.runtime.state.recoveries) == ["r0"]
+        assert list(rig.runtime.state.of(RECOVERY).recoveries) == ["r0"]
         assert [e.recovery for e in rig.effects.started if isinstance(e, GatherFacts)] == ["r0"]
 
 

@@ -1,19 +1,20 @@
 """What the metrics say about one recovery closely, and that counters exist before they count."""
 
 from dataclasses import replace
-from typing import get_args
 
-from daemon.adapters.prometheus import Metrics
-from daemon.core.commands import Command
-from daemon.core.decision import CoreState
-from daemon.core.metric_defs import Sample
-from daemon.core.model import PartitionProgress, State, StopReason
-from daemon.core.observe_details import ENDED_AT_MOST, PARTITIONS_AT_MOST, beginnings, details, first_values
-from daemon.core.policies.control_types import ControllerState, Rule
-from daemon.core.policies.freshness import Track
-from daemon.core.protecting import Protecting
-from daemon.core.recoveries import Recoveries
-from tests.builders.core import FOLLOWING, command
+from recoveryd.adapters.http.metrics_page import Metrics
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.freshness import Track
+from recoveryd.live.law.types import ControllerState, Rule
+from recoveryd.live.protecting import Protecting
+from recoveryd.live.slice import LIVE
+from recoveryd.metrics.definitions import Sample
+from recoveryd.metrics.recoveries import ENDED_AT_MOST, PARTITIONS_AT_MOST, beginnings, details, first_values
+from recoveryd.recovery.model import PartitionProgress
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.recoveries import Recoveries
+from tests.builders.core import FOLLOWING, command, state_of
 from tests.builders.world import World
 
 
@@ -72,7 +73,7 @@ def test_a_following_partition_stands_against_the_newest_end() -> None:
     world.feed(command("replay", spec=FOLLOWING))
     world.run_until(State.RUNNING)
     world.second(6)
-    ends = next(iter(world.state.samples.values())).samples[-1].high_watermark
+    ends = next(iter(world.state.of(LIVE).samples.values())).samples[-1].high_watermark
     assert of(world, "partition_stop_offset") == {(str(p),): end for p, end in ends.items()}
 
 
@@ -81,7 +82,7 @@ def test_partitions_beyond_the_bound_only_count() -> None:
     recovery = world.recovery()
     many = tuple(PartitionProgress(p, 0, 9, "copying") for p in range(PARTITIONS_AT_MOST + 5))
     wide = replace(recovery, progress=replace(recovery.progress, partitions=many))
-    found = values(list(details(CoreState(Recoveries({"r1": wide, "r2": replace(wide, id="r2")})), world.now_ms)))
+    found = values(list(details(state_of(Recoveries({"r1": wide, "r2": replace(wide, id="r2")})), world.now_ms)))
     assert len([key for key in found if key[0] == "partition_position_offset"]) == PARTITIONS_AT_MOST
     assert [found["partitions", name, "copying"] for name in ("r1", "r2")] == [len(many)] * 2
 
@@ -90,7 +91,7 @@ def test_of_many_ended_recoveries_only_the_newest_have_details() -> None:
     ended = running().run_until(State.COMPLETED)
     ended = replace(ended, attempt=replace(ended.attempt, released=True))
     names = [f"r{i}" for i in range(ENDED_AT_MOST + 50)]
-    state = CoreState(Recoveries({name: replace(ended, id=name) for name in names}))
+    state = state_of(Recoveries({name: replace(ended, id=name) for name in names}))
     found = values(list(details(state, ended.updated_ms)))
     assert {key[1] for key in found} == set(names[50:])
 
@@ -128,7 +129,7 @@ def test_the_end_is_told_with_its_reason_its_numbers_and_what_was_verified() -> 
 
 def test_counters_with_known_labels_are_on_the_page_before_anything_happened() -> None:
     metrics = Metrics()
-    metrics.add(first_values())
+    metrics.add(first_values(make_decider(Params()).verbs))
     page = metrics.render().decode()
     for reason in set(StopReason) - {StopReason.OPERATOR}:
         assert f'recoveryd_auto_stops_total{{reason="{reason}"}} 0.0' in page
@@ -139,19 +140,21 @@ def test_counters_with_known_labels_are_on_the_page_before_anything_happened() -
 
 
 def test_the_verbs_counted_from_the_start_are_those_of_the_commands() -> None:
-    counted = {s.labels[0] for s in first_values() if s.metric.name == "recoveryd_commands_total"}
-    assert counted == {kind.verb for kind in get_args(Command)}
+    counted = {
+        s.labels[0] for s in first_values(make_decider(Params()).verbs) if s.metric.name == "recoveryd_commands_total"
+    }
+    assert counted == {verb.verb for verb in make_decider(Params()).commands}
 
 
 def test_counters_of_a_domain_begin_at_zero_when_its_controller_and_its_signals_do() -> None:
     before = Protecting()
     first = replace(before, states={"main": ControllerState(tracks={"lag": Track()})})
     second = replace(before, states={"main": ControllerState(tracks={"lag": Track(), "produce_latency": Track()})})
-    began = values(beginnings(CoreState(protecting=before), CoreState(protecting=first)))
+    began = values(beginnings(state_of(protecting=before), state_of(protecting=first)))
     assert began == {("control_rule_total", "main", rule.name.lower()): 0 for rule in Rule} | {
         ("live_slo_violation_seconds_total", "main", "lag", answer): 0 for answer in ("yes", "no")
     }
-    assert values(beginnings(CoreState(protecting=first), CoreState(protecting=second))) == {
+    assert values(beginnings(state_of(protecting=first), state_of(protecting=second))) == {
         ("live_slo_violation_seconds_total", "main", "produce_latency", answer): 0 for answer in ("yes", "no")
     }
 

@@ -4,18 +4,23 @@ from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from daemon.adapters import prometheus
-from daemon.adapters.prometheus import Metrics
-from daemon.core.commands import LagSample, LagSignal
-from daemon.core.decision import Answer, CoreState, Decision
-from daemon.core.events import OffsetsSampled, TopicSample
-from daemon.core.live_traffic import LiveTraffic
-from daemon.core.metric_defs import METRICS, RECORDS, RECORDS_LOST, Kind, Sample
-from daemon.core.model import PartitionProgress, Recovery, State
-from daemon.core.observe import gauges, increments, lag_of_signal, progress_ratio, topics_in_play
-from daemon.core.observed import SampleHistory
-from daemon.core.recoveries import Recoveries
-from tests.builders.core import FOLLOWING, NOW_MS, command
+from recoveryd.adapters.http import metrics_page
+from recoveryd.adapters.http.metrics_page import Metrics
+from recoveryd.kernel.decision import Answer, Decision
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State
+from recoveryd.live.events import OffsetsSampled, TopicSample
+from recoveryd.live.signals import LagSignal, SignalledPartition
+from recoveryd.live.slice import LIVE, LiveSlice, SampleHistory
+from recoveryd.live.traffic import LiveTraffic
+from recoveryd.metrics.daemon import gauges, increments, lag_of_signal, topics_in_play
+from recoveryd.metrics.definitions import METRICS, RECORDS, RECORDS_LOST, MetricKind, Sample
+from recoveryd.recovery.model import PartitionProgress, Recovery
+from recoveryd.recovery.own_traffic import copied_by_all
+from recoveryd.recovery.progress import progress_ratio
+from recoveryd.recovery.recoveries import Recoveries
+from recoveryd.recovery.slice import RECOVERY
+from tests.builders.core import FOLLOWING, NOW_MS, command, state_of
 from tests.builders.world import World
 
 CONTRACT = {
@@ -92,7 +97,7 @@ def with_progress(recovery: Recovery, copied: int, *, lost: int = 0) -> Recovery
 
 def test_the_catalogue_is_the_contract() -> None:
     assert {m.name: m.labels for m in METRICS} == CONTRACT
-    assert all(m.name.endswith("_total") == (m.kind is Kind.COUNTER) for m in METRICS)
+    assert all(m.name.endswith("_total") == (m.kind is MetricKind.COUNTER) for m in METRICS)
 
 
 def test_every_metric_has_its_help_and_type_on_the_page() -> None:
@@ -104,14 +109,14 @@ def test_every_metric_has_its_help_and_type_on_the_page() -> None:
 
 def test_a_series_without_value_is_gone_at_the_next_scrape() -> None:
     recovery = running_world().recovery()
-    now = [gauges(CoreState(Recoveries({"r1": recovery})), NOW_MS), gauges(CoreState(), NOW_MS)]
+    now = [gauges(state_of(Recoveries({"r1": recovery})), NOW_MS), gauges(CoreState(), NOW_MS)]
     metrics = Metrics(lambda: now.pop(0))
     assert 'recovery="r1"' in metrics.render().decode()
     assert 'recovery="r1"' not in metrics.render().decode()
 
 
 def test_recoveries_are_counted_by_state_also_where_there_are_none() -> None:
-    found = values(gauges(CoreState(Recoveries({"r1": running_world().recovery()})), NOW_MS))
+    found = values(gauges(state_of(Recoveries({"r1": running_world().recovery()})), NOW_MS))
     counts = {state: found["recoveries", "replay", state.value] for state in State}
     assert counts == dict.fromkeys(State, 0) | {State.RUNNING: 1}
 
@@ -119,7 +124,7 @@ def test_recoveries_are_counted_by_state_also_where_there_are_none() -> None:
 def test_series_of_an_ended_recovery_go_an_hour_later() -> None:
     world = running_world()
     ended = world.run_until(State.COMPLETED)
-    state = CoreState(Recoveries({"r1": ended}))
+    state = state_of(Recoveries({"r1": ended}))
     soon = values(gauges(state, ended.updated_ms + 3_600_000))
     assert soon["recovery_progress_ratio", "r1"] == 1.0
     assert soon["rate_achieved_bytes_per_second", "r1"] == 0.0
@@ -132,7 +137,7 @@ def test_of_many_ended_recoveries_only_the_newest_have_series() -> None:
     ended = running_world().run_until(State.COMPLETED)
     ended = replace(ended, attempt=replace(ended.attempt, released=True))
     many = {f"r{i}": replace(ended, id=f"r{i}", updated_ms=ended.updated_ms + i) for i in range(600)}
-    found = values(gauges(CoreState(Recoveries(many)), ended.updated_ms + 600))
+    found = values(gauges(state_of(Recoveries(many)), ended.updated_ms + 600))
     kept = {key[1] for key in found if key[0] == "recovery_progress_ratio"}
     assert kept == {f"r{i}" for i in range(100, 600)}
     assert found["recoveries", "replay", "completed"] == 600
@@ -155,8 +160,8 @@ def test_progress_of_a_following_recovery_is_the_part_of_what_is_there() -> None
 def test_counters_move_by_what_became_durable() -> None:
     before = with_progress(running_world().recovery(), 10)
     after = with_progress(before, 25, lost=5)
-    state = CoreState(Recoveries({"r1": after}))
-    moved = values(increments(CoreState(Recoveries({"r1": before})), state))
+    state = state_of(Recoveries({"r1": after}))
+    moved = values(increments(state_of(Recoveries({"r1": before})), state))
     assert moved == {
         ("records_total", "replay", "flights.v2"): 15,
         ("bytes_total", "replay", "flights.v2"): 1_500,
@@ -199,7 +204,7 @@ def test_an_operators_stop_is_no_auto_stop() -> None:
 
 
 def lag(*partitions: tuple[int | None, int | None]) -> LagSignal:
-    rows = tuple(LagSample(i, committed, end, NOW_MS) for i, (committed, end) in enumerate(partitions))
+    rows = tuple(SignalledPartition(i, committed, end, NOW_MS) for i, (committed, end) in enumerate(partitions))
     return LagSignal("main", "billing", "flights", rows)
 
 
@@ -231,7 +236,7 @@ def test_live_gauges_go_when_unknown_or_not_reported_for_long(monkeypatch) -> No
     metrics.set_live(labels, [])
     assert "billing" not in metrics.render().decode()
     metrics.set_live(labels, lag_of_signal(lag((5, 10)), None, NOW_MS))
-    monkeypatch.setattr(prometheus, "LIVE_KEPT_S", -1.0)
+    monkeypatch.setattr(metrics_page, "LIVE_KEPT_S", -1.0)
     assert "billing" not in metrics.render().decode()
 
 
@@ -239,13 +244,13 @@ def feed(
     live: LiveTraffic, state: CoreState, at_ms: int, stable: int, high: int | None = None
 ) -> tuple[LiveTraffic, float]:
     topic = TopicSample("main", "flights.v2", "t", {0: 0}, {0: high or stable}, {0: stable}, at_ms)
-    live, samples = live.with_sample(OffsetsSampled((topic,)), state, at_ms)
-    return live, sum(s.value for s in samples if s.metric.name == "recoveryd_records_total")
+    live, written = live.with_sample(OffsetsSampled((topic,)), copied_by_all(state.of(RECOVERY).recoveries), at_ms)
+    return live, sum(grown.records for grown in written)
 
 
 def test_live_records_of_a_target_are_what_replays_did_not_write() -> None:
     recovery = running_world().recovery()
-    states = [CoreState(Recoveries({"r1": with_progress(recovery, copied)})) for copied in (0, 0, 80, 80)]
+    states = [state_of(Recoveries({"r1": with_progress(recovery, copied)})) for copied in (0, 0, 80, 80)]
     live, counted = LiveTraffic(), []
     # 80 records of the replay become stable before its lanes report them; 7 are others'.
     for step, (state, stable) in enumerate(zip(states, (10, 97, 97, 97), strict=True)):
@@ -265,9 +270,9 @@ def test_live_records_are_never_counted_from_an_open_transaction_nor_twice() -> 
 def test_a_topic_made_anew_starts_counting_anew() -> None:
     live, _ = feed(LiveTraffic(), CoreState(), 0, 100)
     renewed = TopicSample("main", "flights.v2", "other", {0: 0}, {0: 900}, {0: 900}, 5_000)
-    live, samples = live.with_sample(OffsetsSampled((renewed,)), CoreState(), 5_000)
-    assert samples == []
-    live, samples = live.with_sample(OffsetsSampled(()), CoreState(), 10_000)
+    live, written = live.with_sample(OffsetsSampled((renewed,)), {}, 5_000)
+    assert written == []
+    live, written = live.with_sample(OffsetsSampled(()), {}, 10_000)
     assert live == LiveTraffic({})
 
 
@@ -292,6 +297,6 @@ def test_topics_of_live_recoveries_and_of_those_that_ended_within_the_hour_are_i
     world.feed(command("replay", "r1"))
     world.run_until(State.COMPLETED)
     ended_ms = world.recovery("r1").updated_ms
-    state = replace(world.state, samples={})
+    state = world.state.having(LIVE, LiveSlice())
     assert topics_in_play(state, ended_ms + 3_600_000) == {"flights", "flights.v2"}
     assert topics_in_play(state, ended_ms + 3_600_001) == set()

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from daemon.collectors.canary import CanaryCollector
-from daemon.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
-from daemon.collectors.readings import LatencyWindow
-from daemon.core.events import Event, ReadingTaken
-from daemon.core.policies.freshness import Reading, Reject
-from daemon.ports import Fate, Probe, QueryAnswer
+from recoveryd.collectors.canary import CanaryCollector
+from recoveryd.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
+from recoveryd.collectors.readings import LatencyWindow
+from recoveryd.kernel.events import Event
+from recoveryd.live.events import ReadingTaken
+from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.ports import Fate, Probe, QueryAnswer
 from tests.runtime.fakes import ManualClock, until
 
 DELIVERED, WAITING = Fate.DELIVERED, Fate.WAITING
@@ -153,27 +154,27 @@ class ScriptedPrometheus:
 
 
 QUERY = Query("p99", "main", "http://prometheus:9090", "max(p99)", 0.001)
-NO_ANSWER = QueryAnswer(None, Reject.NO_ANSWER, "down")
+NO_ANSWER = QueryAnswer(None, RejectReason.NO_ANSWER, "down")
 
 
 def query_collector(
-    prometheus: ScriptedPrometheus, refused: list[Reject], query: Query, leads: Callable[[], bool]
+    prometheus: ScriptedPrometheus, refused: list[RejectReason], query: Query, leads: Callable[[], bool]
 ) -> tuple[QueryCollector, list[Event]]:
     events: list[Event] = []
     return QueryCollector([query], prometheus, events.append, refused.append, leads, prometheus.clock), events
 
 
 async def test_an_answer_is_a_reading_of_the_time_of_asking_and_anything_else_is_counted() -> None:
-    nan = QueryAnswer(None, Reject.NOT_A_NUMBER, "the query gives NaN")
+    nan = QueryAnswer(None, RejectReason.NOT_A_NUMBER, "the query gives NaN")
     script = [QueryAnswer(0.25), NO_ANSWER, nan, ValueError("a bug"), QueryAnswer(0.5)]
-    prometheus, refused = ScriptedPrometheus(ManualClock(0), script), list[Reject]()
+    prometheus, refused = ScriptedPrometheus(ManualClock(0), script), list[RejectReason]()
     collector, events = query_collector(prometheus, refused, QUERY, lambda: bool(prometheus.script))
     with capture_logs() as logged:
         running = asyncio.create_task(collector.run())
         await until(lambda: len(events) == 2)
         running.cancel()
     assert events == [ReadingTaken("main", Reading("p99", 0.25, 0)), ReadingTaken("main", Reading("p99", 0.5, 4_000))]
-    assert refused == [Reject.NO_ANSWER, Reject.NOT_A_NUMBER, Reject.NO_ANSWER]
+    assert refused == [RejectReason.NO_ANSWER, RejectReason.NOT_A_NUMBER, RejectReason.NO_ANSWER]
     assert [(line["log_level"], line.get("why")) for line in logged] == [
         ("warning", "down"), ("error", None), ("info", None),
     ]  # fmt: skip

@@ -2,14 +2,14 @@
 
 import pytest
 
-from daemon.adapters.prometheus import Metrics
-from daemon.core.commands import Limits
-from daemon.core.decision import Decision
-from daemon.core.events import LaneHeartbeat
-from daemon.core.model import State
-from daemon.runtime.inbox import Item
-from daemon.runtime.reporting import Reporter
-from daemon.runtime.rounds import Round, Step
+from recoveryd.adapters.http.metrics_page import Metrics
+from recoveryd.kernel.decision import Decision
+from recoveryd.kernel.states import State
+from recoveryd.recovery.spec import Limits
+from recoveryd.runtime.inbox import Item
+from recoveryd.runtime.reporting import Reporter
+from recoveryd.runtime.rounds import Round, Step
+from recoveryd_jobs.contract import LaneHeartbeat
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import World
 
@@ -20,7 +20,7 @@ def measured(limits: Limits) -> float | None:
     world.feed(command("replay", spec=make_spec(limits=limits)))
     world.run_until(State.RUNNING)
     world.second(2)
-    reporter, heartbeat = Reporter(Metrics()), LaneHeartbeat("r1", 1, 0, 1, "copying", False, 20.0, 2_000.0, (), "")
+    reporter, heartbeat = Reporter(Metrics(), ()), LaneHeartbeat("r1", 1, 0, 1, "copying", False, 20.0, 2_000.0, (), "")
     step = Step(Item(heartbeat), world.state, Decision(world.state), 0.0)
     reporter.report(Round(world.state, None, (), (step,), 0), world.now_ms)
     return reporter.measured_bytes_per_s

@@ -4,19 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.commands import HealthSignal, Refusal
-from daemon.core.decide import Decider
-from daemon.core.decision import CoreState, Decision
-from daemon.core.effects import GatherFacts
-from daemon.core.events import CommandReceived, ControlUnreadable, Event, Seen, SignalReceived, Tick
-from daemon.core.model import DaemonRecord
-from daemon.core.params import Params
-from daemon.errors import RecoverydError
-from daemon.ports import JournalBatch
-from daemon.runtime.inbox import Item
-from daemon.runtime.rounds import Round, Rounds, merge
-from daemon.runtime.seen import SeenLedger
+from recoveryd.capabilities import make_decider
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.decision import Decision
+from recoveryd.kernel.events import CommandReceived, ControlUnreadable, Event, Seen, SignalReceived, Tick
+from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.live.signals import HealthSignal
+from recoveryd.ports import JournalBatch
+from recoveryd.recovery.effects import GatherFacts
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.runtime.inbox import Item
+from recoveryd.runtime.rounds import Round, Rounds, merge
+from recoveryd.runtime.seen import SeenLedger
 from tests.builders.core import NOW_MS, command
 from tests.runtime.fakes import record
 
@@ -28,7 +30,7 @@ def item(event: Event, offset: int | None = None) -> Item:
 
 
 def take(items: list[Item], state: CoreState | None = None, *, covered: int = -1, must_cover: bool = False) -> Round:
-    rounds = Rounds(Decider(Params()).decide, lambda: 0.0)
+    rounds = Rounds(make_decider(Params()).decide, lambda: 0.0)
     return rounds.take(state or CoreState(), items, SeenLedger(), covered, NOW_MS, must_cover=must_cover)
 
 
@@ -57,7 +59,7 @@ def test_the_same_command_twice_in_one_round_is_a_duplicate() -> None:
 
 def test_records_at_or_below_the_covered_offset_are_passed_over() -> None:
     taken = take([item(command("replay", "old", offset=6), 6), item(command("replay", "new", offset=7), 7)], covered=6)
-    assert list(taken.state.recoveries) == ["new"]
+    assert list(taken.state.of(RECOVERY).recoveries) == ["new"]
     assert taken.covered == 7
 
 
@@ -84,7 +86,7 @@ def test_nothing_to_journal_is_no_batch() -> None:
 
 
 def _breaks_on(kind: type[Event], *more: type[Event]) -> Rounds:
-    real = Decider(Params()).decide
+    real = make_decider(Params()).decide
 
     def decide(state: CoreState, event: Event, now_ms: int) -> Decision:
         if isinstance(event, (kind, *more)):
@@ -117,7 +119,7 @@ def test_a_control_record_that_breaks_a_rule_is_put_aside_with_its_bytes() -> No
 def test_another_event_that_breaks_a_rule_leaves_state_and_the_rest_of_the_round_alone() -> None:
     items = [item(Tick()), item(command("replay", offset=0), 0)]
     taken = _breaks_on(Tick).take(CoreState(), items, SeenLedger(), -1, NOW_MS)
-    assert list(taken.state.recoveries) == ["r1"]
+    assert list(taken.state.of(RECOVERY).recoveries) == ["r1"]
     assert [type(s.error) for s in taken.steps] == [ZeroDivisionError, type(None)]
 
 
@@ -142,9 +144,9 @@ def test_the_ledger_of_seen_commands_is_bounded_and_never_calls_a_record_its_own
 
 def test_a_refusal_counts_as_seen_and_one_without_identity_does_not() -> None:
     seen = SeenLedger()
-    refused = CommandReceived(1, NOW_MS, Refusal("replay", "c9", "//ops", "r1", "h9", "RCV-1004", "m", "hint"))
+    refused = CommandReceived(1, NOW_MS, RefusedCommand("replay", "c9", "//ops", "r1", "h9", "RCV-1004", "m", "hint"))
     assert seen.annotate(refused).previous is None
     assert seen.annotate(replace(refused, offset=2)).previous == Seen(1, "h9")
-    nameless = CommandReceived(3, NOW_MS, Refusal("", "", "", "", "h", "RCV-1002", "m", "hint"))
+    nameless = CommandReceived(3, NOW_MS, RefusedCommand("", "", "", "", "h", "RCV-1002", "m", "hint"))
     seen.annotate(nameless)
     assert seen.annotate(replace(nameless, offset=4)).previous is None

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from daemon.app import serve as serving
-from daemon.app.serve import EXIT_BROKEN, EXIT_CLEAN, EXIT_CONFIG
-from daemon.core.catalogue import Code
-from daemon.errors import ClusterProblem, ConfigProblem, Fenced, OwnTopicProblem, RecoverydError
-from daemon.settings import load
+from recoveryd.app import serve as serving
+from recoveryd.app.serve import EXIT_BROKEN, EXIT_CLEAN, EXIT_CONFIG
+from recoveryd.errors import ClusterProblem, ConfigProblem, Fenced, OwnTopicProblem, RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.settings import load
 from tests.runtime.fakes import within
 
 SETTINGS = load(None, "127.0.0.1:1", env={})
@@ -37,7 +37,7 @@ class Script:
 
 
 class FakeDaemon:
-    """Every part in one; names as in `daemon.bootstrap.Daemon`."""
+    """Every part in one; names as in `recoveryd.bootstrap.Daemon`."""
 
     def __init__(self, script: Script) -> None:
         self.script = script

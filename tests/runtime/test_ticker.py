@@ -2,9 +2,9 @@
 
 import asyncio
 
-from daemon.core.events import Event, Tick
-from daemon.runtime import ticker as ticker_module
-from daemon.runtime.ticker import Ticker
+from recoveryd.kernel.events import Event, Tick
+from recoveryd.runtime import ticker as ticker_module
+from recoveryd.runtime.ticker import Ticker
 from tests.runtime.fakes import ManualClock, until
 
 

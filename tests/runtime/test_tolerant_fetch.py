@@ -6,7 +6,7 @@ import pytest
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from aiokafka.record.memory_records import MemoryRecords
 
-from daemon.app.tolerant_fetch import _TolerantRecords, readable_headers
+from recoveryd.app.tolerant_fetch import _TolerantRecords, readable_headers
 from tests.builders.odd_headers import OddName
 
 CODECS = range(5)  # none, gzip, snappy, lz4, zstd

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from sandbox import handle
-from sandbox.broker import Broker
-from sandbox.errors import BrokerFailed, SandboxError
-from sandbox.ports import free_ports
-from sandbox.probe import answers
-from sandbox.topics import Topics
+from recoveryd_sandbox import handle
+from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.errors import BrokerFailed, SandboxError
+from recoveryd_sandbox.ports import free_ports
+from recoveryd_sandbox.probe import answers
+from recoveryd_sandbox.topics import Topics
 
 pytestmark = pytest.mark.broker
 

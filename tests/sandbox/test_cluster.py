@@ -8,19 +8,19 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient
 
-from sandbox import handle
-from sandbox.cluster_nodes import BrokerNode, ControllerNode, Shape
-from sandbox.errors import SandboxError
-from sandbox.pki import make_certificates
-from sandbox.probe import answers
-from sandbox.state import running_state
+from recoveryd_sandbox import handle
+from recoveryd_sandbox.cluster_nodes import BrokerNode, ControllerNode, Shape
+from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.pki import make_certificates
+from recoveryd_sandbox.probe import answers
+from recoveryd_sandbox.state import running_state
 from tests.sandbox.test_properties_and_ports import parsed
 
 ONE = Shape(1, secure=True)
 
 
 def ask(client_file: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-c", "from daemon.cli import main; main()", *command, "--config", str(client_file)]
+    words = [sys.executable, "-c", "from recoveryd.cli import main; main()", *command, "--config", str(client_file)]
     return subprocess.run(words, capture_output=True, text=True, timeout=90, check=False)
 
 
@@ -61,7 +61,7 @@ def test_a_secured_sandbox_lets_in_who_has_its_client_file_and_nobody_else(tmp_p
 
 
 def test_the_client_file_holds_kafkas_own_names_and_no_password(tmp_path: Path) -> None:
-    from sandbox.access import make_credentials, write_client_file
+    from recoveryd_sandbox.access import make_credentials, write_client_file
 
     credentials = make_credentials(tmp_path)
     written = yaml.safe_load(

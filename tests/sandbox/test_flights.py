@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.flights import FLIGHTS_TOTAL, FLIGHTS_WITHOUT_KEY, Flight, flights
+from recoveryd_sandbox.flights import FLIGHTS_TOTAL, FLIGHTS_WITHOUT_KEY, Flight, flights
 
 TEXTS = {"carrier", "tailnum", "origin", "dest", "time_hour"}
 

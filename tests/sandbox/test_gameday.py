@@ -4,17 +4,9 @@ from collections import deque
 
 import pytest
 
-from sandbox.gameday.judge import (
-    Quiet,
-    Second,
-    Tally,
-    judge_cut,
-    judge_quiet,
-    judge_run,
-    verdicts,
-)
-from sandbox.gameday.observer import _behind_s, _quantile
-from sandbox.gameday.scenario import Scenario, Slos, calibrated
+from recoveryd_sandbox.gameday.judge import Quiet, Second, Tally, judge_cut, judge_quiet, judge_run, verdicts
+from recoveryd_sandbox.gameday.observer import _behind_s, _quantile
+from recoveryd_sandbox.gameday.scenario import Scenario, Slos, calibrated
 
 SLOS = Slos(p99_s=0.1, lag_s=5.0)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.errors import JarsUnavailable, LockTimeout
-from sandbox.jars import default_cache_dir, kafka_jars
-from sandbox.locks import locked
+from recoveryd_sandbox.errors import JarsUnavailable, LockTimeout
+from recoveryd_sandbox.jars import default_cache_dir, kafka_jars
+from recoveryd_sandbox.locks import locked
 
 
 def test_a_folder_under_its_final_name_is_used_as_it_is(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_who_waited_for_another_fetch_uses_its_result(tmp_path: Path, monkeypatc
     def must_not_fetch() -> Path:
         raise AssertionError("fetched what was there")
 
-    monkeypatch.setattr("sandbox.jars.locked", locked_late)
-    monkeypatch.setattr("sandbox.jars.find_java", must_not_fetch)
+    monkeypatch.setattr("recoveryd_sandbox.jars.locked", locked_late)
+    monkeypatch.setattr("recoveryd_sandbox.jars.find_java", must_not_fetch)
 
     assert kafka_jars(tmp_path) == jars

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.errors import JavaMissing
-from sandbox.java import find_java, parse_java_major
+from recoveryd_sandbox.errors import JavaMissing
+from recoveryd_sandbox.java import find_java, parse_java_major
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import handle
-from sandbox.process import ProcessId, end, identify, is_alive
-from sandbox.state import NodeState, running_state, write_state
+from recoveryd_sandbox import handle
+from recoveryd_sandbox.process import ProcessId, end, identify, is_alive
+from recoveryd_sandbox.state import NodeState, running_state, write_state
 
 IGNORES_SIGTERM = (
     "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up',flush=True); time.sleep(60)"

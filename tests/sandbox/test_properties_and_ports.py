@@ -4,8 +4,8 @@ import base64
 import socket
 from pathlib import Path
 
-from sandbox.ports import free_ports, is_free
-from sandbox.properties import new_cluster_id, server_properties
+from recoveryd_sandbox.ports import free_ports, is_free
+from recoveryd_sandbox.properties import new_cluster_id, server_properties
 
 
 def parsed(text: str) -> dict[str, str]:

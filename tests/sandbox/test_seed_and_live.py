@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # untyped exports
 
-from sandbox.commands import sandbox_live, sandbox_seed
-from sandbox.errors import SeedRefused
-from sandbox.flights import Flight, flights
-from sandbox.topics import Topics
+from recoveryd_sandbox.commands import sandbox_live, sandbox_seed
+from recoveryd_sandbox.errors import SeedRefused
+from recoveryd_sandbox.flights import Flight, flights
+from recoveryd_sandbox.topics import Topics
 
 pytestmark = pytest.mark.broker
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.params import ControlParams, LiveParams
-from daemon.core.policies.control_types import ControllerParams
-from daemon.core.policies.lag_book import Reader
-from daemon.core.policies.lag_window import LagParams
-from daemon.core.policies.pressure import Kind, Protection
-from daemon.errors import ConfigProblem
-from daemon.settings import Settings, load
+from recoveryd.errors import ConfigProblem
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.lag.window import LagParams
+from recoveryd.live.law.types import ControllerParams
+from recoveryd.live.params import ControlParams, LiveParams
+from recoveryd.live.pressure import Protection, SignalKind
+from recoveryd.settings import Settings, load
 
 MINIMAL = "clusters: {main: {bootstrap.servers: 127.0.0.1:9092}, dr: {bootstrap.servers: 127.0.0.1:9093}}\n"
 
@@ -43,11 +43,14 @@ control: {target_pressure: 0.8, max_bytes_per_s: 50MB, min_bytes_per_s: 1MB, loo
     common = {"target": 0.8, "displacement": 2.0, "period_ms": 2_000, "loop_delay_ms": 20_000, "most_bytes_per_s": 50e6}
     board, audit = Reader("main", "flights", "board"), Reader("dr", "flights", "audit")
     main = (
-        Protection("lag:board@flights", Kind.LAG, 30.0, 5.0),
-        Protection("produce_latency", Kind.LATENCY, 0.15),
-        Protection("produce_latency_p99", Kind.LATENCY, 0.25),
+        Protection("lag:board@flights", SignalKind.LAG, 30.0, 5.0),
+        Protection("produce_latency", SignalKind.LATENCY, 0.15),
+        Protection("produce_latency_p99", SignalKind.LATENCY, 0.25),
     )
-    dr = (Protection("lag:audit@flights", Kind.LAG, 4.0, 2.0, True), Protection("fetch_p99", Kind.LATENCY, 1.0))
+    dr = (
+        Protection("lag:audit@flights", SignalKind.LAG, 4.0, 2.0, True),
+        Protection("fetch_p99", SignalKind.LATENCY, 1.0),
+    )
     assert params.live == LiveParams(
         domains={
             "main": ControllerParams(protections=main, **common),  # type: ignore[arg-type]

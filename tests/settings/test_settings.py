@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.params import LiveParams, Params
-from daemon.core.policies.lag_window import LagParams
-from daemon.errors import ConfigProblem
-from daemon.settings import Settings, load
-from daemon.wire.jobs import JobDefaults
-from daemon.wire.topics import TopicNames
-from spark_jobs.contract import ChunkLimits
+from recoveryd.errors import ConfigProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.live.lag.window import LagParams
+from recoveryd.live.params import LiveParams
+from recoveryd.recovery.job_specs import JobDefaults
+from recoveryd.recovery.params import Params
+from recoveryd.settings import Settings, load
+from recoveryd.wire.topics import TopicNames
+from recoveryd_jobs.contract import ChunkLimits
 
 MINIMAL = "clusters: {main: {bootstrap.servers: 'a:1'}}\n"
 

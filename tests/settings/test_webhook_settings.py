@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.errors import ConfigProblem
+from recoveryd.errors import ConfigProblem
 from tests.settings.test_settings import MINIMAL, loaded, problem
 
 KEY = "0123456789abcdef"
@@ -25,7 +25,6 @@ def test_a_webhook_has_a_url_and_a_key_from_the_config_or_a_file() -> None:
     from_file = loaded(webhook("url: 'http://10.0.0.1:8080', secret_file: key"))
     assert inline.webhook_targets() == {"stop-it": ("https://ops.example.org/hooks/1?x=2", KEY.encode())}
     assert from_file.webhook_targets() == {"stop-it": ("http://10.0.0.1:8080", f"{KEY}-of-the-file".encode())}
-    assert inline.params().webhooks == frozenset({"stop-it"})
 
 
 def test_neither_key_nor_path_is_ever_shown() -> None:

@@ -1,10 +1,10 @@
 """The gate itself: the whole matrix on seeds the controller was not tuned on."""
 
-from daemon.simulation.gate import expectations, gate
-from daemon.simulation.matrix import TEST_SEEDS, run_matrix
-from daemon.simulation.model import ModelParams
-from daemon.simulation.policies import BUDGET
-from daemon.simulation.report import check_rows
+from recoveryd.simulation.gate import expectations, gate
+from recoveryd.simulation.matrix import TEST_SEEDS, run_matrix
+from recoveryd.simulation.model import ModelParams
+from recoveryd.simulation.policies import BUDGET
+from recoveryd.simulation.report import check_rows
 
 CORES = 2
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from daemon.simulation.gate import Check, gate
-from daemon.simulation.judge import Score, judge
-from daemon.simulation.matrix import TEST_SEEDS, TUNING_SEEDS, Matrix, run_cell, run_matrix
-from daemon.simulation.model import ModelParams
-from daemon.simulation.policies import BUDGET, POLICIES
-from daemon.simulation.report import (
+from recoveryd.simulation.gate import GateCheck, gate
+from recoveryd.simulation.judge import Score, judge
+from recoveryd.simulation.matrix import TEST_SEEDS, TUNING_SEEDS, Matrix, run_cell, run_matrix
+from recoveryd.simulation.model import ModelParams
+from recoveryd.simulation.policies import BUDGET, POLICIES
+from recoveryd.simulation.report import (
     SUMMARY_HEADER,
     check_rows,
     curve,
@@ -16,8 +16,8 @@ from daemon.simulation.report import (
     summary_rows,
     text_table,
 )
-from daemon.simulation.run import Trace
-from daemon.simulation.scenarios import Scenario
+from recoveryd.simulation.run import Trace
+from recoveryd.simulation.scenarios import Scenario
 
 SMALL = ModelParams(backlog=6_000.0, horizon_s=1_500)
 PARAMS = ModelParams()
@@ -110,7 +110,7 @@ def test_tables_have_a_row_per_policy_and_a_column_per_scenario() -> None:
     assert len(SUMMARY_HEADER) == len(summary_rows(found)[0])
     assert scenario_header(found) == ("policy", *(str(s) for s in Scenario))
     assert scenario_rows(found)[1] == ("fixed 50 %", *["1.80x 20.0%"] * len(Scenario))
-    assert check_rows([Check("a", "1", "2", passed=False)]) == [("FAIL", "a", "1", "2")]
+    assert check_rows([GateCheck("a", "1", "2", passed=False)]) == [("FAIL", "a", "1", "2")]
     assert text_table(("a", "b"), [("xx", "1")]) == "a   b\n-----\nxx  1"
 
 

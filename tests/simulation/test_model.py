@@ -2,10 +2,10 @@
 
 import pytest
 
-from daemon.simulation.model import Broker, ModelParams
-from daemon.simulation.quota import QuotaGate
-from daemon.simulation.run import rest, simulate
-from daemon.simulation.scenarios import Scenario, make_world
+from recoveryd.simulation.model import Broker, ModelParams
+from recoveryd.simulation.quota import QuotaGate
+from recoveryd.simulation.run import rest, simulate
+from recoveryd.simulation.scenarios import Scenario, make_world
 
 PARAMS = ModelParams()
 

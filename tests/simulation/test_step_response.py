@@ -2,10 +2,10 @@
 
 import pytest
 
-from daemon.simulation.model import ModelParams
-from daemon.simulation.policies import Controlled
-from daemon.simulation.run import simulate
-from daemon.simulation.scenarios import World
+from recoveryd.simulation.model import ModelParams
+from recoveryd.simulation.policies import Controlled
+from recoveryd.simulation.run import simulate
+from recoveryd.simulation.scenarios import World
 
 PARAMS = ModelParams(noise=0.0, signal_drop=0.0, backlog=100_000.0, horizon_s=4_000)
 TARGET_UTILISATION = 0.4 + 0.9 * 0.56  # z = 0.9 between rest and the SLO

@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract import (
+from recoveryd_jobs.contract import (
     ChunkLimits,
     ContractError,
     ControlSpec,
     Difference,
     Directive,
-    DriverReport,
-    Heartbeat,
+    DriverHeartbeat,
     JobSpec,
+    LaneHeartbeat,
+    LanePosition,
     LaneSpec,
     PartitionRange,
-    Position,
     Receipt,
     SourceSpec,
     TargetRun,
     TargetSpec,
-    VerificationReport,
+    Verification,
     decode,
     decode_progress,
     encode,
@@ -31,7 +31,7 @@ from spark_jobs.contract import (
     transactional_id,
 )
 
-DIRECTIVE = Directive("r", 2, 7, "pause", 30_000, 1e6, None, 65_536.0, {"0": 0.25, "1": 0.75}, "operator")
+DIRECTIVE = Directive("r", 2, 7, "pause", 30_000, 1e6, None, 65_536.0, {0: 0.25, 1: 0.75}, "operator")
 SPEC = JobSpec(
     kind="replay", scope="s", recovery="r", attempt=2,
     lanes=(LaneSpec(0, (PartitionRange(0, 5, 10), PartitionRange(2, 0, None)), 100, None), LaneSpec(1, ())),
@@ -43,13 +43,13 @@ SPEC = JobSpec(
 RECEIPT = Receipt(
     "s", "r", 0, 2, 3, 1, 10, 20, 5, 1, 3, 1, 999, (TargetRun(0, 5, ((7, 2), (12, 3)), "ab"),), "x", "y", 9
 )
-BEAT = Heartbeat("r", 2, 1, 7, "copying", True, 10.5, 1e6, (Position(0, 5, None, "copying", 5),), "why", 123)
-REPORT = DriverReport(
+BEAT = LaneHeartbeat("r", 2, 1, 7, "copying", True, 10.5, 1e6, (LanePosition(0, 5, None, "copying", 5),), "why", 123)
+REPORT = DriverHeartbeat(
     "r",
     2,
     "verified",
     7,
-    VerificationReport("mismatch", 5, 4, "d", (Difference("missing", 0, 1, None, 2, 3, "m"),), "w", "mixed", 1, 2),
+    Verification("mismatch", 5, 4, "d", (Difference("missing", 0, 1, None, 2, 3, "m"),), "w", "mixed", 1, 2),
 )
 
 
@@ -92,3 +92,15 @@ def test_ids_are_stable_over_attempts() -> None:
     assert transactional_id("prod", "r", 3) == "recoveryd.prod.r.3"
     assert RECEIPT.key == "s/r/1/10"
     assert [receipts_partition("flights-rerun", 8), receipts_partition("flights-rerun", 1)] == [0, 0]
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"{}", b'{"recovery":5}', encode(DIRECTIVE).replace(b'"0"', b'"x"')])
+def test_a_directive_that_is_none_is_an_error_of_the_contract(value: bytes) -> None:
+    with pytest.raises(ContractError):
+        decode(Directive, value)
+
+
+@pytest.mark.parametrize("value", [b"", b"null", b"{}", b'{"phase":1}', b'{"lane":"x"}'])
+def test_progress_that_is_none_is_an_error_of_the_contract(value: bytes) -> None:
+    with pytest.raises(ContractError):
+        decode_progress(value)

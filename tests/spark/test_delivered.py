@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark_jobs.copier import Delivered
-from spark_jobs.errors import Redo
+from recoveryd_jobs.errors import Redo
+from recoveryd_jobs.lane.record_copier import Delivered
 
 
 class Report:

@@ -5,16 +5,16 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.differences import Record, differences, is_subsequence
-from spark_jobs.proof_look import sentence
+from recoveryd_jobs.verify.closer_look import sentence
+from recoveryd_jobs.verify.differences import ComparedRecord, differences, is_subsequence
 
 
-def records(contents: list[int]) -> list[Record]:
-    return [Record(100 + at, (b"k", content)) for at, content in enumerate(contents)]
+def records(contents: list[int]) -> list[ComparedRecord]:
+    return [ComparedRecord(100 + at, (b"k", content)) for at, content in enumerate(contents)]
 
 
 def found(source: list[int], target: list[int], window: int = 50) -> list[tuple[str, int | None, int | None, int]]:
-    left, right = records(source), [Record(r.offset + 900, r.content) for r in records(target)]
+    left, right = records(source), [ComparedRecord(r.offset + 900, r.content) for r in records(target)]
     return [(f.kind, f.source, f.target, f.count) for f in differences(left, right, window)]
 
 

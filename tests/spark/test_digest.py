@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.digest import BLOCK, SequenceDigest
+from recoveryd_jobs.digest import BLOCK, SequenceDigest
 
 Record = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from spark_jobs import main as spark_main
-from spark_jobs.contract import DriverReport, JobSpec, PartitionRange, decode_progress, encode
+from recoveryd_jobs import main as spark_main
+from recoveryd_jobs.contract import DriverHeartbeat, JobSpec, PartitionRange, decode_progress, encode
 from tests.builders.copying import Cluster, Recovery, assert_exact, rows
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -97,12 +97,14 @@ def write_spec(folder: Path, spec: JobSpec) -> str:
     return str(file)
 
 
-def reports(recovery: Recovery) -> list[DriverReport]:
+def reports(recovery: Recovery) -> list[DriverHeartbeat]:
     found = [decode_progress(r.value) for r in recovery.cluster.read(recovery.progress) if r.value is not None]
-    return [r for r in found if isinstance(r, DriverReport)]
+    return [r for r in found if isinstance(r, DriverHeartbeat)]
 
 
-def await_phase(recovery: Recovery, application: Application, phase: str, deadline_s: float = START_S) -> DriverReport:
+def await_phase(
+    recovery: Recovery, application: Application, phase: str, deadline_s: float = START_S
+) -> DriverHeartbeat:
     give_up_s = time.monotonic() + deadline_s
     while True:
         for report in reports(recovery):

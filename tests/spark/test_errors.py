@@ -5,9 +5,9 @@ import pickle
 import pytest
 from confluent_kafka import KafkaError
 
-from spark_jobs import errors
-from spark_jobs.contract import ERROR_CODES
-from spark_jobs.errors import Doubt, JobError, Redo
+from recoveryd_jobs import errors
+from recoveryd_jobs.contract import ERROR_CODES
+from recoveryd_jobs.errors import Doubt, JobError, Redo
 
 
 def test_a_job_error_is_found_in_the_text_of_a_stack_trace() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adapters.processes import end_group, start_session
-from daemon.adapters.spark_command import SparkProfile, submit_command, submit_environment
+from recoveryd.adapters.spark.command import SparkProfile, submit_command, submit_environment
+from recoveryd.adapters.spark.processes import end_group, start_session
 from tests.e2e.processes import wait_for
 from tests.e2e.spark_cluster import SparkCluster, make_environment
 
@@ -17,8 +17,8 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "containers" / "execu
 # A driver that waits for executors of a cluster that has none, and then lets a task of theirs say where it runs.
 DRIVER = """
 import json, os, time
-from spark_jobs import task_slots
-from spark_jobs.session import start_session
+from recoveryd_jobs.driver import task_slots
+from recoveryd_jobs.driver.session import start_session
 context = start_session(1)
 conf = context.getConf()
 print("URL", f"spark://CoarseGrainedScheduler@{conf.get('spark.driver.host')}:{conf.get('spark.driver.port')}", context.applicationId, flush=True)
@@ -26,8 +26,8 @@ give_up_s = time.monotonic() + 100
 while task_slots.count(context) < 3 and time.monotonic() < give_up_s:
     time.sleep(0.1)
 def where(_):
-    import spark_jobs.lanes
-    yield spark_jobs.lanes.__file__, os.environ.get("OF_THE_POD")
+    import recoveryd_jobs.lane.life
+    yield recoveryd_jobs.lane.life.__file__, os.environ.get("OF_THE_POD")
 print("SLOTS", task_slots.count(context), json.dumps(context.parallelize([0], 1).mapPartitions(where).collect()), flush=True)
 context.stop()
 """
@@ -68,7 +68,7 @@ def test_the_script_starts_an_executor_that_runs_our_code(tmp_path: Path) -> Non
             try:
                 slots, seen = wait_for(lambda: said("SLOTS"), START_S, lambda: log.read_text() + (folder / "executor.log").read_text())  # fmt: skip
                 assert slots == "3"
-                assert "spark_jobs.zip/spark_jobs/lanes.py" in seen
+                assert "recoveryd_jobs.zip/recoveryd_jobs/lane/life.py" in seen
                 assert '"yes"' in seen
                 driver.wait(60)
                 executor.wait(60)  # it leaves with its driver

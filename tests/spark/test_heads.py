@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.adapters.kafka_ledger import KafkaLedger
-from daemon.core.effects import ReadLedger
-from daemon.core.events import LedgerRead
-from daemon.core.model import ReceiptsHome
-from spark_jobs import heads, receipts
-from spark_jobs.contract import JobSpec, LedgerHead, PartitionRange, decode, encode, head_key
-from spark_jobs.lanes import Outcome, run_lane
+from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.recovery.effects import ReadLedger
+from recoveryd.recovery.events import LedgerRead
+from recoveryd_jobs import receipts
+from recoveryd_jobs.contract import JobSpec, LedgerHead, PartitionRange, ReceiptsHome, decode, encode, head_key
+from recoveryd_jobs.lane import heads
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.records import make_plan
 from tests.patience import patient_s
@@ -38,7 +38,7 @@ def half_way(recovery: Recovery) -> tuple[JobSpec, int]:
     lane = LaneThread(recovery.slowed(800))
     beat = recovery.await_heartbeat(lambda h: h.ledger_from > 0 and h.positions[0].position > 1_100)
     recovery.direct("stop")
-    assert lane.outcome() == Outcome(0, "stopped")
+    assert lane.outcome() == LaneOutcome(0, "stopped")
     last = recovery.heartbeats()[-1]
     assert last.ledger_from >= beat.ledger_from
     again = recovery.attempt(2)
@@ -49,7 +49,7 @@ def half_way(recovery: Recovery) -> tuple[JobSpec, int]:
 
 
 def finish(cluster: Cluster, recovery: Recovery, spec: JobSpec) -> None:
-    assert run_lane(spec, spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(spec, spec.lanes[0]) == LaneOutcome(0, "done")
     assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in cluster.read(recovery.source)]
     assert_exact(recovery.ledger(), recovery.spec)
 

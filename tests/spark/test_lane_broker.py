@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.broker import Broker
-from spark_jobs.contract import PartitionRange
-from spark_jobs.lanes import Outcome
+from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.lane.life import LaneOutcome
+from recoveryd_sandbox.broker import Broker
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
@@ -49,6 +49,6 @@ def test_the_copy_stays_exact_when_the_broker(own_broker: Broker, unique: str, f
         stay_away(TRANSACTION_TIMEOUT_S + 3.0 if "away" in fault else 0.5)
         own_broker.start()
     recovery.direct("run", lease_ttl_ms=300_000)
-    assert lane.outcome(100.0) == Outcome(0, "done")
+    assert lane.outcome(100.0) == LaneOutcome(0, "done")
     assert_exact(recovery.ledger(), recovery.spec)
     assert [r.content for r in cluster.read(target, 2)] == [r.content for r in rows(COUNT, 0) + rows(COUNT, 1)]

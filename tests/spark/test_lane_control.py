@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from spark_jobs.contract import Heartbeat, PartitionRange
-from spark_jobs.lanes import Outcome, run_lane
+from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.patience import patient_s
 
@@ -33,7 +33,7 @@ def copied(recovery: Recovery) -> int:
     return sum(r.copied for r in recovery.ledger())
 
 
-def positions(beat: Heartbeat) -> list[tuple[int, int, int]]:
+def positions(beat: LaneHeartbeat) -> list[tuple[int, int, int]]:
     return [(p.partition, p.position, p.copied) for p in beat.positions]
 
 
@@ -58,7 +58,7 @@ def test_a_pause_commits_what_is_open_and_names_exact_positions(slow: Recovery, 
     slow.await_heartbeat(lambda h: len(slow.heartbeats()) >= beats + 2)  # it lives on, and does nothing
     assert [cluster.end(slow.target, p) for p in (0, 1)] == before
     slow.direct("run")
-    assert lane.outcome() == Outcome(0, "done")
+    assert lane.outcome() == LaneOutcome(0, "done")
     assert_exact(slow.ledger(), slow.spec)
     assert [r.content for r in cluster.read(slow.target, 2)] == [r.content for r in cluster.read(slow.source, 2)]
 
@@ -67,7 +67,7 @@ def test_a_stop_ends_the_lane_at_a_chunk_boundary(slow: Recovery, cluster: Clust
     lane = LaneThread(slow.spec)
     slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
     slow.direct("stop", **SLOW)
-    assert lane.outcome(5.0) == Outcome(0, "stopped")
+    assert lane.outcome(5.0) == LaneOutcome(0, "stopped")
     assert 0 < copied(slow) < COUNT
     assert_exact(slow.ledger(), slow.spec, whole=False)
     assert len(cluster.read(slow.target, 2)) == copied(slow)
@@ -83,7 +83,7 @@ def test_a_lane_leaves_without_commit_when_told_or_replaced(slow: Recovery, clus
         slow.direct("exit")
     else:
         slow.direct("run", attempt=2)
-    assert lane.outcome(5.0) == Outcome(0, "left")
+    assert lane.outcome(5.0) == LaneOutcome(0, "left")
     assert len(cluster.read(slow.target, 2)) == copied(slow)
 
 
@@ -93,8 +93,8 @@ def test_a_late_attempt_does_not_fence_a_newer_one(slow: Recovery) -> None:
     slow.direct("run", attempt=2, max_records_per_s=20_000.0)
     lane = LaneThread(newer)
     slow.await_heartbeat(lambda h: h.attempt == 2 and h.state == "copying" and h.chunk_open)
-    assert run_lane(slow.spec, slow.spec.lanes[0]) == Outcome(0, "left")
-    assert lane.outcome() == Outcome(0, "done")
+    assert run_lane(slow.spec, slow.spec.lanes[0]) == LaneOutcome(0, "left")
+    assert lane.outcome() == LaneOutcome(0, "done")
     assert {r.attempt for r in slow.ledger()} == {2}
 
 
@@ -130,7 +130,7 @@ def test_silence_slows_the_lane_down_and_then_pauses_it_until_the_daemon_speaks(
     assert not silent.chunk_open
     assert silent.positions[0].position == recovery.ledger()[-1].stop < 20_000
     recovery.direct("run")
-    assert lane.outcome() == Outcome(0, "done")
+    assert lane.outcome() == LaneOutcome(0, "done")
     assert_exact(recovery.ledger(), recovery.spec)
 
 
@@ -142,12 +142,12 @@ def test_a_cap_on_records_is_exact_over_attempts(slow: Recovery, cluster: Cluste
     before = copied(slow)
     again = slow.attempt(2)
     again = replace(again, lanes=(replace(again.lanes[0], max_records=before + 12_345),))
-    assert run_lane(again, again.lanes[0]) == Outcome(0, "capped")
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "capped")
     assert copied(slow) == before + 12_345 == len(cluster.read(slow.target, 2))
     assert slow.heartbeats()[-1].why == "capped"
     later = slow.attempt(3)
     later = replace(later, lanes=(replace(later.lanes[0], max_records=before),))
-    assert run_lane(later, later.lanes[0]) == Outcome(0, "capped")
+    assert run_lane(later, later.lanes[0]) == LaneOutcome(0, "capped")
     assert copied(slow) == before + 12_345
 
 
@@ -156,7 +156,7 @@ def test_a_cap_on_bytes_is_passed_by_one_record_at_most(cluster: Cluster) -> Non
     cluster.fill(source, rows(1_000, size=98))  # keys k0..k999 of 2 to 4 bytes
     ranges = [[PartitionRange(0, 0, 1_000)]]
     recovery = Recovery(cluster, source, target, ranges=ranges, caps=(None, 10_001))
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "capped")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "capped")
     sizes = [len(r.key or b"") + len(r.value or b"") for r in cluster.read(target)]
     assert sum(sizes[:-1]) < 10_001 <= sum(sizes)
     assert recovery.ledger()[-1].stop == len(sizes)
@@ -173,7 +173,7 @@ def test_following_the_head_ends_only_when_told(cluster: Cluster) -> None:
     assert (caught_up.positions[0].stop, caught_up.positions[0].copied) == (None, 70)
     assert lane.is_running
     recovery.direct("stop")
-    assert lane.outcome() == Outcome(0, "stopped")
+    assert lane.outcome() == LaneOutcome(0, "stopped")
     wanted = rows(100)[50:] + rows(20)
     assert [r.content for r in cluster.read(target)] == [r.content for r in wanted]
     assert_exact(recovery.ledger(), recovery.spec, whole=False)
@@ -181,7 +181,7 @@ def test_following_the_head_ends_only_when_told(cluster: Cluster) -> None:
 
 def test_a_lane_that_nobody_leads_any_more_leaves(slow: Recovery) -> None:
     lane = LaneThread(replace(slow.spec, orphan_after_ms=4_000))
-    assert lane.outcome() == Outcome(0, "left")
+    assert lane.outcome() == LaneOutcome(0, "left")
     assert 0 < copied(slow) < COUNT
 
 
@@ -205,7 +205,7 @@ def test_a_trickle_that_is_followed_makes_at_most_one_receipt_per_partition_and_
         time.sleep(0.05)
     followed = recovery.ledger()
     recovery.direct("stop")
-    assert lane.outcome() == Outcome(0, "stopped")
+    assert lane.outcome() == LaneOutcome(0, "stopped")
     assert len(cluster.read(target, 2)) == 2 * sent
     for partition in (0, 1):
         written_ms = [r.written_ms for r in followed if r.partition == partition]

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import DIGEST_FORM, PartitionRange, TargetRun
-from spark_jobs.lanes import Outcome, run_lane
-from spark_jobs.murmur2 import partition_for_key
+from recoveryd_jobs.contract import DIGEST_FORM, PartitionRange, TargetRun
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.murmur2 import partition_for_key
 from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
 
 pytestmark = pytest.mark.broker
 
-DONE = Outcome(0, "done")
+DONE = LaneOutcome(0, "done")
 
 
 def whole(cluster: Cluster, source: str, partitions: int = 1) -> list[PartitionRange]:
@@ -178,7 +178,9 @@ def test_a_cap_on_bytes_counts_what_is_written_and_cuts_every_lane_where_its_cop
         cluster, source, target, ranges=[[r] for r in whole(cluster, source, 2)], partitions=2,
         caps=(None, 150_000), target_more={"headers_drop": ("trace",)},
     )  # fmt: skip
-    assert [run_lane(recovery.spec, lane) for lane in recovery.spec.lanes] == [Outcome(i, "capped") for i in range(2)]
+    assert [run_lane(recovery.spec, lane) for lane in recovery.spec.lanes] == [
+        LaneOutcome(i, "capped") for i in range(2)
+    ]
     ledger = recovery.ledger()
     assert_exact(ledger, recovery.spec, whole=False)
     found = cluster.read(target, 2)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from spark_jobs import lanes
-from spark_jobs.contract import PartitionRange
-from spark_jobs.failpoints import POINTS
-from spark_jobs.lanes import Outcome, run_lane
+from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.failpoints import POINTS
+from recoveryd_jobs.lane import life
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.copying import Cluster, LaneProcess, Recovery, assert_exact, rows
 
 pytestmark = pytest.mark.broker
@@ -56,7 +56,7 @@ def test_the_next_attempt_goes_on_where_the_killed_one_stopped(
     code, _ = LaneProcess(recovery.spec, failpoint=point).wait()
     assert code == -signal.SIGKILL
     again = recovery.attempt(2)
-    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery, cluster)
 
 
@@ -67,7 +67,7 @@ def test_killed_again_and_again_it_still_ends_exact(recovery: Recovery, cluster:
         spec = recovery.spec if attempt == 1 else recovery.attempt(attempt)
         assert LaneProcess(spec, failpoint=point).wait()[0] == -signal.SIGKILL
     last = recovery.attempt(5)
-    assert run_lane(last, last.lanes[0]) == Outcome(0, "done")
+    assert run_lane(last, last.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery, cluster)
     assert len({r.chunk for r in recovery.ledger()}) == max(r.chunk for r in recovery.ledger()) + 1
 
@@ -78,7 +78,7 @@ def test_an_attempt_frozen_until_the_next_one_is_done_changes_nothing(recovery: 
     recovery.await_heartbeat(lambda h: h.chunk_open and h.positions[0].position > 0)
     zombie.send(signal.SIGSTOP)
     again = recovery.attempt(2)
-    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     before = recovery.ledger()
     zombie.send(signal.SIGCONT)
     assert zombie.wait() == (0, "left")
@@ -87,10 +87,10 @@ def test_an_attempt_frozen_until_the_next_one_is_done_changes_nothing(recovery: 
 
 
 def test_an_attempt_that_finds_all_done_ends_at_once(recovery: Recovery, cluster: Cluster) -> None:
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     before = recovery.ledger()
     again = recovery.attempt(2)
-    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert recovery.ledger() == before
 
 
@@ -111,7 +111,7 @@ def test_a_producer_fenced_at_any_step_starts_over_from_the_ledger(
     recovery: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Also between opening the session and the first chunk: a coordinator under load may end a session twice."""
-    owner: Any = lanes
+    owner: Any = life
     *path, name = step.split(".")
     for part in path:
         owner = getattr(owner, part)
@@ -126,7 +126,7 @@ def test_a_producer_fenced_at_any_step_starts_over_from_the_ledger(
 
     monkeypatch.setattr(owner, name, after_a_fence)
     again = recovery.attempt(2)
-    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert fenced == [step]
     assert_all_there_once(recovery, cluster)
 
@@ -134,14 +134,14 @@ def test_a_producer_fenced_at_any_step_starts_over_from_the_ledger(
 def test_what_the_client_raises_where_nobody_expects_it_starts_the_lane_over(
     recovery: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, raised = lanes.LaneLoop._commit, []
+    made, raised = life.LaneLoop._commit, []
 
-    def commit(loop: lanes.LaneLoop) -> None:
+    def commit(loop: life.LaneLoop) -> None:
         if not raised:
             raised.append(KafkaException(KafkaError(KafkaError._FATAL, "fenced between two calls", fatal=True)))
             raise raised[0]
         made(loop)
 
-    monkeypatch.setattr(lanes.LaneLoop, "_commit", commit)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    monkeypatch.setattr(life.LaneLoop, "_commit", commit)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery, cluster)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract import PartitionRange
-from spark_jobs.lanes import Outcome, run_lane
+from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
 from tests.builders.odd_headers import write_odd
 from tests.builders.proving import verify
@@ -54,7 +54,7 @@ def test_a_loss_that_was_recorded_ends_every_later_attempt_too(cluster: Cluster)
 def test_records_deleted_before_the_start_are_counted_as_lost_when_that_is_allowed(cluster: Cluster) -> None:
     recovery = make(cluster, on_data_loss="continue", directive=Recovery.run_directive(cluster))
     cluster.delete_records(recovery.source, 0, 1_234)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert (sum(r.lost for r in recovery.ledger()), sum(r.copied for r in recovery.ledger())) == (1_234, COUNT - 1_234)
     assert_exact(recovery.ledger(), recovery.spec)
     assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in rows(COUNT)[1_234:]]
@@ -63,7 +63,7 @@ def test_records_deleted_before_the_start_are_counted_as_lost_when_that_is_allow
 def test_a_range_that_is_gone_whole_is_lost_whole(cluster: Cluster) -> None:
     recovery = make(cluster, ranges=[[PartitionRange(0, 10, 500)]], on_data_loss="continue")
     cluster.delete_records(recovery.source, 0, 1_000)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert [(r.start, r.stop, r.copied, r.lost) for r in recovery.ledger()] == [(10, 500, 0, 490)]
 
 
@@ -87,7 +87,7 @@ def test_records_deleted_while_copying_are_found_where_reading_meets_the_hole(cl
     outcome = lane.outcome()
     ledger = recovery.ledger()
     if allowed:
-        assert outcome == Outcome(0, "done")
+        assert outcome == LaneOutcome(0, "done")
         assert_exact(ledger, recovery.spec)
         found = [r.content for r in cluster.read(target)]
         assert found == [r.content for r in data[: len(found) - 100] + data[4_900:]]
@@ -133,7 +133,7 @@ def test_an_end_that_a_followed_log_reaches_in_time_is_waited_for(cluster: Clust
     cluster.fill(recovery.source, rows(20))
     recovery.await_heartbeat(lambda h: h.positions[0].position == COUNT + 20)
     recovery.direct("stop")
-    assert lane.outcome() == Outcome(0, "stopped")
+    assert lane.outcome() == LaneOutcome(0, "stopped")
     assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in rows(20)[7:]]
 
 
@@ -195,7 +195,7 @@ def test_a_foreign_transaction_before_the_stop_blocks_with_a_reason_until_it_end
     assert "last stable offset 100, high watermark 151, stop 151" in blocked.why
     recovery.await_heartbeat(lambda h: h.positions[0].position == 100)  # what could be read is committed meanwhile
     foreign.commit_transaction(10)
-    assert lane.outcome() == Outcome(0, "done")
+    assert lane.outcome() == LaneOutcome(0, "done")
     assert len(cluster.read(target)) == 151
     assert_exact(recovery.ledger(), recovery.spec)
 
@@ -224,7 +224,7 @@ def test_a_foreign_transaction_on_the_receipts_topic_is_waited_for(cluster: Clus
     recovery.await_heartbeat(lambda h: "reads receipts" in h.why)
     assert cluster.end(recovery.target) == 0
     foreign.abort_transaction(10)
-    assert lane.outcome() == Outcome(0, "done")
+    assert lane.outcome() == LaneOutcome(0, "done")
     assert len(cluster.read(recovery.target)) == COUNT
 
 
@@ -232,7 +232,7 @@ def test_trouble_before_a_pause_is_not_held_against_what_comes_after_it(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budget_s = 4.0
-    monkeypatch.setattr("spark_jobs.lanes.TROUBLE_BUDGET_S", budget_s)
+    monkeypatch.setattr("recoveryd_jobs.lane.life.TROUBLE_BUDGET_S", budget_s)
     recovery = make(cluster)
     lane = LaneThread(recovery.spec)
     recovery.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
@@ -242,7 +242,7 @@ def test_trouble_before_a_pause_is_not_held_against_what_comes_after_it(
     time.sleep(budget_s + 1.0)  # the length of the pause
     recovery.fence(0)
     recovery.direct("run")
-    assert lane.outcome() == Outcome(0, "done")
+    assert lane.outcome() == LaneOutcome(0, "done")
     assert_exact(recovery.ledger(), recovery.spec)
 
 
@@ -281,7 +281,7 @@ def test_a_header_name_that_is_not_utf8_does_no_harm_outside_the_wanted_times(cl
     recovery, _ = with_an_odd_header(cluster)
     source = replace(recovery.spec.source, from_time_ms=rows(1)[0].time_ms)
     spec = replace(recovery.spec, source=source)
-    assert run_lane(spec, spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(spec, spec.lanes[0]) == LaneOutcome(0, "done")
     assert (sum(r.copied for r in recovery.ledger()), sum(r.filtered for r in recovery.ledger())) == (40, 1)
     assert verify(spec).result == "match"
 
@@ -308,7 +308,7 @@ def test_a_missing_receipts_topic_is_named(cluster: Cluster) -> None:
 
 def test_receipts_that_do_not_fit_together_end_the_attempt(cluster: Cluster) -> None:
     recovery = make(cluster, directive=Recovery.run_directive(cluster))
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     first = recovery.ledger()[0]
     recovery.write_receipts([replace(first, start=first.stop + 5, stop=first.stop + 6, copied=1)])
     again = recovery.attempt(2)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import PartitionRange, Receipt, TargetRun
-from spark_jobs.lanes import Outcome
-from spark_jobs.lost_markers import left_open
-from spark_jobs.topics import Bounds
+from recoveryd_jobs.contract import PartitionRange, Receipt, TargetRun
+from recoveryd_jobs.lane.life import LaneOutcome
+from recoveryd_jobs.lane.lost_markers import left_open
+from recoveryd_jobs.topics import LogBounds
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 
 COUNT = 500
@@ -21,15 +21,15 @@ def receipt(partition: int, first: int, count: int) -> Receipt:
 @pytest.mark.parametrize(
     ("what", "bounds", "receipts", "found"),
     [
-        ("nothing is open", Bounds(0, 10, 10), [receipt(0, 0, 9)], []),
-        ("abandoned records behind the committed ones", Bounds(0, 10, 14), [receipt(0, 0, 9)], [0]),
-        ("abandoned records in a new topic", Bounds(0, 0, 14), [], [0]),
-        ("committed records that lost their commit marker", Bounds(0, 10, 14), [receipt(0, 10, 4)], []),
-        ("receipts of another partition do not count", Bounds(0, 10, 14), [receipt(1, 10, 4)], [0]),
+        ("nothing is open", LogBounds(0, 10, 10), [receipt(0, 0, 9)], []),
+        ("abandoned records behind the committed ones", LogBounds(0, 10, 14), [receipt(0, 0, 9)], [0]),
+        ("abandoned records in a new topic", LogBounds(0, 0, 14), [], [0]),
+        ("committed records that lost their commit marker", LogBounds(0, 10, 14), [receipt(0, 10, 4)], []),
+        ("receipts of another partition do not count", LogBounds(0, 10, 14), [receipt(1, 10, 4)], [0]),
     ],
 )
 def test_only_what_no_receipt_calls_committed_is_ended(
-    what: str, bounds: Bounds, receipts: list[Receipt], found: list[int]
+    what: str, bounds: LogBounds, receipts: list[Receipt], found: list[int]
 ) -> None:
     assert left_open({0: bounds}, receipts) == found, what
 
@@ -44,7 +44,7 @@ def test_a_later_attempt_next_to_an_open_transaction_copies_exactly(cluster: Clu
     other.produce(target, b"open", b"other", 0)
     assert other.flush(20) == 0
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]], partitions=1)
-    assert LaneThread(replace(recovery.spec, attempt=2)).outcome(60.0) == Outcome(0, "done")
+    assert LaneThread(replace(recovery.spec, attempt=2)).outcome(60.0) == LaneOutcome(0, "done")
     other.abort_transaction(20)
     assert_exact(recovery.ledger(), recovery.spec)
     copied = cluster.read(target, 1)

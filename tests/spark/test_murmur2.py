@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.murmur2 import KeyPartitioner, murmur2, partition_for_key
+from recoveryd_jobs.murmur2 import KeyPartitioner, murmur2, partition_for_key
 
 JAVA = {
     b"21": -973932308,

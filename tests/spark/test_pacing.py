@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import Directive
-from spark_jobs.pacing import BURST_S, Lease, Pacer, RateMeter, Rates, TokenBucket, fetch_ahead_bytes
+from recoveryd_jobs.contract import Directive
+from recoveryd_jobs.pacing import BURST_S, Lease, LeaseRates, Pacer, RateMeter, TokenBucket, fetch_ahead_bytes
 
 RUN = Directive("r", 1, 1, "run", 30_000)
 MB = 1_000_000.0
@@ -34,7 +34,7 @@ def most_in(taken: list[tuple[float, int]], window_s: float) -> float:
 @pytest.mark.parametrize("rate", [64 * 1024.0, MB, 50 * MB])
 def test_any_ten_seconds_stay_within_a_tenth_of_the_rate(rate: float) -> None:
     pacer = Pacer(0.0)
-    pacer.set_rates(Rates(rate, None), 0.0)
+    pacer.set_rates(LeaseRates(rate, None), 0.0)
     taken = spend(pacer, 40.0, 0.0, 350)
     assert most_in(taken, 10.0) <= 10.0 * rate * 1.1
     assert sum(size for _, size in taken) >= 40.0 * rate * 0.9
@@ -42,16 +42,16 @@ def test_any_ten_seconds_stay_within_a_tenth_of_the_rate(rate: float) -> None:
 
 def test_a_limit_on_records_holds_too() -> None:
     pacer = Pacer(0.0)
-    pacer.set_rates(Rates(None, 1000.0), 0.0)
+    pacer.set_rates(LeaseRates(None, 1000.0), 0.0)
     taken = spend(pacer, 20.0, 0.0, 100)
     assert 18_000 <= sum(size for _, size in taken) / 100 <= 21_000
 
 
 def test_a_cut_holds_at_once() -> None:
     pacer = Pacer(0.0)
-    pacer.set_rates(Rates(50 * MB, None), 0.0)
+    pacer.set_rates(LeaseRates(50 * MB, None), 0.0)
     spend(pacer, 10.0, 0.0, 350)
-    pacer.set_rates(Rates(MB, None), 10.0)
+    pacer.set_rates(LeaseRates(MB, None), 10.0)
     taken = spend(pacer, 10.0, 10.0, 350)
     assert most_in(taken, 1.0) <= MB * (1.1 + BURST_S)
     assert sum(size for _, size in taken) <= 10 * MB * 1.1
@@ -59,9 +59,9 @@ def test_a_cut_holds_at_once() -> None:
 
 def test_a_raise_is_used_at_once() -> None:
     pacer = Pacer(0.0)
-    pacer.set_rates(Rates(MB, None), 0.0)
+    pacer.set_rates(LeaseRates(MB, None), 0.0)
     spend(pacer, 5.0, 0.0, 350)
-    pacer.set_rates(Rates(20 * MB, None), 5.0)
+    pacer.set_rates(LeaseRates(20 * MB, None), 5.0)
     assert sum(size for _, size in spend(pacer, 5.0, 5.0, 350)) >= 5 * 20 * MB * 0.9
 
 
@@ -89,18 +89,18 @@ def test_an_unlimited_lane_is_not_slowed() -> None:
 
 
 def test_lanes_share_the_rate_as_the_directive_says() -> None:
-    directive = replace(RUN, max_bytes_per_s=10 * MB, max_records_per_s=100.0, shares={"0": 0.75})
-    assert Rates(7.5 * MB, 75.0) == Lease(directive, 0, 4, 0.0).rates(1.0, 0.0)
-    assert Rates(2.5 * MB, 25.0) == Lease(directive, 1, 4, 0.0).rates(1.0, 0.0)  # not named: a quarter
+    directive = replace(RUN, max_bytes_per_s=10 * MB, max_records_per_s=100.0, shares={0: 0.75})
+    assert LeaseRates(7.5 * MB, 75.0) == Lease(directive, 0, 4, 0.0).rates(1.0, 0.0)
+    assert LeaseRates(2.5 * MB, 25.0) == Lease(directive, 1, 4, 0.0).rates(1.0, 0.0)  # not named: a quarter
 
 
 def test_silence_shrinks_the_rate_by_a_fifth_each_second_down_to_the_floor_then_pauses() -> None:
     lease = Lease(replace(RUN, max_bytes_per_s=10 * MB, floor_bytes_per_s=1 * MB), 0, 1, 100.0)
-    assert Rates(10 * MB, None) == lease.rates(130.0, 9 * MB)
+    assert LeaseRates(10 * MB, None) == lease.rates(130.0, 9 * MB)
     assert lease.rates(131.0, 9 * MB).bytes_per_s == pytest.approx(8 * MB)
     assert lease.rates(132.0, 9 * MB).bytes_per_s == pytest.approx(6.4 * MB)
-    assert Rates(1 * MB, None) == lease.rates(159.0, 1 * MB)
-    assert Rates(1 * MB, None, leaseless=True) == lease.rates(160.1, 1 * MB)
+    assert LeaseRates(1 * MB, None) == lease.rates(159.0, 1 * MB)
+    assert LeaseRates(1 * MB, None, leaseless=True) == lease.rates(160.1, 1 * MB)
 
 
 def test_an_unlimited_lane_decays_from_what_it_reached() -> None:
@@ -111,7 +111,7 @@ def test_an_unlimited_lane_decays_from_what_it_reached() -> None:
 
 def test_a_limit_below_the_floor_is_never_raised_by_silence() -> None:
     lease = Lease(replace(RUN, max_bytes_per_s=500.0, floor_bytes_per_s=1000.0), 0, 1, 0.0)
-    assert Rates(500.0, None) == lease.rates(50.0, 500.0)
+    assert LeaseRates(500.0, None) == lease.rates(50.0, 500.0)
 
 
 def test_the_meter_shows_the_last_few_seconds() -> None:
@@ -127,8 +127,8 @@ def test_the_meter_shows_the_last_few_seconds() -> None:
 
 def test_a_limited_lane_fetches_two_seconds_ahead_and_no_more() -> None:
     most = 64 * 1024 * 1024
-    assert fetch_ahead_bytes(Rates(None, None), 350.0, most) == most
-    assert fetch_ahead_bytes(Rates(5 * MB, None), 350.0, most) == 10 * MB
-    assert fetch_ahead_bytes(Rates(5 * MB, 10_000.0), 350.0, most) == 7 * MB
-    assert fetch_ahead_bytes(Rates(1000.0, None), 350.0, most) == 1024 * 1024
-    assert fetch_ahead_bytes(Rates(500 * MB, None), 350.0, most) == most
+    assert fetch_ahead_bytes(LeaseRates(None, None), 350.0, most) == most
+    assert fetch_ahead_bytes(LeaseRates(5 * MB, None), 350.0, most) == 10 * MB
+    assert fetch_ahead_bytes(LeaseRates(5 * MB, 10_000.0), 350.0, most) == 7 * MB
+    assert fetch_ahead_bytes(LeaseRates(1000.0, None), 350.0, most) == 1024 * 1024
+    assert fetch_ahead_bytes(LeaseRates(500 * MB, None), 350.0, most) == most

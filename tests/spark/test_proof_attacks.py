@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import JobSpec, PartitionRange, Receipt, VerificationReport
-from spark_jobs.errors import JobError
-from spark_jobs.lanes import Outcome, run_lane
+from recoveryd_jobs.contract import JobSpec, PartitionRange, Receipt, Verification
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.copying import Cluster, Recovery, Row, put, rows
 from tests.builders.proving import damaged, places, spilled, two_topics, verify
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.broker
 
 COMPACTED = {"cleanup_policy": "compact"}
 FIRST_MS = 1_357_000_000_000
-Engine = Callable[..., VerificationReport]
+Engine = Callable[..., Verification]
 
 
 def hashed(spec: JobSpec) -> JobSpec:
@@ -26,7 +26,7 @@ def copied(cluster: Cluster, data: list[Row], **more: object) -> Recovery:
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, data)
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, cluster.end(source))]], **more)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     return recovery
 
 
@@ -124,7 +124,7 @@ def test_what_others_wrote_to_partitions_that_the_copy_does_not_write_to_is_told
     cluster.fill(target, rows(2, 1))  # there when it was planned
     more = {"starts": ((0, 0), (1, 2))}
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]], partitions=2, target_more=more)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert verify(recovery.spec).why == ""
 
     cluster.fill(target, rows(3, 1))
@@ -154,13 +154,13 @@ def two_recoveries(cluster: Cluster) -> tuple[Recovery, Recovery]:
         cluster.fill(topic, [replace(r, value=name) for r in rows(20)])
     shared = {"exclusive": False}
     first = Recovery(cluster, sources[0], target, ranges=[[PartitionRange(0, 0, 10)]], target_more=shared)
-    assert run_lane(first.spec, first.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(first.spec, first.spec.lanes[0]) == LaneOutcome(0, "done")
     neighbour = Cluster(cluster.client["bootstrap.servers"], f"{cluster.unique}second-")
     second = Recovery(neighbour, sources[1], target, ranges=[[PartitionRange(0, 0, 20)]], target_more=shared)
-    assert run_lane(second.spec, second.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(second.spec, second.spec.lanes[0]) == LaneOutcome(0, "done")
     whole = (replace(first.spec.lanes[0], partitions=(PartitionRange(0, 0, 20),)),)
     first.spec = replace(first.attempt(2), lanes=whole)
-    assert run_lane(first.spec, first.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(first.spec, first.spec.lanes[0]) == LaneOutcome(0, "done")
     return first, second
 
 

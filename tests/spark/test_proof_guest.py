@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import Heartbeat, PartitionRange
-from spark_jobs.errors import Superseded
-from spark_jobs.lanes import Outcome, run_lane
-from spark_jobs.proof_guest import Stopped
-from spark_jobs.proof_plan import make_plan, share_out
-from spark_jobs.verify import show_share
+from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange
+from recoveryd_jobs.errors import Superseded
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.verify.guest import Stopped
+from recoveryd_jobs.verify.plan import make_plan, share_out
+from recoveryd_jobs.verify.tasks import show_share
 from tests.builders.copying import Cluster, Recovery, rows
 
 pytestmark = pytest.mark.broker
@@ -47,12 +47,12 @@ def copied(cluster: Cluster) -> Recovery:
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(5_000))
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 5_000)]])
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     return recovery
 
 
 def in_state(state: str, sequence: int) -> object:
-    def fits(beat: Heartbeat) -> bool:
+    def fits(beat: LaneHeartbeat) -> bool:
         return (beat.phase, beat.state) == ("verify", state) and beat.directive_sequence >= sequence
 
     return fits

@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spark_jobs.proof_match import SOURCE, TARGET, PairMatch
-from spark_jobs.selection import Columns
+from recoveryd_jobs.selection import Columns
+from recoveryd_jobs.verify.match import SOURCE, TARGET, PairMatch
 
 Stored = dict[int, list[bytes | None]]  # start of a segment: values
 

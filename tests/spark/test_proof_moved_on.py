@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import PartitionRange
-from spark_jobs.lanes import Outcome, run_lane
+from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.copying import Cluster, Recovery, Row, rows
 from tests.builders.proving import damaged, places, verify
 
@@ -31,7 +31,7 @@ def compacted(cluster: Cluster) -> Recovery:
     recovery = Recovery(
         cluster, source, target, ranges=[[PartitionRange(0, 0, 60)]], chunk=Recovery.chunk_limits(max_records=15)
     )
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert verify(recovery.spec).scope == "source"
     give_up_s = time.monotonic() + _DEADLINE_S
     while len([r for r in cluster.read(source) if r.offset < 60]) == 60:

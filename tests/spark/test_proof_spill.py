@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import PartitionRange, VerificationReport
-from spark_jobs.murmur2 import partition_for_key
+from recoveryd_jobs.contract import PartitionRange, Verification
+from recoveryd_jobs.murmur2 import partition_for_key
 from tests.builders.copying import Cluster, Row, rows
 from tests.builders.proving import places, spilled, two_topics, verify
 
@@ -24,7 +24,7 @@ HASHED = {"mapping": "key_hash"}
 def test_a_copy_by_key_needs_no_receipts_to_match(cluster: Cluster) -> None:
     merged = by_key([r for pair in zip(KEYED[:50], KEYED[50:], strict=True) for r in pair])
     found = spilled(two_topics(cluster, KEYED, merged, 2, target_more=HASHED))
-    assert found == VerificationReport("match", 100, 100, "", scope="source")
+    assert found == Verification("match", 100, 100, "", scope="source")
 
 
 def test_records_that_are_equal_in_several_partitions_stand_in_for_each_other(cluster: Cluster) -> None:
@@ -70,7 +70,7 @@ def test_the_last_value_of_each_key_is_what_counts_in_compacted_topics(cluster: 
     source = [*old, *rows(30), gone, replace(gone, key=b"never")]
     spec = two_topics(cluster, source, [r for r in rows(30)[::-1] if r.offset != 5])
     found = spilled(replace(spec, compare="latest"))
-    assert found == VerificationReport("match", 29, 29, "", (), "the last value of each key was compared", "source")
+    assert found == Verification("match", 29, 29, "", (), "the last value of each key was compared", "source")
 
 
 def test_records_without_a_key_are_counted_where_the_last_value_of_each_key_counts(cluster: Cluster) -> None:

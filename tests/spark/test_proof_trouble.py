@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from spark_jobs import proof_ledger
-from spark_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
-from spark_jobs.errors import JobError
-from spark_jobs.lanes import Outcome, run_lane
-from spark_jobs.proof_judge import Finding, Question
-from spark_jobs.proof_ledger import ProofLedger
-from spark_jobs.proof_look import Look
-from spark_jobs.proof_plan import Asked, ProofPlan
-from spark_jobs.proof_reader import Place, Range, RangeReader
-from spark_jobs.proof_sides import Shown, segments
+from recoveryd_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.verify import ledger as proof_ledger
+from recoveryd_jobs.verify.closer_look import Look
+from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
+from recoveryd_jobs.verify.ledger import ProofLedger
+from recoveryd_jobs.verify.plan import Asked, ProofPlan
+from recoveryd_jobs.verify.reader import Place, Range, RangeReader
+from recoveryd_jobs.verify.sides import Shown, segments
 from tests.builders.copying import Cluster, Recovery, Row, put, rows
 
 _PATIENCE_S = 60.0
@@ -54,7 +54,7 @@ class Heard:
 
 @pytest.mark.broker
 def test_a_topic_that_is_deleted_while_it_is_read_is_named(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_jobs.proof_reader._PROBE_S", 1.0)
+    monkeypatch.setattr("recoveryd_jobs.verify.reader._PROBE_S", 1.0)
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(10))
     spec = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 20)]]).spec
@@ -85,7 +85,7 @@ def test_a_shorter_topic_of_the_same_name_is_not_taken_for_a_log_that_was_cut_ba
     assert found.value.code == "topic_recreated"
 
 
-def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | None]) -> Finding:
+def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | None]) -> PairFinding:
     """What a look at one segment says when both readers get these answers, one at a time."""
 
     class Reader:
@@ -99,8 +99,8 @@ def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | Non
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr("spark_jobs.proof_look.make_reader", lambda *_args, **_more: Reader())
-    monkeypatch.setattr("spark_jobs.proof_look.meet", lambda _reader, _topic: None)
+    monkeypatch.setattr("recoveryd_jobs.verify.closer_look.make_reader", lambda *_args, **_more: Reader())
+    monkeypatch.setattr("recoveryd_jobs.verify.closer_look.meet", lambda _reader, _topic: None)
     source, target = SourceSpec("main", "in", "i", {}), TargetSpec("main", "out", "o", 1, {})
     lane = LaneSpec(0, (PartitionRange(0, 0, 1),))
     directive = Directive("r", 1, 1, "verify", 60_000)
@@ -111,7 +111,7 @@ def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | Non
     ledger = ProofLedger()
     ledger.settle()
     look = Look(spec, plan, ledger, Free())  # type: ignore[arg-type]
-    return look.answer(Question((0, 0), (0,), frozenset()))
+    return look.answer(PairQuestion((0, 0), (0,), frozenset()))
 
 
 def told(code: int) -> Message:
@@ -148,11 +148,11 @@ def test_a_closer_look_that_is_refused_says_which_right_is_missing(monkeypatch: 
 def test_a_pause_while_the_receipts_are_read_is_no_silence_of_the_topic(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_jobs.proof_ledger._PATIENCE_S", 1.0)
+    monkeypatch.setattr("recoveryd_jobs.verify.ledger._PATIENCE_S", 1.0)
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(10))
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]])
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     foreign = cluster.producer("foreign")
     foreign.begin_transaction()
     for partition in (0, 1):

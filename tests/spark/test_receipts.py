@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.contract import PartitionRange, Receipt
-from spark_jobs.errors import JobError
-from spark_jobs.receipts import Ledger, Standing, fold
+from recoveryd_jobs.contract import PartitionRange, Receipt
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.receipts import LaneLedger, Standing, fold
 
 RANGES = (PartitionRange(0, 100, 200), PartitionRange(3, 0, None))
 
@@ -18,21 +18,21 @@ def receipt(partition: int, start: int, stop: int, chunk: int = 0, attempt: int 
     )  # fmt: skip
 
 
-def ledger(*receipts: Receipt) -> Ledger:
+def ledger(*receipts: Receipt) -> LaneLedger:
     return fold(receipts, RANGES, 0, "in", "out")
 
 
 def test_without_receipts_a_partition_stands_at_its_planned_start() -> None:
-    assert ledger() == Ledger({0: Standing(100), 3: Standing(0)}, 0, 0)
+    assert ledger() == LaneLedger({0: Standing(100), 3: Standing(0)}, 0, 0)
 
 
 def test_receipts_add_up_in_any_order_over_attempts() -> None:
     found = ledger(receipt(0, 150, 200, 2, 2), receipt(3, 0, 10, 1), receipt(0, 100, 150, 0))
-    assert found == Ledger({0: Standing(200, 94, 2, 2, 2, 20), 3: Standing(10, 7, 1, 1, 1, 10)}, 3, 2)
+    assert found == LaneLedger({0: Standing(200, 94, 2, 2, 2, 20), 3: Standing(10, 7, 1, 1, 1, 10)}, 3, 2)
 
 
 def test_receipts_of_other_lanes_do_not_count() -> None:
-    assert ledger(receipt(7, 0, 50, chunk=9, lane=1)) == Ledger({0: Standing(100), 3: Standing(0)}, 0, 1)
+    assert ledger(receipt(7, 0, 50, chunk=9, lane=1)) == LaneLedger({0: Standing(100), 3: Standing(0)}, 0, 1)
 
 
 def test_an_own_commit_moves_the_ledger_on() -> None:

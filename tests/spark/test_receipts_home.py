@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import receipts
-from spark_jobs.contract import JobSpec, PartitionRange, ReceiptsHome
-from spark_jobs.lanes import Outcome, run_lane
+from recoveryd_jobs import receipts
+from recoveryd_jobs.contract import JobSpec, PartitionRange, ReceiptsHome
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 
 pytestmark = pytest.mark.broker
@@ -40,7 +40,7 @@ def stopped_half_way(recovery: Recovery) -> JobSpec:
     lane = LaneThread(recovery.slowed(200))
     beat = recovery.await_heartbeat(lambda h: h.positions[0].position >= 100)
     recovery.direct("stop")
-    assert lane.outcome() == Outcome(0, "stopped")
+    assert lane.outcome() == LaneOutcome(0, "stopped")
     again = recovery.attempt(2)
     ranges = (replace(again.lanes[0].partitions[0], journaled=beat.positions[0].position),)
     return replace(again, lanes=(replace(again.lanes[0], partitions=ranges),))
@@ -51,7 +51,7 @@ def test_a_topic_that_grows_under_a_lane_keeps_its_receipts_where_they_are(
 ) -> None:
     again = stopped_half_way(recovery)
     cluster.grow(recovery.receipts, 13)
-    assert run_lane(again, again.lanes[0]) == Outcome(0, "done")
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in cluster.read(recovery.source)]
     assert_exact(recovery.ledger(), recovery.spec)
     assert {r.partition for r in cluster.read(recovery.receipts, 13)} == {home_of(recovery).partition}
@@ -83,7 +83,7 @@ def test_receipts_that_go_just_before_they_are_read_end_the_lane_by_name(
         cluster.empty(recovery.receipts, home_of(recovery).partition)
         return found
 
-    monkeypatch.setattr("spark_jobs.receipts._bounds", look_and_lose)
+    monkeypatch.setattr("recoveryd_jobs.receipts._bounds", look_and_lose)
     outcome = run_lane(again, again.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
     assert outcome.error_message.endswith("holds nothing any more: receipts were deleted.")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.clients import INLINE, make_admin, opened
-from spark_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
-from spark_jobs.errors import JobError
-from spark_jobs.remote import check_secured, explain_failure, make_portable
+from recoveryd_jobs.clients import INLINE, make_admin, opened
+from recoveryd_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
+from recoveryd_jobs.driver.remote import check_secured, explain_failure, make_portable
+from recoveryd_jobs.errors import JobError
 
 PLAIN = {"bootstrap.servers": "a:1", "security.protocol": "plaintext"}
 LOGIN = PLAIN | {"sasl.password": "geheim"}

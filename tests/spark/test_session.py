@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark import SparkConf
 
-from daemon.adapters.processes import start_session
-from daemon.adapters.spark_command import SparkProfile, spark_home, submit_command, submit_environment
-from spark_jobs.session import ask_for_executors
+from recoveryd.adapters.spark.command import SparkProfile, spark_home, submit_command, submit_environment
+from recoveryd.adapters.spark.processes import start_session
+from recoveryd_jobs.driver.session import ask_for_executors
 
 pytestmark = pytest.mark.spark
 
@@ -18,8 +18,8 @@ START_S = 120.0
 # What a driver does first, and then it tells what its running context knows.
 PROBE = """
 import json, sys
-from spark_jobs.errors import JobError
-from spark_jobs.session import start_session
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.driver.session import start_session
 try:
     context = start_session(1)
 except JobError as error:
@@ -34,7 +34,7 @@ context.stop()
 # Where driver and workers have pyspark from, and whether they loaded what only tables need.
 LOADED = """
 import json, sys
-from spark_jobs.session import start_session
+from recoveryd_jobs.driver.session import start_session
 
 def loaded(_):
     return [[sys.modules["pyspark"].__file__, "pandas" in sys.modules]]
@@ -97,7 +97,7 @@ def test_what_no_profile_says_has_a_safe_default(tmp_path: Path) -> None:
         "spark.speculation": "false",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
-        "spark.python.daemon.module": "spark_jobs.worker_daemon",
+        "spark.python.daemon.module": "recoveryd_jobs.worker_daemon",
         "spark.sql.runSQLOnFiles": "false",
     }
     assert {name: seen.get(name) for name in defaults} == defaults

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contract import Difference, JobSpec, PartitionRange, Receipt, TargetRun, VerificationReport
-from spark_jobs.lanes import Outcome, run_lane
-from spark_jobs.proof_plan import ProofPlan, share_out
-from spark_jobs.proof_reader import Range, RangeReader
+from recoveryd_jobs.contract import Difference, JobSpec, PartitionRange, Receipt, TargetRun, Verification
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.verify.plan import ProofPlan, share_out
+from recoveryd_jobs.verify.reader import Range, RangeReader
 from tests.builders.copying import Cluster, Recovery, Row, put, rows
 from tests.builders.proving import damaged, places, verify
 
@@ -26,7 +26,7 @@ def copy(cluster: Cluster, data: list[Row], partitions: int = 1, **more: object)
     cluster.fill(source, data)
     ranges = [PartitionRange(p, 0, cluster.end(source, p)) for p in range(partitions)]
     recovery = Recovery(cluster, source, target, ranges=[ranges], partitions=partitions, **more)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     return recovery
 
 
@@ -38,7 +38,7 @@ def test_a_good_copy_matches(cluster: Cluster) -> None:
     data = [row for p in range(3) for row in rows(3_000, p)]
     recovery = copy(cluster, data, 3, chunk=Recovery.chunk_limits(max_records=1_000))
     found = verify(recovery.spec)
-    assert found == VerificationReport("match", 9_000, 9_000, found.digest, (), "", "source", 0, 0)
+    assert found == Verification("match", 9_000, 9_000, found.digest, (), "", "source", 0, 0)
     assert len(found.digest) == 32
     assert verify(recovery.spec) == found
     assert verify(replace(recovery.spec, verify="digest")) == replace(
@@ -53,8 +53,8 @@ def test_a_side_leaves_partitions_that_the_other_one_does_not_come_to(
     padding = (("dropped", bytes(300)),)
     data = [replace(row, headers=padding) for p in range(6) for row in rows(3_000, p)]
     recovery = copy(cluster, data, 6, target_more={"headers_drop": ("dropped",)})
-    monkeypatch.setattr("spark_jobs.proof_reading._LEAD_BYTES", 0)
-    monkeypatch.setattr("spark_jobs.proof_reader._FETCH_BYTES", 65_536)
+    monkeypatch.setattr("recoveryd_jobs.verify.reading._LEAD_BYTES", 0)
+    monkeypatch.setattr("recoveryd_jobs.verify.reader._FETCH_BYTES", 65_536)
     held: set[int] = set()
     hold = RangeReader.hold
 
@@ -92,7 +92,7 @@ def test_a_repartitioned_copy_of_bounded_records_with_other_headers_matches(clus
         target_more={"mapping": "key_hash", "headers_drop": ("h",), "headers_add": (("by", "me"),)},
         chunk=Recovery.chunk_limits(max_records=300),
     )
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     found = verify(recovery.spec)
     assert (found.result, found.source_records, found.target_records, found.scope) == ("match", 2_800, 2_800, "source")
 
@@ -277,7 +277,7 @@ def test_an_uncovered_end_counts_only_when_the_lanes_came_to_their_end(cluster: 
     assert verify(longer, is_whole=False).result == "match"
 
 
-def others(cluster: Cluster, *, exclusive: bool) -> VerificationReport:
+def others(cluster: Cluster, *, exclusive: bool) -> Verification:
     """A copy in two attempts, with records of others in front of our first run, between two, and behind the last one."""
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(2_000))
@@ -285,11 +285,11 @@ def others(cluster: Cluster, *, exclusive: bool) -> VerificationReport:
     more = {"exclusive": exclusive, "starts": ((0, 5),)}
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 1_000)]], target_more=more)
     cluster.fill(target, [FOREIGN] * 2)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     cluster.fill(target, [FOREIGN] * 3)
     longer = (replace(recovery.spec.lanes[0], partitions=(PartitionRange(0, 0, 2_000),)),)
     spec = replace(recovery.attempt(2), lanes=longer)
-    assert run_lane(spec, spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(spec, spec.lanes[0]) == LaneOutcome(0, "done")
     cluster.fill(target, [FOREIGN] * 4)
     return verify(spec)
 
@@ -329,7 +329,7 @@ def test_times_that_the_broker_sets_are_not_compared(cluster: Cluster) -> None:
     source, target = cluster.topic("in"), cluster.topic("out", 1, message_timestamp_type="LogAppendTime")
     cluster.fill(source, GOOD)
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]])
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == Outcome(0, "done")
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert min(r.time_ms for r in cluster.read(target)) > max(r.time_ms for r in GOOD)
     assert verify(recovery.spec).result == "match"
     spec = damaged(recovery, lambda _: with_row(7, key=None), message_timestamp_type="LogAppendTime")

@@ -12,6 +12,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from recoveryd.capabilities import KINDS
+from recoveryd.recovery.spec import Spec
+
 _TIMES_MS = st.integers(0, 3 * 10**12)  # times and durations that can be written: less than 100 years
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
 json_values = st.recursive(
@@ -52,6 +55,8 @@ def _of(hint: Any, name: str) -> st.SearchStrategy[Any]:  # noqa: PLR0911  (one 
         return _TIMES_MS
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return st.sampled_from(hint)
+    if hint is Spec:
+        return st.one_of([filled(kind.spec) for kind in KINDS])
     if dataclasses.is_dataclass(hint):
         return filled(hint)
     return _PLAIN[hint]

@@ -4,15 +4,17 @@ import copy
 import json
 from typing import Any
 
-from daemon.core.commands import Command, Refusal, Signal
-from daemon.core.events import SignalRefused
-from daemon.wire import examples
-from daemon.wire.codec import Unreadable, decode_control
+from recoveryd.kernel.commands import Command, RefusedCommand
+from recoveryd.kernel.events import SignalRefused
+from recoveryd.live.signals import Signal
+from recoveryd.wire.codec import DecodedSignal, Unreadable
+from tests.builders.core import CODEC
+from tools import examples
 
 NOW_MS = 1_795_240_800_000  # 2026-11-21T06:00:00Z
 GOOD_DATA: dict[str, Any] = examples.COMMANDS["replay"]["data"]
 
-Outcome = Command | Refusal | Signal | SignalRefused | Unreadable
+Outcome = Command | RefusedCommand | Signal | SignalRefused | Unreadable
 
 
 def bent(value: dict[str, Any], path: str, new: object = ...) -> dict[str, Any]:
@@ -39,10 +41,15 @@ def command_event(verb: str, data: object) -> dict[str, Any]:
     return replay_event(data, type=f"io.recoveryd.command.{verb}.v1")
 
 
+def bare(outcome: object) -> Outcome:
+    """A signal without what the codec wraps it in, to tell it from a command."""
+    return outcome.signal if isinstance(outcome, DecodedSignal) else outcome  # type: ignore[return-value]
+
+
 def decode(event: object, key: bytes | None = None, headers: tuple[tuple[str, bytes | None], ...] = ()) -> Outcome:
     """What the codec says about a JSON value sent at NOW_MS as offset 7."""
-    return decode_control(key, json.dumps(event).encode(), headers, NOW_MS, 7)
+    return bare(CODEC.decode(key, json.dumps(event).encode(), headers, NOW_MS, 7))
 
 
 def decode_bytes(value: bytes | None, headers: tuple[tuple[str, bytes | None], ...] = ()) -> Outcome:
-    return decode_control(None, value, headers, NOW_MS, 7)
+    return bare(CODEC.decode(None, value, headers, NOW_MS, 7))

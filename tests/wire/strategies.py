@@ -7,26 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from daemon.core.commands import (
-    AtOffset,
-    AtOffsets,
-    AtTime,
-    CaughtUp,
-    ComparedRef,
-    Earliest,
-    Latest,
-    Limits,
-    Never,
-    ReplaySpec,
-    SourceRef,
-    TargetRef,
-    VerificationSpec,
-)
-from daemon.core.model import (
+from recoveryd.forecast.outlook import Outlook
+from recoveryd.forecast.view import CostView, ForecastView, Storage
+from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.recovery.model import (
     Attempt,
-    CommandRef,
     CompletenessRow,
-    Difference,
     EtaSeconds,
     Finding,
     PartitionProgress,
@@ -34,23 +21,19 @@ from daemon.core.model import (
     PlannedPartition,
     PlannedTopic,
     Progress,
-    ReceiptsHome,
     Recovery,
     Severity,
-    State,
-    Stop,
-    StopReason,
-    Verification,
     Wanted,
 )
-from daemon.core.policies.forecast_view import CostView, ForecastView, Storage
-from daemon.core.policies.lag_verdicts import LagVerdict
-from daemon.core.policies.outlook import Outlook
-from daemon.core.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
-from daemon.core.watches.spec import UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
-from daemon.wire.examples import COMMANDS, MORE_REPLAYS, MORE_VERIFICATIONS, MORE_WATCHES, SIGNALS
-from daemon.wire.times import MAX_TIME_MS
+from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, Latest, Limits, Never, SourceRef
+from recoveryd.replay.spec import ReplaySpec, TargetRef
+from recoveryd.verification.spec import ComparedRef, VerificationSpec
+from recoveryd.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
+from recoveryd.watches.spec import UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
+from recoveryd.wire.times import MAX_TIME_MS
+from recoveryd_jobs.contract import Difference, ReceiptsHome, Verification
 from tests.wire.of_types import filled
+from tools.examples import COMMANDS, MORE_REPLAYS, MORE_VERIFICATIONS, MORE_WATCHES, SIGNALS
 
 text = st.text(st.characters(codec="utf-8"), max_size=20)
 counts = st.integers(0, 2**63 - 1)

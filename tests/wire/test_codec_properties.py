@@ -8,24 +8,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.catalogue import Code
-from daemon.core.commands import Command, Refusal, Replay, Signal
-from daemon.core.events import SignalRefused
-from daemon.wire.codec import Unreadable, decode_control, encode_command
-from daemon.wire.examples import SIGNALS
-from daemon.wire.spec_form import spec_to_data
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.events import SignalRefused
+from recoveryd.live.signals import Signal
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.wire.spec import spec_to_data
+from recoveryd.replay.spec import Replay
+from recoveryd.wire.codec import Unreadable
+from tests.builders.core import CODEC
 from tests.patience import lines_of
-from tests.wire.records import GOOD_DATA, NOW_MS, Outcome, bent, replay_event
+from tests.wire.records import GOOD_DATA, NOW_MS, Outcome, bare, bent, replay_event
 from tests.wire.strategies import bent_events, damaged_bytes, good_events, headers, json_values, text
+from tools.examples import SIGNALS
 
 CODES = {code.value for code in Code}
-KINDS = (*get_args(Command), *get_args(Signal), Refusal, SignalRefused, Unreadable)
+KINDS = (*make_decider(Params()).commands, *get_args(Signal), RefusedCommand, SignalRefused, Unreadable)
 
 
 def judge(outcome: Outcome) -> None:
     """What must hold of every outcome: its kind, and for a refusal a known code, a message and a hint that fit on a line."""
     assert isinstance(outcome, KINDS)
-    if isinstance(outcome, Refusal | SignalRefused | Unreadable):
+    if isinstance(outcome, RefusedCommand | SignalRefused | Unreadable):
         assert outcome.code in CODES
         assert outcome.message
         assert outcome.hint
@@ -38,13 +43,13 @@ def judge(outcome: Outcome) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.none() | st.binary(max_size=30), st.none() | st.binary(max_size=200), headers)
 def test_any_bytes_at_all(key: bytes | None, value: bytes | None, given_headers: Any) -> None:
-    judge(decode_control(key, value, given_headers, NOW_MS, 1))
+    judge(bare(CODEC.decode(key, value, given_headers, NOW_MS, 1)))
 
 
 @settings(max_examples=300, deadline=None)
 @given(json_values)
 def test_any_json_value(value: Any) -> None:
-    judge(decode_control(None, json.dumps(value).encode(), (), NOW_MS, 1))
+    judge(bare(CODEC.decode(None, json.dumps(value).encode(), (), NOW_MS, 1)))
 
 
 @settings(max_examples=300, deadline=None)
@@ -53,29 +58,29 @@ def test_any_json_value(value: Any) -> None:
     good_events,
 )
 def test_good_attributes_replaced_by_anything(attributes: dict[str, Any], event: dict[str, Any]) -> None:
-    judge(decode_control(None, json.dumps(event | attributes).encode(), (), NOW_MS, 1))
+    judge(bare(CODEC.decode(None, json.dumps(event | attributes).encode(), (), NOW_MS, 1)))
 
 
 @settings(max_examples=500, deadline=None)
 @given(bent_events())
 def test_a_good_record_bent_anywhere(event: Any) -> None:
     raw = json.dumps(event).encode()
-    outcome = decode_control(None, raw, (), NOW_MS, 1)
+    outcome = bare(CODEC.decode(None, raw, (), NOW_MS, 1))
     judge(outcome)
-    assert outcome == decode_control(None, raw, (), NOW_MS, 1)
+    assert outcome == bare(CODEC.decode(None, raw, (), NOW_MS, 1))
 
 
 @settings(max_examples=300, deadline=None)
 @given(damaged_bytes(), headers)
 def test_a_good_record_with_damaged_bytes(value: bytes, given_headers: Any) -> None:
-    judge(decode_control(None, value, given_headers, NOW_MS, 1))
+    judge(bare(CODEC.decode(None, value, given_headers, NOW_MS, 1)))
 
 
 @settings(max_examples=200, deadline=None)
 @given(bent_events())
 def test_what_is_accepted_says_everything_that_was_sent(event: Any) -> None:
     """No field is dropped on the way in: an accepted replay, written out again, has each value that was sent (durations and times aside)."""
-    outcome = decode_control(None, json.dumps(event).encode(), (), NOW_MS, 1)
+    outcome = bare(CODEC.decode(None, json.dumps(event).encode(), (), NOW_MS, 1))
     if not isinstance(outcome, Replay):
         return
     written = spec_to_data(outcome.spec)
@@ -102,11 +107,11 @@ def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
 def test_encoding_refuses_what_decoding_would(
     verb: str, subject: str, data: dict[str, Any], id_: str, source: str
 ) -> None:
-    encoded = encode_command(verb, subject, data, id=id_, source=source, time_ms=NOW_MS)
-    if isinstance(encoded, Refusal):
+    encoded = CODEC.encode(verb, subject, data, id=id_, source=source, time_ms=NOW_MS)
+    if isinstance(encoded, RefusedCommand):
         assert encoded.code in CODES
     else:
-        judge(decode_control(encoded.key, encoded.value, encoded.headers, NOW_MS, 1))
+        judge(bare(CODEC.decode(encoded.key, encoded.value, encoded.headers, NOW_MS, 1)))
 
 
 # A thousand times as much as `times` says is about a megabyte.
@@ -133,7 +138,7 @@ SLOW_BYTES: dict[str, Callable[[int], bytes]] = {
 
 
 def decoded(raw: bytes) -> Outcome:
-    return decode_control(None, raw, (), NOW_MS, 1)
+    return bare(CODEC.decode(None, raw, (), NOW_MS, 1))
 
 
 def assert_no_dearer_than_its_length(make: Callable[[int], bytes]) -> None:
@@ -146,7 +151,7 @@ def assert_no_dearer_than_its_length(make: Callable[[int], bytes]) -> None:
 def test_a_megabyte_of_trouble_is_refused_at_a_cost_that_grows_with_its_length_only(name: str) -> None:
     make = TROUBLE[name]
     outcome = decoded(json.dumps(make(1_000)).encode())
-    assert isinstance(outcome, Refusal | SignalRefused | Unreadable)
+    assert isinstance(outcome, RefusedCommand | SignalRefused | Unreadable)
     judge(outcome)
     assert_no_dearer_than_its_length(lambda times: json.dumps(make(times)).encode())
 

@@ -4,13 +4,16 @@ import json
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.commands import Approve, Pause, Refusal, Reject, Replay, Resume, StopRecovery, Throttle
-from daemon.core.events import CommandReceived, ControlUnreadable, SignalReceived, SignalRefused
-from daemon.wire import examples
-from daemon.wire.bounded_json import MAX_BYTES
-from daemon.wire.codec import Unreadable, decode_control, decode_event, encode_command
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import RefusedCommand, StopCommand
+from recoveryd.kernel.events import CommandReceived, ControlUnreadable, SignalReceived, SignalRefused
+from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
+from recoveryd.replay.spec import Replay
+from recoveryd.wire.bounded_json import MAX_BYTES
+from recoveryd.wire.codec import Unreadable
+from tests.builders.core import CODEC
 from tests.wire.records import GOOD_DATA, NOW_MS, bent, command_event, decode, decode_bytes, replay_event
+from tools import examples
 
 STRUCTURED = (("content-type", b"application/cloudevents+json; charset=UTF-8"),)
 BINARY = (
@@ -28,7 +31,7 @@ BINARY = (
     [
         ("pause", {"reason": "r"}, Pause),
         ("resume", {"reason": "r"}, Resume),
-        ("stop", {"reason": "r"}, StopRecovery),
+        ("stop", {"reason": "r"}, StopCommand),
         ("approve", {"reason": "r", "plan_hash": "h"}, Approve),
         ("reject", {"reason": "r", "plan_hash": "h"}, Reject),
         ("throttle", {"reason": "r", "limits": {"max_records_per_s": 5}}, Throttle),
@@ -37,7 +40,7 @@ BINARY = (
 def test_each_verb_becomes_its_command(verb: str, data: dict[str, object], kind: type) -> None:
     command = decode(command_event(verb, data))
     assert isinstance(command, kind)
-    assert not isinstance(command, Refusal | Unreadable)
+    assert not isinstance(command, RefusedCommand | Unreadable)
     assert command.verb == verb
 
 
@@ -72,7 +75,7 @@ def test_throttle_names_only_what_it_changes_and_null_is_a_change(limits: object
 )  # fmt: skip
 def test_what_a_verb_does_not_take_is_refused(verb: str, data: object, code: Code, message: str) -> None:
     refusal = decode(command_event(verb, data))
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RefusedCommand)
     assert (refusal.verb, refusal.code, refusal.message) == (verb, code.value, message)
 
 
@@ -90,7 +93,7 @@ def test_the_key_is_the_subject_or_none(key: bytes | None) -> None:
 
 def test_another_key_is_refused() -> None:
     refusal = decode(replay_event(), b"flights-other")
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RefusedCommand)
     assert (refusal.code, refusal.message) == (
         Code.INVALID_SUBJECT.value,
         'The record\'s key "flights-other" is not the subject "flights-rerun".',
@@ -98,7 +101,7 @@ def test_another_key_is_refused() -> None:
 
 
 def test_binary_mode_means_the_same_as_structured_mode() -> None:
-    binary = decode_control(None, json.dumps(GOOD_DATA).encode(), BINARY, NOW_MS, 0)
+    binary = CODEC.decode(None, json.dumps(GOOD_DATA).encode(), BINARY, NOW_MS, 0)
     structured = decode(replay_event(id="a", source="//ops", time=None, expirytime=None))
     assert binary == structured
     assert isinstance(binary, Replay)
@@ -115,8 +118,8 @@ def test_binary_mode_means_the_same_as_structured_mode() -> None:
     ],
 )
 def test_binary_data_that_is_broken_is_answered_since_the_envelope_is_not(value: bytes | None, code: Code) -> None:
-    refusal = decode_control(None, value, BINARY, NOW_MS, 0)
-    assert isinstance(refusal, Refusal)
+    refusal = CODEC.decode(None, value, BINARY, NOW_MS, 0)
+    assert isinstance(refusal, RefusedCommand)
     assert (refusal.id, refusal.subject, refusal.code) == ("a", "flights-rerun", code.value)
 
 
@@ -130,7 +133,7 @@ def test_binary_data_that_is_broken_is_answered_since_the_envelope_is_not(value:
     ],
 )
 def test_binary_headers_that_name_nobody_are_unreadable(headers: tuple[tuple[str, bytes | None], ...]) -> None:
-    assert isinstance(decode_control(None, b"{}", headers, NOW_MS, 0), Unreadable)
+    assert isinstance(CODEC.decode(None, b"{}", headers, NOW_MS, 0), Unreadable)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +224,7 @@ def test_a_record_that_names_its_sender_is_answered_whatever_is_wrong(
     attributes: dict[str, object], code: Code, message: str, hint: str
 ) -> None:
     refusal = decode(replay_event(**attributes))
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RefusedCommand)
     assert (refusal.id, refusal.source) == ("0199f0c2-6a1e-7c3d-9a55-000000000001", "//ops/alice")
     assert refusal.code == code.value
     assert message in refusal.message
@@ -269,7 +272,7 @@ def test_the_content_hash_covers_type_subject_and_data_and_nothing_else() -> Non
 
 def test_a_refusal_has_a_content_hash_too_so_that_a_repetition_is_known() -> None:
     first, again = (decode(replay_event(bent(GOOD_DATA, "verify", "x"))) for _ in range(2))
-    assert isinstance(first, Refusal)
+    assert isinstance(first, RefusedCommand)
     assert first == again
     assert first.content_hash.startswith("sha256:")
 
@@ -279,18 +282,18 @@ def test_the_core_event_of_each_outcome() -> None:
     lag = json.dumps(examples.SIGNALS["lag"]).encode()
     bad_lag = json.dumps(bent(examples.SIGNALS["lag"], "data.group")).encode()
     headers = (("h", b"1"),)
-    received = decode_event(0, 3, NOW_MS, None, good, ())
+    received = CODEC.decode_event(0, 3, NOW_MS, None, good, ())
     assert isinstance(received, CommandReceived)
     assert (received.offset, received.broker_ms, received.previous) == (3, NOW_MS, None)
-    assert isinstance(decode_event(0, 4, NOW_MS, None, lag, ()), SignalReceived)
-    assert isinstance(decode_event(0, 5, NOW_MS, None, bad_lag, ()), SignalRefused)
-    assert decode_event(0, 6, NOW_MS, b"k", b"[]", headers) == ControlUnreadable(
+    assert isinstance(CODEC.decode_event(0, 4, NOW_MS, None, lag, ()), SignalReceived)
+    assert isinstance(CODEC.decode_event(0, 5, NOW_MS, None, bad_lag, ()), SignalRefused)
+    assert CODEC.decode_event(0, 6, NOW_MS, b"k", b"[]", headers) == ControlUnreadable(
         0, 6, "RCV-1001", "The record is a list, not one JSON object.", b"k", b"[]", headers
     )
 
 
 def test_an_encoded_command_is_the_documented_record_and_reads_back() -> None:
-    encoded = encode_command(
+    encoded = CODEC.encode(
         "replay",
         "flights-rerun",
         GOOD_DATA,
@@ -299,13 +302,13 @@ def test_an_encoded_command_is_the_documented_record_and_reads_back() -> None:
         time_ms=NOW_MS,
         expiry_ms=NOW_MS + 15 * 60_000,
     )
-    assert not isinstance(encoded, Refusal)
+    assert not isinstance(encoded, RefusedCommand)
     assert encoded.key == b"flights-rerun"
     assert encoded.headers == (("content-type", b"application/cloudevents+json; charset=utf-8"),)
     assert list(json.loads(encoded.value)) == [
         "specversion", "id", "source", "type", "subject", "time", "expirytime", "data",
     ]  # fmt: skip
-    assert decode_control(encoded.key, encoded.value, encoded.headers, NOW_MS, 7) == decode(replay_event())
+    assert CODEC.decode(encoded.key, encoded.value, encoded.headers, NOW_MS, 7) == decode(replay_event())
 
 
 @pytest.mark.parametrize(
@@ -320,6 +323,6 @@ def test_an_encoded_command_is_the_documented_record_and_reads_back() -> None:
     ],
 )
 def test_a_command_that_would_be_refused_is_not_encoded(subject: str, data: dict[str, object], code: Code) -> None:
-    refusal = encode_command("replay", subject, data, id="a", source="s", time_ms=NOW_MS)
-    assert isinstance(refusal, Refusal)
+    refusal = CODEC.encode("replay", subject, data, id="a", source="s", time_ms=NOW_MS)
+    assert isinstance(refusal, RefusedCommand)
     assert (refusal.verb, refusal.subject, refusal.code) == ("replay", subject, code.value)

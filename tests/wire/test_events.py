@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import daemon.core
-from daemon.core.decision import Answer, Notice
-from daemon.core.events import ControlUnreadable
-from daemon.core.model import State
-from daemon.core.watches.model import DeliveryState
-from daemon.wire.event_kinds import EVENT_KINDS, OTHERS, TRANSITIONS, WATCH_ENDS
-from daemon.wire.events import WireRecord, encode_answer, encode_dead_letter, encode_notice
-from daemon.wire.topics import MAX_CONTROL_RECORD_BYTES
+import recoveryd
+from recoveryd.kernel.decision import Answer, Notice
+from recoveryd.kernel.events import ControlUnreadable
+from recoveryd.kernel.states import State
+from recoveryd.watches.model import DeliveryState
+from recoveryd.wire.event_kinds import EVENT_KINDS, OTHERS, TRANSITIONS, WATCH_ENDS
+from recoveryd.wire.events import WireRecord, encode_answer, encode_dead_letter, encode_notice
+from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES
 from tests.wire.records import NOW_MS
 
 HEADERS = (("content-type", b"application/cloudevents+json; charset=utf-8"),)
@@ -113,7 +113,7 @@ def test_a_dead_letter_always_fits_its_topic() -> None:
 def test_the_documented_kinds_are_those_the_core_tells() -> None:
     """Read from the core's source: each `notice("kind", ...)` is in the list, and nothing is in it that is told nowhere."""
     told = set()
-    for path in Path(daemon.core.__path__[0]).rglob("*.py"):
+    for path in Path(recoveryd.__path__[0]).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "notice" and node.args:
                 first = node.args[0]

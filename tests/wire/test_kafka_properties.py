@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from daemon.wire.jaas import PropertyProblem
-from daemon.wire.kafka_properties import (
+from recoveryd.settings.jaas import PropertyProblem
+from recoveryd.settings.kafka_properties import (
     PROPERTIES,
     ClientAccess,
     Tls,

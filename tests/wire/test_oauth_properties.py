@@ -3,9 +3,9 @@
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from daemon.wire.jaas import PropertyProblem
-from daemon.wire.kafka_properties import ClientAccess, Tls, read_access, to_librdkafka
-from daemon.wire.oauth_properties import LOGIN_MODULE, OAuth
+from recoveryd.settings.jaas import PropertyProblem
+from recoveryd.settings.kafka_properties import ClientAccess, Tls, read_access, to_librdkafka
+from recoveryd.settings.oauth_properties import LOGIN_MODULE, OAuth
 
 URL = "https://id.example/oauth2/token"
 COMMON = {

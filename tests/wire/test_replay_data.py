@@ -5,23 +5,10 @@ from typing import Any
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.commands import (
-    AtOffset,
-    AtOffsets,
-    AtTime,
-    CaughtUp,
-    Earliest,
-    Latest,
-    Limits,
-    Meta,
-    Never,
-    Refusal,
-    Replay,
-    ReplaySpec,
-    SourceRef,
-    TargetRef,
-)
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import Meta, RefusedCommand
+from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, Latest, Limits, Never, SourceRef
+from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
 from tests.wire.records import GOOD_DATA, NOW_MS, bent, decode, replay_event
 
 PLAIN = ReplaySpec(
@@ -42,9 +29,9 @@ def spec_of(data: dict[str, Any]) -> ReplaySpec:
     return command.spec
 
 
-def refusal_of(data: object) -> Refusal:
+def refusal_of(data: object) -> RefusedCommand:
     refusal = decode(replay_event(data))
-    assert isinstance(refusal, Refusal), refusal
+    assert isinstance(refusal, RefusedCommand), refusal
     return refusal
 
 

@@ -9,22 +9,22 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from daemon.core.commands import Refusal
-from daemon.core.decision import Answer, Notice
-from daemon.core.events import SignalRefused
-from daemon.wire import asyncapi, examples, schemas
-from daemon.wire.codec import COMMAND_TYPES, SIGNAL_TYPES, Unreadable
-from daemon.wire.event_kinds import EVENT_KINDS
-from daemon.wire.events import encode_answer, encode_notice
-from daemon.wire.status import encode_status
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.decision import Answer, Notice
+from recoveryd.kernel.events import SignalRefused
+from recoveryd.wire.codec import Unreadable
+from recoveryd.wire.event_kinds import EVENT_KINDS
+from recoveryd.wire.events import encode_answer, encode_notice
+from tests.builders.core import CODEC, STATUS
 from tests.wire.json_schema import is_valid, load
 from tests.wire.records import NOW_MS, bent, decode
 from tests.wire.strategies import bent_events
 from tests.wire.test_status import COMPLETED
+from tools import asyncapi, examples, schemas
 
 BY_TYPE = {
-    **{kind: f"command.{verb}.v1.json" for kind, verb in COMMAND_TYPES.items()},
-    **{kind: f"signal.{name}.v1.json" for kind, name in SIGNAL_TYPES.items()},
+    **{kind: f"command.{verb}.v1.json" for kind, verb in CODEC.command_types.items()},
+    **{kind: f"signal.{name}.v1.json" for kind, name in CODEC.signal_types.items()},
 }
 LOADED = {name: load(name) for name in BY_TYPE.values()}
 EXAMPLES = [
@@ -38,7 +38,7 @@ EXAMPLES = [
 
 def test_every_generated_file_is_up_to_date() -> None:
     stale = [str(path) for path, text in schemas.make_files().items() if not path.exists() or path.read_text() != text]
-    assert stale == [], "run python -m daemon.wire.schemas --write"
+    assert stale == [], "run python -m tools.schemas --write"
 
 
 def test_the_check_names_a_file_that_is_not(
@@ -61,7 +61,7 @@ def test_no_file_is_left_over_from_an_earlier_release() -> None:
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: f"{event['type']}-{event['id'][-2:]}")
 def test_each_example_is_taken_by_the_codec_and_fits_its_schema(event: dict[str, Any]) -> None:
-    assert not isinstance(decode(event), Refusal | SignalRefused | Unreadable)
+    assert not isinstance(decode(event), RefusedCommand | SignalRefused | Unreadable)
     assert is_valid(event, LOADED[BY_TYPE[event["type"]]])
 
 
@@ -86,14 +86,14 @@ def test_each_example_is_taken_by_the_codec_and_fits_its_schema(event: dict[str,
 )
 def test_what_the_codec_refuses_for_its_form_does_not_fit_the_schema(path: str, value: object) -> None:
     event = bent(examples.COMMANDS["replay"], path, value)
-    assert isinstance(decode(event), Refusal)
+    assert isinstance(decode(event), RefusedCommand)
     assert not is_valid(event, LOADED["command.replay.v1.json"])
 
 
 @settings(max_examples=300, deadline=None)
 @given(bent_events())
 def test_what_the_codec_takes_fits_the_schema(event: dict[str, Any]) -> None:
-    if isinstance(decode(event), Refusal | SignalRefused | Unreadable):
+    if isinstance(decode(event), RefusedCommand | SignalRefused | Unreadable):
         return
     # Attributes of null count as absent, in CloudEvents and for the codec.
     present = {name: value for name, value in event.items() if value is not None}
@@ -109,7 +109,7 @@ def test_what_the_daemon_writes_fits_its_schemas() -> None:
     for name, kind in EVENT_KINDS.items():
         notice = json.loads(encode_notice(Notice(name, "r", dict.fromkeys(kind.fields, 1)), "x", NOW_MS).value or b"")
         assert is_valid(notice, load("event.v1.json")), name
-    assert is_valid(json.loads(encode_status(COMPLETED)[1]), load("status.v1.json"))
+    assert is_valid(json.loads(STATUS.encode(COMPLETED)[1]), load("status.v1.json"))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in schemas.FOLDER.glob("*.json")))

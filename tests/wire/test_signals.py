@@ -2,11 +2,11 @@
 
 import pytest
 
-from daemon.core.catalogue import Code
-from daemon.core.commands import HealthSignal, LagSample, LagSignal
-from daemon.core.events import SignalRefused
-from daemon.wire.examples import SIGNALS
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import SignalRefused
+from recoveryd.live.signals import HealthSignal, LagSignal, SignalledPartition
 from tests.wire.records import NOW_MS, bent, decode
+from tools.examples import SIGNALS
 
 LAG, HEALTH = SIGNALS["lag"], SIGNALS["health"]
 SAMPLE = LAG["data"]["partitions"][0]
@@ -18,7 +18,7 @@ def test_a_lag_signal() -> None:
         "main",
         "flights-reports",
         "flights",
-        (LagSample(0, 83990, 84000, sampled_at_ms), LagSample(1, None, 84000, sampled_at_ms)),
+        (SignalledPartition(0, 83990, 84000, sampled_at_ms), SignalledPartition(1, None, 84000, sampled_at_ms)),
     )
 
 

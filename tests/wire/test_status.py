@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.commands import Earliest, Latest, Limits, ReplaySpec, SourceRef, TargetRef
-from daemon.core.model import (
+from recoveryd.forecast.wire import forecast_from_data
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.recovery.model import (
     Attempt,
-    CommandRef,
     CompletenessRow,
-    DaemonRecord,
-    Difference,
     EtaSeconds,
     Finding,
     PartitionProgress,
@@ -22,22 +21,29 @@ from daemon.core.model import (
     PlannedPartition,
     PlannedTopic,
     Progress,
-    ReceiptsHome,
     Recovery,
     Severity,
-    State,
-    Stop,
-    StopReason,
-    Verification,
 )
-from daemon.wire.examples import FORECAST, STATUS
-from daemon.wire.forecast_form import forecast_from_data
-from daemon.wire.status import daemon_to_document, encode_daemon, encode_status, to_document, to_json
-from daemon.wire.status_fold import StatusFold, StatusUnreadable, daemon_from_document, fold, from_document
-from daemon.wire.status_model import DaemonStatusRecord, StatusRecord
+from recoveryd.recovery.spec import Earliest, Latest, Limits, SourceRef
+from recoveryd.recovery.wire.fold import from_document
+from recoveryd.recovery.wire.status import to_document
+from recoveryd.recovery.wire.status_model import DaemonStatusRecord, StatusRecord
+from recoveryd.replay.spec import ReplaySpec, TargetRef
+from recoveryd.wire.plain_json import to_json
+from recoveryd.wire.status_topic import (
+    StatusFold,
+    StatusUnreadable,
+    daemon_from_document,
+    daemon_to_document,
+    encode_daemon,
+)
+from recoveryd_jobs.contract import Difference, ReceiptsHome, Verification
+from tests.builders.core import STATUS
 from tests.patience import lines_of
 from tests.wire.records import NOW_MS
 from tests.wire.strategies import counts, recoveries, text, times_ms
+from tools.examples import FORECAST
+from tools.examples import STATUS as EXAMPLE
 
 COMPLETED = Recovery(
     id="flights-rerun",
@@ -86,7 +92,7 @@ COMPLETED = Recovery(
 
 def test_a_finished_recovery_is_the_contracts_status_record() -> None:
     document = to_document(COMPLETED)
-    assert document | {"internal": {}} == STATUS
+    assert document | {"internal": {}} == EXAMPLE
 
 
 def test_limits_are_told_by_their_names_in_the_contract() -> None:
@@ -117,7 +123,7 @@ def test_findings_and_evidence_are_public() -> None:
 @settings(max_examples=100, deadline=None)
 @given(recoveries)
 def test_every_recovery_reads_back_as_it_was(recovery: Recovery) -> None:
-    key, value = encode_status(recovery)
+    key, value = STATUS.encode(recovery)
     assert key == recovery.id.encode()
     assert from_document(json.loads(value)) == recovery
 
@@ -125,7 +131,7 @@ def test_every_recovery_reads_back_as_it_was(recovery: Recovery) -> None:
 @settings(max_examples=50, deadline=None)
 @given(recoveries)
 def test_every_status_record_fits_the_documented_model(recovery: Recovery) -> None:
-    StatusRecord.model_validate_json(encode_status(recovery)[1])
+    StatusRecord.model_validate_json(STATUS.encode(recovery)[1])
 
 
 @given(st.builds(DaemonRecord, st.integers(-1, 2**62), counts, text, times_ms))
@@ -141,23 +147,23 @@ def test_a_fold_keeps_the_newest_of_each_key() -> None:
     other = replace(COMPLETED, id="other")
     daemon = DaemonRecord(7, 3, "topic", NOW_MS)
     records = [
-        encode_status(first),
-        encode_status(other),
+        STATUS.encode(first),
+        STATUS.encode(other),
         encode_daemon(DaemonRecord(1, 1)),
-        encode_status(second),
+        STATUS.encode(second),
         (b"other", None),
         (None, b"nobody"),
         encode_daemon(daemon),
     ]
-    assert fold(records) == StatusFold({"flights-rerun": second}, {}, daemon)
+    assert STATUS.fold(records) == StatusFold({"flights-rerun": second}, daemon)
 
 
 def test_a_fold_of_nothing_is_a_new_daemon() -> None:
-    assert fold([]) == StatusFold({}, {}, DaemonRecord())
+    assert STATUS.fold([]) == StatusFold({}, DaemonRecord())
 
 
 def test_what_an_earlier_record_of_a_key_says_does_not_matter() -> None:
-    assert fold([(b"flights-rerun", b"broken"), encode_status(COMPLETED)]).recoveries == {"flights-rerun": COMPLETED}
+    assert STATUS.fold([(b"flights-rerun", b"broken"), STATUS.encode(COMPLETED)]).nouns == {"flights-rerun": COMPLETED}
 
 
 def _without(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -183,7 +189,7 @@ GOOD = to_document(COMPLETED)
 )
 def test_a_record_that_is_not_ours_stops_the_fold_and_is_named(value: bytes) -> None:
     with pytest.raises(StatusUnreadable) as caught:
-        fold([(b"flights-rerun", value)])
+        STATUS.fold([(b"flights-rerun", value)])
     assert str(caught.value)
 
 
@@ -227,12 +233,12 @@ def test_no_number_that_json_can_not_hold_stops_the_journal() -> None:
         progress=replace(COMPLETED.progress, records_per_s=nan, eta_seconds=float("inf")),
         stop=Stop(StopReason.STALLED, None, NOW_MS, {"rate": nan, "all": (1, float("-inf"))}),
     )
-    document = json.loads(encode_status(odd)[1])
+    document = json.loads(STATUS.encode(odd)[1])
     assert (document["progress"]["records_per_s"], document["progress"]["eta_seconds"]) == (0.0, None)
     assert document["stop"]["evidence"] == {"rate": None, "all": [1, None]}
 
 
 def test_folding_costs_as_much_for_the_last_recovery_as_for_the_first() -> None:
-    records = [encode_status(replace(COMPLETED, id=f"r{i}")) for i in range(200)]
-    assert len(fold(records).recoveries) == 200
-    assert lines_of(lambda: fold(records)) <= 2.1 * lines_of(lambda: fold(records[:100]))
+    records = [STATUS.encode(replace(COMPLETED, id=f"r{i}")) for i in range(200)]
+    assert len(STATUS.fold(records).nouns) == 200
+    assert lines_of(lambda: STATUS.fold(records)) <= 2.1 * lines_of(lambda: STATUS.fold(records[:100]))

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from daemon.core.model import DaemonRecord, Recovery
-from daemon.core.watches.model import Watch
-from daemon.wire.status import DAEMON_KEY, encode_daemon, encode_status
-from daemon.wire.status_fold import StatusFold, fold
-from daemon.wire.watch_status import encode_watch
-from spark_jobs import contract
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.recovery.model import Recovery
+from recoveryd.watches.model import Watch
+from recoveryd.wire.status_topic import DAEMON_KEY, StatusFold, encode_daemon
+from recoveryd_jobs import contract
+from tests.builders.core import STATUS
 from tests.wire.of_types import filled
 
 _MUCH = settings(
@@ -32,19 +32,19 @@ EXCHANGED = [
 @_MUCH
 @given(filled(Recovery).map(lambda r: dataclasses.replace(r, kind=r.spec.kind)).filter(lambda r: r.id != DAEMON_KEY))
 def test_a_recovery_survives_a_restart(recovery: Recovery) -> None:
-    assert fold([encode_status(recovery)]) == StatusFold({recovery.id: recovery}, {}, DaemonRecord())
+    assert STATUS.fold([STATUS.encode(recovery)]) == StatusFold({recovery.id: recovery}, DaemonRecord())
 
 
 @_MUCH
 @given(filled(Watch).filter(lambda w: w.id != DAEMON_KEY))
 def test_a_watch_survives_a_restart(watch: Watch) -> None:
-    assert fold([encode_watch(watch)]) == StatusFold({}, {watch.id: watch}, DaemonRecord())
+    assert STATUS.fold([STATUS.encode(watch)]) == StatusFold({watch.id: watch}, DaemonRecord())
 
 
 @given(filled(DaemonRecord))
 @example(DaemonRecord())
 def test_the_record_of_the_daemon_survives_a_restart(record: DaemonRecord) -> None:
-    assert fold([encode_daemon(record)]) == StatusFold({}, {}, record)
+    assert STATUS.fold([encode_daemon(record)]) == StatusFold({}, record)
 
 
 @pytest.mark.parametrize("kind", EXCHANGED, ids=lambda kind: kind.__name__)
@@ -56,4 +56,10 @@ def test_what_daemon_and_jobs_exchange_arrives_as_it_was_sent(kind: type, data: 
 
 
 def test_the_exchanged_records_are_all_of_them() -> None:
-    assert {kind.__name__ for kind in EXCHANGED} >= {"JobSpec", "Directive", "Heartbeat", "DriverReport", "Receipt"}
+    assert {kind.__name__ for kind in EXCHANGED} >= {
+        "JobSpec",
+        "Directive",
+        "LaneHeartbeat",
+        "DriverHeartbeat",
+        "Receipt",
+    }

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.wire.quantities import SizeProblem, format_bytes, parse_bytes
-from daemon.wire.times import (
+from recoveryd.wire.quantities import SizeProblem, format_bytes, parse_bytes
+from recoveryd.wire.times import (
     MAX_DURATION_MS,
     MAX_TIME_MS,
     TimeProblem,

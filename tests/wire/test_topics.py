@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.wire.topics import OwnTopic, TopicDifference, TopicNames, differences, own_topics
+from recoveryd.wire.topics import OwnTopic, TopicDifference, TopicNames, differences, own_topics
 
 DAY_MS = 86_400_000
 

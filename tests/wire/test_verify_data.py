@@ -5,19 +5,9 @@ from typing import Any
 
 import pytest
 
-from daemon.core.commands import (
-    AtOffset,
-    AtOffsets,
-    AtTime,
-    ComparedRef,
-    Earliest,
-    Latest,
-    Limits,
-    Refusal,
-    SourceRef,
-    VerificationSpec,
-    Verify,
-)
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, Earliest, Latest, Limits, SourceRef
+from recoveryd.verification.spec import ComparedRef, VerificationSpec, Verify
 from tests.wire.records import NOW_MS, bent, command_event, decode
 
 SHORTEST: dict[str, Any] = {"reason": "is it whole?", "source": {"topic": "a"}, "target": {"topic": "b"}}
@@ -30,9 +20,9 @@ def spec_of(data: dict[str, Any]) -> VerificationSpec:
     return command.spec
 
 
-def refusal_of(data: dict[str, Any]) -> Refusal:
+def refusal_of(data: dict[str, Any]) -> RefusedCommand:
     refusal = decode(command_event("verify", data))
-    assert isinstance(refusal, Refusal), refusal
+    assert isinstance(refusal, RefusedCommand), refusal
     return refusal
 
 

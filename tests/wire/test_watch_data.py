@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from daemon.core.commands import Refusal, StartWatch
-from daemon.core.model import CommandRef, DaemonRecord, State
-from daemon.core.watches.model import Watch
-from daemon.core.watches.spec import UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
-from daemon.wire import examples
-from daemon.wire.status_fold import StatusFold, StatusUnreadable, fold
-from daemon.wire.watch_status import encode_watch, watch_from_document, watch_to_document
-from daemon.wire.watch_status_model import WatchStatusRecord
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.kernel.states import CommandRef, State
+from recoveryd.watches.model import Watch
+from recoveryd.watches.spec import StartWatch, UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
+from recoveryd.watches.wire.status import watch_from_document, watch_to_document
+from recoveryd.watches.wire.status_model import WatchStatusRecord
+from recoveryd.wire.status_topic import StatusFold, StatusUnreadable
+from tests.builders.core import STATUS
 from tests.wire.json_schema import is_valid, load
 from tests.wire.records import NOW_MS, bent, decode
 from tests.wire.strategies import watches
+from tools import examples
 
 EVENT = examples.COMMANDS["watch"]
 SCHEMA = load("command.watch.v1.json")
@@ -50,7 +52,7 @@ def test_what_is_left_out_gets_its_documented_default() -> None:
 )
 def test_each_form_of_until(data: dict[str, Any], until: object) -> None:
     if until is None:
-        assert isinstance(decode(watch(**data)), Refusal)
+        assert isinstance(decode(watch(**data)), RefusedCommand)
     else:
         assert spec_of(watch(**data)).until == until
 
@@ -106,7 +108,7 @@ def test_what_is_wrong_is_refused_with_a_code_and_the_field(data: dict[str, Any]
     event = watch(**data)
     event["data"] = {name: value for name, value in event["data"].items() if value is not None}
     refusal = decode(event)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RefusedCommand)
     assert refusal.code == code
     assert says in refusal.message
     assert refusal.hint
@@ -115,10 +117,10 @@ def test_what_is_wrong_is_refused_with_a_code_and_the_field(data: dict[str, Any]
 def test_offsets_of_several_topics_must_name_each() -> None:
     event = bent(watch(topics=["a", "b"], until={"offsets": {"a": {"0": 1}}}), "data.topic")
     refusal = decode(event)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RefusedCommand)
     assert (refusal.code, "no offsets of b" in refusal.message) == ("RCV-1006", True)
     bare = decode(bent(watch(topics=["a", "b"], until={"offsets": {"0": 1}}), "data.topic"))
-    assert isinstance(bare, Refusal)
+    assert isinstance(bare, RefusedCommand)
     assert "several topics" in bare.message
 
 
@@ -136,14 +138,14 @@ def test_offsets_of_several_topics_must_name_each() -> None:
 )
 def test_the_schema_refuses_it_too(path: str, value: object) -> None:
     event = bent(EVENT, path, value)
-    assert isinstance(decode(event), Refusal)
+    assert isinstance(decode(event), RefusedCommand)
     assert not is_valid(event, SCHEMA)
 
 
 @settings(max_examples=200, deadline=None)
 @given(watches)
 def test_a_record_holds_all_of_a_watch(made: Watch) -> None:
-    key, value = encode_watch(made)
+    key, value = STATUS.encode(made)
     assert key == made.id.encode()
     assert watch_from_document(json.loads(value)) == made
 
@@ -151,8 +153,8 @@ def test_a_record_holds_all_of_a_watch(made: Watch) -> None:
 @settings(max_examples=100, deadline=None)
 @given(watches)
 def test_a_record_is_what_the_contract_says(made: Watch) -> None:
-    document = json.loads(encode_watch(made)[1])
-    WatchStatusRecord.model_validate_json(encode_watch(made)[1])
+    document = json.loads(STATUS.encode(made)[1])
+    WatchStatusRecord.model_validate_json(STATUS.encode(made)[1])
     assert is_valid(document, load("status.watch.v1.json"))
 
 
@@ -163,12 +165,12 @@ RUNNING = Watch(
 
 def test_a_fold_tells_watches_from_recoveries() -> None:
     newer = replace(RUNNING, version=2, state=State.COMPLETED)
-    records = [encode_watch(RUNNING), encode_watch(replace(RUNNING, id="w2")), encode_watch(newer)]
-    assert fold([*records, (b"w2", None)]) == StatusFold({}, {"w1": newer}, DaemonRecord())
+    records = [STATUS.encode(RUNNING), STATUS.encode(replace(RUNNING, id="w2")), STATUS.encode(newer)]
+    assert STATUS.fold([*records, (b"w2", None)]) == StatusFold({"w1": newer}, DaemonRecord())
 
 
 @pytest.mark.parametrize("name", ["state", "created", "command", "watch", "internal"])
 def test_a_broken_record_stops_the_fold_and_is_named(name: str) -> None:
     document = {key: value for key, value in watch_to_document(RUNNING).items() if key != name}
     with pytest.raises(StatusUnreadable, match="w1"):
-        fold([(b"w1", json.dumps(document).encode())])
+        STATUS.fold([(b"w1", json.dumps(document).encode())])

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, field, replace
 
-from daemon.core.policies.control_types import ControllerParams, ControllerState, Decision, Inputs
-from daemon.core.policies.controller import step
-from daemon.core.policies.freshness import Reading
-from daemon.core.policies.pressure import Kind, Protection
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.controller import step
+from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, Inputs
+from recoveryd.live.pressure import Protection, SignalKind
 
 START_MS = 1_800_000_000_000
 PERIOD_MS = 5_000
 LATENCY, GROUP = "produce_latency", "shop"
 IDLE_S, SLO_S = 0.0125, 0.2
-PROTECTIONS = (Protection(LATENCY, Kind.LATENCY, SLO_S), Protection(GROUP, Kind.LAG, 30.0))
+PROTECTIONS = (Protection(LATENCY, SignalKind.LATENCY, SLO_S), Protection(GROUP, SignalKind.LAG, 30.0))
 PARAMS = ControllerParams(protections=PROTECTIONS, measure_delay=False)
 FLOOR, CEILING = 1.0, 100.0
 
@@ -28,7 +28,7 @@ class Rig:
     now_ms: int = START_MS
     floor: float = FLOOR
     ceiling: float = CEILING
-    decision: Decision | None = None
+    decision: ControlDecision | None = None
 
     def tick(
         self,
@@ -41,7 +41,7 @@ class Rig:
         active: bool = True,
         after_ms: int = PERIOD_MS,
         more: tuple[Reading, ...] = (),
-    ) -> Decision:
+    ) -> ControlDecision:
         """One step later; None leaves a signal out. By default the lanes achieve what was granted."""
         self.now_ms += after_ms
         taken_ms = self.now_ms - age_ms

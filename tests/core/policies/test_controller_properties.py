@@ -6,9 +6,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.policies.control_types import ControllerParams, ControllerState, Inputs, Law
-from daemon.core.policies.controller import step
-from daemon.core.policies.freshness import Reading
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.controller import step
+from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law
 from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, START_MS
 
 number = st.one_of(st.floats(0, 60), st.sampled_from([math.nan, math.inf, -math.inf, -1.0, 0.0, 1e300]))

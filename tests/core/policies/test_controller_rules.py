@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.policies.control_types import ControllerState, ControlVerdict, Law, Rule
-from daemon.core.policies.freshness import Reading, Reject
-from daemon.core.policies.pressure import Kind, Protection
+from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.live.law.types import ControllerState, ControlVerdict, Law, Rule
+from recoveryd.live.pressure import Protection, SignalKind
 from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, latency_at, started
 
 
@@ -61,7 +61,7 @@ def test_1_after_an_outage_only_samples_taken_since_count() -> None:
 def test_1_a_signal_that_was_never_seen_keeps_the_rate_at_the_floor(missing: str) -> None:
     rig = Rig() if missing == "no baseline" else Rig().rest()
     if missing == "never measured":
-        rig.params = replace(PARAMS, protections=(*PARAMS.protections, Protection("other", Kind.LAG, 30.0)))
+        rig.params = replace(PARAMS, protections=(*PARAMS.protections, Protection("other", SignalKind.LAG, 30.0)))
     for _ in range(5):
         decision = rig.tick(0.0)
     assert (decision.rate_bytes_per_s, decision.rule, decision.verdict) == (FLOOR, Rule.STALE, ControlVerdict.BLIND)
@@ -224,7 +224,7 @@ def test_8_pressure_that_stays_at_the_floor_is_not_ours() -> None:
 
 
 def test_8_a_group_may_be_left_out_once_it_is_shown_that_we_do_not_move_it() -> None:
-    group = Protection(GROUP, Kind.LAG, 30.0, drop_when_unattributable=True)
+    group = Protection(GROUP, SignalKind.LAG, 30.0, drop_when_unattributable=True)
     rig = started(2.0, replace(PARAMS, protections=(PARAMS.protections[0], group)))
     for _ in range(40):
         decision = rig.tick(0.0, lag_s=90.0)
@@ -289,10 +289,10 @@ def test_readings_nobody_asked_for_or_that_cannot_be_true_are_counted() -> None:
     )
     rig.tick(0.9, more=odd)
     assert rig.state.rejections == {
-        Reject.UNKNOWN_NAME: 1,
-        Reject.NOT_A_NUMBER: 1,
-        Reject.NEGATIVE: 1,
-        Reject.FUTURE: 1,
+        RejectReason.UNKNOWN_NAME: 1,
+        RejectReason.NOT_A_NUMBER: 1,
+        RejectReason.NEGATIVE: 1,
+        RejectReason.FUTURE: 1,
     }
     assert rig.state.rate == 40.0
 
@@ -339,7 +339,7 @@ def test_3_a_late_critical_word_about_the_load_before_the_last_cut_does_not_cut_
     for _ in range(3):
         rig.tick(0.1, more=(Reading(LATENCY, 0.22, before_ms, is_critical=True),))
     assert rig.state.rate >= cut
-    assert rig.state.rejections == {Reject.OUT_OF_ORDER: 3}
+    assert rig.state.rejections == {RejectReason.OUT_OF_ORDER: 3}
 
 
 def test_3_a_late_word_counts_no_longer_than_a_loop_delay_and_only_when_critical() -> None:
@@ -349,4 +349,4 @@ def test_3_a_late_word_counts_no_longer_than_a_loop_delay_and_only_when_critical
     rig.tick(0.5, more=(old,))
     rig.tick(0.5, more=(Reading(LATENCY, 0.22, rig.now_ms - 1),))
     assert rig.state.rate >= calm
-    assert rig.state.rejections == {Reject.OUT_OF_ORDER: 2}
+    assert rig.state.rejections == {RejectReason.OUT_OF_ORDER: 2}

@@ -3,11 +3,12 @@
 import json
 from dataclasses import replace
 
-from daemon.core.policies.control_types import ControlVerdict, Rule
-from daemon.core.policies.evidence import decision_evidence, forecast_evidence, is_worth_telling, lag_evidence
-from daemon.core.policies.forecast import Rates, Work, forecast
-from daemon.core.policies.lag import evaluate_group
-from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
+from recoveryd.forecast.completion import ForecastRates, Work, forecast
+from recoveryd.forecast.evidence import forecast_evidence
+from recoveryd.live.evidence import decision_evidence, is_worth_telling, lag_evidence
+from recoveryd.live.lag.evaluate import evaluate_group
+from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
+from recoveryd.live.law.types import ControlVerdict, Rule
 from tests.core.policies.control_rig import GROUP, LATENCY, started
 
 NOW_MS = 1_800_000_000_000
@@ -69,6 +70,6 @@ def test_a_lag_verdict_lists_the_worst_partitions_only() -> None:
 
 
 def test_never_is_null() -> None:
-    told = forecast_evidence(forecast(Work(1_000, 100, is_moving=True), Rates(5, 10)))
+    told = forecast_evidence(forecast(Work(1_000, 100, is_moving=True), ForecastRates(5, 10)))
     assert json.loads(json.dumps(told, allow_nan=False))["eta_seconds"] == {"lo": None, "mid": None, "hi": None}
     assert told["outlook"] == "impractical_never"

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.policies.estimate import CountSample, RateEstimate, estimate_rate
-from daemon.core.policies.forecast import (
+from recoveryd.forecast.completion import (
+    ForecastRates,
     PartitionForecast,
-    Rates,
     Work,
     duration_s,
     forecast,
     forecast_job,
     required_rate,
 )
-from daemon.core.policies.forecast_cost import Cost, Prices, Usage, estimate_cost
-from daemon.core.policies.forecast_track import ForecastTrack
-from daemon.core.policies.live_profile import catch_up_s, live_profile
-from daemon.core.policies.outlook import Outlook
-from daemon.core.policies.retention import Retention, beating_rate, loss_in_s
+from recoveryd.forecast.cost import Cost, Prices, Usage, estimate_cost
+from recoveryd.forecast.estimate import CountSample, RateEstimate, estimate_rate
+from recoveryd.forecast.live_profile import catch_up_s, live_profile
+from recoveryd.forecast.outlook import Outlook
+from recoveryd.forecast.retention import Retention, beating_rate, loss_in_s
+from recoveryd.forecast.track import ForecastTrack
 
 V = Outlook
 MOVING = Work(backlog=1_000_000, window_s=1_000, is_moving=True)
@@ -28,7 +28,7 @@ PINNED = Work(backlog=1_000_000, window_s=1_000, is_moving=False)
 
 
 def test_the_interval_takes_the_worse_of_both_rates() -> None:
-    found = forecast(MOVING, Rates(11_000, 1_000, replay_sigma=1_000, live_sigma=100))
+    found = forecast(MOVING, ForecastRates(11_000, 1_000, replay_sigma=1_000, live_sigma=100))
     assert (found.seconds, found.seconds_lo, found.seconds_hi) == (
         100,
         pytest.approx(1e6 / (12_000 - 900)),
@@ -38,7 +38,7 @@ def test_the_interval_takes_the_worse_of_both_rates() -> None:
 
 
 def test_an_interval_without_end_is_marginal_at_best() -> None:
-    found = forecast(MOVING, Rates(11_000, 1_000, replay_sigma=10_000))
+    found = forecast(MOVING, ForecastRates(11_000, 1_000, replay_sigma=10_000))
     assert (found.seconds_hi, found.outlook) == (math.inf, V.MARGINAL)
 
 
@@ -51,27 +51,31 @@ def test_what_arrives_during_the_start_is_copied_too() -> None:
 @pytest.mark.parametrize(
     ("work", "rates", "retention", "deadline_s", "outlooks"),
     [
-        (MOVING, Rates(6_000, 1_000), None, None, (V.OK,)),
-        (MOVING, Rates(4_000, 1_000), None, None, (V.MARGINAL,)),
-        (MOVING, Rates(2_000, 1_000), None, None, (V.IMPRACTICAL_SLOW,)),
-        (MOVING, Rates(1_050, 1_000), None, None, (V.IMPRACTICAL_NEVER, V.IMPRACTICAL_SLOW)),
-        (PINNED, Rates(1_050, 5_000), None, None, (V.IMPRACTICAL_SLOW,)),
-        (PINNED, Rates(10_000, 0), None, 99.0, (V.DEADLINE_MISS,)),
-        (PINNED, Rates(10_000, 0), None, 101.0, (V.OK,)),
-        (PINNED, Rates(10_000, 0), Retention(margin=100_000, advance=11_001), None, (V.RETENTION_LOSS,)),
-        (PINNED, Rates(10_000, 0), Retention(margin=100_000, advance=10_999), None, (V.OK,)),
-        (Work(0, 0, is_moving=True), Rates(0, 5), None, 0.0, (V.OK,)),
+        (MOVING, ForecastRates(6_000, 1_000), None, None, (V.OK,)),
+        (MOVING, ForecastRates(4_000, 1_000), None, None, (V.MARGINAL,)),
+        (MOVING, ForecastRates(2_000, 1_000), None, None, (V.IMPRACTICAL_SLOW,)),
+        (MOVING, ForecastRates(1_050, 1_000), None, None, (V.IMPRACTICAL_NEVER, V.IMPRACTICAL_SLOW)),
+        (PINNED, ForecastRates(1_050, 5_000), None, None, (V.IMPRACTICAL_SLOW,)),
+        (PINNED, ForecastRates(10_000, 0), None, 99.0, (V.DEADLINE_MISS,)),
+        (PINNED, ForecastRates(10_000, 0), None, 101.0, (V.OK,)),
+        (PINNED, ForecastRates(10_000, 0), Retention(margin=100_000, advance=11_001), None, (V.RETENTION_LOSS,)),
+        (PINNED, ForecastRates(10_000, 0), Retention(margin=100_000, advance=10_999), None, (V.OK,)),
+        (Work(0, 0, is_moving=True), ForecastRates(0, 5), None, 0.0, (V.OK,)),
     ],
 )
 def test_verdicts_in_order_of_severity(
-    work: Work, rates: Rates, retention: Retention | None, deadline_s: float | None, outlooks: tuple[Outlook, ...]
+    work: Work,
+    rates: ForecastRates,
+    retention: Retention | None,
+    deadline_s: float | None,
+    outlooks: tuple[Outlook, ...],
 ) -> None:
     assert forecast(work, rates, retention, deadline_s).outlooks == outlooks
 
 
 def test_a_suggestion_names_rate_lanes_and_the_window_that_fits() -> None:
     work = Work(backlog=345_600 * 10_000, window_s=345_600, is_moving=True, lanes=2)
-    found = forecast(work, Rates(20_000, 10_000))
+    found = forecast(work, ForecastRates(20_000, 10_000))
     assert found.why == "at 2.00 times real time it takes 4.0 d, 1.00 times the window of 4.0 d"
     assert found.suggestion == (
         "more than 20,000/s (2 lanes instead of 2) is needed; a window of 24.0 h fits into 24.0 h"
@@ -80,8 +84,8 @@ def test_a_suggestion_names_rate_lanes_and_the_window_that_fits() -> None:
 
 def test_a_job_is_as_slow_as_its_slowest_partition_not_sum_over_sum() -> None:
     parts = [
-        PartitionForecast(0, Work(1_000_000, 1_000, is_moving=False), Rates(10_000)),
-        PartitionForecast(1, Work(9_000_000, 1_000, is_moving=False), Rates(10_000)),
+        PartitionForecast(0, Work(1_000_000, 1_000, is_moving=False), ForecastRates(10_000)),
+        PartitionForecast(1, Work(9_000_000, 1_000, is_moving=False), ForecastRates(10_000)),
     ]
     job = forecast_job(parts)
     assert job is not None
@@ -90,9 +94,9 @@ def test_a_job_is_as_slow_as_its_slowest_partition_not_sum_over_sum() -> None:
 
 
 def test_the_worst_verdict_of_any_partition_is_the_jobs() -> None:
-    slow = PartitionForecast(0, Work(9_000_000, 9_000, is_moving=False), Rates(10_000))
+    slow = PartitionForecast(0, Work(9_000_000, 9_000, is_moving=False), ForecastRates(10_000))
     racing = PartitionForecast(
-        1, Work(1_000_000, 1_000, is_moving=False), Rates(10_000), Retention(margin=1, advance=2e4)
+        1, Work(1_000_000, 1_000, is_moving=False), ForecastRates(10_000), Retention(margin=1, advance=2e4)
     )
     job = forecast_job([slow, racing])
     assert job is not None

@@ -4,15 +4,7 @@ import math
 
 import pytest
 
-from daemon.core.policies.freshness import (
-    FreshnessParams,
-    Reading,
-    Reject,
-    Track,
-    counted,
-    loop_delay_ms,
-    with_reading,
-)
+from recoveryd.live.freshness import FreshnessParams, Reading, RejectReason, Track, counted, loop_delay_ms, with_reading
 
 NOW_MS = 1_800_000_000_000
 PARAMS = FreshnessParams()
@@ -21,17 +13,17 @@ PARAMS = FreshnessParams()
 @pytest.mark.parametrize(
     ("value", "at_ms", "reason"),
     [
-        (math.nan, NOW_MS, Reject.NOT_A_NUMBER),
-        (math.inf, NOW_MS, Reject.NOT_A_NUMBER),
-        (-0.001, NOW_MS, Reject.NEGATIVE),
-        (1.0, NOW_MS + 2_001, Reject.FUTURE),
-        (1.0, NOW_MS - 300_001, Reject.TOO_OLD),
-        (1.0, NOW_MS - 5_000, Reject.OUT_OF_ORDER),
+        (math.nan, NOW_MS, RejectReason.NOT_A_NUMBER),
+        (math.inf, NOW_MS, RejectReason.NOT_A_NUMBER),
+        (-0.001, NOW_MS, RejectReason.NEGATIVE),
+        (1.0, NOW_MS + 2_001, RejectReason.FUTURE),
+        (1.0, NOW_MS - 300_001, RejectReason.TOO_OLD),
+        (1.0, NOW_MS - 5_000, RejectReason.OUT_OF_ORDER),
         (1.0, NOW_MS - 4_999, None),
         (0.0, NOW_MS + 2_000, None),
     ],
 )
-def test_a_reading_is_taken_or_refused_with_its_reason(value: float, at_ms: int, reason: Reject | None) -> None:
+def test_a_reading_is_taken_or_refused_with_its_reason(value: float, at_ms: int, reason: RejectReason | None) -> None:
     track = Track((NOW_MS - 5_000,), (0.5,), (0,))
     after, refused = with_reading(track, Reading("p99", value, at_ms), NOW_MS, PARAMS)
     assert refused is reason
@@ -39,8 +31,8 @@ def test_a_reading_is_taken_or_refused_with_its_reason(value: float, at_ms: int,
 
 
 def test_reasons_are_counted() -> None:
-    counts = counted({Reject.FUTURE: 2}, [Reject.FUTURE, Reject.NEGATIVE])
-    assert counts == {Reject.FUTURE: 3, Reject.NEGATIVE: 1}
+    counts = counted({RejectReason.FUTURE: 2}, [RejectReason.FUTURE, RejectReason.NEGATIVE])
+    assert counts == {RejectReason.FUTURE: 3, RejectReason.NEGATIVE: 1}
 
 
 def track(period_ms: int, age_ms: int, samples: int = 20) -> Track:

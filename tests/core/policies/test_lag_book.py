@@ -1,10 +1,8 @@
 """Many readers in one bounded book: polled samples and signals meet by sample time."""
 
-from daemon.core.commands import LagSample as Reported
-from daemon.core.commands import LagSignal
-from daemon.core.policies import lag_book
-from daemon.core.policies.freshness import Reading, Reject
-from daemon.core.policies.lag_book import (
+from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.live.lag import book as lag_book
+from recoveryd.live.lag.book import (
     LagBook,
     Reader,
     evaluate_reader,
@@ -13,8 +11,10 @@ from daemon.core.policies.lag_book import (
     with_samples,
     without_unwatched,
 )
-from daemon.core.policies.lag_verdicts import LagVerdict
-from daemon.core.policies.lag_window import LagParams, LagSample
+from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.lag.window import LagParams, LagSample
+from recoveryd.live.signals import LagSignal
+from recoveryd.live.signals import SignalledPartition as Reported
 
 NOW_MS = 1_800_000_000_000
 PARAMS = LagParams()
@@ -39,20 +39,20 @@ def test_an_unknown_group_is_refused_and_counted() -> None:
     book = with_samples(
         LagBook(), Reader("main", "orders", "stranger"), [(0, look(1, 1, NOW_MS))], NOW_MS, PARAMS, WATCHED
     )
-    assert book == LagBook({}, {Reject.UNKNOWN_NAME: 1})
+    assert book == LagBook({}, {RejectReason.UNKNOWN_NAME: 1})
 
 
 def test_a_partition_named_twice_counts_once_and_the_second_is_refused() -> None:
     report = [(0, look(10, 100, NOW_MS)), (0, look(100, 100, NOW_MS))]
     book = with_samples(LagBook(), SHOP, report, NOW_MS, PARAMS, WATCHED)
-    assert (book.readers[SHOP][0].position, book.rejections) == (10, {Reject.DUPLICATE_PARTITION: 1})
+    assert (book.readers[SHOP][0].position, book.rejections) == (10, {RejectReason.DUPLICATE_PARTITION: 1})
 
 
 def test_a_million_partitions_are_bounded() -> None:
     most = lag_book.PARTITIONS_MOST
     report = ((p, look(1, 1, NOW_MS)) for p in range(1_000_000))
     book = with_samples(LagBook(), SHOP, report, NOW_MS, PARAMS, WATCHED)
-    assert (book.partitions, book.rejections) == (most, {Reject.TOO_MANY: 1})
+    assert (book.partitions, book.rejections) == (most, {RejectReason.TOO_MANY: 1})
     again = with_samples(
         book,
         Reader("main", "b", "shop"),
@@ -61,14 +61,14 @@ def test_a_million_partitions_are_bounded() -> None:
         PARAMS,
         WATCHED | {Reader("main", "b", "shop")},
     )
-    assert (again.partitions, again.rejections) == (most, {Reject.TOO_MANY: 2})
+    assert (again.partitions, again.rejections) == (most, {RejectReason.TOO_MANY: 2})
 
 
 def test_a_signal_and_a_poll_merge_by_sample_time() -> None:
     book, now_ms = filled(partitions=1)
     late = LagSignal("main", "shop", "orders", (Reported(0, 900, 900, now_ms - 7_000),))
     book = with_samples(book, SHOP, samples_of_signal(late), now_ms, PARAMS, WATCHED)
-    assert book.readers[SHOP][0].rejections == {Reject.OUT_OF_ORDER: 1}
+    assert book.readers[SHOP][0].rejections == {RejectReason.OUT_OF_ORDER: 1}
     fresh = LagSignal("main", "shop", "orders", (Reported(0, 510, 600, now_ms + 1_000),))
     book = with_samples(book, SHOP, samples_of_signal(fresh), now_ms + 1_000, PARAMS, WATCHED)
     assert evaluate_reader(book, SHOP, (0,), now_ms + 1_000, PARAMS).offset_lag == 90

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from daemon.core.policies.lag import evaluate_group, evaluate_partition
-from daemon.core.policies.lag_verdicts import SEVERITY, LagVerdict
-from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
+from recoveryd.live.lag.evaluate import evaluate_group, evaluate_partition
+from recoveryd.live.lag.verdicts import SEVERITY, LagVerdict
+from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
 
 V = LagVerdict
 PARAMS = LagParams()

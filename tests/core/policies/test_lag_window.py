@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.policies.freshness import Reject
-from daemon.core.policies.lag import evaluate_partition, time_lag_s
-from daemon.core.policies.lag_verdicts import LagVerdict
-from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
+from recoveryd.live.freshness import RejectReason
+from recoveryd.live.lag.evaluate import evaluate_partition, time_lag_s
+from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
 
 NOW_MS = 1_800_000_000_000
 PARAMS = LagParams()
@@ -26,24 +26,24 @@ ONE = with_sample(Window(), look(10, 100), NOW_MS, PARAMS)
 @pytest.mark.parametrize(
     ("sample", "reason"),
     [
-        (look(math.nan, 100, NOW_MS + 1), Reject.NOT_A_NUMBER),  # type: ignore[arg-type]
-        (look(10, math.inf, NOW_MS + 1), Reject.NOT_A_NUMBER),  # type: ignore[arg-type]
-        (look(10, 2**63, NOW_MS + 1), Reject.NOT_A_NUMBER),
-        (look(-2, 100, NOW_MS + 1), Reject.NEGATIVE),
-        (look(10, -1, NOW_MS + 1), Reject.NEGATIVE),
-        (look(10, 100, NOW_MS + 1, log_start=-5), Reject.NEGATIVE),
-        (look(10, 100, NOW_MS + 1, last_stable=-1), Reject.NEGATIVE),
-        (look(10, 100, NOW_MS + 2_001), Reject.FUTURE),
-        (LagSample(10, NOW_MS + 1, 100, NOW_MS + 60_000), Reject.FUTURE),
-        (look(10, 100, math.nan), Reject.FUTURE),  # type: ignore[arg-type]
-        (look(10, 100, NOW_MS - 300_001), Reject.TOO_OLD),
-        (look(10, 100, NOW_MS), Reject.OUT_OF_ORDER),
-        (look(10, 100, NOW_MS - 1), Reject.OUT_OF_ORDER),
-        (LagSample(10, NOW_MS + 1, 100, NOW_MS - 1), Reject.OUT_OF_ORDER),
-        (look(10, 99, NOW_MS + 1), Reject.END_DECREASED),
+        (look(math.nan, 100, NOW_MS + 1), RejectReason.NOT_A_NUMBER),  # type: ignore[arg-type]
+        (look(10, math.inf, NOW_MS + 1), RejectReason.NOT_A_NUMBER),  # type: ignore[arg-type]
+        (look(10, 2**63, NOW_MS + 1), RejectReason.NOT_A_NUMBER),
+        (look(-2, 100, NOW_MS + 1), RejectReason.NEGATIVE),
+        (look(10, -1, NOW_MS + 1), RejectReason.NEGATIVE),
+        (look(10, 100, NOW_MS + 1, log_start=-5), RejectReason.NEGATIVE),
+        (look(10, 100, NOW_MS + 1, last_stable=-1), RejectReason.NEGATIVE),
+        (look(10, 100, NOW_MS + 2_001), RejectReason.FUTURE),
+        (LagSample(10, NOW_MS + 1, 100, NOW_MS + 60_000), RejectReason.FUTURE),
+        (look(10, 100, math.nan), RejectReason.FUTURE),  # type: ignore[arg-type]
+        (look(10, 100, NOW_MS - 300_001), RejectReason.TOO_OLD),
+        (look(10, 100, NOW_MS), RejectReason.OUT_OF_ORDER),
+        (look(10, 100, NOW_MS - 1), RejectReason.OUT_OF_ORDER),
+        (LagSample(10, NOW_MS + 1, 100, NOW_MS - 1), RejectReason.OUT_OF_ORDER),
+        (look(10, 99, NOW_MS + 1), RejectReason.END_DECREASED),
     ],
 )
-def test_a_sample_that_cannot_be_true_is_refused_and_counted(sample: LagSample, reason: Reject) -> None:
+def test_a_sample_that_cannot_be_true_is_refused_and_counted(sample: LagSample, reason: RejectReason) -> None:
     after = with_sample(ONE, sample, NOW_MS, PARAMS)
     assert after.rejections == {reason: 1}
     assert (after.positions, after.ends) == (ONE.positions, ONE.ends)
@@ -68,7 +68,7 @@ def test_an_end_that_stays_low_is_a_truncated_log_and_is_believed_only_when_the_
         window = with_sample(window, look(40, 50, at_ms), at_ms, PARAMS)
         found.append(evaluate_partition(0, window, at_ms, PARAMS).verdict)
     assert found == [LagVerdict.INVALID] * 6 + [LagVerdict.STALLED] * 2
-    assert window.rejections == {Reject.END_DECREASED: 3}
+    assert window.rejections == {RejectReason.END_DECREASED: 3}
 
 
 def test_commits_closer_than_a_slot_keep_the_older_time() -> None:

@@ -1,13 +1,13 @@
 """What the policies cost at every tick grows with what they look at, and no faster. How long that takes is measured in `bench`."""
 
-from daemon.core.policies.control_types import ControllerParams, ControllerState
-from daemon.core.policies.freshness import Reading
-from daemon.core.policies.lag import evaluate_group
-from daemon.core.policies.lag_book import LagBook, Reader, evaluate_reader, lag_reading, with_samples
-from daemon.core.policies.lag_window import LagParams, LagSample, Window, with_sample
-from daemon.core.policies.pressure import Kind, Protection
-from daemon.core.policies.sharing import Claim
-from daemon.core.policies.throttle import Claimant, DomainSignals, Mode, Throttled, throttle
+from recoveryd.live.budget_shares import Claim
+from recoveryd.live.budgets import Claimant, DomainSignals, Mode, Throttled, throttle
+from recoveryd.live.freshness import Reading
+from recoveryd.live.lag.book import LagBook, Reader, evaluate_reader, lag_reading, with_samples
+from recoveryd.live.lag.evaluate import evaluate_group
+from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
+from recoveryd.live.law.types import ControllerParams, ControllerState
+from recoveryd.live.pressure import Protection, SignalKind
 from tests.patience import lines_of
 
 START_MS = 1_800_000_000_000
@@ -45,8 +45,8 @@ def decision_lines(recoveries: int, groups: int, partitions: int) -> int:
     readers = [Reader("main", "orders", f"g{i}") for i in range(groups)]
     watched, book = frozenset(readers), LagBook()
     protections = (
-        Protection("produce_latency", Kind.LATENCY, 0.2),
-        *(Protection(r.group, Kind.LAG, 30.0) for r in readers),
+        Protection("produce_latency", SignalKind.LATENCY, 0.2),
+        *(Protection(r.group, SignalKind.LAG, 30.0) for r in readers),
     )
     params = {"main": ControllerParams(protections=protections)}
     states: dict[str, ControllerState] = {}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from daemon.core.policies.freshness import Track
-from daemon.core.policies.pressure import (
-    Kind,
+from recoveryd.live.freshness import Track
+from recoveryd.live.pressure import (
     Pressure,
     Protection,
+    SignalKind,
     baseline_s,
     growth,
     lag_pressure,
@@ -46,7 +46,7 @@ def test_a_baseline_is_the_median_of_twelve_or_more_and_at_most_half_of_the_slo(
 
 
 def test_the_worse_of_the_last_two_latencies_counts_and_only_samples_since_the_cut() -> None:
-    protection = Protection("p99", Kind.LATENCY, 0.2)
+    protection = Protection("p99", SignalKind.LATENCY, 0.2)
     track = Track((1_000, 2_000, 3_000), (0.4, 0.1, 0.02), (0, 0, 0))
     both = measure_pressure(protection, track, 1_000, 0.0125, 25.0, 4_000)
     one = measure_pressure(protection, track, 2_000, 0.0125, 25.0, 4_000)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.policies.quota import QuotaStep, busiest_share, mute_ms, quota_steps
+from recoveryd.live.backstop import QuotaStep, busiest_share, mute_ms, quota_steps
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.core.policies.sharing import Claim, Spread, deadline_weight, share_budget, share_over_domains
+from recoveryd.live.budget_shares import Claim, Spread, deadline_weight, share_budget, share_over_domains
 
 
 @pytest.mark.parametrize(

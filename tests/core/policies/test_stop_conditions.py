@@ -4,20 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.policies.control_types import ControllerState
-from daemon.core.policies.forecast import Rates, Work, forecast
-from daemon.core.policies.forecast_track import ForecastTrack
-from daemon.core.policies.freshness import Track
-from daemon.core.policies.live_admission import refuse_start
-from daemon.core.policies.retention import Retention
-from daemon.core.policies.stop_conditions import (
-    Condition,
-    HeadState,
-    event_time,
-    idle,
-    live_slo,
-    retention_race,
-)
+from recoveryd.forecast.completion import ForecastRates, Work, forecast
+from recoveryd.forecast.retention import Retention
+from recoveryd.forecast.track import ForecastTrack
+from recoveryd.live.admission import refuse_start
+from recoveryd.live.freshness import Track
+from recoveryd.live.law.types import ControllerState
+from recoveryd.recovery.stops.conditions import Condition, HeadState, event_time, idle, live_slo, retention_race
 from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, started
 
 NOW_MS = 1_800_000_000_000
@@ -43,8 +36,8 @@ def test_pressure_above_the_floor_is_no_live_slo_condition() -> None:
 
 
 def test_a_retention_race_is_believed_in_the_second_forecast() -> None:
-    lost = forecast(Work(1e6, 1_000, is_moving=False), Rates(1e4), Retention(margin=1e5, advance=2e4))
-    safe = forecast(Work(1e6, 1_000, is_moving=False), Rates(1e4))
+    lost = forecast(Work(1e6, 1_000, is_moving=False), ForecastRates(1e4), Retention(margin=1e5, advance=2e4))
+    safe = forecast(Work(1e6, 1_000, is_moving=False), ForecastRates(1e4))
     track = ForecastTrack().with_outlook(safe.outlook, 0)
     track = track.with_outlook(lost.outlook, 60_000)
     assert retention_race(lost, track) is None

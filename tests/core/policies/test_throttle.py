@@ -2,10 +2,10 @@
 
 import pytest
 
-from daemon.core.policies.control_types import ControllerState, ControlVerdict, Rule
-from daemon.core.policies.freshness import Reading
-from daemon.core.policies.sharing import Claim
-from daemon.core.policies.throttle import Claimant, DomainSignals, Grant, Mode, Throttled, throttle
+from recoveryd.live.budget_shares import Claim
+from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, Throttled, throttle
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.types import ControllerState, ControlVerdict, Rule
 from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, PERIOD_MS, START_MS, latency_at
 
 ALONE = {"main": 1.0}

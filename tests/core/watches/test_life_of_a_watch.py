@@ -4,17 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.catalogue import CATALOGUE, Code
-from daemon.core.decision import Notice
-from daemon.core.effects import CallWebhook
-from daemon.core.events import ReaderSampled, WebhookEnded
-from daemon.core.model import State, StopReason
-from daemon.core.policies.lag_book import Reader
-from daemon.core.watches.commands import ACTIVE_MOST
-from daemon.core.watches.ending import CALL_AGAIN_MS
-from daemon.core.watches.known import readers_in_play
-from daemon.core.watches.model import DeliveryState
-from daemon.core.watches.spec import UntilOffsets, UntilTime
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.decision import Notice
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.events import ReaderSampled
+from recoveryd.live.lag.book import Reader
+from recoveryd.watches.commands import ACTIVE_MOST
+from recoveryd.watches.draft import WATCHES
+from recoveryd.watches.effects import CallWebhook
+from recoveryd.watches.ending import CALL_AGAIN_MS
+from recoveryd.watches.events import WebhookEnded
+from recoveryd.watches.known import readers_in_play
+from recoveryd.watches.model import DeliveryState
+from recoveryd.watches.spec import UntilOffsets, UntilTime
 from tests.builders.core import NOW_MS
 from tests.builders.watch_world import CAUGHT_UP, Topic, WatchWorld
 
@@ -42,7 +44,7 @@ def test_a_watch_begins_at_once_and_tells_the_collector_whom_to_look_at() -> Non
     world = WatchWorld()
     watch = world.start()
     assert (world.answers[-1].kind, watch.state) == ("accepted", State.RUNNING)
-    assert readers_in_play(world.state.watches) == (Reader("main", "flights", "reports"),)
+    assert readers_in_play(world.state.of(WATCHES)) == (Reader("main", "flights", "reports"),)
     assert world.told() == ["watch_started"]
 
 
@@ -61,8 +63,8 @@ def test_a_fulfilled_watch_without_webhook_is_over_and_shows_its_evidence() -> N
     ]
     assert world.told() == ["watch_started", "watch_fulfilled", "watch_completed"]
     assert last_of(world, "watch_completed").data["evidence"] == watch.stop.evidence
-    assert readers_in_play(world.state.watches) == ()
-    assert world.state.watches.book.readers == {}
+    assert readers_in_play(world.state.of(WATCHES)) == ()
+    assert world.state.of(WATCHES).book.readers == {}
 
 
 def test_offsets_are_latched_one_by_one_and_kept_over_a_restart() -> None:
@@ -119,7 +121,7 @@ def test_looks_of_an_earlier_daemon_do_not_count() -> None:
 def test_a_time_fulfils_the_watch_whatever_the_group_does() -> None:
     world = WatchWorld()
     world.start(replace(CAUGHT_UP, until=UntilTime(NOW_MS + 20_000)))
-    assert readers_in_play(world.state.watches) == ()
+    assert readers_in_play(world.state.of(WATCHES)) == ()
     world.looks(3)
     assert world.watch().state is State.RUNNING
     world.look()
@@ -256,7 +258,7 @@ def test_what_steers_lanes_is_refused_for_a_watch(verb: str) -> None:
     world = WatchWorld()
     world.start()
     answer = world.send(verb, "w1", max_bytes_per_s=5.0, plan_hash="h")
-    assert (answer.kind, answer.code) == ("rejected", Code.NOT_FOR_A_WATCH.value)
+    assert (answer.kind, answer.code) == ("rejected", Code.NOT_FOR_THIS_KIND.value)
     assert world.watch().version == 1
 
 
@@ -273,7 +275,7 @@ def test_a_watch_of_what_the_config_does_not_have_is_refused(changes: dict[str, 
     world = WatchWorld()
     answer = world.send("watch", "w1", spec=replace(CAUGHT_UP, **changes))  # type: ignore[arg-type]
     assert (answer.kind, answer.code, answer.hint) == ("rejected", code.value, hint)
-    assert world.state.watches.get("w1") is None
+    assert world.state.of(WATCHES).get("w1") is None
 
 
 def test_watches_and_recoveries_share_one_space_of_ids() -> None:
@@ -297,10 +299,10 @@ def test_the_number_of_active_watches_is_bounded() -> None:
 def test_looks_at_groups_nobody_watches_change_nothing() -> None:
     world = WatchWorld()
     world.start()
-    before = world.state.watches
+    before = world.state.of(WATCHES)
     world.feed(world.sampled("flights", group="others"))
     world.feed(ReaderSampled(Reader("other", "flights", "reports"), (0,), ()))
-    assert world.state.watches is before
+    assert world.state.of(WATCHES) is before
 
 
 def test_progress_is_told_in_one_sentence_and_journaled_now_and_then() -> None:
@@ -319,7 +321,7 @@ def test_progress_is_told_in_one_sentence_and_journaled_now_and_then() -> None:
 def test_every_code_of_watches_has_a_next_step() -> None:
     codes = (
         Code.UNKNOWN_WEBHOOK,
-        Code.NOT_FOR_A_WATCH,
+        Code.NOT_FOR_THIS_KIND,
         Code.TOO_MANY_WATCHES,
         Code.WATCH_UNFULFILLED,
         Code.WEBHOOK_FAILED,

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.model import State
+from recoveryd.kernel.states import State
+from recoveryd.watches.draft import WATCHES
 from tests.builders.watch_world import CAUGHT_UP, PERIOD_MS, Topic, WatchWorld
 
 LONG_ENOUGH = 14  # looks: half a window until a verdict, then three over thirty seconds
@@ -100,7 +101,7 @@ def test_three_looks_within_less_than_thirty_seconds_are_not_enough() -> None:
 
 def counted(world: WatchWorld) -> int:
     """Looks in a row that count so far."""
-    span = world.state.watches.seen_of("w1").span
+    span = world.state.of(WATCHES).seen_of("w1").span
     return 0 if span is None else span.count
 
 

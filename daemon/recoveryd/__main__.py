@@ -1,0 +1,75 @@
+"""`recoveryd`: the daemon's command line. Reads the config, sets up logging, runs, and ends with an exit code that a supervisor understands.
+
+What people use is `recoveryctl` (`recoveryd.cli`); this one is for systemd, containers and the demo.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from importlib.metadata import version
+from typing import NoReturn
+
+from recoveryd.errors import ConfigProblem
+
+EXIT_CONFIG = 78
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Entry point; never returns."""
+    options = _parser().parse_args(arguments)
+    code = run(options)
+    # Worker threads may still wait inside a client library; they hold nothing that matters, and must not hold the exit.
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Load the config and serve. Returns the exit code."""
+    from recoveryd.settings import load  # noqa: PLC0415  (help and version stay fast)
+
+    flags = {key: (flag, value) for key, flag, value in _flags(options) if value is not None}
+    try:
+        settings = load(options.config, options.bootstrap, flags=flags)
+    except ConfigProblem as problem:
+        print(f"recoveryd: {problem}\n  {problem.hint}", file=sys.stderr)  # noqa: T201  (no logging yet)
+        return EXIT_CONFIG
+
+    from recoveryd import log  # noqa: PLC0415
+    from recoveryd.app.serve import serve  # noqa: PLC0415
+
+    log.configure(settings.values.log.format, settings.values.log.level)
+    # Not asyncio.run: its end waits for every worker thread, and one may be in a client call that no broker answers.
+    return asyncio.new_event_loop().run_until_complete(serve(settings))
+
+
+def _flags(options: argparse.Namespace) -> list[tuple[str, str, str | None]]:
+    return [
+        ("http.listen", "--http", options.http),
+        ("log.format", "--log-format", options.log_format),
+        ("log.level", "--log-level", options.log_level),
+        ("work_dir", "--work-dir", options.work_dir),
+    ]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="recoveryd", description="The recovery daemon for Apache Kafka.")
+    parser.add_argument("--version", action="version", version=f"recoveryd {version('recoveryd')}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="run")
+    running = commands.add_parser("run", help="run the daemon in the foreground")
+    running.add_argument("--config", metavar="FILE", help="YAML config (or RECOVERYD_CONFIG)")
+    running.add_argument(
+        "--bootstrap", metavar="HOST:PORT", help="brokers of the cluster main (or RECOVERYD_BOOTSTRAP_SERVERS)"
+    )
+    running.add_argument("--http", metavar="HOST:PORT", help="where health, metrics and API listen")
+    running.add_argument("--log-format", choices=("auto", "console", "json"), help="of the log on stderr")
+    running.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="of the log on stderr")
+    running.add_argument("--work-dir", metavar="DIR", help="logs and spec files of attempts, never state")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""How the daemon's own Kafka clients are made, how they read a bounded range, and how their errors become ours.
+
+Everything here blocks and runs in worker threads with a deadline. Properties are librdkafka's, as given for a cluster; they may hold secrets and are
+never logged. Records of data topics are read here only as samples: copying is the lanes' work.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.topics import MAX_RECORD_BYTES
+
+Properties = Mapping[str, Any]  # librdkafka properties
+
+_log = logging.getLogger("recoveryd.kafka")
+
+READER_GROUP = "recoveryd-reader"  # a name that the library wants; nothing joins it
+_BATCH_RECORDS = 2_000
+_POLL_S = 0.05
+_METADATA_S = 10.0
+_NOT_AUTHORISED = frozenset({
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,  # noqa: SLF001  (librdkafka's local codes have this form)
+    KafkaError._SSL,  # noqa: SLF001
+})  # fmt: skip
+_NO_SUCH_TOPIC = frozenset({
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+})  # fmt: skip
+_ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this question yet
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+})  # fmt: skip
+
+
+def make_admin(properties: Properties) -> AdminClient:
+    config: dict[str, Any] = {**properties, "socket.connection.setup.timeout.ms": 5_000, "logger": _log}
+    return AdminClient(config)
+
+
+def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
+    """A consumer for `assign` only: it joins no group and commits nothing. read_committed unless overridden (dots are written as underscores)."""
+    config = {
+        **properties,
+        "group.id": READER_GROUP,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",  # only if retention passed the offset we start at
+        "isolation.level": "read_committed",
+        "fetch.wait.max.ms": 10,  # the end of a partition is told after this time
+        "fetch.message.max.bytes": MAX_RECORD_BYTES,
+        "queued.max.messages.kbytes": 16_384,
+        "logger": _log,
+    }
+    return Consumer(config | {name.replace("_", "."): value for name, value in overrides.items()})
+
+
+def make_producer(properties: Properties, timeout_ms: int) -> Producer:
+    """For single records that must not be lost: idempotent, acknowledged by all in-sync replicas."""
+    config: dict[str, Any] = {
+        **properties,
+        "client.id": "recoveryd-writer",
+        "enable.idempotence": True,
+        "acks": "all",
+        "linger.ms": 0,
+        "message.timeout.ms": timeout_ms,
+        "message.max.bytes": MAX_RECORD_BYTES,
+        "logger": _log,
+    }
+    return Producer(config)
+
+
+def make_canary_producer(properties: Properties, timeout_ms: int) -> Producer:
+    """For single records whose time to acknowledgement by all in-sync replicas is measured: nothing of our own may add to it."""
+    config: dict[str, Any] = {
+        **properties,
+        "client.id": "recoveryd-canary",
+        "enable.idempotence": False,  # a producer id would have to be asked for first
+        "acks": "all",
+        "linger.ms": 0,
+        "socket.nagle.disable": True,
+        "compression.type": "none",
+        "message.timeout.ms": timeout_ms,
+        "topic.metadata.propagation.max.ms": min(timeout_ms, 5_000),
+        "logger": _log,
+    }
+    return Producer(config)
+
+
+def make_transactional_producer(
+    properties: Properties, transactional_id: str, transaction_timeout_ms: int, **overrides: Any
+) -> Producer:
+    """`message.timeout.ms` lies below the transaction's, so that a record never outlives its transaction."""
+    config = {
+        **properties,
+        "transactional.id": transactional_id,
+        "client.id": transactional_id,
+        "transaction.timeout.ms": transaction_timeout_ms,
+        "message.timeout.ms": transaction_timeout_ms * 2 // 3,
+        "message.max.bytes": MAX_RECORD_BYTES,
+        "linger.ms": 0,
+        "retry.backoff.ms": 20,
+        "logger": _log,
+    }
+    return Producer(config | {name.replace("_", "."): value for name, value in overrides.items()})
+
+
+def problem(
+    error: KafkaException | KafkaError, doing: str, operation: str = "", topic: str = "", other: str = ""
+) -> ClusterProblem:
+    """`doing` completes "Could not ...". Refused credentials or ACLs are final; what a broker may recover from is retriable.
+
+    `operation` on `topic` is what was tried, in Kafka's words, `other` the group or transactional id in play: a refusal names what is not granted.
+    """
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    text = f"Could not {doing}: {cause.str()}"
+    if cause.code() in _NOT_AUTHORISED:
+        lacks = _lacking(cause.code(), operation, topic, other)
+        hint = f"Grant {lacks} to the user; docs/acls.md has the whole list." if lacks else ""
+        message = f"{text}; the user lacks {lacks}" if lacks else text
+        return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
+    local = cause.code() < 0  # librdkafka's own: no connection, timed out, and the like
+    return ClusterProblem(text, retriable=bool(cause.retriable() or local or cause.code() in _ELSEWHERE_SOON))
+
+
+def _lacking(code: int, operation: str, topic: str, other: str) -> str:
+    """`Write on Topic flights`; "" when the broker's answer does not tell of an ACL, or nobody said what was tried."""
+    match code:
+        case KafkaError.TOPIC_AUTHORIZATION_FAILED if topic and operation:
+            return f"{operation} on Topic {topic}"
+        case KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            return f"Write on TransactionalId {other or 'recoveryd*'}"
+        case KafkaError.GROUP_AUTHORIZATION_FAILED if other:
+            return f"{operation or 'Describe'} on Group {other}"
+        case KafkaError.CLUSTER_AUTHORIZATION_FAILED if operation:
+            return f"{operation} on Cluster kafka-cluster"
+        case _:
+            return ""
+
+
+def is_no_such_topic(error: KafkaException) -> bool:
+    return error.args[0].code() in _NO_SUCH_TOPIC
+
+
+def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s: float) -> None:
+    """Read these partitions from these offsets on. Raises `ClusterProblem` when the cluster does not answer.
+
+    Asking for the topic first looks idle, but an assignment made before the client is connected waits for a timer of a second; and an offset such
+    as "beginning" that must be resolved for half of one.
+    """
+    try:
+        consumer.list_topics(topic, timeout=timeout_s)
+    except KafkaException as error:
+        raise problem(error, f"read {topic}", "Describe", topic) from error
+    consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+
+
+def read_to(
+    consumer: Consumer, topic: str, partition: int, start: int, stop: int, patience_s: float
+) -> Iterator[Message]:
+    """Messages of one partition with offsets in [start, stop).
+
+    The end is recognised by the position the broker reports there, never by a count of messages: compaction, aborted records and transaction
+    markers leave gaps. Raises `ClusterProblem` when nothing came for `patience_s` seconds before `stop`, for instance because a foreign
+    transaction is open before it. A long log is read for as long as it takes.
+    """
+    give_up_s = time.monotonic() + patience_s
+    assign(consumer, topic, {partition: start}, min(patience_s, _METADATA_S))
+    while True:
+        for message in next_messages(consumer, _POLL_S):
+            error, offset = message.error(), message.offset() or 0
+            if error is None:
+                give_up_s = time.monotonic() + patience_s
+                if offset >= stop:
+                    return
+                yield message
+                if offset == stop - 1:
+                    return
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                if offset >= stop:
+                    return
+            elif error.fatal() or not is_passing(error):
+                raise problem(error, f"read {topic}", "Read", topic, READER_GROUP)
+        if time.monotonic() > give_up_s:
+            raise ClusterProblem(f"Could not read {topic} to offset {stop}: nothing came for {patience_s:.0f} s")
+
+
+def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
+    """What is there at once, or else the first one to come: waiting for a full batch would add its time-out to every small read."""
+    messages = consumer.consume(_BATCH_RECORDS, 0)
+    if not messages:
+        first = consumer.poll(wait_s)
+        return [] if first is None else [first]
+    return messages
+
+
+def is_passing(error: KafkaError) -> bool:
+    """Lost connections are reported in the stream of messages, and librdkafka heals them by itself."""
+    return bool(error.retriable() or error.code() < 0) and error.code() not in _NOT_AUTHORISED
+
+
+def headers_of(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    """The record's headers; none when one has a name that is not UTF-8, because the client library has no way to give it.
+
+    Ask once per record, and only here: its answer is then a list with a hole, which ends the process when it is asked again, or by a plain call that Python
+    has sped up. `map` makes the call that is checked.
+    """
+    try:
+        [found] = map(_pairs_of, (message,))
+    except SystemError:
+        return ()
+    return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in found or ())
+
+
+_pairs_of: Any = Message.headers

@@ -1,0 +1,133 @@
+"""Where consumer groups stand: their committed offsets, and which of them have members. Only read, never changed.
+
+Offsets are asked for by a consumer per group that never joins it: librdkafka's admin client can ask about any group, but ends the whole process when a broker says
+that it is not the coordinator, as brokers do whenever one restarts (2.16: the answer is handled as a consumer's, and there is none).
+
+Partitions are asked for in pieces: the library's lists are searched from the start for each partition, so ten thousand at once cost ten times as much.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
+from recoveryd.adapters.workers import Workers
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+
+_TIMEOUT_S = 3.0
+_PIECE = 500
+_CONSUMERS_MOST = 128  # beyond, the one that was used longest ago is made anew when its group is asked about again
+_WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
+_UNTOLD = frozenset({ConsumerGroupState.UNKNOWN, None})  # also the states of newer protocols
+
+
+class KafkaGroupOffsets:
+    """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew when they got no answer."""
+
+    def __init__(self, clusters: Mapping[str, Properties]) -> None:
+        self._clusters = clusters
+        self._admins: dict[str, AdminClient] = {}
+        self._consumers: OrderedDict[tuple[str, str], Consumer] = OrderedDict()
+        self._workers = Workers("groups", 8)
+
+    async def committed(
+        self, cluster: str, group: str, topics: Mapping[str, int | None]
+    ) -> Mapping[str, Mapping[int, int]]:
+        """Next offset to read, by topic and partition; `topics` gives their partition counts, None = not known.
+
+        A partition without a commit is absent; a topic of which some partition got no answer is absent altogether. Raises `ClusterProblem`.
+        """
+        consumer = self._consumer(cluster, group)
+        try:
+            return await self._workers.run(lambda asked: _committed(asked, group, topics), consumer)
+        except ClusterProblem as reason:
+            # librdkafka may have lost sight of a coordinator that came back. Closing waits for the client's threads, so it has one of ours.
+            if reason.retriable and self._consumers.pop((cluster, group), None) is not None:
+                await self._workers.run(consumer.close)
+            raise
+
+    async def have_members(self, cluster: str) -> Mapping[str, bool]:
+        """By group, of those the cluster lists to us; for others nothing is known. Raises `ClusterProblem`."""
+        if cluster not in self._admins:
+            self._admins[cluster] = make_admin(self._properties(cluster))
+        try:
+            return await self._workers.run(_have_members, self._admins[cluster])
+        except ClusterProblem as reason:
+            if reason.retriable:
+                self._admins.pop(cluster, None)
+            raise
+
+    async def close(self) -> None:
+        """Calls under way end at their own deadlines."""
+        self._workers.close()
+        self._admins.clear()
+        self._consumers.clear()
+
+    def _consumer(self, cluster: str, group: str) -> Consumer:
+        key = (cluster, group)
+        if key not in self._consumers:
+            self._consumers[key] = make_consumer(
+                self._properties(cluster), group_id=group, isolation_level="read_uncommitted"
+            )
+        self._consumers.move_to_end(key)
+        if len(self._consumers) > _CONSUMERS_MOST:
+            self._consumers.popitem(last=False)
+        return self._consumers[key]
+
+    def _properties(self, cluster: str) -> Properties:
+        if cluster not in self._clusters:
+            raise ClusterProblem(f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False)
+        return self._clusters[cluster]
+
+
+def _committed(consumer: Consumer, group: str, topics: Mapping[str, int | None]) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+    untold: set[str] = set()
+    deadline_s = time.monotonic() + _TIMEOUT_S
+    doing = f"read the offsets of group {group}"
+    try:
+        keys = [
+            (topic, partition)
+            for topic, width in topics.items()
+            for partition in range(_width(consumer, topic, deadline_s) if width is None else width)
+        ]
+        for piece in _pieces(keys):
+            for where in consumer.committed(piece, timeout=_left_s(deadline_s)):
+                if where.error is not None:
+                    untold.add(where.topic)
+                elif where.offset >= 0:
+                    found[where.topic][where.partition] = where.offset
+    except KafkaException as error:
+        raise problem(error, doing, "Describe", other=group) from error
+    return {topic: offsets for topic, offsets in found.items() if topic not in untold}
+
+
+def _width(consumer: Consumer, topic: str, deadline_s: float) -> int:
+    """0 for a topic that does not exist."""
+    return len(consumer.list_topics(topic, timeout=_left_s(deadline_s)).topics[topic].partitions)
+
+
+def _pieces(keys: list[tuple[str, int]]) -> Iterator[list[TopicPartition]]:
+    for at in range(0, len(keys), _PIECE):
+        yield [TopicPartition(topic, partition) for topic, partition in keys[at : at + _PIECE]]
+
+
+def _left_s(deadline_s: float) -> float:
+    return max(deadline_s - time.monotonic(), 0.1)
+
+
+def _have_members(admin: AdminClient) -> dict[str, bool]:
+    doing = "list the consumer groups"
+    try:
+        answer = admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 1)
+    except KafkaException as error:
+        raise problem(error, doing) from error
+    except TimeoutError as error:
+        raise ClusterProblem(f"Could not {doing} within {_TIMEOUT_S:.0f} s") from error
+    if answer.errors and not answer.valid:
+        raise problem(answer.errors[0], doing) from answer.errors[0]
+    return {g.group_id: g.state not in _WITHOUT_MEMBERS for g in answer.valid if g.state not in _UNTOLD}

@@ -1,0 +1,82 @@
+"""What the journal's own topics say about who leads and what landed, read by plain clients: the witness of `journal_session`."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.client import Properties, headers_of, make_admin, make_consumer, read_to
+from recoveryd.adapters.kafka.offsets import LATEST, log_range, read_offsets
+from recoveryd.adapters.kafka.transactions import Marks
+from recoveryd.wire.status_topic import DAEMON_KEY
+from recoveryd.wire.topics import TopicNames
+
+LEADER_HEADER: Final = "recoveryd-leader"
+
+_ASK_S = 10.0
+_READ_S = 60.0
+_SETTLE_S = 2.0
+_PAUSE_S = 0.1
+_UNKNOWN = "a daemon that leaves no name"
+
+
+class KafkaEvidence:
+    """`leader` is our own mark; a `_daemon` record with another one, or none, is somebody else's."""
+
+    def __init__(self, properties: Properties, names: TopicNames, leader: str) -> None:
+        self._properties = properties
+        self._status = names.status
+        self._partitions = [(name, 0) for name in (names.status, names.events, names.directives, names.dlq)]
+        self._leader = leader.encode()
+
+    def end(self) -> int:
+        return log_range(make_admin(self._properties), self._status, 0, _ASK_S)[1]
+
+    def other_leader_since(self, offset: int) -> str | None:
+        # Uncommitted records too: whoever tried to write opened the journal, and no open transaction may hide it.
+        start, end = log_range(make_admin(self._properties), self._status, 0, _ASK_S)
+        if max(start, offset) >= end:
+            return None
+        consumer = make_consumer(self._properties, isolation_level="read_uncommitted")
+        try:
+            for message in read_to(consumer, self._status, 0, max(start, offset), end, _READ_S):
+                if message.key() == DAEMON_KEY.encode():
+                    found = dict(headers_of(message)).get(LEADER_HEADER)
+                    if found != self._leader:
+                        return found.decode(errors="replace") if isinstance(found, bytes) else _UNKNOWN
+        finally:
+            consumer.close()
+        return None
+
+    def has_landed(self, marks: Marks) -> bool:
+        admin = make_admin(self._properties)
+        for (topic, partition), offset in marks.items():
+            stable = read_offsets(admin, [(topic, partition)], LATEST, _ASK_S, committed=True)[partition]
+            if stable <= offset:
+                continue
+            consumer = make_consumer(self._properties)
+            try:
+                if any(True for _ in read_to(consumer, topic, partition, offset, offset + 1, _READ_S)):
+                    return True
+            finally:
+                consumer.close()
+        return False
+
+    def left_open(self) -> Sequence[tuple[str, int]]:
+        """Asked for a moment: the last marker of a transaction may be on its way."""
+        admin = make_admin(self._properties)
+        give_up_s = time.monotonic() + _SETTLE_S
+        left = self._partitions
+        while left:
+            left = [each for each in left if self._is_open(admin, each)]
+            if time.monotonic() >= give_up_s:
+                break
+            if left:
+                time.sleep(_PAUSE_S)
+        return left
+
+    @staticmethod
+    def _is_open(admin: AdminClient, partition: tuple[str, int]) -> bool:
+        ends = [read_offsets(admin, [partition], LATEST, _ASK_S, committed=c)[partition[1]] for c in (True, False)]
+        return ends[0] < ends[1]

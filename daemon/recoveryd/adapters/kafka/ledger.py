@@ -1,0 +1,270 @@
+"""Reading the receipts of a recovery on its target cluster, after fencing its lanes when asked.
+
+The receipts say what is done; this says when it is safe to believe that no more will come: once `init_transactions` answered for a lane's transactional
+id, its open transaction is ended and its late writer shut out.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from recoveryd.adapters.kafka.client import (
+    Properties,
+    make_admin,
+    make_consumer,
+    make_producer,
+    make_transactional_producer,
+    problem,
+    read_to,
+)
+from recoveryd.adapters.kafka.offsets import log_range
+from recoveryd.adapters.kafka.receipts import (
+    LedgerSum,
+    add_up,
+    from_heads,
+    heads_prefix,
+    key_prefix,
+    misplaced,
+    newest_values,
+    nothing_found,
+)
+from recoveryd.adapters.kafka.topic_admin import describe
+from recoveryd.adapters.workers import Workers
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries, ReadLedger
+from recoveryd.recovery.events import LedgerRead
+from recoveryd_jobs.contract import receipts_partition, transactional_id
+
+_ASK_S = 10.0
+_FENCE_S = 30.0
+_PATIENCE_S = (
+    45.0  # without a record; chunks of other recoveries in the same partition hold the end for as long as they are open
+)
+_TELL_S = 2.0
+_POLL_S = 0.1
+_FORGET_MS = 30_000
+
+_log = logging.getLogger("recoveryd.kafka")
+_FENCERS = 8
+
+
+class KafkaLedger:
+    """`clusters`: librdkafka properties by name. `transaction_timeout_ms` is what lanes use as well; at most the broker's maximum."""
+
+    def __init__(
+        self,
+        clusters: Mapping[str, Properties],
+        receipts_topic: str,
+        scope: str,
+        transaction_timeout_ms: int = 60_000,
+    ) -> None:
+        self._clusters = {name: dict(properties) for name, properties in clusters.items()}
+        self._topic = receipts_topic
+        self._scope = scope
+        self._transaction_timeout_ms = transaction_timeout_ms
+        self._workers = Workers("ledger", 16)
+
+    async def read(self, effect: ReadLedger, moved: Callable[[], None] = lambda: None) -> LedgerRead:
+        """Raises `ClusterProblem`; retriable when a transaction hides the end of the ledger for too long."""
+        at = _Place()
+        reading = asyncio.ensure_future(self._workers.run(self._read, effect, at))
+        told = at.offset
+        try:
+            while not (await asyncio.wait({reading}, timeout=_TELL_S))[0]:
+                if at.offset != told:
+                    told = at.offset
+                    moved()
+        finally:
+            if not reading.done():
+                reading.cancel()
+        return reading.result()
+
+    def _read(self, effect: ReadLedger, at: "_Place") -> LedgerRead:
+        cluster = effect.plan.target.cluster
+        if cluster not in self._clusters:
+            raise ClusterProblem(f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False)
+        properties = self._clusters[cluster]
+        if effect.fence:
+            self._fence(properties, effect)
+        ledger = self._ledger(properties, effect, at)
+        return LedgerRead(
+            recovery=effect.recovery,
+            attempt=effect.attempt,
+            fenced=effect.fence,
+            partitions=ledger.partitions,
+            problems=ledger.problems,
+            sequence=effect.sequence,
+        )
+
+    async def forget(self, effect: ForgetRecoveries) -> None:
+        """Put tombstones on every receipt of these recoveries. Raises `ClusterProblem` when that can be tried again; what never can is left as it is."""
+        await self._workers.run(self._forget, effect)
+
+    def _forget(self, effect: ForgetRecoveries) -> None:
+        properties = self._clusters.get(effect.cluster)
+        if properties is None:
+            return  # the config has no such cluster any more: nobody reads its receipts either
+        by_partition: dict[tuple[str, int], list[EndedRecovery]] = {}
+        for ended in effect.recoveries:
+            if ended.receipts is not None:
+                by_partition.setdefault((ended.receipts.topic, ended.receipts.partition), []).append(ended)
+        try:
+            for place, recoveries in by_partition.items():
+                self._bury(properties, place, recoveries)
+        except ClusterProblem as refused:
+            if refused.retriable:
+                raise
+            _log.warning("receipts of ended recoveries stay on %s: %s", effect.cluster, refused.message)
+
+    def _bury(self, properties: Properties, place: tuple[str, int], recoveries: list[EndedRecovery]) -> None:
+        """One reading for all that end in the same partition, whose receipts lie between the oldest start and the end of now."""
+        topic, partition = place
+        admin = make_admin(properties)
+        shape = describe(admin, [topic], _ASK_S)[topic]
+        homes = {e.id: e.receipts for e in recoveries if e.receipts is not None}
+        mine = {i: h for i, h in homes.items() if shape is not None and h.topic_id == shape.topic_id}
+        if not mine:
+            return  # the topic is gone, or another one
+        start, stop = log_range(admin, topic, partition, _ASK_S)
+        start = max(start, min(h.start for h in mine.values()))
+        keys = self._keys(properties, (topic, partition), (start, stop), mine)
+        if keys:
+            self._put_tombstones(properties, (topic, partition), keys)
+
+    def _keys(
+        self, properties: Properties, place: tuple[str, int], bounds: tuple[int, int], recoveries: Collection[str]
+    ) -> list[bytes]:
+        if bounds[0] >= bounds[1]:
+            return []
+        scope, found = self._scope.encode(), dict[bytes, bool]()
+        names = {name.encode() for name in recoveries}
+        consumer = make_consumer(properties)
+        try:
+            for message in read_to(consumer, *place, *bounds, _PATIENCE_S):
+                key, value = _Place().pair(message)
+                parts = (key or b"").split(b"/", 2)
+                if key is not None and len(parts) == 3 and parts[0] == scope and parts[1].partition(b"#")[0] in names:
+                    found[key] = value is not None
+        finally:
+            consumer.close()
+        return [key for key, is_there in found.items() if is_there]
+
+    @staticmethod
+    def _put_tombstones(properties: Properties, place: tuple[str, int], keys: list[bytes]) -> None:
+        producer = make_producer(properties, _FORGET_MS)
+        failed: list[KafkaError] = []
+
+        def on_delivery(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                failed.append(error)
+
+        for key in keys:
+            while True:
+                try:
+                    producer.produce(place[0], None, key, place[1], on_delivery=on_delivery)
+                    break
+                except BufferError:
+                    producer.poll(_POLL_S)
+        left = producer.flush(_PATIENCE_S)
+        if failed:
+            raise problem(KafkaException(failed[0]), f"write to {place[0]}")
+        if left:
+            raise ClusterProblem(f"Could not write to {place[0]}: {left} records were not taken in time")
+
+    def _fence(self, properties: Properties, effect: ReadLedger) -> None:
+        ids = [transactional_id(self._scope, effect.recovery, lane) for lane in range(len(effect.plan.lanes))]
+        if not ids:
+            return
+        with ThreadPoolExecutor(min(len(ids), _FENCERS), thread_name_prefix="fence") as pool:
+            asked = [pool.submit(fence, properties, name, self._transaction_timeout_ms) for name in ids]
+            try:
+                for done in asked:
+                    done.result()
+            except ClusterProblem:
+                pool.shutdown(wait=False, cancel_futures=True)  # a cluster that is away would hold up each of the rest
+                raise
+
+    def _ledger(self, properties: Properties, effect: ReadLedger, at: "_Place") -> LedgerSum:
+        home = effect.plan.receipts
+        topic = self._topic if home is None else home.topic
+        admin = make_admin(properties)
+        shape = describe(admin, [topic], _ASK_S)[topic]
+        if shape is None:
+            raise ClusterProblem(f"{topic} does not exist.", code=Code.OWN_TOPIC_MISSING, retriable=False)
+        partition = receipts_partition(effect.recovery, shape.partitions) if home is None else home.partition
+        start, stop = log_range(admin, topic, partition, _ASK_S)
+        if home is not None:
+            wrong = misplaced(home, shape.topic_id, start, stop)
+            if wrong:
+                return nothing_found(effect.plan, wrong)
+            start = home.start
+        at.topic, at.partition = topic, partition
+        heads = effect.ledger_from
+        if home is not None and len(heads) == len(effect.plan.lanes) and start < min(heads, default=0) < stop:
+            at.offset = min(heads)
+            short = self._behind_heads(properties, effect, at, stop)
+            if short is not None and not short.problems:
+                return short
+        at.offset = start
+        values = self._values(properties, effect.recovery, at, stop)
+        return add_up(self._receipts_of(effect.recovery, values), effect.plan, effect.positions)
+
+    def _behind_heads(self, properties: Properties, effect: ReadLedger, at: "_Place", stop: int) -> LedgerSum | None:
+        """The ledger by the heads of all lanes and the receipts behind them; None when that does not work out, and all receipts must be read."""
+        values = self._values(properties, effect.recovery, at, stop)
+        prefix = heads_prefix(self._scope, effect.recovery)
+        known = from_heads({k: v for k, v in values.items() if k.startswith(prefix)}, effect.plan)
+        if known is None:
+            return None
+        return add_up(self._receipts_of(effect.recovery, values), effect.plan, effect.positions, known)
+
+    def _receipts_of(self, recovery: str, values: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        prefix = key_prefix(self._scope, recovery)
+        return {key: value for key, value in values.items() if key.startswith(prefix)}
+
+    def _values(self, properties: Properties, recovery: str, at: "_Place", stop: int) -> dict[bytes, bytes]:
+        """Receipts and heads of the recovery between `at` and `stop`."""
+        if at.offset >= stop:
+            return {}
+        consumer = make_consumer(properties)
+        try:
+            messages = read_to(consumer, at.topic, at.partition, at.offset, stop, _PATIENCE_S)
+            prefixes = key_prefix(self._scope, recovery), heads_prefix(self._scope, recovery)
+            return newest_values((at.pair(m) for m in messages), prefixes)
+        finally:
+            consumer.close()
+
+
+def fence(properties: Properties, name: str, transaction_timeout_ms: int) -> None:
+    """End the open transaction of a transactional id and shut out whoever holds it. Raises `ClusterProblem`."""
+    producer = make_transactional_producer(properties, name, transaction_timeout_ms)
+    give_up_s = time.monotonic() + _FENCE_S
+    while True:
+        try:
+            producer.init_transactions(max(give_up_s - time.monotonic(), 0.1))
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() >= give_up_s:
+                raise problem(error, f"fence {name}", other=name) from error
+        else:
+            producer.close()
+            return
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far a reading has come. Written by its thread, looked at by the loop."""
+
+    topic: str = ""
+    partition: int = 0
+    offset: int = 0
+
+    def pair(self, message: Message) -> tuple[bytes | None, bytes | None]:
+        key, value = message.key(), message.value()
+        self.offset = message.offset() or 0
+        return (key.encode() if isinstance(key, str) else key), (value.encode() if isinstance(value, str) else value)

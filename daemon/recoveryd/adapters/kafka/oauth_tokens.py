@@ -1,0 +1,76 @@
+"""Tokens for aiokafka (under Faust, and for client quotas): asked for by client credentials as librdkafka does by itself, and kept until they are nearly used up."""
+
+import asyncio
+import base64
+import json
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Final
+
+from aiokafka.abc import AbstractTokenProvider
+
+from recoveryd.settings.oauth_properties import OAuth
+
+DEADLINE_S: Final = 10.0
+_ANSWER_BYTES_MAX: Final = 256 * 1024
+_USED_SHARE: Final = 0.8  # of a token's life; what is left is for the broker to see it
+_LIFE_UNKNOWN_S: Final = 60.0
+
+
+class TokenProblem(ConnectionError):  # noqa: N818  (named for what happened)
+    """No token came; the message names the endpoint and what it said, never a secret. aiokafka takes it as a broker that can not be reached, and tries again."""
+
+
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
+    """One per client. `token` may be called at once by several connections: they wait for one answer."""
+
+    def __init__(self, oauth: OAuth) -> None:
+        self._oauth = oauth
+        self._token = ""
+        self._until_s = 0.0
+        self._asking = asyncio.Lock()
+
+    async def token(self) -> str:
+        """A token that holds for a while. Raises `TokenProblem`."""
+        async with self._asking:
+            if time.monotonic() >= self._until_s:
+                self._token, life_s = await asyncio.to_thread(fetch_token, self._oauth)
+                self._until_s = time.monotonic() + life_s * _USED_SHARE
+            return self._token
+
+    def extensions(self) -> dict[str, str]:
+        return dict(self._oauth.extensions)
+
+
+def fetch_token(oauth: OAuth) -> tuple[str, float]:
+    """A new token and its life in seconds. Blocking. Raises `TokenProblem`."""
+    form = {"grant_type": "client_credentials"} | ({"scope": oauth.scope} if oauth.scope else {})
+    login = base64.b64encode(f"{oauth.client_id}:{oauth.client_secret}".encode()).decode("ascii")
+    request = urllib.request.Request(  # noqa: S310  (the scheme was checked with the properties)
+        oauth.endpoint,
+        data=urllib.parse.urlencode(form).encode("ascii"),
+        headers={"Authorization": f"Basic {login}", "Accept": "application/json"},
+    )
+    try:
+        context = ssl.create_default_context(cafile=oauth.ca_file) if oauth.endpoint.startswith("https:") else None
+        with urllib.request.urlopen(request, timeout=DEADLINE_S, context=context) as answer:  # noqa: S310
+            return _read(oauth.endpoint, answer.read(_ANSWER_BYTES_MAX))
+    except urllib.error.HTTPError as refusal:
+        raise TokenProblem(f"The token endpoint {oauth.endpoint} answered {refusal.code}.") from None
+    except OSError as error:
+        raise TokenProblem(f"The token endpoint {oauth.endpoint} can not be asked: {error}.") from None
+
+
+def _read(endpoint: str, body: bytes) -> tuple[str, float]:
+    try:
+        document: Any = json.loads(body)
+    except ValueError:
+        document = None
+    token = document.get("access_token") if isinstance(document, dict) else None
+    if not isinstance(token, str) or not token:
+        raise TokenProblem(f"The token endpoint {endpoint} sent no access_token.")
+    life = document.get("expires_in")
+    return token, float(life) if isinstance(life, int | float) and life > 0 else _LIFE_UNKNOWN_S

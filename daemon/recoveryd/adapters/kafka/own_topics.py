@@ -1,0 +1,114 @@
+"""recoveryd's own topics on a cluster: check them, create what is missing, try whether they can be written.
+
+What they should be stands in `recoveryd.wire.topics`. Nothing here changes or deletes a topic that exists.
+"""
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.client import Properties, make_transactional_producer, problem
+from recoveryd.adapters.kafka.topic_admin import await_topic, create, describe, read_configs
+from recoveryd.errors import ClusterProblem, OwnTopicProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.topics import OwnTopic, TopicDifference, differences
+
+_TIMEOUT_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport:
+    """What was found for one own topic. `created` just now; else its `differences` from what is wanted."""
+
+    topic: str
+    exists: bool
+    created: bool = False
+    differences: tuple[TopicDifference, ...] = ()
+    is_required: bool = True
+
+
+def inspect(admin: AdminClient, wanted: Iterable[OwnTopic]) -> tuple[TopicReport, ...]:
+    """Compare; changes nothing. Raises `ClusterProblem`."""
+    topics = list(wanted)
+    shapes = describe(admin, [t.name for t in topics], _TIMEOUT_S)
+    reports = []
+    for topic in topics:
+        shape = shapes[topic.name]
+        if shape is None:
+            reports.append(TopicReport(topic.name, exists=False, is_required=topic.is_required))
+            continue
+        found = differences(topic, shape.partitions, read_configs(admin, topic.name, _TIMEOUT_S))
+        reports.append(TopicReport(topic.name, exists=True, differences=found, is_required=topic.is_required))
+    return tuple(reports)
+
+
+def apply(admin: AdminClient, wanted: Iterable[OwnTopic], replication_factor: int) -> tuple[TopicReport, ...]:
+    """Create what is missing and report what differs. Doing it twice, or in two places at once, is harmless."""
+    topics = list(wanted)
+    before = inspect(admin, topics)
+    made = set()
+    for topic, report in zip(topics, before, strict=True):
+        if not report.exists and create(
+            admin, topic.name, topic.partitions, replication_factor, topic.configs, _TIMEOUT_S
+        ):
+            made.add(topic.name)
+    for name in made:
+        await_topic(admin, name, _TIMEOUT_S)
+    after = inspect(admin, topics)
+    return tuple(replace(report, created=report.topic in made) for report in after)
+
+
+def check(admin: AdminClient, wanted: Iterable[OwnTopic]) -> None:
+    """Raises `OwnTopicProblem` with a sentence for each required topic that is missing or wrong in a way that loses truth or order."""
+    reports = inspect(admin, wanted)
+    missing = [f"{r.topic} does not exist." for r in reports if not r.exists and r.is_required]
+    wrong = [
+        f"{r.topic} has {d.setting}={d.found}, it must be {d.wanted}."
+        for r in reports
+        for d in r.differences
+        if d.fatal
+    ]
+    if missing or wrong:
+        code = Code.OWN_TOPIC_MISSING if missing else Code.OWN_TOPIC_WRONG
+        raise OwnTopicProblem([*missing, *wrong], code=code)
+
+
+def write_probe(properties: Properties, transactional_id: str, topics: Iterable[str]) -> dict[str, str | None]:
+    """Try to write one record to each topic in a transaction that is then aborted; None = allowed, else why not.
+
+    A read_committed reader never sees the probe; so never probe the control topic, whose reader sees everything. `transactional_id` must be one that
+    nobody uses: probing with the journal's would end the daemon.
+    """
+    return {topic: _probe(properties, f"{transactional_id}.{topic}", topic) for topic in topics}
+
+
+def _probe(properties: Properties, transactional_id: str, topic: str) -> str | None:
+    producer = make_transactional_producer(properties, transactional_id, 10_000)
+    failures: list[ClusterProblem] = []
+    try:
+        producer.init_transactions(_TIMEOUT_S)
+        producer.begin_transaction()
+        producer.produce(
+            topic,
+            value=b"{}",
+            key=b"_probe",
+            on_delivery=lambda error, _message: (
+                failures.append(problem(error, f"write to {topic}", "Write", topic)) if error else None
+            ),
+        )
+        undelivered = producer.flush(_TIMEOUT_S)
+        producer.abort_transaction(_TIMEOUT_S)
+    except KafkaException as error:
+        if failures:  # a transaction that holds nothing can not be ended: the refusal of its record is what counts
+            return failures[0].message
+        return problem(error, f"write to {topic}", "Write", topic, transactional_id).message
+    finally:
+        producer.purge()
+        with contextlib.suppress(KafkaException):  # it has said what it had to say
+            producer.close()
+    if failures:
+        return failures[0].message
+    return f"Could not write to {topic}: no answer within {_TIMEOUT_S:.0f} s" if undelivered else None

@@ -1,0 +1,156 @@
+"""Adding up the receipts of a recovery: what is done, exactly, and whether it hangs together.
+
+Pure, and written apart from the lanes' own reading on purpose: two views of one ledger. What does not fit is told as a problem and not counted, never
+repaired.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from recoveryd.recovery.events import LedgerPartition
+from recoveryd.recovery.model import Plan, PlannedPartition
+from recoveryd_jobs.contract import ContractError, LedgerHead, Receipt, ReceiptsHome, decode
+
+_PROBLEMS_AT_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSum:
+    """Every planned partition, in the plan's order; one without a receipt stands at its start. `problems` empty = sound."""
+
+    partitions: tuple[LedgerPartition, ...]
+    problems: tuple[str, ...]
+
+
+def key_prefix(scope: str, recovery: str) -> bytes:
+    """What the keys of all receipts of a recovery begin with."""
+    return f"{scope}/{recovery}/".encode()
+
+
+def heads_prefix(scope: str, recovery: str) -> bytes:
+    return f"{scope}/{recovery}#".encode()
+
+
+def newest_values(
+    records: Iterable[tuple[bytes | None, bytes | None]], prefix: bytes | tuple[bytes, ...]
+) -> dict[bytes, bytes]:
+    """The last value of each key that begins with `prefix`, as compaction would leave them; a tombstone removes."""
+    found: dict[bytes, bytes] = {}
+    for key, value in records:
+        if key is None or not key.startswith(prefix):
+            continue
+        found.pop(key, None)
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def misplaced(home: ReceiptsHome, topic_id: str, log_start: int, log_end: int) -> str:
+    """Why the receipts of a recovery can not all be where the plan pinned them; "" when they can."""
+    where = f"{home.topic} partition {home.partition}"
+    if topic_id != home.topic_id:
+        return f"{home.topic} was deleted and made again: its id is {topic_id}, planned was {home.topic_id}."
+    if log_start > home.start:
+        return f"Receipts were deleted from {where}: it begins at {log_start}, the receipts of this recovery at {home.start}."
+    if log_end < home.start:
+        return f"{where} was cut back: it ends at {log_end}, and ended at {home.start} when this recovery was planned."
+    return ""
+
+
+def nothing_found(plan: Plan, problem: str) -> LedgerSum:
+    """A ledger that can not be used at all."""
+    return LedgerSum(
+        tuple(LedgerPartition(p.partition, p.start, p.start, 0, 0, 0, 0, 0) for p in plan.partitions), (problem,)
+    )
+
+
+def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPartition] | None:
+    """What the heads of all lanes say; None unless there is one for each lane that knows the lane's partitions from their planned start on."""
+    starts = {p.partition: p.start for p in plan.partitions}
+    found: dict[int, LedgerPartition] = {}
+    try:
+        heads = {head.lane: head for head in (decode(LedgerHead, value) for value in values.values())}
+    except ContractError:
+        return None
+    for number, partitions in enumerate(plan.lanes):
+        rows = {row.partition: row for row in heads[number].rows} if number in heads else {}
+        for partition in partitions:
+            row = rows.get(partition)
+            if row is None or row.start != starts.get(partition):
+                return None
+            counts = row.copied, row.filtered, row.skipped, row.lost, row.bytes
+            found[partition] = LedgerPartition(partition, row.start, row.position, *counts)
+    return found
+
+
+def add_up(
+    values: Mapping[bytes, bytes],
+    plan: Plan,
+    positions: Mapping[int, int],
+    heads: Mapping[int, LedgerPartition] | None = None,
+) -> LedgerSum:
+    """Fold receipts by their keys into sums per planned partition. `positions`: how far each is known to be copied, so receipts must reach there.
+
+    `heads`: what they say of the receipts that were not read; those read that lie before it do not count again.
+    """
+    planned = {p.partition: p for p in plan.partitions}
+    sums = {p.partition: LedgerPartition(p.partition, p.start, p.start, 0, 0, 0, 0, 0) for p in plan.partitions}
+    sums |= heads or {}
+    receipts, problems = _decode_all(values)
+    for receipt in sorted(receipts, key=lambda r: (r.partition, r.start)):
+        if receipt.partition not in planned:
+            problems.append(f"Receipt {receipt.key} is for a partition that is not planned.")
+            continue
+        if heads and receipt.stop <= sums[receipt.partition].position:
+            continue
+        wrong = _judge(receipt, sums[receipt.partition].position, planned[receipt.partition], plan)
+        if wrong:
+            problems.append(f"Receipt {receipt.key} {wrong}.")
+        else:
+            sums[receipt.partition] = _with(sums[receipt.partition], receipt)
+    for partition, known in positions.items():
+        if partition in sums and sums[partition].position < known:
+            found = sums[partition].position
+            problems.append(
+                f"Receipts of partition {partition} end at {found}, but it was copied to {known}: some are gone."
+            )
+    return LedgerSum(tuple(sums[p.partition] for p in plan.partitions), tuple(problems[:_PROBLEMS_AT_MOST]))
+
+
+def _decode_all(values: Mapping[bytes, bytes]) -> tuple[list[Receipt], list[str]]:
+    receipts, problems = [], []
+    for key, value in values.items():
+        try:
+            receipts.append(decode(Receipt, value))
+        except ContractError as error:
+            problems.append(f"Receipt {key.decode(errors='replace')} can not be read: {error}.")
+    return receipts, problems
+
+
+def _judge(receipt: Receipt, position: int, planned: PlannedPartition, plan: Plan) -> str:
+    """What is wrong with a receipt that should begin at `position`; "" when nothing is."""
+    if receipt.start != position:
+        kind = "a gap" if receipt.start > position else "an overlap"
+        return f"begins at {receipt.start}, but the one before ends at {position}: {kind}"
+    if receipt.stop <= receipt.start:
+        return f"ends at {receipt.stop}, not after its start"
+    if planned.stop is not None and receipt.stop > planned.stop:
+        return f"ends at {receipt.stop}, past the end of the range at {planned.stop}"
+    explained = receipt.copied + receipt.filtered + receipt.skipped + receipt.lost
+    if explained != receipt.stop - receipt.start:
+        return f"explains {explained} of {receipt.stop - receipt.start} offsets"
+    if receipt.source_topic_id and receipt.source_topic_id != plan.source.topic_id:
+        return f"was written for a source with topic id {receipt.source_topic_id}, planned is {plan.source.topic_id}"
+    return ""
+
+
+def _with(total: LedgerPartition, receipt: Receipt) -> LedgerPartition:
+    return replace(
+        total,
+        position=receipt.stop,
+        copied=total.copied + receipt.copied,
+        filtered=total.filtered + receipt.filtered,
+        skipped=total.skipped + receipt.skipped,
+        lost=total.lost + receipt.lost,
+        bytes=total.bytes + receipt.bytes,
+    )

@@ -1,0 +1,215 @@
+"""The outside's view of a running recoveryd: write a control record, read status and events. For the command line and for tests.
+
+Everything here any Kafka client could do; nothing needs the daemon's own rights. Blocking. What is read is committed; "now" is the last stable offset,
+so a transaction that is open at this moment is not waited for. Records are handed on as parsed JSON, unjudged: an older or newer daemon may have
+written them.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.client import (
+    Properties,
+    assign,
+    is_passing,
+    make_admin,
+    make_consumer,
+    make_producer,
+    next_messages,
+    problem,
+    read_to,
+)
+from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
+from recoveryd.errors import ClusterProblem
+from recoveryd.wire.topics import TopicNames
+
+Document = dict[str, Any]
+
+_ASK_S = 10.0
+_READ_S = 60.0
+_SEND_S = 15.0
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Where a record landed, and when by the broker's clock (None = it did not say)."""
+
+    offset: int
+    broker_ms: int | None
+
+
+class StatusReader:
+    """`properties` are librdkafka's of the cluster `main`. One thread at a time. Every method raises `ClusterProblem`."""
+
+    def __init__(self, properties: Properties, names: TopicNames) -> None:
+        self._properties = dict(properties)
+        self._names = names
+        self._admin: AdminClient = make_admin(properties)
+        self._producer: Producer | None = None
+        self._events_before: int | None = None  # where answers to what this reader sent can begin
+
+    def send(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> Sent:
+        """Write a control record; returns once all in-sync replicas have it."""
+        if self._events_before is None:
+            # The high watermark: what was written before we sent is no answer to it, committed already or not.
+            self._events_before = read_offsets(self._admin, [(self._names.events, 0)], LATEST, _ASK_S)[0]
+        if self._producer is None:
+            self._producer = make_producer(self._properties, int(_SEND_S * 1000))
+        told: list[tuple[KafkaError | None, Message]] = []
+        try:
+            self._producer.produce(
+                self._names.control,
+                value=value,
+                key=key,
+                headers=list(headers) or None,
+                on_delivery=lambda error, message: told.append((error, message)),
+            )
+        except KafkaException as error:
+            raise problem(error, f"write to {self._names.control}", "Write", self._names.control) from error
+        self._producer.flush(_SEND_S + 1.0)
+        if not told:
+            raise ClusterProblem(f"Could not write to {self._names.control}: no answer within {_SEND_S:.0f} s")
+        failure, message = told[0]
+        if failure is not None:
+            raise problem(failure, f"write to {self._names.control}", "Write", self._names.control)
+        time_ms = message.timestamp()[1]
+        return Sent(message.offset() or 0, time_ms if time_ms > 0 else None)
+
+    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
+        """The event whose causation is `command_id` and that answers it; None when there is none in time.
+
+        Looks at events since this reader first sent something, or from now on when it did not.
+        """
+        start = self._events_before if self._events_before is not None else self._ends(self._names.events)[1]
+        give_up_s = time.monotonic() + timeout_s
+        for event in self._tail(self._names.events, start, min(_LOOK_S, timeout_s)):
+            if event is not None and is_answer(event[1], command_id):
+                return event[1]
+            if event is None and time.monotonic() >= give_up_s:
+                return None
+        return None
+
+    def statuses(self) -> dict[str, Document]:
+        """The newest status of every recovery by id, as of now."""
+        newest: dict[bytes, bytes] = {}
+        for key, value in self._pairs(self._names.status):
+            newest.pop(key, None)
+            if value is not None:
+                newest[key] = value
+        documents = {key.decode(errors="replace"): _parse(value) for key, value in newest.items()}
+        return {key: document for key, document in documents.items() if document is not None and key != "_daemon"}
+
+    def status(self, recovery: str) -> Document | None:
+        """The newest status of one recovery; only its last record is parsed."""
+        newest = None
+        for key, value in self._pairs(self._names.status):
+            if key == recovery.encode():
+                newest = value
+        return None if newest is None else _parse(newest)
+
+    def follow(self, recovery: str) -> Iterator[Document | None]:
+        """The status as of now (None when there is none), then each change, without end; None about each half second in between."""
+        end = self._ends(self._names.status)[1]
+        yield self.status(recovery)
+        wanted = recovery.encode()
+        for record in self._tail(self._names.status, end, _LOOK_S):
+            if record is None:
+                yield None
+            elif record[0] == wanted:
+                yield record[1]
+
+    def events(self, recovery: str | None = None, since_ms: int | None = None) -> list[Document]:
+        """Events as of now, oldest first; of one recovery, and from a time on, when given."""
+        wanted = None if recovery is None else recovery.encode()
+        found = [
+            _parse(value)
+            for key, value in self._pairs(self._names.events, since_ms)
+            if value is not None and wanted in {None, key}
+        ]
+        return [document for document in found if document is not None]
+
+    def follow_events(self, from_start: bool = False) -> Iterator[Document | None]:
+        """Each event from now (or from the start of the log) on, without end; None about each half second in which there was none."""
+        start, end = self._ends(self._names.events)
+        for record in self._tail(self._names.events, start if from_start else end, _LOOK_S):
+            yield None if record is None else record[1]
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.flush(1.0)
+            self._producer = None
+
+    def _ends(self, topic: str, since_ms: int | None = None) -> tuple[int, int]:
+        """(first offset to read, last stable offset) of partition 0."""
+        key = [(topic, 0)]
+        end = read_offsets(self._admin, key, LATEST, _ASK_S, committed=True)[0]
+        if since_ms is None:
+            return read_offsets(self._admin, key, EARLIEST, _ASK_S)[0], end
+        start = read_offsets(self._admin, key, at_time(since_ms), _ASK_S)[0]
+        return (end if start < 0 else start), end
+
+    def _pairs(self, topic: str, since_ms: int | None = None) -> Iterator[tuple[bytes, bytes | None]]:
+        start, end = self._ends(topic, since_ms)
+        if start >= end:
+            return
+        consumer = make_consumer(self._properties)
+        try:
+            for message in read_to(consumer, topic, 0, start, end, _READ_S):
+                yield _pair(message)
+        finally:
+            consumer.close()
+
+    def _tail(self, topic: str, start: int, look_s: float) -> Iterator[tuple[bytes, Document] | None]:
+        """Records from `start` on for ever, with None whenever none came for `look_s`."""
+        consumer = make_consumer(self._properties)
+        try:
+            assign(consumer, topic, {0: start}, _ASK_S)
+            idle_since_s = time.monotonic()
+            while True:
+                for message in _good(next_messages(consumer, min(look_s, 0.1)), topic):
+                    key, value = _pair(message)
+                    document = None if value is None else _parse(value)
+                    if document is not None:
+                        yield key, document
+                if time.monotonic() - idle_since_s >= look_s:
+                    idle_since_s = time.monotonic()
+                    yield None
+        finally:
+            consumer.close()
+
+
+def is_answer(event: Document, command_id: str) -> bool:
+    """Whether an event is the answer to the command with this id."""
+    return event.get("causationid") == command_id and str(event.get("type", "")).startswith(
+        "io.recoveryd.event.command_"
+    )
+
+
+def _good(messages: Sequence[Message], topic: str) -> Iterator[Message]:
+    for message in messages:
+        error = message.error()
+        if error is None:
+            yield message
+        elif error.code() != KafkaError._PARTITION_EOF and not is_passing(error):  # noqa: SLF001
+            raise problem(error, f"read {topic}", "Read", topic)
+
+
+def _pair(message: Message) -> tuple[bytes, bytes | None]:
+    key, value = message.key() or b"", message.value()
+    return (key.encode() if isinstance(key, str) else key), (value.encode() if isinstance(value, str) else value)
+
+
+def _parse(value: bytes) -> Document | None:
+    """The JSON object in a record; None for anything else, which is not ours to judge."""
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,159 @@
+"""Describing and creating topics on one cluster. Blocking, with deadlines; nothing here changes or deletes a topic.
+
+A topic that does not exist is a value (None), never an error.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+
+from recoveryd.adapters.kafka.client import is_no_such_topic, problem
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+
+T = TypeVar("T")
+
+_SETTLE_S = 10.0
+_POLL_S = 0.05
+_METADATA_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """`leaders` maps every partition to the broker id of its leader (-1 = none now)."""
+
+    topic: str
+    topic_id: str
+    leaders: Mapping[int, int]
+    replication_factor: int
+
+    @property
+    def partitions(self) -> int:
+        return len(self.leaders)
+
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        return [(self.topic, partition) for partition in sorted(self.leaders)]
+
+
+def describe(
+    admin: AdminClient, topics: Iterable[str], timeout_s: float, rights: Iterable[str] = ()
+) -> dict[str, TopicShape | None]:
+    """Shapes by name, None = no such topic. Raises `ClusterProblem`, also when the cluster says that one of `rights` ("Read", "Write") is not granted."""
+    names, needed = list(dict.fromkeys(topics)), tuple(rights)
+    if not names:
+        return {}
+    admin.poll(0)  # lets waiting log lines out
+    return _of_controller(admin, timeout_s, lambda: _describe(admin, names, timeout_s, needed))
+
+
+def _describe(
+    admin: AdminClient, names: list[str], timeout_s: float, rights: tuple[str, ...]
+) -> dict[str, TopicShape | None]:
+    asked = admin.describe_topics(
+        TopicCollection(names), request_timeout=timeout_s, include_authorized_operations=bool(rights)
+    )
+    return {name: _shape(answer, name, timeout_s, rights) for name, answer in asked.items()}
+
+
+def read_configs(admin: AdminClient, topic: str, timeout_s: float) -> dict[str, str]:
+    """The effective configs of an existing topic."""
+    asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=timeout_s)
+    try:
+        entries = _wait(next(iter(asked.values())), f"read the configs of {topic}", timeout_s)
+    except KafkaException as error:
+        raise problem(error, f"read the configs of {topic}", "DescribeConfigs", topic) from error
+    return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+
+def create(
+    admin: AdminClient, topic: str, partitions: int, replication: int, configs: Mapping[str, str], timeout_s: float
+) -> bool:
+    """False when it exists already. Raises `ClusterProblem`: TARGET_CREATE_FAILED for what the broker refuses."""
+    wanted = NewTopic(topic, partitions, replication, config=dict(configs))
+    return _of_controller(admin, timeout_s, lambda: _create(admin, wanted, timeout_s))
+
+
+def _create(admin: AdminClient, wanted: NewTopic, timeout_s: float) -> bool:
+    topic = wanted.topic
+    answer = admin.create_topics([wanted], operation_timeout=timeout_s, request_timeout=timeout_s + 1.0)[topic]
+    try:
+        _wait(answer, f"create {topic}", timeout_s + 2.0)
+    except KafkaException as error:
+        cause = error.args[0]
+        if cause.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        _check_asked(cause)
+        reason = problem(error, f"create {topic}", "Create", topic)
+        if reason.retriable or reason.code is Code.NOT_AUTHORISED:
+            raise reason from error
+        raise ClusterProblem(reason.message, code=Code.TARGET_CREATE_FAILED, retriable=False) from error
+    return True
+
+
+def await_topic(admin: AdminClient, topic: str, timeout_s: float) -> TopicShape:
+    """The shape of a topic that was just made, once every partition has a leader. Raises `ClusterProblem` when that does not happen."""
+    give_up_s = time.monotonic() + _SETTLE_S
+    while True:
+        shape = describe(admin, [topic], timeout_s)[topic]
+        if shape is not None and min(shape.leaders.values()) >= 0:
+            return shape
+        if time.monotonic() >= give_up_s:
+            raise ClusterProblem(f"{topic} was created, but has no leaders after {_SETTLE_S:.0f} s")
+        time.sleep(_POLL_S)
+
+
+def _shape(answer: Any, name: str, timeout_s: float, rights: tuple[str, ...]) -> TopicShape | None:
+    try:
+        found = _wait(answer, f"describe {name}", timeout_s)
+    except KafkaException as error:
+        if is_no_such_topic(error):
+            return None
+        _check_asked(error.args[0])
+        raise problem(error, f"describe {name}", " and ".join(rights) or "Describe", name) from error
+    granted = {operation.name.capitalize() for operation in found.authorized_operations or ()}
+    if granted and (lacking := [right for right in rights if right not in granted]):
+        refusal = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        raise problem(refusal, f"use {name}", " and ".join(lacking), name)
+    return TopicShape(
+        topic=name,
+        topic_id=str(found.topic_id),
+        leaders={p.id: p.leader.id if p.leader is not None else -1 for p in found.partitions},
+        replication_factor=min((len(p.replicas) for p in found.partitions), default=1),
+    )
+
+
+class _NobodyAskedError(Exception):
+    """The client knows no controller: the cluster named none when it last looked, and its next look may be minutes away. So nothing was asked."""
+
+
+def _check_asked(error: KafkaError) -> None:
+    if error.code() == KafkaError._TIMED_OUT and "controller" in error.str():  # noqa: SLF001  (the library's own code)
+        raise _NobodyAskedError(error.str())
+
+
+def _of_controller(admin: AdminClient, timeout_s: float, ask: Callable[[], T]) -> T:
+    """What `ask` says; when it found nobody to ask, metadata are fetched, which name the controller, and it is done once more.
+
+    Where metadata are not to be had either, nobody answers at all, and asking again would only wait again.
+    """
+    try:
+        return ask()
+    except _NobodyAskedError as silence:
+        try:
+            admin.list_topics(timeout=min(timeout_s, _METADATA_S))
+            return ask()
+        except (KafkaException, _NobodyAskedError):
+            raise ClusterProblem(f"Could not ask the controller: {silence}") from silence
+
+
+def _wait(answer: Any, doing: str, timeout_s: float) -> Any:
+    try:
+        return answer.result(timeout_s + 1.0)
+    except FutureTimeoutError as error:
+        raise ClusterProblem(f"Could not {doing}: no answer within {timeout_s:.0f} s") from error

@@ -1,0 +1,149 @@
+"""Folders of attempts: spec file, log and exit code of each Spark application. For people and for launching, never state.
+
+Layout: `<work_dir>/<recovery>/<attempt>/{spec.json,driver.log,pid,exit_code,spark/}`; spare drivers wait in `<work_dir>/_spares/<id>/`, which an attempt that uses one links to. A spec holds
+client properties and is readable by its owner alone. Old folders are pruned, logs are cut.
+"""
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from recoveryd_jobs.contract import JobSpec, encode
+
+KEPT_ATTEMPTS = 200
+LOG_BYTES_MAX = 20 * 1024 * 1024
+_LOG_BYTES_KEPT = 1024 * 1024
+_TAIL_BYTES = 4096
+_SPARES = "_spares"
+
+
+class AttemptFolder:
+    """One attempt's, or spare's, folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def spec_file(self) -> Path:
+        return self.path / "spec.json"
+
+    @property
+    def log_file(self) -> Path:
+        return self.path / "driver.log"
+
+    def write_spec(self, spec: JobSpec) -> None:
+        """Whole or not at all: a spare driver may be looking for it right now."""
+        draft = self.path / f".spec.{uuid.uuid4().hex}"
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(encode(spec))
+        draft.replace(self.spec_file)
+
+    def write_note(self, name: str, value: int) -> None:
+        (self.path / name).write_text(f"{value}\n", encoding="ascii")
+
+    def read_note(self, name: str) -> int | None:
+        try:
+            return int((self.path / name).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return None
+
+    def log_tail(self, lines: int = 8) -> str:
+        """The last lines of the log, "" without one."""
+        try:
+            with self.log_file.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+                text = file.read().decode(errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(line for line in text.splitlines()[-lines:] if line.strip())
+
+    def cut_log(self) -> None:
+        """Keep the newest part of a log that grew too large. The application appends, so it goes on behind what is left."""
+        with contextlib.suppress(OSError):
+            size = self.log_file.stat().st_size
+            if size <= LOG_BYTES_MAX:
+                return
+            with self.log_file.open("rb") as file:
+                file.seek(size - _LOG_BYTES_KEPT)
+                (self.path / "driver.log.1").write_bytes(file.read(_LOG_BYTES_KEPT))
+            os.truncate(self.log_file, 0)
+
+    def drop_scratch(self) -> None:
+        """Remove what Spark left behind; a killed one cleans up nothing."""
+        shutil.rmtree(self.path / "spark", ignore_errors=True)
+
+
+class WorkDir:
+    """All folders under `root`, which is made when needed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+
+    def attempt(self, recovery: str, attempt: int) -> AttemptFolder:
+        return AttemptFolder(self._root / recovery / str(attempt))
+
+    def make_attempt(self, recovery: str, attempt: int) -> AttemptFolder:
+        """A new, empty folder; what an earlier daemon left under the same name is removed."""
+        folder = self.attempt(recovery, attempt)
+        _remove(folder.path)
+        folder.path.mkdir(parents=True, mode=0o700)
+        return folder
+
+    def make_spare(self) -> AttemptFolder:
+        path = self._root / _SPARES / uuid.uuid4().hex[:12]
+        path.mkdir(parents=True, mode=0o700)
+        return AttemptFolder(path)
+
+    def adopt_spare(self, spare: AttemptFolder, recovery: str, attempt: int) -> AttemptFolder:
+        """Make a spare's folder the attempt's by a link: the running driver goes on under the name it knows."""
+        folder = self.attempt(recovery, attempt)
+        _remove(folder.path)
+        folder.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.path.symlink_to(spare.path, target_is_directory=True)
+        return folder
+
+    def drop_spare(self, spare: AttemptFolder) -> None:
+        """Remove the folder of a spare that was never used."""
+        shutil.rmtree(spare.path, ignore_errors=True)
+
+    def forget(self, recoveries: Iterable[str]) -> None:
+        """Remove all folders of these recoveries."""
+        for recovery in recoveries:
+            for path in (self._root / recovery).glob("[0-9]*"):
+                _remove(path)
+            with contextlib.suppress(OSError):
+                (self._root / recovery).rmdir()
+
+    def prune(self, in_use: set[Path]) -> None:
+        """Remove all but the newest 200 attempts, and what spares of earlier daemons left."""
+        if not self._root.exists():
+            return
+        attempts = [p for p in self._root.glob("*/[0-9]*") if p.parent.name != _SPARES and p.is_dir()]
+        attempts.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+        for path in attempts[KEPT_ATTEMPTS:]:
+            if path not in in_use:
+                _remove(path)
+                with contextlib.suppress(OSError):
+                    path.parent.rmdir()  # only when it was the last one
+        kept = {p.resolve() for p in (*attempts[:KEPT_ATTEMPTS], *in_use)}
+        for path in (self._root / _SPARES).glob("*"):
+            if path.resolve() not in kept and not _is_running(AttemptFolder(path)):
+                self.drop_spare(AttemptFolder(path))
+
+
+def _remove(path: Path) -> None:
+    """Remove an attempt's folder, through the link if it began as a spare. None there is fine."""
+    if path.is_symlink():
+        shutil.rmtree(path.resolve(), ignore_errors=True)
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+
+
+def _is_running(folder: AttemptFolder) -> bool:
+    """Whether the application may still use the folder, as one started by an earlier daemon may."""
+    pid = folder.read_note("pid")
+    return pid is not None and folder.read_note("exit_code") is None and Path(f"/proc/{pid}").exists()

@@ -1,0 +1,210 @@
+"""The Faust worker: it brings control records and tells who leads. Nothing else; no rule about recovery lives here, and Faust lives nowhere else.
+
+Acknowledging is ours. Records go into the inbox as they come, so that many share one journal transaction, and each is acknowledged only when the journal
+holds what it caused, strictly in order and from one place: Faust commits up to the first gap it notices, and with acknowledgements in order there is
+none. A position that goes wrong all the same loses nothing, because the intake goes by the journal's.
+"""
+
+import asyncio
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import faust
+import structlog
+from faust import Stream
+from faust.tables.manager import TableManager
+from faust.types import TP, EventT, StreamT
+
+from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_header
+from recoveryd.errors import RecoverydError
+from recoveryd.failpoints import hit
+from recoveryd.kernel.catalogue import Code
+from recoveryd.ports import ControlRecord
+from recoveryd.runtime import ControlIntake
+
+log = structlog.stdlib.get_logger(__name__)
+
+UNACKED_AT_MOST: Final = 10_000
+STALLED_AFTER_S: Final = 60.0
+WATCH_EVERY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FeedConfig:
+    """`brokers` as host:port; `credentials` is Faust's object or None; `instance_id` makes a static member (a fixed name per node)."""
+
+    brokers: tuple[str, ...]
+    topic: str
+    group: str
+    work_dir: Path
+    session_timeout_s: float = 10.0
+    heartbeat_interval_s: float = 3.0
+    commit_interval_s: float = 1.0
+    instance_id: str | None = None
+    credentials: Any = None
+
+
+class Feed:
+    """Runs the worker. `assigned` and `revoked` are called when the control partition comes and goes; `is_silent` says that the broker
+    does not answer us otherwise either, so that missing commits mean nothing.
+    """
+
+    def __init__(
+        self,
+        config: FeedConfig,
+        intake: ControlIntake,
+        assigned: Callable[[], None],
+        revoked: Callable[[], None],
+        is_silent: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._config = config
+        self._is_silent = is_silent
+        self._partition = TP(config.topic, 0)
+        self._intake = intake
+        self._app = _make_app(config)
+        self._unacked: asyncio.Queue[tuple[EventT[Any], asyncio.Future[None]]] = asyncio.Queue(UNACKED_AT_MOST)
+        self._acked_offset = -1
+        self._acked_s = 0.0
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._acking: asyncio.Task[None] | None = None
+        topic = self._app.topic(config.topic, key_serializer="raw", value_serializer="raw")
+        self._app.agent(topic, name="control", concurrency=1)(self._deliver)
+        self._app.on_partitions_assigned.connect(_calling(self._partition, assigned), weak=False)
+        self._app.on_partitions_revoked.connect(_calling(self._partition, revoked), weak=False)
+
+    async def start(self) -> None:
+        """Join the group. Records flow from now on."""
+        self._config.work_dir.mkdir(parents=True, exist_ok=True)
+        self._acking = asyncio.create_task(self._acknowledge())
+        await self._app.start()
+
+    async def stop(self, timeout_s: float) -> None:
+        """Commit what is acknowledged and leave the group; gives up after `timeout_s`, for instance when no broker answers."""
+        if self._acking is not None:
+            self._acking.cancel()
+        with warnings.catch_warnings(action="ignore"):
+            # What is not acknowledged yet comes again: waiting for it could take for ever.
+            self._app.conf.stream_wait_empty = False
+        try:
+            await asyncio.wait_for(self._app.stop(), timeout_s)
+        except TimeoutError:
+            log.warning("the group could not be left in time", timeout_s=timeout_s)
+
+    async def watch(self) -> None:
+        """Until cancelled; raises `RecoverydError` when the worker broke down or its commits stall, which only a restart heals."""
+        crashed = asyncio.ensure_future(self._app.wait_until_stopped())
+        watch = CommitWatch(STALLED_AFTER_S)
+        try:
+            while True:
+                await asyncio.wait({crashed, self._failed}, timeout=WATCH_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+                if self._failed.done():
+                    self._failed.result()
+                if crashed.done():
+                    raise RecoverydError(Code.INVARIANT_BROKEN, f"The Faust worker stopped: {self._app.crash_reason!r}")
+                committed = self._app.monitor.tp_committed_offsets.get(self._partition)
+                now_s = time.monotonic()
+                if watch.is_stalled(self._acked_offset, self._acked_s, committed, now_s, is_silent=self._is_silent()):
+                    raise RecoverydError(Code.COMMITS_STALLED)
+        finally:
+            crashed.cancel()
+
+    async def _deliver(self, stream: StreamT[Any]) -> None:
+        async for event in cast("Stream[Any]", stream).noack().events():
+            try:
+                hit("agent.before_inbox")
+                await self._unacked.put((event, await self._intake.accept(_record(event))))
+            except Exception as problem:  # an exception that leaves an agent would skip the record
+                log.exception("a control record could not be taken in", offset=event.message.offset)
+                if not self._failed.done():
+                    self._failed.set_exception(problem)
+                await asyncio.Event().wait()
+
+    async def _acknowledge(self) -> None:
+        while True:
+            event, done = await self._unacked.get()
+            await asyncio.wait({done})
+            hit("agent.after_journal")
+            event.ack()
+            self._acked_offset, self._acked_s = event.message.offset, time.monotonic()
+
+
+class CommitWatch:
+    """Tells a stall (records are acknowledged, but the committed offset stays) from silence (nothing to commit)."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._committed: int | None = None
+        self._moved_s: float | None = None
+
+    def is_stalled(
+        self, acked_offset: int, acked_s: float, committed: int | None, now_s: float, *, is_silent: bool = False
+    ) -> bool:
+        """Call about once a second. `committed` is the next offset the group would start at, None = none yet.
+
+        While `is_silent`, and for the whole patience afterwards, nothing is a stall: a broker that stood still takes commits late.
+        """
+        has_moved = committed != self._committed or self._moved_s is None or acked_offset + 1 <= (committed or 0)
+        if has_moved or self._moved_s is None or is_silent:
+            self._committed, self._moved_s = committed, now_s
+        # Silence of the broker stops both: only an acknowledgement well after the last commit shows that positions move alone.
+        return now_s - self._moved_s >= self._patience_s and acked_s - self._moved_s >= self._patience_s / 2
+
+
+def _make_app(config: FeedConfig) -> faust.App:
+    """Each setting is there for a reason: see the module's docstring and ARCHITECTURE."""
+    tolerate_any_header()
+    return faust.App(
+        config.group,
+        broker=[f"kafka://{broker}" for broker in config.brokers],
+        broker_credentials=config.credentials,
+        env_prefix="RECOVERYD_FAUST_",  # unprefixed variables of the environment would beat these arguments
+        autodiscover=False,
+        web_enabled=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        datadir=config.work_dir / "faust",
+        broker_session_timeout=config.session_timeout_s,
+        broker_heartbeat_interval=config.heartbeat_interval_s,
+        broker_request_timeout=30.0,
+        producer_request_timeout=30.0,
+        broker_commit_interval=config.commit_interval_s,
+        broker_max_poll_records=500,
+        stream_buffer_maxsize=256,
+        stream_wait_empty=True,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=config.instance_id,
+        TableManager=_NoTables,
+    )
+
+
+class _NoTables(TableManager):
+    """Faust waits a second for tables to be declared before it joins the group. There are none, and a take-over is not to be late for them."""
+
+    async def sleep(self, _seconds: Any) -> None:
+        await super().sleep(0)
+
+
+def _calling(partition: TP, action: Callable[[], None]) -> Callable[..., Any]:
+    async def on_partitions(_app: Any, partitions: set[TP], **_: Any) -> None:
+        if partition in partitions:
+            action()
+
+    return on_partitions
+
+
+def _record(event: EventT[Any]) -> ControlRecord:
+    message = event.message
+    headers: Any = message.headers or ()
+    pairs = readable_headers(headers.items() if isinstance(headers, dict) else headers)
+    return ControlRecord(
+        partition=message.partition,
+        offset=message.offset,
+        broker_ms=round(message.timestamp * 1000),
+        key=message.key,
+        value=message.value,
+        headers=pairs,
+    )

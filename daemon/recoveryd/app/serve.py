@@ -1,0 +1,210 @@
+"""The life of the process: what is started in which order, what ends it, and with which exit code.
+
+    HTTP up -> own topics checked -> group joined -> (assigned) journal opened -> leads ... -> a signal, or something that only a restart heals
+
+Exit codes: 0 asked to end, 70 own invariant broken, fenced or stalled commits (the supervisor restarts it), 78 the config or the own topics are wrong
+(a restart changes nothing). Ending takes at most ten seconds; applications run on under their lease.
+"""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Awaitable, Coroutine
+from typing import Any, Final
+
+import structlog
+
+from recoveryd.adapters.kafka.clusters import MAIN
+from recoveryd.app.credentials import credentials_of
+from recoveryd.app.feed import Feed, FeedConfig
+from recoveryd.bootstrap import Daemon, build
+from recoveryd.errors import ConfigProblem, OwnTopicProblem, RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.settings import Settings
+
+log = structlog.stdlib.get_logger(__name__)
+
+EXIT_CLEAN, EXIT_BROKEN, EXIT_CONFIG = 0, 70, 78
+BROKER_PATIENCE_S: Final = 60.0
+RETRY_S: Final = 2.0
+BEAT_S: Final = 0.5
+# Together below the ten seconds that a supervisor is promised.
+ROUND_LIMIT_S, GROUP_LIMIT_S, CLOSE_LIMIT_S = 4.0, 3.0, 2.0
+
+
+async def serve(settings: Settings) -> int:
+    """Run the daemon until a signal or a failure; returns the exit code and raises nothing."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    daemon = build(settings)
+    try:
+        return await _run(settings, daemon, stopped)
+    except (ConfigProblem, OwnTopicProblem) as problem:
+        _tell(problem)
+        return EXIT_CONFIG
+    except RecoverydError as problem:
+        _tell(problem)
+        return EXIT_BROKEN
+    except Exception:
+        log.exception("ends because of a bug", code=Code.INVARIANT_BROKEN.value)
+        return EXIT_BROKEN
+    finally:
+        await _within("closing", CLOSE_LIMIT_S, _close(daemon))
+
+
+async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event) -> int:
+    beating = asyncio.create_task(_beat(daemon))
+    try:
+        await _listen(settings, daemon)
+        await _until_stopped(_check_own_topics(daemon), stopped)
+        if stopped.is_set():
+            return EXIT_CLEAN
+        runtime = daemon.runtime
+        feed = Feed(
+            _feed_config(settings), daemon.intake, runtime.assigned, runtime.revoked, lambda: runtime.waits_for_journal
+        )
+        tasks = [asyncio.create_task(work) for work in _work(daemon, feed)]
+        try:
+            await feed.start()
+            log.info("has joined the group", group=settings.group, topic=settings.topic_names.control)
+            await _until_stopped(_first_failure(tasks), stopped)
+        finally:
+            await _wind_down(daemon, feed, tasks)
+    finally:
+        beating.cancel()
+    log.info("ends as asked")
+    return EXIT_CLEAN
+
+
+def _work(daemon: Daemon, feed: Feed) -> list[Coroutine[Any, Any, None]]:
+    """The first is the writer, which gets time to finish its round; the others are cancelled at the end."""
+    return [
+        daemon.runtime.run(),
+        daemon.runtime.ticker.run(),
+        daemon.intake.catch_up(),
+        daemon.collector.run(),
+        *(collector.run() for collector in daemon.readings),
+        feed.watch(),
+    ]
+
+
+async def _wind_down(daemon: Daemon, feed: Feed, tasks: list[asyncio.Task[None]]) -> None:
+    """Finish the round under way, then leave the group with what is acknowledged, so that the next leader starts right there."""
+    writer, *others = tasks
+    daemon.runtime.stop()
+    await asyncio.wait({writer}, timeout=ROUND_LIMIT_S)
+    await asyncio.sleep(0)  # acknowledgements of that round
+    await feed.stop(GROUP_LIMIT_S)
+    for task in (writer, *others):
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _close(daemon: Daemon) -> None:
+    closings = (
+        daemon.collector.close(),
+        *(collector.close() for collector in daemon.readings),
+        daemon.interpreter.close(),
+        daemon.progress.close(),
+        daemon.jobs.close(),
+        daemon.journal.close(),
+        daemon.clusters.close(),
+        daemon.server.close(),
+    )
+    for result in await asyncio.gather(*closings, return_exceptions=True):
+        if isinstance(result, Exception):
+            log.warning("something did not close well", error=repr(result))
+
+
+async def _listen(settings: Settings, daemon: Daemon) -> None:
+    try:
+        await daemon.server.start()
+    except OSError as error:
+        message = f"http.listen {settings.values.http.listen} is not usable: {error.strerror or error}."
+        raise ConfigProblem(
+            message, "Stop what listens there, or choose another address.", key="http.listen"
+        ) from error
+    log.info("listens", http=f"{settings.values.http.host}:{daemon.server.port}")
+
+
+async def _check_own_topics(daemon: Daemon) -> None:
+    """A wrong topic ends the daemon at once; a broker that does not answer yet gets a minute."""
+    give_up_s = time.monotonic() + BROKER_PATIENCE_S
+    while True:
+        try:
+            await daemon.clusters.check_own_topics()
+        except OwnTopicProblem:
+            raise
+        except RecoverydError as problem:
+            if not problem.retriable or time.monotonic() > give_up_s:
+                raise
+            log.warning("no broker answers yet, will try again", code=problem.code.value, error=problem.message)
+            await asyncio.sleep(RETRY_S)
+        else:
+            return
+
+
+async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
+    """Until a task raises (its exception) or the writer returns; others may end in peace."""
+    waiting: set[asyncio.Task[None]] = set(tasks)
+    while waiting:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        if tasks[0] in done:
+            return
+
+
+async def _until_stopped(work: Awaitable[None], stopped: asyncio.Event) -> None:
+    """Wait for `work` (and raise what it raises) or for the wish to stop."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        with contextlib.suppress(Exception):
+            await asyncio.gather(working, stopping, return_exceptions=True)
+
+
+async def _beat(daemon: Daemon) -> None:
+    while True:
+        daemon.pulse.beat()
+        await asyncio.sleep(BEAT_S)
+
+
+async def _within(what: str, limit_s: float, work: Awaitable[None]) -> None:
+    try:
+        await asyncio.wait_for(work, limit_s)
+    except TimeoutError:
+        log.warning("took too long and is left alone", what=what, limit_s=limit_s)
+
+
+def _tell(problem: RecoverydError) -> None:
+    log.error(problem.message, code=problem.code.value, hint=problem.hint)
+
+
+def _feed_config(settings: Settings) -> FeedConfig:
+    access, values = settings.access(MAIN), settings.values.faust
+    try:
+        credentials = credentials_of(access)
+    except OSError as error:  # also ssl.SSLError
+        raise ConfigProblem(
+            f"clusters.main: a certificate or key is not usable: {error}", key="clusters.main"
+        ) from error
+    return FeedConfig(
+        brokers=tuple(address.strip() for address in access.bootstrap.split(",")),
+        topic=settings.topic_names.control,
+        group=settings.group,
+        work_dir=settings.work_dir,
+        session_timeout_s=values.session_timeout / 1000,
+        heartbeat_interval_s=values.heartbeat_interval / 1000,
+        commit_interval_s=values.commit_interval / 1000,
+        instance_id=values.instance_id,
+        credentials=credentials,
+    )

@@ -1,0 +1,221 @@
+"""Puts the daemon together from its settings: which adapter stands behind which port, and who is told what. Nothing runs yet after `build`.
+
+Only here and on the command line are settings known; everything else is handed what it needs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from recoveryd.adapters.clock import SystemClock
+from recoveryd.adapters.http.metrics_page import CONTENT_TYPE, Metrics
+from recoveryd.adapters.http.prometheus_queries import PrometheusQueries
+from recoveryd.adapters.http.webhooks import HttpWebhooks, WebhookTarget
+from recoveryd.adapters.kafka.canary import KafkaCanary
+from recoveryd.adapters.kafka.client_quotas import KafkaClientQuotas
+from recoveryd.adapters.kafka.clusters import MAIN, Expectations, KafkaClusters
+from recoveryd.adapters.kafka.control_log import KafkaControlLog
+from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
+from recoveryd.adapters.kafka.journal import KafkaJournal
+from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.adapters.kafka.progress import KafkaProgressFeed
+from recoveryd.adapters.spark.command import SparkProfile
+from recoveryd.adapters.spark.runner import SparkJobs
+from recoveryd.capabilities import make_capabilities, make_job
+from recoveryd.collectors.canary import CanaryCollector
+from recoveryd.collectors.offsets import Monitored, OffsetCollector
+from recoveryd.collectors.queries import Query, QueryCollector
+from recoveryd.kernel.decide import Decider
+from recoveryd.kernel.events import Event
+from recoveryd.live.wire.page import control_document, lag_document
+from recoveryd.metrics.daemon import gauges
+from recoveryd.metrics.definitions import CANARY_PRODUCE, JOURNAL_FAILING, LEADER, LOOP_AGE, SIGNALS_REJECTED, Sample
+from recoveryd.metrics.live import live_gauges
+from recoveryd.metrics.recoveries import details
+from recoveryd.ports import Clock, Clusters, ControlRecord, Emit, Jobs, Journal, ProgressFeed
+from recoveryd.recovery.params import Params
+from recoveryd.runtime import ControlIntake, Inbox, Runtime
+from recoveryd.runtime.health import Health, HealthServer, Sources
+from recoveryd.runtime.interpreter import Interpreter
+from recoveryd.settings import Settings
+from recoveryd.settings.live import CANARY_READING
+from recoveryd.wire.codec import Codec
+from recoveryd.wire.status_topic import StatusTopic
+
+
+class Pulse:
+    """When the event loop last turned. `beat` is called by a task of its own, about twice a second."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._beat_s = clock.monotonic_s()
+
+    def beat(self) -> None:
+        self._beat_s = self._clock.monotonic_s()
+
+    @property
+    def age_s(self) -> float:
+        return self._clock.monotonic_s() - self._beat_s
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """The parts that have a life of their own; `recoveryd.app` starts, watches and ends them."""
+
+    runtime: Runtime
+    intake: ControlIntake
+    interpreter: Interpreter
+    collector: OffsetCollector
+    readings: tuple[CanaryCollector | QueryCollector, ...]
+    server: HealthServer
+    journal: Journal
+    clusters: Clusters
+    jobs: Jobs
+    progress: ProgressFeed
+    pulse: Pulse
+
+
+def build(settings: Settings) -> Daemon:
+    """Make all parts. Call inside the event loop."""
+    clock, inbox, metrics = SystemClock(), Inbox(), Metrics()
+    pulse = Pulse(clock)
+    names, values = settings.topic_names, settings.values
+    clients = settings.librdkafka_all()
+    slots = {name: profile.task_slots for name, profile in _profiles(settings).items()}
+    clusters = KafkaClusters(
+        clients,
+        names,
+        Expectations(slots, lambda: (runtime.measured_bytes_per_s, "measured")),
+        clock.now_ms,
+        values.topics.receipts_partitions,
+        values.monitor.canary.clusters if values.monitor.is_canary_on else (),
+    )
+    ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
+    params = settings.params()
+    capabilities = make_capabilities(params, frozenset(values.webhooks))
+    core, status, codec = Decider(capabilities), StatusTopic(capabilities), Codec(capabilities)
+    journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms)
+    jobs = SparkJobs(_profiles(settings), make_job(settings.job_defaults()), settings.work_dir, inbox.emit)
+    progress = KafkaProgressFeed(clients[MAIN], names.progress, clock.now_ms)
+
+    async def when_leading() -> None:
+        await progress.start(inbox.emit)
+        await jobs.start()
+
+    def decode(record: ControlRecord) -> Event:
+        return codec.decode_event(
+            record.partition, record.offset, record.broker_ms, record.key, record.value, record.headers
+        )
+
+    quotas = KafkaClientQuotas({name: settings.access(name) for name in clients}, values.scope)
+    targets = {name: WebhookTarget(*target) for name, target in settings.webhook_targets().items()}
+    webhooks = HttpWebhooks(targets, values.scope, inbox.emit, clock.now_ms)
+    interpreter = Interpreter(clusters, ledger, jobs, inbox.emit, quotas=quotas, webhooks=webhooks)
+    intake = ControlIntake(inbox, KafkaControlLog(clients[MAIN], names.control), decode)
+    runtime = Runtime(
+        core=core,
+        journal=journal,
+        clusters=clusters,
+        when_leading=when_leading,
+        effects=interpreter,
+        inbox=inbox,
+        intake=intake,
+        clock=clock,
+        metrics=metrics,
+        freeze_s=values.faust.session_timeout / 2000,
+    )
+    metrics.source = lambda: _samples(runtime, params, pulse, clock)
+    collector = OffsetCollector(
+        clusters,
+        KafkaGroupOffsets(clients),
+        inbox.emit,
+        lambda: runtime.state if runtime.vitals.role == "leader" else None,
+        clock,
+        period_s=values.monitor.interval / 1000,
+        monitored=[Monitored(m.cluster, m.topic, m.group) for m in values.monitor.topics],
+    )
+    readings = (
+        _canaries(settings, inbox.emit, metrics, runtime, clock),
+        _queries(settings, inbox.emit, metrics, runtime, clock),
+    )
+    sources = _sources(runtime, core, status, params, collector, pulse, clock, metrics)
+    server = HealthServer(sources, values.http.host, values.http.port)
+    return Daemon(runtime, intake, interpreter, collector, readings, server, journal, clusters, jobs, progress, pulse)
+
+
+def _canaries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime, clock: Clock) -> CanaryCollector:
+    monitor = settings.values.monitor
+    clusters = monitor.canary.clusters if monitor.is_canary_on else ()
+    topic = settings.topic_names.canary
+    return CanaryCollector(
+        {name: KafkaCanary(name, settings.librdkafka(name), topic) for name in clusters},
+        emit,
+        lambda cluster, seconds: metrics.observe(CANARY_PRODUCE, seconds, (cluster,)),
+        lambda: runtime.vitals.role == "leader",
+        clock,
+        name=CANARY_READING,
+        every_s=monitor.canary.every / 1000,
+        reading_every_s=settings.values.control.period / 1000,
+    )
+
+
+def _queries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime, clock: Clock) -> QueryCollector:
+    wanted = settings.values.monitor.prometheus
+    return QueryCollector(
+        [Query(q.name, q.cluster, q.url, q.query, q.every / 1000) for q in wanted],
+        PrometheusQueries(),
+        emit,
+        lambda reason: metrics.add([Sample(SIGNALS_REJECTED, (reason.value,), 1)]),
+        lambda: runtime.vitals.role == "leader",
+        clock,
+    )
+
+
+def _profiles(settings: Settings) -> dict[str, SparkProfile]:
+    return {
+        name: SparkProfile(p.master, p.driver_memory, p.conf, p.warm, p.slots)
+        for name, p in settings.values.profiles.items()
+    }
+
+
+def _sources(
+    runtime: Runtime,
+    core: Decider,
+    status: StatusTopic,
+    params: Params,
+    collector: OffsetCollector,
+    pulse: Pulse,
+    clock: Clock,
+    metrics: Metrics,
+) -> Sources:
+    return Sources(
+        health=lambda: _health(runtime, collector, pulse, clock.monotonic_s()),
+        recoveries=lambda: core.known(runtime.state),
+        metrics=metrics.render,
+        document=status.document,
+        metrics_content_type=CONTENT_TYPE,
+        lag=lambda: lag_document(runtime.state, params.live, clock.now_ms()),
+        control=lambda: control_document(runtime.state, params.live, params.control, clock.now_ms()),
+    )
+
+
+def _health(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, now_s: float) -> Health:
+    vitals = runtime.vitals
+    return Health(
+        role=vitals.role,
+        is_loaded=vitals.is_loaded,
+        loop_age_s=pulse.age_s,
+        round_age_s=None if vitals.round_began_s is None else now_s - vitals.round_began_s,
+        journal_failing_for_s=None if vitals.journal_failing_s is None else now_s - vitals.journal_failing_s,
+        is_main_reachable=collector.is_main_reachable,
+    )
+
+
+def _samples(runtime: Runtime, params: Params, pulse: Pulse, clock: Clock) -> Iterator[Sample]:
+    yield Sample(LEADER, (), 1.0 if runtime.vitals.role == "leader" else 0.0)
+    yield Sample(LOOP_AGE, (), pulse.age_s)
+    failing_s = runtime.vitals.journal_failing_s
+    yield Sample(JOURNAL_FAILING, (), 0.0 if failing_s is None else clock.monotonic_s() - failing_s)
+    if runtime.vitals.is_loaded:
+        yield from gauges(runtime.state, clock.now_ms())
+        yield from live_gauges(runtime.state, params.live, clock.now_ms())
+        yield from details(runtime.state, clock.now_ms())

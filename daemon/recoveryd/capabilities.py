@@ -1,0 +1,61 @@
+"""All that this daemon can do, as one tuple. A new capability, or a new kind of recovery, is one line here."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from recoveryd.kernel.capability import Capability
+from recoveryd.kernel.decide import Decider
+from recoveryd.live.capability import make_live
+from recoveryd.recovery.capability import make_recoveries
+from recoveryd.recovery.effects import LaunchAttempt
+from recoveryd.recovery.job_specs import JobDefaults
+from recoveryd.recovery.params import Params
+from recoveryd.replay.kind import REPLAY
+from recoveryd.verification.kind import VERIFICATION
+from recoveryd.watches.capability import make_watches
+from recoveryd.watches.params import WatchParams
+from recoveryd.wire.codec import Codec
+from recoveryd.wire.status_topic import StatusTopic
+from recoveryd_jobs.contract import JobSpec
+
+KINDS = (REPLAY, VERIFICATION)
+
+
+def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) -> Sequence[Capability[Any]]:
+    """`webhooks`: the names that the config has."""
+    return (
+        make_live(params.live),
+        make_recoveries(params, KINDS),
+        make_watches(
+            WatchParams(
+                clusters=params.clusters,
+                webhooks=webhooks,
+                own_topics=params.own_topics,
+                lag=params.live.lag,
+                caught_up_evaluations=params.caught_up_evaluations,
+                caught_up_span_ms=params.caught_up_span_ms,
+                keep_terminal_ms=params.keep_terminal_ms,
+                keep_terminal_most=params.keep_terminal_most,
+            )
+        ),
+    )
+
+
+def make_status_topic() -> StatusTopic:
+    """The form of the status topic, which depends on no parameter."""
+    return StatusTopic(make_capabilities(Params()))
+
+
+def make_job(defaults: JobDefaults) -> Callable[[LaunchAttempt], JobSpec]:
+    """What makes the specification of an attempt's Spark application. It raises KeyError when the plan names a cluster that the config no longer has."""
+    kinds = {kind.name: kind for kind in KINDS}
+    return lambda effect: kinds[effect.spec.kind].make_job(effect, effect.spec, defaults)
+
+
+def make_codec() -> Codec:
+    """Records of the control topic; their form depends on no parameter."""
+    return Codec(make_capabilities(Params()))
+
+
+def make_decider(params: Params, webhooks: frozenset[str] = frozenset()) -> Decider:
+    return Decider(make_capabilities(params, webhooks))

@@ -1,0 +1,37 @@
+"""Showing a recovery as it changes: drawn again and again on a terminal, one line per change anywhere else.
+
+A status that says the same as the one before, only later, is no change.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+from recoveryd.cli.send.connect import Document
+from recoveryd.cli.send.waiting import OnChange
+
+
+@contextmanager
+def following(console: "Console") -> Iterator[OnChange]:
+    """Gives the function that shows a status on `console`; the last one stays on the screen."""
+    from recoveryd.cli.render.recoveries import clock, live_view, progress_line  # noqa: PLC0415
+
+    if not console.is_terminal:
+        last = ""
+
+        def print_change(document: Document) -> None:
+            nonlocal last
+            line = progress_line(document)
+            if line != last:
+                print(f"{clock(document)} {line}", file=console.file, flush=True)
+            last = line
+
+        yield print_change
+        return
+    from rich.live import Live  # noqa: PLC0415
+
+    with Live(console=console, auto_refresh=False) as live:
+        yield lambda document: live.update(live_view(document), refresh=True)

@@ -1,0 +1,101 @@
+"""Where text goes: data to stdout, everything else to stderr.
+
+Rich is imported only when a table or a colour is wanted, so that help and `-o name` stay quick. `NO_COLOR` and pipes switch colour off (Rich
+knows both); in a pipe tables keep their full width, so that no value is cut.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+from recoveryd.errors import RecoverydError
+
+_PIPE_WIDTH = 10_000  # tables take what they need of it, so that nothing is cut or folded
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+def is_interactive() -> bool:
+    """May we ask? Only when a person can both see the question (stderr) and answer it (stdin)."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def stdout_console() -> "Console":
+    return _console(stderr=False)
+
+
+def stderr_console() -> "Console":
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> "Console":
+    from rich.console import Console  # noqa: PLC0415  (help must not pay for it)
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def show(
+    value: object, wanted: Format, table: Callable[[], "Sequence[RenderableType]"], names: Sequence[str] = ()
+) -> None:
+    """Print one value to stdout in the wanted form. `table` is called only when tables are wanted; `names` are the lines of `-o name`."""
+    match wanted:
+        case Format.JSON:
+            print(as_json(value))
+        case Format.YAML:
+            print(as_yaml(value), end="")
+        case Format.NAME:
+            for name in names:
+                print(name)
+        case Format.TABLE:
+            console = stdout_console()
+            for part in table():
+                console.print(part)
+
+
+def as_json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def as_yaml(value: object) -> str:
+    import yaml  # noqa: PLC0415
+
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=160)
+
+
+def note(text: str) -> None:
+    """A hint or progress line for people."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def confirm(question: str) -> bool:
+    """Ask on stderr, read the answer from stdin; anything but y or yes is no. (The usual prompts write to stdout, which carries data only.)"""
+    print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def failure_lines(failure: RecoverydError) -> list[str]:
+    """`RCV-1012 sentence` and `next: step`."""
+    return [f"{failure.code.value} {failure.message}", f"  next: {failure.hint}"]
+
+
+def is_colour_wanted(environ: Mapping[str, str] = os.environ) -> bool:
+    return sys.stderr.isatty() and not environ.get("NO_COLOR")
+
+
+def print_failure(failure: RecoverydError) -> None:
+    first, second = failure_lines(failure)
+    note(f"\x1b[31m{first}\x1b[0m" if is_colour_wanted() else first)
+    note(second)

@@ -1,0 +1,250 @@
+"""Tables of recoveries: what `list`, `get`, `describe`, `watch` and a finished `replay --wait` print for people.
+
+Takes status records and events as the contract spells them and gives Rich renderables; prints nothing, asks nobody. Fields that are absent (an older or
+newer daemon) show as `-`.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from recoveryd.cli.render import figures
+from recoveryd.cli.render.forecast import forecast_facts, interval
+from recoveryd.cli.render.proof import result_parts
+from recoveryd.cli.render.tables import columns, facts
+from recoveryd.cli.render.watched import watch_parts
+from recoveryd.cli.send.connect import Document
+from recoveryd.cli.send.waiting import has_ended
+
+_STATE_STYLES = {
+    "completed": "green",
+    "running": "cyan",
+    "verifying": "cyan",
+    "paused": "yellow",
+    "pausing": "yellow",
+    "awaiting_approval": "yellow",
+    "stopping": "yellow",
+    "failed": "bold red",
+    "rejected": "red",
+    "expired": "red",
+}
+_COPIES = {"running", "pausing", "paused", "stopping", "verifying", "completed", "stopped", "failed"}
+_SEVERITY_STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
+_EVENT_PREFIX = "io.recoveryd.event."
+
+
+def recoveries_table(documents: Sequence[Document]) -> Table:
+    """One row per recovery, in the order given; a long list keeps to one line each where the terminal is narrow."""
+    now = datetime.now(UTC)
+    table = columns("RECOVERY", "STATE", ">DONE", ">RECORDS", ">RATE", ">LAG", ">ETA", ">AGE", "WHY")
+    if len(documents) > 1:
+        table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
+    for document in documents:
+        progress = (document.get("watch") or document).get("progress") or {}
+        moving = {} if has_ended(document) else progress  # of an ended one only what stays true
+        table.add_row(
+            document["recovery"],
+            state_text(document["state"]),
+            figures.percent(figures.progress_ratio(document)),
+            figures.count(progress.get("records") or progress.get("verified_records")),
+            figures.rate(moving.get("bytes_per_s") or None),
+            figures.count(moving.get("lag_records")),
+            figures.duration(moving.get("eta_seconds")),
+            figures.age(document.get("created"), now),
+            Text(document.get("why") or ""),
+        )
+    return table
+
+
+def describe(document: Document, events: Sequence[Document]) -> list[RenderableType]:
+    """Everything about one recovery, in the order in which it happened."""
+    parts: list[RenderableType] = [_heading(document)]
+    if document.get("plan"):
+        parts += ["", *plan_parts(document["plan"])]
+    if (document.get("progress") or {}).get("partitions"):
+        parts += ["", Text("Progress", style="bold"), progress_table(document)]
+    if (document.get("progress") or {}).get("offsets_to_verify"):
+        parts += [
+            "",
+            Text("Verification as it runs" if not has_ended(document) else "Verified", style="bold"),
+            _verified(document),
+        ]
+    if not has_ended(document) and (document.get("progress") or {}).get("forecast"):
+        parts += ["", Text("Forecast as it runs", style="bold"), forecast_facts(document["progress"]["forecast"])]
+    if document.get("watch"):
+        parts += watch_parts(document)
+    parts += result_parts(document)
+    if events:
+        parts += ["", Text("Events (UTC)", style="bold"), timeline_table(events)]
+    return parts
+
+
+def plan_parts(plan: Document) -> list[RenderableType]:
+    """Where from, where to, how much, how long, what was noticed; then the pinned offsets."""
+    source, target = plan["source"], plan["target"]
+    summary = facts(
+        ("plan", plan.get("hash")),
+        ("source", f"{_topic(source)}, {len(source['partitions'])} partitions"),
+        ("target", f"{_topic(target)}, {target.get('partitions', figures.NONE)} partitions"),
+        ("at most", f"{figures.count(plan.get('records_at_most'))} records, {figures.size(plan.get('bytes_at_most'))}"),
+        ("takes", _eta_text(plan.get("eta_seconds"))),
+    )
+    table = columns(">PARTITION", ">START", ">STOP", ">OFFSETS", "")
+    for row in source["partitions"]:
+        stop = row["stop"]
+        offsets = None if stop is None else stop - row["start"]
+        table.add_row(
+            str(row["partition"]),
+            figures.count(row["start"]),
+            "follows" if stop is None else figures.count(stop),
+            figures.count(offsets),
+            "no record is so new: the end" if row.get("at_end") else "",
+        )
+    parts: list[RenderableType] = [Text("Plan", style="bold"), summary, table]
+    if target.get("ranges"):
+        parts += ["", Text("Range of the target", style="bold"), _ranges_table(target["ranges"])]
+    if plan.get("forecast"):
+        parts += ["", Text("Forecast", style="bold"), forecast_facts(plan["forecast"])]
+    findings = plan.get("findings") or []
+    return [*parts, "", _findings_table(findings)] if findings else parts
+
+
+def progress_table(document: Document) -> Table:
+    """Durable position per partition."""
+    table = columns(">PARTITION", ">POSITION", ">STOP", ">LEFT", "STATE")
+    for row in document["progress"]["partitions"]:
+        stop = row.get("stop")
+        left = None if stop is None else max(0, stop - row["position"])
+        cells = (str(row["partition"]), figures.count(row["position"]), figures.count(stop), figures.count(left))
+        table.add_row(*cells, row.get("state", figures.NONE))
+    return table
+
+
+def _verified(document: Document) -> Table:
+    """How far the verification came, on both sides together."""
+    progress = document["progress"]
+    read = f"{figures.count(progress['verified_offsets'])} of {figures.count(progress['offsets_to_verify'])} offsets"
+    is_moving = document["state"] == "verifying"
+    return facts(
+        ("read", f"{read}, {figures.percent(figures.verified_ratio(document))}"),
+        ("records", f"{figures.count(progress['verified_records'])}, {figures.size(progress['verified_bytes'])}"),
+        ("rate", figures.rate(progress.get("bytes_per_s")) if is_moving else None),
+        ("left", figures.duration(progress.get("eta_seconds")) if is_moving else None),
+    )
+
+
+def timeline_table(events: Iterable[Document]) -> Table:
+    """One line per event: when, what, why."""
+    table = columns("TIME", "EVENT", "WHAT")
+    for event in events:
+        name = str(event.get("type", "")).removeprefix(_EVENT_PREFIX).removesuffix(".v1")
+        table.add_row(figures.clock_time(event.get("time")), name, Text(_event_text(event)))
+    return table
+
+
+def clock(document: Document) -> str:
+    """`06:00:05` (UTC), when the status was made."""
+    moment = figures.parse_time(document.get("updated"))
+    return figures.NONE if moment is None else f"{moment:%H:%M:%S}"
+
+
+def progress_line(document: Document) -> str:
+    """One line for logs and pipes: `running 61% 205,000 records, 41.0 MB/s, lag 131,000, 12 s left: why`."""
+    progress = document.get("progress") or {}
+    parts = [document["state"]]
+    is_verified = document["state"] == "verifying" or document.get("kind") == "verification"
+    ratio = figures.verified_ratio(document) if is_verified else figures.progress_ratio(document)
+    if ratio is not None and document["state"] in _COPIES:
+        parts.append(figures.percent(ratio))
+    records = progress.get("verified_records" if is_verified else "records")
+    told = [f"{figures.count(records)} records {'compared' if is_verified else ''}".rstrip()] if records else []
+    if is_verified and document["state"] == "verifying" and progress.get("bytes_per_s"):
+        told.append(figures.rate(progress["bytes_per_s"]))
+        if progress.get("eta_seconds") is not None:
+            told.append(f"{figures.duration(progress['eta_seconds'])} left")
+    if document["state"] in {"running", "pausing", "stopping"} and progress.get("bytes_per_s"):
+        told.append(figures.rate(progress["bytes_per_s"]))
+        if progress.get("lag_records") is not None:
+            told.append(f"lag {figures.count(progress['lag_records'])}")
+        if progress.get("eta_seconds") is not None:
+            told.append(f"{figures.duration(progress['eta_seconds'])} left")
+    line = " ".join(part for part in [*parts, ", ".join(told)] if part)
+    return f"{line}: {document['why']}" if document.get("why") else line
+
+
+def live_view(document: Document) -> RenderableType:
+    """What `watch` redraws on a terminal."""
+    parts: list[RenderableType] = [
+        Text(f"{clock(document)} {progress_line(document)}", style=_STATE_STYLES.get(document["state"], ""))
+    ]
+    if (document.get("progress") or {}).get("partitions"):
+        parts.append(progress_table(document))
+    return Group(*parts)
+
+
+def state_text(state: str) -> Text:
+    return Text(state, style=_STATE_STYLES.get(state, ""))
+
+
+def _heading(document: Document) -> Table:
+    command, limits = document.get("command") or {}, document.get("limits") or {}
+    wanted = {name: value for name, value in (limits.get("requested") or {}).items() if value is not None}
+    asked = ", ".join(f"{name} {figures.limit(name, value)}" for name, value in wanted.items())
+    held = limits.get("effective_bytes_per_s")
+    return facts(
+        ("recovery", document["recovery"]),
+        ("kind", document.get("kind")),
+        ("state", document["state"]),
+        ("why", document.get("why")),
+        ("reason", command.get("reason")),
+        ("command", f"{command.get('id', figures.NONE)} from {command.get('source', figures.NONE)}"),
+        ("created", figures.clock_time(document.get("created"))),
+        ("updated", f"{figures.clock_time(document.get('updated'))}, version {document.get('version', figures.NONE)}"),
+        ("attempt", document.get("attempt")),
+        (
+            "limits",
+            None
+            if document.get("watch")
+            else f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}",
+        ),
+        ("rule", limits.get("rule")),
+    )
+
+
+def _ranges_table(ranges: Sequence[Document]) -> Table:
+    table = columns(">PARTITION", ">START", ">STOP", ">OFFSETS")
+    for row in ranges:
+        cells = (figures.count(row["start"]), figures.count(row["stop"]), figures.count(row["stop"] - row["start"]))
+        table.add_row(str(row["partition"]), *cells)
+    return table
+
+
+def _findings_table(findings: Sequence[Document]) -> Table:
+    table = columns("FINDING", "SEVERITY", "WHAT")
+    for finding in findings:
+        severity = Text(finding["severity"], style=_SEVERITY_STYLES.get(finding["severity"], ""))
+        table.add_row(finding["code"], severity, Text(finding["message"]))
+    return table
+
+
+def _event_text(event: Document) -> str:
+    data = event.get("data") or {}
+    text = data.get("message") or data.get("why") or ""
+    if not text:
+        text = ", ".join(f"{name} {value}" for name, value in data.items())
+    if data.get("from") and data.get("to"):
+        text = f"{data['from']} -> {data['to']}: {text}"
+    return f"{data['code']} {text}" if data.get("code") else str(text)
+
+
+def _eta_text(eta: Document | None) -> str:
+    if not eta:
+        return "for ever, as things are"
+    return interval(eta)
+
+
+def _topic(topic: Document) -> str:
+    return f"{topic.get('topic')} on {topic.get('cluster')}"

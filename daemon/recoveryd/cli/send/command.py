@@ -1,0 +1,93 @@
+"""From a verb and its data to the one control record that is sent: envelope, check, and the printed form.
+
+What goes out is what any Kafka producer could send. The record is read back by the daemon's own codec before it is sent, so that what would be refused
+is refused here, with the same code and hint, and leaves no trace on the topic.
+"""
+
+import getpass
+import random
+import re
+import shlex
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+from recoveryd.cli.failure import invalid, usage
+from recoveryd.cli.render.output import Format, show
+from recoveryd.cli.send.connect import OutgoingRecord
+from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.topics import TopicNames
+
+_SUFFIX_CHARACTERS = "bcdfghjkmnpqrstvwxz23456789"  # no vowels and look-alikes: ids are read aloud
+
+
+def make_id(topic: str) -> str:
+    """A new recovery id from the source topic: `flights-k7x2m`."""
+    stem = re.sub(r"[^a-z0-9._-]+", "-", topic.lower()).strip("._-")[:50].rstrip("._-")
+    suffix = "".join(random.choices(_SUFFIX_CHARACTERS, k=5))  # noqa: S311  (a name, no secret)
+    return f"{stem or 'recovery'}-{suffix}"
+
+
+def make_record(
+    verb: str,
+    recovery: str,
+    data: Mapping[str, object],
+    names: TopicNames,
+    *,
+    command_id: str | None = None,
+    expires_s: float | None = None,
+) -> OutgoingRecord:
+    """The checked record of one command. Raises `Failure` with the code that the daemon would answer."""
+    import uuid  # noqa: PLC0415  (like the codec, more than help should pay for)
+
+    from recoveryd.capabilities import make_codec  # noqa: PLC0415
+    from recoveryd.kernel.commands import RefusedCommand  # noqa: PLC0415
+
+    if not data.get("reason"):
+        raise usage("--reason is missing.", 'Say why with `--reason "..."`; it is kept with the recovery.')
+    now_ms = time.time_ns() // 1_000_000
+    encoded = make_codec().encode(
+        verb,
+        recovery,
+        data,
+        id=command_id or str(uuid.uuid4()),
+        source=f"//recoveryctl/{_user()}",
+        time_ms=now_ms,
+        expiry_ms=None if expires_s is None else now_ms + int(expires_s * 1000),
+    )
+    if isinstance(encoded, RefusedCommand):
+        raise invalid(Code(encoded.code), encoded.message, encoded.hint)
+    return OutgoingRecord(names.control, recovery, encoded.headers, encoded.value, str(encoded.event["id"]))
+
+
+def print_record(record: OutgoingRecord, output: Format) -> None:
+    """Key, headers, value and a kcat line to stdout."""
+    value = record.value.decode()
+    headers = {name: text.decode() for name, text in record.headers}
+    shown = {"topic": record.topic, "key": record.key, "headers": headers, "value": value, "kcat": kcat_line(record)}
+
+    def lines() -> list["RenderableType"]:
+        for name, text in shown.items():
+            told = ", ".join(f"{k}: {v}" for k, v in headers.items()) if name == "headers" else text
+            print(f"{name}: {told}")  # not through Rich, which would wrap what is meant to be copied
+        return []
+
+    show(shown, output, lines, [record.key])
+
+
+def kcat_line(record: OutgoingRecord) -> str:
+    """A shell line that produces exactly this record; kcat takes each line of its input as one value."""
+    headers = " ".join(f"-H {shlex.quote(f'{name}={text.decode()}')}" for name, text in record.headers)
+    value = shlex.quote(record.value.decode())
+    key, topic = shlex.quote(record.key), shlex.quote(record.topic)
+    return f"printf '%s\\n' {value} | kcat -P -b \"$RECOVERYD_BOOTSTRAP_SERVERS\" -t {topic} -k {key} {headers}"
+
+
+def _user() -> str:
+    try:
+        return re.sub(r"[^A-Za-z0-9._-]", "-", getpass.getuser())
+    except (KeyError, OSError):  # a container's user without a name
+        return "unknown"

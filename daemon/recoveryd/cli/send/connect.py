@@ -1,0 +1,169 @@
+"""The thin seam between the verbs and the world: what a backend can do, and how one is found.
+
+The CLI only writes control records and reads the status and events topics (or the HTTP API); `Backend` is exactly that. Which client library does it,
+lives in `recoveryd.adapters`, imported when a verb first needs it: help and offline verbs never load one.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+if TYPE_CHECKING:
+    from recoveryd.adapters.kafka.clusters import KafkaClusters
+    from recoveryd.settings import Settings
+
+from recoveryd.cli.render.output import is_interactive
+from recoveryd.wire.topics import TopicNames
+
+_NOWHERE = "unset:9092"  # stands in where only names are wanted
+
+# A status record or an event as the contract spells it: parsed JSON.
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingRecord:
+    """One record for the control topic, as bytes; `id` is the CloudEvents id inside, by which its answer is known."""
+
+    topic: str
+    key: str
+    headers: tuple[tuple[str, bytes], ...]
+    value: bytes
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Where a record landed on the control topic, and when by the broker's clock (None = it did not say)."""
+
+    offset: int
+    broker_ms: int | None = None
+
+
+class Backend(Protocol):
+    """Everything the verbs need of a running recoveryd. Raises `RecoverydError` when it can not be reached."""
+
+    def send(self, record: OutgoingRecord) -> Sent:
+        """Write it to the control topic; returns once the broker has it."""
+        ...
+
+    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
+        """The event that answers a command sent by this backend, None when there is none in time."""
+        ...
+
+    def statuses(self) -> dict[str, Document]:
+        """All recoveries by id, as of now."""
+        ...
+
+    def status(self, recovery: str) -> Document | None: ...
+
+    def follow(self, recovery: str) -> Iterator[Document | None]:
+        """The status as of now, then each change, without end; None about every half second in between, so that the caller can look at its clock."""
+        ...
+
+    def events(self, recovery: str, since: str | None = None) -> list[Document]:
+        """Events about one recovery, oldest first; `since` (RFC 3339) saves reading what is older."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def open_backend(connection: "Connection") -> Backend:
+    """Kafka, with status from the HTTP API instead when `--http` says so."""
+    from recoveryd.cli.send.http_reader import HttpReader  # noqa: PLC0415
+
+    def make_kafka() -> Backend:
+        settings = connection.settings  # first: without an address no client need be loaded
+        from recoveryd.cli.send.kafka_backend import KafkaBackend  # noqa: PLC0415
+
+        return KafkaBackend(settings)
+
+    return make_kafka() if connection.http is None else HttpReader(connection.http, make_kafka)
+
+
+@dataclass(slots=True)
+class Tools:
+    """What the verbs take from outside, in one place, so that a test can hand them something else."""
+
+    open_backend: Callable[["Connection"], Backend] = open_backend
+    is_interactive: Callable[[], bool] = is_interactive
+    debug: bool = False
+
+
+class Connection:
+    """Where recoveryd is, as far as the command line says. Config and backend are read and opened when first asked for."""
+
+    def __init__(self, bootstrap: str | None, config: Path | None, http: str | None, tools: Tools) -> None:
+        self.bootstrap = bootstrap
+        self.config = config
+        self.http = http
+        self.tools = tools
+        self._backend: Backend | None = None
+        self._settings: Settings | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._backend is not None:
+            self._backend.close()
+
+    @property
+    def settings(self) -> "Settings":
+        """The config in force. Raises `ConfigProblem`."""
+        if self._settings is None:
+            self._settings = self._load(self.bootstrap)
+        return self._settings
+
+    @property
+    def names(self) -> TopicNames:
+        """Names of the own topics under the configured prefix, also when nothing says where the brokers are."""
+        settings = self._settings or self._load(self.bootstrap or _NOWHERE)
+        return settings.topic_names
+
+    @property
+    def daemon_url(self) -> str:
+        """The daemon's HTTP API: as given, or where the config lets it listen; also when nothing says where the brokers are."""
+        if self.http is not None:
+            return self.http
+        listen = (self._settings or self._load(self.bootstrap or _NOWHERE)).values.http
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(listen.host, listen.host)  # noqa: S104  (where to ask, not to listen)
+        return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{listen.port}"
+
+    @property
+    def backend(self) -> Backend:
+        if self._backend is None:
+            self._backend = self.tools.open_backend(self)
+        return self._backend
+
+    @asynccontextmanager
+    async def clusters(self) -> AsyncIterator["KafkaClusters"]:
+        """The clusters of the config, for the verbs that ask brokers and not the daemon."""
+        from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters  # noqa: PLC0415
+
+        settings, values = self.settings, self.settings.values
+        clusters = KafkaClusters(
+            settings.librdkafka_all(),
+            settings.topic_names,
+            Expectations({}),
+            _now_ms,
+            values.topics.receipts_partitions,
+            values.monitor.canary.clusters if values.monitor.is_canary_on else (),
+        )
+        try:
+            yield clusters
+        finally:
+            await clusters.close()
+
+    def _load(self, bootstrap: str | None) -> "Settings":
+        from recoveryd.settings import load  # noqa: PLC0415  (pydantic is slow to import)
+
+        return load(self.config, bootstrap)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

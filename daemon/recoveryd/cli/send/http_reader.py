@@ -1,0 +1,142 @@
+"""Reading status through the daemon's HTTP API (`--http URL`), for people who can reach the daemon but not the brokers.
+
+Commands and events still go through Kafka: the API is read-only and has no events. Plain `urllib`, because a few small requests need no more.
+"""
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from recoveryd.cli.failure import usage
+from recoveryd.cli.send.connect import Backend, Document, OutgoingRecord, Sent
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import Code
+
+_TIMEOUT_S = 10.0
+_POLL_S = 0.5
+_PAGE = 1_000
+_MAX_PAGES = 1_000
+
+
+class HttpReader:
+    """Status from `url`; everything else from the backend that `make_kafka` gives when it is first needed."""
+
+    def __init__(self, url: str, make_kafka: Callable[[], Backend]) -> None:
+        self._url = check_url(url)
+        self._make_kafka = make_kafka
+        self._kafka_backend: Backend | None = None
+
+    def send(self, record: OutgoingRecord) -> Sent:
+        return self._kafka.send(record)
+
+    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
+        return self._kafka.await_answer(command_id, timeout_s)
+
+    def events(self, recovery: str, since: str | None = None) -> list[Document]:
+        return self._kafka.events(recovery, since)
+
+    def statuses(self) -> dict[str, Document]:
+        found: dict[str, Document] = {}
+        for page in range(_MAX_PAGES):
+            body = self._get(f"/api/v1/recoveries?limit={_PAGE}&offset={page * _PAGE}") or {}
+            found.update({document["recovery"]: document for document in body.get("recoveries", [])})
+            if (page + 1) * _PAGE >= int(body.get("total", 0)):
+                break
+        if not found:
+            self._require_leader()
+        return found
+
+    def status(self, recovery: str) -> Document | None:
+        document: Document | None = self._get(f"/api/v1/recoveries/{urllib.parse.quote(recovery, safe='')}")
+        if document is None:
+            self._require_leader()
+        return document
+
+    def lag(self) -> Document:
+        """Lag of the watched groups, as the daemon says it."""
+        self._require_leader()
+        found: Document = self._get("/api/v1/lag") or {}
+        if "groups" not in found:
+            raise _unreachable(f"The daemon at {self._url} tells no lag: it is older than this program.")
+        return found
+
+    def follow(self, recovery: str) -> Iterator[Document | None]:
+        """Asks every half second; a daemon that is away for a moment (a restart) is asked again."""
+        seen: Document | None = None
+        while True:
+            try:
+                document = self.status(recovery)
+            except RecoverydError as error:
+                if not error.retriable or seen is None:
+                    raise
+                document = seen
+            yield document if document != seen else None
+            seen = document
+            time.sleep(_POLL_S)
+
+    def close(self) -> None:
+        if self._kafka_backend is not None:
+            self._kafka_backend.close()
+
+    @property
+    def _kafka(self) -> Backend:
+        if self._kafka_backend is None:
+            self._kafka_backend = self._make_kafka()
+        return self._kafka_backend
+
+    def _require_leader(self) -> None:
+        """A standby knows no recovery, which must not be taken for there being none."""
+        ready = self._get("/readyz", or_503=True) or {}
+        if not ready.get("ready"):
+            raise _unreachable(f"The daemon at {self._url} is not ready (role {ready.get('role', 'unknown')}).")
+
+    def _get(self, path: str, *, or_503: bool = False) -> Any:
+        """Parsed JSON; None when the daemon says that there is no such recovery."""
+        try:
+            with urllib.request.urlopen(self._url + path, timeout=_TIMEOUT_S) as answer:  # noqa: S310  (scheme checked)
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            body = _json_or_nothing(error.read())
+            if or_503 and error.code == 503:
+                return body
+            if (body.get("error") or {}).get("code") == Code.NO_SUCH_RECOVERY.value:
+                return None
+            raise _unreachable(f"{self._url}{path} answered {error.code}, which no recoveryd does.") from error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise _unreachable(f"No daemon answers at {self._url}: {reason}.") from error
+
+
+def read_lag(url: str) -> Document:
+    """`GET /api/v1/lag` of the leader: `{"at", "groups": [...]}`. A standby has no samples, so it is refused like a daemon that does not answer."""
+    reader = HttpReader(url, _no_kafka)
+    return reader.lag()
+
+
+def _no_kafka() -> Backend:
+    raise AssertionError("the lag comes from the HTTP API alone")
+
+
+def check_url(url: str) -> str:
+    """`http://host:port`; a bare `host:port` is taken for http."""
+    full = url if "://" in url else f"http://{url}"
+    if urllib.parse.urlsplit(full).scheme not in {"http", "https"}:
+        raise usage(f"--http `{url}` is no address.", "Write it like http://127.0.0.1:8712.")
+    return full.rstrip("/")
+
+
+def _json_or_nothing(body: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _unreachable(message: str) -> RecoverydError:
+    hint = "Check --http, or leave it out to read from Kafka."
+    return RecoverydError(Code.CLUSTER_UNREACHABLE, message, hint, retriable=True)

@@ -1,0 +1,74 @@
+"""The backend of everyday use: Kafka itself. Turns what the verbs ask into calls of `recoveryd.adapters.kafka.status_reader`; importing it loads the Kafka client."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from recoveryd.adapters.kafka.client import make_admin
+from recoveryd.adapters.kafka.status_reader import StatusReader
+from recoveryd.adapters.kafka.topic_admin import describe
+from recoveryd.cli.send.connect import Document, OutgoingRecord, Sent
+from recoveryd.errors import ClusterProblem, OwnTopicProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.times import TimeProblem, parse_time_ms
+
+if TYPE_CHECKING:
+    from recoveryd.settings import Settings
+
+# Events are stamped when they are made and records when they are written; clocks of a leader and its successor may differ by more.
+_MARGIN_MS = 600_000
+_ASK_S = 5.0
+
+
+class KafkaBackend:
+    """Implements `recoveryd.cli.send.connect.Backend` on the cluster `main` of the config.
+
+    Raises at once when no broker answers or an own topic is missing: asked for a topic that is not there, the client would wait for a leader instead.
+    """
+
+    def __init__(self, settings: "Settings") -> None:
+        _require_topics(settings)
+        self._reader = StatusReader(settings.librdkafka(), settings.topic_names)
+
+    def send(self, record: OutgoingRecord) -> Sent:
+        sent = self._reader.send(record.key.encode(), record.value, record.headers)
+        return Sent(sent.offset, sent.broker_ms)
+
+    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
+        return self._reader.await_answer(command_id, timeout_s)
+
+    def statuses(self) -> dict[str, Document]:
+        return self._reader.statuses()
+
+    def status(self, recovery: str) -> Document | None:
+        return self._reader.status(recovery)
+
+    def follow(self, recovery: str) -> Iterator[Document | None]:
+        return self._reader.follow(recovery)
+
+    def events(self, recovery: str, since: str | None = None) -> list[Document]:
+        return self._reader.events(recovery, _since_ms(since))
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def _require_topics(settings: "Settings") -> None:
+    properties, names = settings.librdkafka(), settings.topic_names
+    wanted = (names.control, names.status, names.events)
+    try:
+        shapes = describe(make_admin(properties), wanted, _ASK_S)
+    except ClusterProblem as error:
+        if error.code is not Code.CLUSTER_UNREACHABLE:
+            raise
+        raise ClusterProblem(f"No broker answers at {properties['bootstrap.servers']}.") from error
+    missing = [f"{name} does not exist." for name, shape in shapes.items() if shape is None]
+    if missing:
+        raise OwnTopicProblem(missing)
+
+
+def _since_ms(since: str | None) -> int | None:
+    """A little earlier than asked; None (read all) for what is no time."""
+    try:
+        return None if since is None else max(0, parse_time_ms(since) - _MARGIN_MS)
+    except TimeProblem:
+        return None

@@ -1,0 +1,55 @@
+"""Rates as people type them: `2M/s` records, `250MB/s` bytes. A `B` makes it bytes; k, M and G are thousands, millions and billions."""
+
+import re
+from dataclasses import dataclass
+
+from recoveryd.cli.failure import invalid
+from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.quantities import SizeProblem, parse_bytes
+
+_RECORDS = re.compile(r"([0-9][0-9_,]{0,18}(?:\.[0-9]{1,6})?)\s*([kmg]?)", flags=re.ASCII | re.IGNORECASE)
+_FACTORS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRate:
+    """Per second; exactly one of the two is set."""
+
+    records: float | None = None
+    bytes: float | None = None
+
+    def records_per_s(self, record_bytes: float | None, flag: str) -> float:
+        """Bytes become records by their size. Raises `Failure` when that is not known."""
+        if self.records is not None:
+            return self.records
+        if record_bytes is None:
+            hint = "Give the mean size of a record, like --record-bytes 100."
+            raise invalid(Code.MISSING_FIELD, f"{flag} is in bytes and the size of a record is not known.", hint)
+        return (self.bytes or 0.0) / record_bytes
+
+
+def parse_rate(text: str, flag: str) -> TypedRate:
+    """`2M/s`, `10k`, `9_000/s` are records; `250MB/s`, `64KiB` bytes."""
+    plain = text.strip().removesuffix("/s").strip()
+    found = _RECORDS.fullmatch(plain)
+    if found is not None:
+        return TypedRate(records=number(found[1]) * _FACTORS[found[2].lower()])
+    try:
+        if plain[-1:] in {"b", "B"}:
+            return TypedRate(bytes=float(parse_bytes(plain)))
+    except SizeProblem:
+        pass
+    hint = "Write records like 2M/s or 10k/s, bytes like 250MB/s."
+    raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no rate.", hint)
+
+
+def parse_amount(text: str, flag: str) -> float:
+    """A number of records: `1e9` is written `1G`, `3.456G`, `1_000_000`."""
+    found = _RECORDS.fullmatch(text.strip())
+    if found is None:
+        raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no number of records.", "Write it like 1000000 or 1G.")
+    return number(found[1]) * _FACTORS[found[2].lower()]
+
+
+def number(text: str) -> float:
+    return float(text.replace("_", "").replace(",", ""))

@@ -1,0 +1,115 @@
+"""Text of the command line to values of a control record: positions, sizes, durations, headers, partitions.
+
+Pure functions. They know how people write things on a command line (`offset:123`, `10MB`, `0,2-4`) and give back what the record's data holds; the
+record as a whole is judged by `recoveryd.wire` as if it came from anywhere else.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+from recoveryd.cli.failure import Failure, invalid
+from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.quantities import SizeProblem, parse_bytes
+from recoveryd.wire.times import TimeProblem, parse_duration_ms
+
+Position = str | dict[str, object]
+
+FROM_WORDS = ("earliest",)
+PINNED_WORDS = ("latest",)
+TO_WORDS = ("latest", "caught_up", "never")
+_FORMS = "offset:N, offsets:P=N,P=N, a time like 2026-11-21T06:00:00Z or a duration back from now like -2h"
+
+_LOOKS_LIKE_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_LOOKS_LIKE_DURATION = re.compile(r"-(?:P|[0-9])", re.IGNORECASE)
+
+
+def parse_position(text: str, flag: str, words: Sequence[str]) -> Position:
+    """`--from` or `--to` as the record's data has it. Times and durations pass through as text; `recoveryd.wire` reads them."""
+    text = text.strip()
+    if text in words:
+        return text
+    if text.startswith("offset:"):
+        return {"offset": _whole_number(text.removeprefix("offset:"), flag)}
+    if text.startswith("offsets:"):
+        return {"offsets": _offsets(text.removeprefix("offsets:"), flag)}
+    if _LOOKS_LIKE_TIME.match(text) or _LOOKS_LIKE_DURATION.match(text):
+        return text
+    near = difflib.get_close_matches(text.lower().replace("-", "_"), words, n=1)
+    guess = f" Did you mean `{near[0]}`?" if near else ""
+    raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no position.{guess}", f"Use {', '.join(words)}, {_FORMS}.")
+
+
+def parse_size(text: str, flag: str) -> int:
+    """`10MB` = 10,000,000, `10MiB` = 10,485,760; `/s` may follow; a bare number is bytes."""
+    try:
+        size = parse_bytes(text.strip().removesuffix("/s"))
+    except SizeProblem as problem:
+        raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` {problem}.", "Write it like 10MB or 32MiB.") from None
+    if size == 0:
+        raise invalid(Code.INVALID_VALUE, f"{flag} must be more than 0.", "`recoveryctl pause` holds a recovery.")
+    return size
+
+
+def parse_count(text: str, flag: str) -> int:
+    """A whole number above 0; `1_000_000` and `1,000,000` are fine too."""
+    digits = text.strip().replace("_", "").replace(",", "")
+    if not re.fullmatch(r"[0-9]{1,19}", digits) or int(digits) == 0:
+        raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no number above 0.", "Write it like 1000000.")
+    return int(digits)
+
+
+def parse_duration_s(text: str, flag: str) -> float:
+    """`90s`, `10m`, `1h30m`, `PT90S` in seconds."""
+    try:
+        return parse_duration_ms(text.strip()) / 1000
+    except TimeProblem as problem:
+        raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` {problem}.", "Write it like 90s, 10m or 1h30m.") from None
+
+
+def parse_partitions(text: str) -> list[int]:
+    """`0,2-4` = [0, 2, 3, 4]."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        start = _whole_number(first, "--partitions")
+        stop = _whole_number(last, "--partitions") if dash else start
+        if stop < start or stop - start > 100_000:
+            raise invalid(Code.INVALID_VALUE, f"--partitions `{part}` is no range.", "Write it like 0,1 or 0-3.")
+        numbers.extend(range(start, stop + 1))
+    if len(set(numbers)) != len(numbers):
+        raise invalid(Code.INVALID_VALUE, f"--partitions `{text}` names a partition twice.", "Name each one once.")
+    return numbers
+
+
+def parse_headers(pairs: Iterable[str]) -> dict[str, str]:
+    """`k=v` pairs of `--add-header`; the value may hold `=` and may be empty."""
+    headers: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise invalid(Code.INVALID_VALUE, f"--add-header `{pair}` is no header.", "Write it as name=value.")
+        if name in headers:
+            raise invalid(Code.INVALID_VALUE, f"--add-header names `{name}` twice.", "Give each name one value.")
+        headers[name] = value
+    return headers
+
+
+def _offsets(text: str, flag: str) -> dict[str, int]:
+    offsets: dict[str, int] = {}
+    for pair in text.split(","):
+        partition, equals, offset = pair.partition("=")
+        if not equals:
+            raise _bad_number(pair, flag)
+        offsets[str(_whole_number(partition, flag))] = _whole_number(offset, flag)
+    return offsets
+
+
+def _whole_number(text: str, flag: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,19}", text.strip()):
+        raise _bad_number(text, flag)
+    return int(text)
+
+
+def _bad_number(text: str, flag: str) -> Failure:
+    return invalid(Code.INVALID_VALUE, f"{flag}: `{text}` is no whole number of 0 or more.", f"Use {_FORMS}.")

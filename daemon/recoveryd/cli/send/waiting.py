@@ -1,0 +1,119 @@
+"""Staying with a recovery until it is where somebody wants it, and what exit code its state means.
+
+Ctrl-C never touches the recovery: it detaches us and says how to attach again.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+from recoveryd.cli.failure import ExitCode, Failure, exit_code_of
+from recoveryd.cli.render.output import note
+from recoveryd.cli.send.connect import Backend, Document
+from recoveryd.kernel.catalogue import Code
+
+
+class StateName(StrEnum):
+    """The states of the contract. Not taken from the core, because help must not pay for loading it; a test compares the two."""
+
+    REQUESTED = "requested"
+    PLANNING = "planning"
+    PLANNED = "planned"
+    AWAITING_APPROVAL = "awaiting_approval"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSING = "pausing"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    VERIFYING = "verifying"
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+# A dry run ends in `planned`, which is not terminal in the sense of the core, but nothing follows it.
+ENDED = frozenset({"planned", "completed", "stopped", "failed", "rejected", "expired"})
+OnChange = Callable[[Document], None]
+
+
+class Detached(Exception):  # noqa: N818  (it is no error: the recovery goes on)
+    """Ctrl-C while following."""
+
+
+def has_ended(document: Document) -> bool:
+    return document["state"] in ENDED
+
+
+def is_settled(document: Document) -> bool:
+    """It ended, or it waits for a person: nothing more happens by itself."""
+    return has_ended(document) or document["state"] == "awaiting_approval"
+
+
+def exit_code_of_state(document: Document) -> ExitCode:
+    """What the present state means for a script."""
+    verification = document.get("verification") or {}
+    if verification.get("result") == "mismatch":
+        return ExitCode.DIFFERENCES
+    match document["state"]:
+        case "failed":
+            return exit_code_of(document.get("error_code") or "", ExitCode.FAILED)
+        case "rejected" | "expired":
+            return exit_code_of(document.get("error_code") or "", ExitCode.REJECTED)
+        case "awaiting_approval":
+            return ExitCode.AWAITING_APPROVAL
+        case _:
+            return ExitCode.DONE
+
+
+def wait_for(
+    backend: Backend,
+    recovery: str,
+    is_reached: Callable[[Document], bool],
+    *,
+    timeout_s: float | None,
+    on_change: OnChange,
+    command_id: str = "",
+) -> Document:
+    """Follow until `is_reached`, calling `on_change` with each status.
+
+    With `command_id`, records of an earlier life of the same id (a dry run before) are passed over. Raises `Failure` when the time is over.
+    """
+    give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+    newest: tuple[str, int] | None = None
+    with detaching(recovery):
+        for document in backend.follow(recovery):
+            if document is not None and _is_of(document, command_id) and _is_news(document, newest):
+                newest = _version(document)
+                on_change(document)
+                if is_reached(document):
+                    return document
+            if give_up_s is not None and time.monotonic() >= give_up_s:
+                break
+    message = f"{recovery} was not there after {timeout_s:g} s."
+    raise Failure(Code.WAIT_TIMED_OUT, message, f"It goes on; attach again with `recoveryctl wait {recovery}`.")
+
+
+@contextmanager
+def detaching(recovery: str) -> Iterator[None]:
+    """Turns Ctrl-C into a word about how to come back, and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(f"\nDetached; {recovery} goes on. Attach again with `recoveryctl watch {recovery}`.")
+        raise Detached from None
+
+
+def _version(document: Document) -> tuple[str, int]:
+    return (document.get("command") or {}).get("id", ""), document.get("version", 0)
+
+
+def _is_news(document: Document, newest: tuple[str, int] | None) -> bool:
+    """A reader that starts in the middle may hear an older version again; an id that is used again starts anew."""
+    return newest is None or _version(document)[0] != newest[0] or _version(document)[1] > newest[1]
+
+
+def _is_of(document: Document, command_id: str) -> bool:
+    return not command_id or (document.get("command") or {}).get("id") == command_id

@@ -1,0 +1,59 @@
+"""`recoveryctl config validate|show|schema`: the daemon's config as the daemon would read it."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+from recoveryd.cli.failure import ExitCode
+from recoveryd.cli.options import Output, connected
+from recoveryd.cli.render.output import Format, as_json, note, show
+from recoveryd.cli.send.connect import Connection
+
+_group = typer.Typer(help="The daemon's config.", no_args_is_help=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(_group, name="config", rich_help_panel="Set-up")
+
+
+@_group.command()
+@connected
+def validate(connection: Connection) -> int:
+    """Read the config strictly; a wrong key is named with its line and the nearest right one."""
+    values = connection.settings.values
+    connection.settings.webhook_targets()  # reads the files of their secrets
+    note(f"The config is good. Clusters: {', '.join(values.clusters)}. Profiles: {', '.join(values.profiles)}.")
+    return ExitCode.DONE
+
+
+@_group.command("show")
+@connected
+def show_config(connection: Connection, output: Output = Format.TABLE) -> int:
+    """Every option with its effective value and where it comes from; secrets are masked."""
+    shown = connection.settings.show()
+    document = {value.key: {"value": value.value, "origin": value.origin} for value in shown}
+
+    def table() -> "list[RenderableType]":
+        from rich.text import Text  # noqa: PLC0415
+
+        from recoveryd.cli.render.tables import columns  # noqa: PLC0415
+
+        made = columns("KEY", "VALUE", "FROM")
+        for value in shown:
+            made.add_row(value.key, Text("null" if value.value is None else str(value.value)), Text(value.origin))
+        return [made]
+
+    show(document, output, table, list(document))
+    return ExitCode.DONE
+
+
+@_group.command()
+def schema() -> int:
+    """Print the JSON Schema of the config file, for editors."""
+    from recoveryd.settings import schema as config_schema  # noqa: PLC0415  (pydantic is slow to import)
+
+    print(as_json(config_schema()))
+    return ExitCode.DONE

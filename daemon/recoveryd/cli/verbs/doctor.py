@@ -1,0 +1,64 @@
+"""`recoveryctl doctor`: everything a recovery needs, looked at in the order in which it fails, each bad line with its next step.
+
+Exit code 1 as soon as one thing fails; a warning does not. Nothing that others can see is written, except with `--deep`, which sends one command for
+a recovery that does not exist and expects its refusal: the only honest proof that the whole way works.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from recoveryd.cli.verbs.doctor_machine import CheckResult
+
+from recoveryd.cli.failure import ExitCode
+from recoveryd.cli.options import Output, connected
+from recoveryd.cli.render.output import Format, note, show
+from recoveryd.cli.send.connect import Connection
+
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Set-up")(doctor)
+
+
+@connected
+def doctor(
+    connection: Connection,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also start spark-submit, and send a command that must be refused.")
+    ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="[CLUSTER:]TOPIC", help="Check the ACLs for reading it.", show_default=False),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="[CLUSTER:]TOPIC", help="Check the ACLs for writing it.", show_default=False),
+    ] = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Check Java, Spark and its profiles, brokers, topics, permissions, the work folder and the daemon."""
+    from recoveryd.cli.verbs.doctor_machine import CheckVerdict, run_checks  # noqa: PLC0415  (help must not pay for it)
+
+    checks = list(run_checks(connection, deep=deep, source=source, target=target))
+    rows = [{"check": c.name, "verdict": c.verdict.value, "found": c.found, "next_step": c.next_step} for c in checks]
+    show(rows, output, lambda: [_table(checks)], [c.name for c in checks if c.verdict is CheckVerdict.FAIL])
+    bad = [c for c in checks if c.verdict is CheckVerdict.FAIL]
+    note(f"{len(bad)} of {len(checks)} checks failed." if bad else "All is well.")
+    return ExitCode.FAILED if bad else ExitCode.DONE
+
+
+def _table(checks: "list[CheckResult]") -> "RenderableType":
+    from rich.text import Text  # noqa: PLC0415
+
+    from recoveryd.cli.render.tables import columns  # noqa: PLC0415
+
+    table = columns("CHECK", "", "FOUND")
+    for check in checks:
+        found = f"{check.found}\nnext: {check.next_step}" if check.next_step else check.found
+        table.add_row(check.name, Text(check.verdict.value, style=_STYLES[check.verdict.value]), Text(found))
+    return table

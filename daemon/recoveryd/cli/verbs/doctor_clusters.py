@@ -1,0 +1,185 @@
+"""What `recoveryctl doctor` asks brokers: are they there, do our topics fit, may we write, does the daemon answer, do the clocks agree.
+
+Each check returns what it found and none raises; a cluster that does not answer costs its own lines only. The write probe is a transaction that is
+aborted, so no reader ever sees it.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from recoveryd.adapters.kafka.cluster_probe import identify
+from recoveryd.adapters.kafka.own_topics import TopicReport
+from recoveryd.adapters.kafka.permissions import lacking
+from recoveryd.cli.send.command import make_record
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.verbs.doctor_machine import CheckResult, CheckVerdict, failed, good
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.wire.acls import Role, own_acls, replay_acls
+
+MAIN = "main"
+_TIMEOUT_S = 10.0
+_ANSWER_S = 20.0
+_CLOCK_TOLERANCE_MS = 2_000
+_NOBODY = "doctor-probe"
+
+
+def check_clusters(
+    connection: Connection, *, deep: bool, source: str | None = None, target: str | None = None
+) -> Iterator[CheckResult]:
+    """For each cluster of the config: brokers, ACLs, topics, permission to write; with `deep` also the whole way of a command.
+
+    `source` and `target` are topics of a replay that is planned, [CLUSTER:]TOPIC.
+    """
+    is_main_good = False
+    for cluster in connection.settings.values.clusters:
+        checks = _check_cluster(connection, cluster, _topic_on(cluster, source), _topic_on(cluster, target))
+        yield from checks
+        is_main_good = is_main_good or (cluster == "main" and all(c.verdict is not CheckVerdict.FAIL for c in checks))
+    if not deep:
+        return
+    if is_main_good:
+        yield from _check_way(connection)
+    else:
+        yield CheckResult("command", CheckVerdict.SKIPPED, "main is not good", "See above.")
+
+
+def _topic_on(cluster: str, place: str | None) -> str | None:
+    """The topic of `[CLUSTER:]TOPIC` when it lies on this cluster."""
+    named, _, topic = (place or "").rpartition(":")
+    return topic if topic and (named or MAIN) == cluster else None
+
+
+def _check_cluster(connection: Connection, cluster: str, source: str | None, target: str | None) -> list[CheckResult]:
+    name = f"brokers of {cluster}"
+    try:
+        found = identify(connection.settings.librdkafka(cluster), _TIMEOUT_S)
+    except RecoverydError as error:
+        step = "Check the address and that the broker runs; `recoveryctl sandbox up` starts one to try things on."
+        return [failed(name, error, step if error.code is Code.CLUSTER_UNREACHABLE else "")]
+    counted = f"{found.brokers} broker" + ("s" if found.brokers != 1 else "")
+    reached = good(name, f"{counted}, cluster id {found.cluster_id}, answered in {found.answered_ms:.0f} ms")
+    acls = _check_acls(connection, cluster, source, target)
+    return [reached, acls, *asyncio.run(_check_topics(connection, cluster))]
+
+
+async def _check_topics(connection: Connection, cluster: str) -> list[CheckResult]:
+    name = f"topics on {cluster}"
+    async with connection.clusters() as kafka:
+        try:
+            reports = await kafka.inspect_own_topics(cluster)
+        except RecoverydError as error:
+            return [failed(name, error)]
+        topics = _judge_topics(name, reports)
+        if any(not report.exists and report.is_required for report in reports):
+            return [
+                topics,
+                CheckResult(f"write to {cluster}", CheckVerdict.SKIPPED, "needs the topics", topics.next_step),
+            ]
+        try:
+            missing = {report.topic for report in reports if not report.exists}
+            denied = await kafka.write_probe(connection.settings.values.scope, cluster, without=missing)
+        except RecoverydError as error:
+            return [topics, failed(f"write to {cluster}", error)]
+        return [topics, _judge_writes(f"write to {cluster}", denied)]
+
+
+def _check_acls(connection: Connection, cluster: str, source: str | None, target: str | None) -> CheckResult:
+    """What the cluster itself says this user may do, against what daemon and jobs need there."""
+    name, values = f"ACLs on {cluster}", connection.settings.values
+    needs = [
+        acl
+        for acl in own_acls(connection.names)
+        if Role.DAEMON in acl.roles or Role.JOBS in acl.roles
+        if cluster == MAIN or acl.cluster == "target"
+        if not acl.when or (acl.when == "quotas.enabled" and values.quotas.enabled)
+    ]
+    if source is not None:
+        needs += [acl for acl in replay_acls(source, target or "", create=False) if acl.cluster == "source"]
+    if target is not None:
+        needs += [acl for acl in replay_acls(source or "", target, create=True) if acl.cluster == "target"]
+    try:
+        found = lacking(
+            connection.settings.librdkafka(cluster), needs, values.faust.group or f"recoveryd.{values.scope}"
+        )
+    except RecoverydError as error:
+        return failed(name, error)
+    if found:
+        return CheckResult(
+            name,
+            CheckVerdict.FAIL,
+            f"{Code.NOT_AUTHORISED.value} Missing: {'; '.join(found)}.",
+            "Grant them; docs/acls.md has the whole list.",
+        )
+    return good(name, f"{len(needs)} needs are granted")
+
+
+def _judge_topics(name: str, reports: tuple[TopicReport, ...]) -> CheckResult:
+    step = CATALOGUE[Code.OWN_TOPIC_MISSING].next_step
+    missing = [report.topic for report in reports if not report.exists and report.is_required]
+    if missing:
+        return CheckResult(name, CheckVerdict.FAIL, f"Missing: {', '.join(missing)}.", step)
+    differing = [(d, f"{d.topic}: {d.setting} is {d.found}, wanted {d.wanted}") for r in reports for d in r.differences]
+    fatal = [text for difference, text in differing if difference.fatal]
+    if fatal:
+        return CheckResult(name, CheckVerdict.FAIL, "; ".join(fatal), CATALOGUE[Code.OWN_TOPIC_WRONG].next_step)
+    wanted = [report.topic for report in reports if not report.exists]
+    if wanted:
+        return CheckResult(name, CheckVerdict.WARN, f"Missing, needed to measure latency: {', '.join(wanted)}.", step)
+    if differing:
+        return CheckResult(
+            name, CheckVerdict.WARN, "; ".join(text for _, text in differing), "Correct it when convenient."
+        )
+    return good(name, f"{len(reports)} topics as wanted")
+
+
+def _judge_writes(name: str, denied: dict[str, str | None]) -> CheckResult:
+    problems = [why for why in denied.values() if why is not None]
+    if problems:
+        step = "Grant Write on these topics, and Write on TransactionalId with the prefix `recoveryd.`."
+        return CheckResult(name, CheckVerdict.FAIL, "; ".join(problems), step)
+    return good(name, f"{len(denied)} topics can be written in a transaction")
+
+
+def _check_way(connection: Connection) -> Iterator[CheckResult]:
+    """A command for a recovery that does not exist: sent, read, refused and answered."""
+    name, started_ms = "command", _now_ms()
+    try:
+        record = make_record("pause", _NOBODY, {"reason": "recoveryctl doctor"}, connection.names)
+        sent = connection.backend.send(record)
+        yield judge_clock(sent.broker_ms, started_ms, _now_ms())
+        answer = connection.backend.await_answer(record.id, _ANSWER_S)
+    except RecoverydError as error:
+        yield failed(name, error)
+        return
+    if answer is None:
+        step = "Look for the daemon and its log; it will refuse the command when it runs."
+        yield CheckResult(name, CheckVerdict.FAIL, f"No daemon answered in {_ANSWER_S:.0f} s.", step)
+        return
+    code = (answer.get("data") or {}).get("code")
+    if code != Code.NO_SUCH_RECOVERY.value:
+        yield CheckResult(
+            name, CheckVerdict.WARN, f"Answered with {code or 'yes'}, not as expected.", f"Look at `{_NOBODY}`."
+        )
+        return
+    yield good(name, f"a command was read, refused as it should be, and answered after {_now_ms() - started_ms} ms")
+
+
+def judge_clock(broker_ms: int | None, before_ms: int, after_ms: int) -> CheckResult:
+    """Our clock against the broker's, which stamps control records; the sending itself is the tolerance."""
+    name = "clock"
+    if broker_ms is None:
+        return CheckResult(
+            name, CheckVerdict.SKIPPED, "the broker did not stamp the record", "Check message.timestamp.type."
+        )
+    ahead_ms = max(before_ms - broker_ms, broker_ms - after_ms, 0)
+    direction = "ahead of" if before_ms > broker_ms else "behind"
+    if ahead_ms > _CLOCK_TOLERANCE_MS:
+        step = "Set the clock by NTP: expirytime and durations back from now are judged by the broker's."
+        return CheckResult(name, CheckVerdict.WARN, f"{ahead_ms / 1000:.1f} s {direction} the broker's", step)
+    return good(name, "agrees with the broker's")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,170 @@
+"""What `recoveryctl doctor` looks at on this machine: Java, Spark, the work folder, the daemon's health page.
+
+Each check returns what it found and, when it is not good, the next step; none raises. What needs a broker is in `recoveryd.cli.verbs.doctor_clusters`, what
+looks at Spark masters in `recoveryd.cli.verbs.doctor_spark`.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.http_reader import check_url
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.java import find_java
+
+_SPARK_TIMEOUT_S = 60.0
+_HTTP_TIMEOUT_S = 3.0
+_WANTED_FREE_GB = 1.0
+
+
+class CheckVerdict(StrEnum):
+    OK = "ok"
+    WARN = "warn"  # worth knowing; does not fail the run
+    FAIL = "fail"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One line of the table. `next_step` is empty only for what is good."""
+
+    name: str
+    verdict: CheckVerdict
+    found: str
+    next_step: str = ""
+
+
+def run_checks(
+    connection: Connection, *, deep: bool, source: str | None = None, target: str | None = None
+) -> Iterator[CheckResult]:
+    """Every check, in the order in which things fail. `source` and `target`: topics of a planned replay, [CLUSTER:]TOPIC."""
+    yield check_java()
+    yield check_spark(deep=deep)
+    try:
+        settings = connection.settings
+    except RecoverydError as error:
+        yield failed("config", error)
+        yield from (
+            CheckResult(name, CheckVerdict.SKIPPED, "needs the config")
+            for name in ("brokers", "topics", "write", "daemon")
+        )
+        return
+    yield good("config", str(connection.config or "from the environment and flags"))
+    yield check_work_dir(settings.work_dir)
+    from recoveryd.cli.verbs.doctor_spark import check_profiles  # noqa: PLC0415
+
+    yield from check_profiles(settings)
+    from recoveryd.cli.verbs.doctor_clusters import check_clusters  # noqa: PLC0415
+
+    yield from check_clusters(connection, deep=deep, source=source, target=target)
+    yield check_daemon(check_url(connection.http or settings.values.http.listen))
+
+
+def good(name: str, found: str) -> CheckResult:
+    return CheckResult(name, CheckVerdict.OK, found)
+
+
+def failed(name: str, error: RecoverydError, next_step: str = "") -> CheckResult:
+    return CheckResult(name, CheckVerdict.FAIL, f"{error.code.value} {error.message}", next_step or error.hint)
+
+
+def check_java() -> CheckResult:
+    try:
+        return good("java", str(find_java()))
+    except SandboxError as error:
+        return CheckResult(
+            "java", CheckVerdict.FAIL, error.message, error.hint or CATALOGUE[Code.JAVA_MISSING].next_step
+        )
+
+
+def check_spark(*, deep: bool) -> CheckResult:
+    """PySpark is installed; `deep` also starts its `spark-submit`, which needs some seconds."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return CheckResult(
+            "spark", CheckVerdict.FAIL, "PySpark is not installed.", "Install it: pip install 'pyspark>=4.2,<5'."
+        )
+    from importlib.metadata import version  # noqa: PLC0415
+
+    submit = Path(spec.origin).parent / "bin" / "spark-submit"
+    if not deep:
+        return good("spark", f"PySpark {version('pyspark')}")
+    try:
+        done = subprocess.run(
+            [submit, "--version"], capture_output=True, text=True, timeout=_SPARK_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return CheckResult(
+            "spark",
+            CheckVerdict.FAIL,
+            f"spark-submit does not run: {error}.",
+            "Check Java first, then reinstall PySpark.",
+        )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        return CheckResult(
+            "spark",
+            CheckVerdict.FAIL,
+            f"spark-submit ended with {done.returncode}: {last}",
+            "Check the Java it uses.",
+        )
+    return good("spark", f"PySpark {version('pyspark')}, spark-submit runs")
+
+
+def check_work_dir(folder: Path) -> CheckResult:
+    """Can files be written where logs and specs of attempts go? The daemon makes the folder; here only what is there is tried."""
+    name = "work_dir"
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+        room = os.statvfs(nearest)
+    except OSError as error:
+        return CheckResult(
+            name,
+            CheckVerdict.FAIL,
+            f"{nearest} can not be written: {error.strerror}.",
+            "Correct its owner, or `work_dir`.",
+        )
+    free_gb = room.f_bavail * room.f_frsize / 1e9
+    if free_gb < _WANTED_FREE_GB:
+        return CheckResult(
+            name, CheckVerdict.WARN, f"{folder} has only {free_gb:.1f} GB left.", "Spark spills there; make room."
+        )
+    return good(name, f"{folder}, {free_gb:.0f} GB free")
+
+
+def check_daemon(url: str) -> CheckResult:
+    """Is a daemon ready, as its own health page says?"""
+    name, page = "daemon", f"{url.rstrip('/')}/readyz"
+    try:
+        with urllib.request.urlopen(page, timeout=_HTTP_TIMEOUT_S) as answer:  # noqa: S310  (the scheme was checked)
+            return good(name, f"ready at {url}: {_short(answer.read())}")
+    except urllib.error.HTTPError as error:
+        step = "A standby takes over by itself; otherwise read the daemon's log."
+        return CheckResult(name, CheckVerdict.WARN, f"not ready at {url} ({error.code}): {_short(error.read())}", step)
+    except (OSError, ValueError) as error:
+        step = "Start it with `recoveryd run`; if it runs elsewhere, give --http URL."
+        return CheckResult(name, CheckVerdict.WARN, f"no answer at {url}: {getattr(error, 'reason', error)}", step)
+
+
+def _short(body: bytes) -> str:
+    """The body of a health page on one line."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return body.decode("utf-8", "replace").strip().splitlines()[0][:120] if body.strip() else "no text"
+    if isinstance(document, dict):
+        return ", ".join(f"{name} {value}" for name, value in document.items())[:160]
+    return str(document)[:120]

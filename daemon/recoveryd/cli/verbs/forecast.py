@@ -1,0 +1,166 @@
+"""`recoveryctl forecast`: how long a replay would take and whether it is sensible, from rates and a window alone. No recovery, no broker.
+
+Options to a `Case` and an answer to a table; the rules are those that judge every plan.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from recoveryd.cli.send.connect import Document
+    from recoveryd.cli.verbs.forecast_case import Case
+
+from recoveryd.cli.failure import ExitCode, invalid, usage
+from recoveryd.cli.options import Output
+from recoveryd.cli.render.output import Format, show
+from recoveryd.kernel.catalogue import Code
+
+_PANEL = "Sizes and prices"
+
+
+def _option(name: str, metavar: str, text: str, panel: str | None = None) -> typer.models.OptionInfo:
+    made: typer.models.OptionInfo = typer.Option(
+        name, metavar=metavar, help=text, show_default=False, rich_help_panel=panel
+    )
+    return made
+
+
+def _number(name: str, text: str, panel: str | None = None) -> typer.models.OptionInfo:
+    made: typer.models.OptionInfo = typer.Option(
+        name, metavar="N", min=1, help=text, show_default=False, rich_help_panel=panel
+    )
+    return made
+
+
+Window = Annotated[str, _option("--window", "DURATION", "How far back it begins, like 4d.")]
+ReplayRate = Annotated[str, _option("--replay-rate", "RATE", "Sustained, like 2M/s records or 250MB/s.")]
+LiveRate = Annotated[str, _option("--live-rate", "RATE", "Of the source, now and in the window, like 10k/s.")]
+Moving = Annotated[bool, typer.Option("--moving/--pinned", help="Judge a moving head, or an end pinned at the start.")]
+Contended = Annotated[
+    bool, typer.Option("--contended", help="The replay rate was measured read-only: take a fifth off.")
+]
+Spread = Annotated[
+    float, typer.Option("--spread", metavar="PERCENT", min=0, max=99, help="Both rates may be off by this percent.")
+]
+Startup = Annotated[str | None, _option("--startup", "DURATION", "Until the first record is copied.")]
+Deadline = Annotated[str | None, _option("--deadline", "DURATION", "It must be done within this time.")]
+Retention = Annotated[str | None, _option("--retention", "DURATION", "Of the source, by time.")]
+Age = Annotated[str | None, _option("--age", "DURATION", "Of the oldest record wanted; the window when left out.")]
+Margin = Annotated[
+    str | None, _option("--margin", "RECORDS", "Between the start and the log start of a log that is full by size.")
+]
+Backlog = Annotated[str | None, _option("--backlog", "RECORDS", "In the window; live rate times window when left out.")]
+Lanes = Annotated[int | None, _number("--lanes", "That give the rate.")]
+RecordBytes = Annotated[str | None, _option("--record-bytes", "SIZE", "Mean size of a record.", _PANEL)]
+Replication = Annotated[int, _number("--replication", "Replicas of the copy; 1 when left out.", _PANEL)]
+Brokers = Annotated[int | None, _number("--brokers", "That share the copy.", _PANEL)]
+PricesFile = Annotated[Path | None, _option("--prices", "FILE", "A config with a `prices:` section.", _PANEL)]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Recoveries")(forecast)
+
+
+def forecast(
+    window: Window,
+    replay_rate: ReplayRate,
+    live_rate: LiveRate,
+    moving: Moving = False,
+    contended: Contended = False,
+    spread: Spread = 0,
+    startup: Startup = None,
+    deadline: Deadline = None,
+    retention: Retention = None,
+    age: Age = None,
+    margin: Margin = None,
+    backlog: Backlog = None,
+    lanes: Lanes = None,
+    record_bytes: RecordBytes = None,
+    replication: Replication = 1,
+    brokers: Brokers = None,
+    prices: PricesFile = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """How long a replay would take, whether it can catch up, what a deadline needs, and whether retention wins. Works offline."""
+    from recoveryd.cli.verbs.forecast_case import Case, answer, notes  # noqa: PLC0415
+    from recoveryd.forecast.wire import forecast_to_data  # noqa: PLC0415
+
+    size = None if record_bytes is None else _size(record_bytes)
+    window_s, live = _seconds(window, "--window"), _rate(live_rate, "--live-rate", size)
+    case = Case(
+        window_s=window_s,
+        backlog=_amount_or(backlog, "--backlog", live * window_s) or 0.0,
+        replay=_rate(replay_rate, "--replay-rate", size),
+        live=live,
+        is_moving=moving,
+        is_contended=contended,
+        record_bytes=size,
+        spread=spread / 100,
+        startup_s=_seconds_or(startup, "--startup") or 0.0,
+        deadline_s=_seconds_or(deadline, "--deadline"),
+        retention_s=_seconds_or(retention, "--retention"),
+        age_s=_seconds_or(age, "--age"),
+        margin=_amount_or(margin, "--margin", None),
+        lanes=lanes,
+        replication_factor=replication,
+        brokers=brokers,
+    )
+    case = case if prices is None else _with_prices(case, prices)
+    view = answer(case)
+    data, told = forecast_to_data(view), notes(case, view)
+    show({**data, "notes": told}, output, lambda: _table(data, told), [view.outlook])
+    return ExitCode.DONE
+
+
+def _amount_or(text: str | None, flag: str, default: float | None) -> float | None:
+    from recoveryd.cli.send.rates import parse_amount  # noqa: PLC0415
+
+    return default if text is None else parse_amount(text, flag)
+
+
+def _rate(text: str, flag: str, record_bytes: float | None) -> float:
+    from recoveryd.cli.send.rates import parse_rate  # noqa: PLC0415
+
+    return parse_rate(text, flag).records_per_s(record_bytes, flag)
+
+
+def _size(text: str) -> float:
+    from recoveryd.cli.send.values import parse_size  # noqa: PLC0415
+
+    return float(parse_size(text, "--record-bytes"))
+
+
+def _seconds(text: str, flag: str) -> float:
+    from recoveryd.cli.send.values import parse_duration_s  # noqa: PLC0415
+
+    seconds = parse_duration_s(text, flag)
+    if seconds <= 0:
+        raise invalid(Code.INVALID_VALUE, f"{flag} must be more than 0.", "Write it like 90s, 10m or 4d.")
+    return seconds
+
+
+def _seconds_or(text: str | None, flag: str) -> float | None:
+    return None if text is None else _seconds(text, flag)
+
+
+def _with_prices(case: "Case", file: Path) -> "Case":
+    """The prices of a config; the address of its brokers is not needed and not asked for."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from recoveryd.settings import load  # noqa: PLC0415
+
+    if case.record_bytes is None:
+        raise usage("Prices need the size of a record.", "Give --record-bytes too.")
+    return replace(case, pricing=load(file, "unset:9092").values.prices.pricing())
+
+
+def _table(data: "Document", told: list[str]) -> "list[RenderableType]":
+    from rich.text import Text  # noqa: PLC0415
+
+    from recoveryd.cli.render.forecast import forecast_facts  # noqa: PLC0415
+
+    return [forecast_facts(data), *([Text("\nNotes", style="bold")] if told else []), *(Text(f"- {n}") for n in told)]

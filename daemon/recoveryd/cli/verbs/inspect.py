@@ -1,0 +1,122 @@
+"""The verbs that only look: list, get, describe, watch, wait. None of them writes anything."""
+
+from typing import Annotated
+
+import typer
+
+from recoveryd.cli.failure import ExitCode, Failure
+from recoveryd.cli.options import Id, Output, Timeout, connected
+from recoveryd.cli.render.following import following
+from recoveryd.cli.render.output import Format, note, stderr_console, stdout_console
+from recoveryd.cli.render.showing import show_all, show_recoveries, show_recovery
+from recoveryd.cli.send.connect import Connection, Document
+from recoveryd.cli.send.values import parse_duration_s
+from recoveryd.cli.send.waiting import StateName, exit_code_of_state, has_ended, is_settled, wait_for
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import Code
+
+
+def add_to(app: typer.Typer) -> None:
+    panel = "Recoveries"
+    app.command("list", rich_help_panel=panel)(list_recoveries)
+    for verb in (get, describe, watch, wait):
+        app.command(rich_help_panel=panel)(verb)
+
+
+@connected
+def list_recoveries(
+    connection: Connection,
+    state: Annotated[
+        list[StateName] | None,
+        typer.Option("--state", metavar="STATE", help="Only in this state; may be repeated.", show_default=False),
+    ] = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """All recoveries, newest first."""
+    known = connection.backend.statuses().values()
+    found = [document for document in known if not state or document["state"] in state]
+    found.sort(key=lambda document: (document.get("created") or "", document["recovery"]), reverse=True)
+    show_recoveries(found, output)
+    if not found and output is Format.TABLE:
+        note(
+            "No recovery is in this state."
+            if state
+            else "There is no recovery yet; start one with `recoveryctl replay`."
+        )
+    return ExitCode.DONE
+
+
+@connected
+def get(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> int:
+    """One recovery as it is now."""
+    show_recovery(_find(connection, recovery), output)
+    return ExitCode.DONE
+
+
+@connected
+def describe(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> int:
+    """Everything about one recovery: plan, positions, completeness, verification and its events."""
+    document = _find(connection, recovery)
+    show_all(document, _events(connection, document), output)
+    return ExitCode.DONE
+
+
+@connected
+def watch(connection: Connection, recovery: Id) -> int:
+    """Follow a recovery until it ends: redrawn on a terminal, else a line per change. Ctrl-C leaves it running."""
+    _find(connection, recovery)
+    with following(stdout_console()) as on_change:
+        document = wait_for(connection.backend, recovery, has_ended, timeout_s=None, on_change=on_change)
+    return exit_code_of_state(document)
+
+
+@connected
+def wait(
+    connection: Connection,
+    recovery: Id,
+    wanted: Annotated[
+        StateName | None,
+        typer.Option(
+            "--for",
+            metavar="STATE",
+            help="Until it is in this state; until it ended when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    timeout: Timeout = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Wait until a recovery ended; the exit code says how. Ends early when only a person can go on (exit code 7)."""
+    _find(connection, recovery)
+    timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
+
+    def is_reached(document: Document) -> bool:
+        return has_ended(document) or (is_settled(document) if wanted is None else document["state"] == wanted.value)
+
+    with following(stderr_console()) as on_change:
+        document = wait_for(connection.backend, recovery, is_reached, timeout_s=timeout_s, on_change=on_change)
+    show_recovery(document, output, with_result=True)
+    if wanted is None:
+        return exit_code_of_state(document)
+    if document["state"] == wanted.value:
+        return ExitCode.DONE
+    note(f"{recovery} ended as {document['state']} and can not become {wanted.value}.")
+    return exit_code_of_state(document) or ExitCode.FAILED
+
+
+def _events(connection: Connection, document: Document) -> list[Document]:
+    """None when only `--http` was given: the API has no events."""
+    try:
+        return connection.backend.events(document["recovery"], since=document.get("created"))
+    except RecoverydError as error:
+        if connection.http is None or error.code is not Code.BOOTSTRAP_MISSING:
+            raise
+        note("Without events, which stand on a topic: give --bootstrap too to see them.")
+        return []
+
+
+def _find(connection: Connection, recovery: str) -> Document:
+    document = connection.backend.status(recovery)
+    if document is None:
+        raise Failure(Code.NO_SUCH_RECOVERY, f"There is no recovery `{recovery}`.")
+    return document

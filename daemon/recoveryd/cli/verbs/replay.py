@@ -1,0 +1,155 @@
+"""`recoveryctl replay` and `verify`: ask for a new recovery, look at its plan first, or only print the record.
+
+The flags are rows of `recoveryd.cli.verbs.flags`; this module holds the order of things: build, check, ask, send, hear the answer, stay if wanted.
+"""
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recoveryd.cli.failure import ExitCode, usage
+from recoveryd.cli.options import Yes, connected
+from recoveryd.cli.render.output import confirm, note
+from recoveryd.cli.render.showing import show_recovery
+from recoveryd.cli.send.command import make_id
+from recoveryd.cli.send.connect import Connection, Document, OutgoingRecord
+from recoveryd.cli.send.sending import ANSWER_TIMEOUT_S, Staying, begin, quiet_status
+from recoveryd.cli.send.waiting import exit_code_of_state, has_ended, is_settled
+from recoveryd.cli.verbs.flag_table import FlagTable, Values, value_at
+from recoveryd.cli.verbs.flags import REPLAY, VERIFY
+
+File = Annotated[
+    Path | None,
+    typer.Option(
+        "-f", "--file", metavar="FILE", help="YAML or JSON of the record's data; flags win over it. `-` reads stdin.",
+        rich_help_panel="What",
+        show_default=False,
+    ),
+]  # fmt: skip
+NewId = Annotated[
+    str | None,
+    typer.Option("--id", metavar="ID", help="Recovery id; made from the source topic when left out.",
+        rich_help_panel="What", show_default=False),
+]  # fmt: skip
+PlanOnly = Annotated[
+    bool, typer.Option("--plan-only", help="Make and show the plan; run nothing.", rich_help_panel="Sending")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    for verb in (
+        make_verb(REPLAY, "Copy a range of a topic to another topic, exactly once and with proof."),
+        make_verb(
+            VERIFY, "Prove that a topic is a copy of another one, whoever copied it; reads both, writes nothing."
+        ),
+    ):
+        app.command(rich_help_panel="Recoveries")(verb)
+
+
+def make_verb(table: FlagTable, summary: str) -> Callable[..., int | None]:
+    """The verb of these flags, with the options that all verbs of this kind share."""
+
+    def verb(
+        connection: Connection,
+        flags: Values,
+        file: File = None,
+        new_id: NewId = None,
+        plan_only: PlanOnly = False,
+        yes: Yes = False,
+        *,
+        sending: Staying,
+    ) -> int:
+        data = table.overlay(_read(file), flags)
+        if file is None:
+            table.require(data)  # of a file the codec judges better: what seems to be missing may be misspelt
+        if table is VERIFY and file is None:  # nothing is changed by it, so nobody has to say why
+            data.setdefault(
+                "reason", f"is {value_at(data, ('target', 'topic'))} a copy of {value_at(data, ('source', 'topic'))}?"
+            )
+        plan_only = plan_only or data.get("dry_run") is True
+        if plan_only:
+            data["dry_run"] = True
+        recovery = new_id or make_id(str(value_at(data, ("source", "topic"))))
+        record = sending.make(connection, table.verb, recovery, data)
+        if record is None:
+            return ExitCode.DONE
+        if plan_only:
+            return _plan(connection, record, sending, _next_command(table, file, recovery, flags))
+        if not yes:
+            _ask(connection, table.verb, recovery, data)
+        return (_stay if sending.wait else _leave)(connection, record, sending)
+
+    verb.__name__, verb.__doc__ = table.verb, summary
+    return connected(table.on(verb))
+
+
+def _plan(connection: Connection, record: OutgoingRecord, sending: Staying, next_command: str) -> int:
+    """Send the dry run, show what it found."""
+    born_of = begin(connection, record, sending.timeout_s)
+    limit_s = ANSWER_TIMEOUT_S if sending.timeout_s is None else sending.timeout_s
+    document = quiet_status(connection, record.key, born_of, has_ended, limit_s)
+    show_recovery(document, sending.output, with_plan=True)
+    if document.get("plan"):
+        plan_hash = document["plan"]["hash"]
+        note(f"Nothing was started. Run exactly this plan with:\n  {next_command} --plan-hash {plan_hash}")
+    return exit_code_of_state(document)
+
+
+def _stay(connection: Connection, record: OutgoingRecord, sending: Staying) -> int:
+    """Show progress on stderr until it ended or waits for a person; the result goes to stdout."""
+    born_of = begin(connection, record, sending.timeout_s)
+    document = sending.stay(connection, record.key, is_settled, born_of)
+    show_recovery(document, sending.output, with_result=True)
+    _say_how_to_approve(document)
+    return exit_code_of_state(document)
+
+
+def _leave(connection: Connection, record: OutgoingRecord, sending: Staying) -> int:
+    """Accepted: show it as it is now, and say how to see more."""
+    born_of = begin(connection, record, sending.timeout_s)
+    document = quiet_status(connection, record.key, born_of)
+    show_recovery(document, sending.output)
+    note(f"Watch it with `recoveryctl watch {record.key}`.")
+    _say_how_to_approve(document)
+    return ExitCode.AWAITING_APPROVAL if document["state"] == "awaiting_approval" else ExitCode.DONE
+
+
+def _say_how_to_approve(document: Document) -> None:
+    if document["state"] == "awaiting_approval":
+        recovery, plan_hash = document["recovery"], document["plan"]["hash"]
+        note(f'It waits for approval: recoveryctl approve {recovery} --plan-hash {plan_hash} --reason "..."')
+
+
+def _ask(connection: Connection, verb: str, recovery: str, data: Document) -> None:
+    """Show on stderr what will be sent, go on only after a yes."""
+    if not connection.tools.is_interactive():
+        raise usage("There is no terminal to ask on.", "Give --yes to send it, or look first with --plan-only.")
+    from recoveryd.cli.render.output import as_yaml  # noqa: PLC0415
+
+    note(f"recovery: {recovery}\n{as_yaml(data).rstrip()}")
+    if not confirm(f"Send this {verb}?"):
+        raise typer.Abort
+
+
+def _read(file: Path | None) -> Document:
+    """The document of `-f`. Times stay text: YAML would make them objects without their zone."""
+    if file is None:
+        return {}
+    from recoveryd.cli.send.documents import read_mapping  # noqa: PLC0415
+
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise usage(f"{file} can not be read: {error}.", "Give the path of a YAML or JSON file.") from None
+    return read_mapping(text, str(file))
+
+
+def _next_command(table: FlagTable, file: Path | None, recovery: str, flags: Values) -> str:
+    words = [f"recoveryctl {table.verb}", f"--id {recovery}"]
+    words += [f"-f {shlex.quote(str(file))}"] if file is not None else []
+    typed = table.command_line({name: v for name, v in flags.items() if name != "plan-hash"})
+    return " ".join([*words, typed]).strip()

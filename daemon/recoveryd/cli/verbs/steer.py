@@ -1,0 +1,166 @@
+"""The verbs that steer a recovery which exists: pause, resume, stop, throttle, approve, reject.
+
+Each sends one command and hears its answer; with `--wait` it stays until the recovery is where the command wants it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal
+
+import typer
+
+from recoveryd.cli.failure import ExitCode, Failure, usage
+from recoveryd.cli.options import Id, Reason, Yes, connected
+from recoveryd.cli.render.output import confirm, note, show, stderr_console
+from recoveryd.cli.render.showing import show_recovery
+from recoveryd.cli.send.connect import Connection, Document
+from recoveryd.cli.send.sending import Sending, Staying, send
+from recoveryd.cli.send.values import parse_count, parse_size
+from recoveryd.cli.send.waiting import exit_code_of_state, has_ended
+from recoveryd.kernel.catalogue import Code
+
+PlanHash = Annotated[
+    str | None,
+    typer.Option("--plan-hash", metavar="HASH", help="The plan meant; read from the status when left out.", show_default=False),
+]  # fmt: skip
+Reached = Callable[[Document], bool]
+
+
+def add_to(app: typer.Typer) -> None:
+    for verb in (
+        _make_verb(
+            "pause", "Hold a recovery at a chunk boundary; it stays paused over restarts until resumed.", _is_paused
+        ),
+        _make_verb("resume", "Go on with a paused recovery at the exact position; --wait stays until it ended."),
+        _make_verb("stop", "End a recovery for good at a chunk boundary, with exact final positions."),
+        throttle,
+        approve,
+        reject,
+    ):
+        app.command(rich_help_panel="Steering")(verb)
+
+
+def _is_paused(document: Document) -> bool:
+    return bool(document["state"] == "paused")
+
+
+def _make_verb(name: str, summary: str, is_reached: Reached = has_ended) -> Callable[..., int | None]:
+    """The verb of a command that says a reason and nothing else."""
+
+    def verb(connection: Connection, recovery: Id, reason: Reason = None, *, sending: Staying) -> int:
+        return _steer(connection, name, recovery, {"reason": reason}, sending, is_reached)
+
+    verb.__name__, verb.__doc__ = name, summary
+    return connected(verb)
+
+
+def _rate(text: str, parse: Callable[[str, str], float], flag: str) -> float | None:
+    return None if text == "none" else parse(text, flag)
+
+
+@connected
+def throttle(
+    connection: Connection,
+    recovery: Id,
+    max_bytes_per_s: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Rate of all lanes together, like 10MB, or none.", show_default=False),
+    ] = None,
+    max_records_per_s: Annotated[
+        str | None, typer.Option(metavar="N", help="Rate of all lanes together, or none.", show_default=False)
+    ] = None,
+    mode: Annotated[
+        Literal["unlimited", "fixed", "controller"] | None,
+        typer.Option(help="controller yields to live traffic, up to the rate; kept when left out.", show_default=False),
+    ] = None,
+    lift: Annotated[bool, typer.Option("--lift", help="No limit any more.")] = False,
+    reason: Reason = None,
+    *,
+    sending: Sending,
+) -> int:
+    """Set or lift the rate of a recovery, within 5 seconds. A rate that is not given stays as it is; `none` lifts it, `--lift` lifts both."""
+    if lift == bool(max_bytes_per_s or max_records_per_s) and (lift or mode is None):
+        raise usage("Say which rate.", "Give --max-bytes-per-s, --max-records-per-s or --mode, or --lift alone.")
+    limits: dict[str, object] = {"max_bytes_per_s": None, "max_records_per_s": None} if lift else {}
+    if max_bytes_per_s is not None:
+        limits["max_bytes_per_s"] = _rate(max_bytes_per_s, parse_size, "--max-bytes-per-s")
+    if max_records_per_s is not None:
+        limits["max_records_per_s"] = _rate(max_records_per_s, parse_count, "--max-records-per-s")
+    if mode is not None:
+        limits["mode"] = mode
+    return _steer(connection, "throttle", recovery, {"reason": reason, "limits": limits}, sending)
+
+
+@connected
+def approve(
+    connection: Connection,
+    recovery: Id,
+    plan_hash: PlanHash = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    *,
+    sending: Staying,
+) -> int:
+    """Let a recovery run that waits for approval; --wait stays until it ended."""
+    data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, "approve", yes), "reason": reason}
+    return _steer(connection, "approve", recovery, data, sending)
+
+
+@connected
+def reject(
+    connection: Connection,
+    recovery: Id,
+    plan_hash: PlanHash = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    *,
+    sending: Sending,
+) -> int:
+    """Refuse a recovery that waits for approval; it ends as rejected."""
+    data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, "reject", yes), "reason": reason}
+    return _steer(connection, "reject", recovery, data, sending)
+
+
+def _steer(
+    connection: Connection,
+    verb: str,
+    recovery: str,
+    data: Mapping[str, object],
+    sending: Sending,
+    is_reached: Reached = has_ended,
+) -> int:
+    """Send, hear, and stay until `is_reached` (or the end) when wanted."""
+    record = sending.make(connection, verb, recovery, data)
+    if record is None:
+        return ExitCode.DONE
+    answer = send(connection, record, sending.timeout_s)
+    if not (isinstance(sending, Staying) and sending.wait):
+        show(answer, sending.output, list, [recovery])
+        return ExitCode.DONE
+    document = sending.stay(connection, recovery, lambda seen: is_reached(seen) or has_ended(seen))
+    show_recovery(document, sending.output)
+    if is_reached(document):
+        return exit_code_of_state(document)
+    note(f"{recovery} ended as {document['state']} before {verb} could take effect.")
+    return exit_code_of_state(document) or ExitCode.FAILED
+
+
+def _hash_to_judge(connection: Connection, recovery: str, verb: str, yes: bool) -> str:
+    """The hash of the plan that waits now, after a person saw it (or said --yes)."""
+    document = connection.backend.status(recovery)
+    if document is None:
+        raise Failure(Code.NO_SUCH_RECOVERY, f"There is no recovery `{recovery}`.")
+    plan = document.get("plan")
+    if document["state"] != "awaiting_approval" or not plan:
+        message = f"{recovery} is {document['state']} and does not wait for approval."
+        raise Failure(Code.NOT_IN_THIS_STATE, message, otherwise=ExitCode.REJECTED)
+    if not yes:
+        if not connection.tools.is_interactive():
+            raise usage("There is no terminal to ask on.", f"Give --plan-hash {plan['hash']} or --yes.")
+        from recoveryd.cli.render.recoveries import plan_parts  # noqa: PLC0415
+
+        console = stderr_console()
+        for part in plan_parts(plan):
+            console.print(part)
+        if not confirm(f"{verb.capitalize()} this plan?"):
+            raise typer.Abort
+    return str(plan["hash"])

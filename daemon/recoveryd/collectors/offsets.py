@@ -1,0 +1,151 @@
+"""Offsets of topics and positions of consumer groups, sampled together because their order matters: positions first, then ends.
+
+Sampled are source and target of every active recovery, the topics the config wants to watch, and the groups that it or a watch looks at. The control
+topic's id is looked at as well: a control topic that was deleted and made anew under a running daemon would restart its offsets, and records would be taken for old
+ones. That look also tells whether the main cluster answers at all, which an idle leader would not notice.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from recoveryd.collectors.groups import GroupLooks, Positions, make_reader_sampled
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.live.lag.book import Reader
+from recoveryd.ports import Clock, Clusters, Emit, GroupOffsets
+from recoveryd.recovery.model import ACTIVE
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.watches.draft import WATCHES
+from recoveryd.watches.known import readers_in_play as readers_of_watches
+
+log = structlog.stdlib.get_logger(__name__)
+
+DEADLINE_S: Final = 20.0
+CONTROL_TOPIC_EVERY_S: Final = 10.0
+_WATCHED: Final = ACTIVE | {State.PLANNING, State.AWAITING_APPROVAL}
+
+
+@dataclass(frozen=True, slots=True)
+class Monitored:
+    """A topic of live traffic; with a `group` its lag is told as well."""
+
+    cluster: str
+    topic: str
+    group: str | None = None
+
+
+class OffsetCollector:
+    """`state` gives the present state, or None while this daemon does not lead: a standby asks nothing."""
+
+    def __init__(
+        self,
+        clusters: Clusters,
+        groups: GroupOffsets,
+        emit: Emit,
+        state: Callable[[], CoreState | None],
+        clock: Clock,
+        *,
+        period_s: float,
+        monitored: Sequence[Monitored] = (),
+    ) -> None:
+        self._clusters = clusters
+        self._groups = GroupLooks(groups, clock)
+        self._emit = emit
+        self._state = state
+        self._clock = clock
+        self._period_s = period_s
+        self._monitored = tuple(monitored)
+        self._widths: dict[tuple[str, str], int] = {}  # partitions of each topic at the last look
+        self.is_main_reachable = True  # as of the last look at the control topic
+        self._failing = False
+        self._control_checked_s = clock.monotonic_s()
+
+    async def run(self) -> None:
+        """Until cancelled; raises `RecoverydError` only when the control topic is not the one the journal is about."""
+        while True:
+            began_s = self._clock.monotonic_s()
+            await self.collect()
+            await asyncio.sleep(max(0.1, self._period_s - (self._clock.monotonic_s() - began_s)))
+
+    async def close(self) -> None:
+        await self._groups.close()
+
+    async def collect(self) -> None:
+        """One look at everything."""
+        state = self._state()
+        if state is None:
+            return
+        readers = readers_in_play(state, self._monitored)
+        topics = topics_in_play(state, self._monitored)
+        if topics:
+            # Positions before ends: the other way round, a lag could look smaller than it is.
+            positions = await self._groups.look(readers, self._widths)
+            sampled = await self._sample(topics)
+            if sampled is not None:
+                self._widths = {(s.cluster, s.topic): s.partitions for s in sampled.topics if s.partitions}
+                self._emit(sampled)
+                self._tell_readers(positions, sampled)
+        if self._clock.monotonic_s() - self._control_checked_s >= CONTROL_TOPIC_EVERY_S:
+            self._control_checked_s = self._clock.monotonic_s()
+            await self._check_control_topic(state.daemon.control_topic_id)
+
+    async def _sample(self, topics: Sequence[tuple[str, str]]) -> OffsetsSampled | None:
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                sampled = await self._clusters.sample(topics)
+        except (RecoverydError, TimeoutError) as problem:
+            if not self._failing:
+                log.warning("offsets cannot be sampled", error=str(problem) or "time-out")
+            self._failing = True
+            return None
+        except Exception:
+            log.exception("sampling broke")
+            return None
+        if self._failing:
+            log.info("offsets can be sampled again")
+        self._failing = False
+        return sampled
+
+    def _tell_readers(self, positions: dict[Reader, Positions], sampled: OffsetsSampled) -> None:
+        samples = {(sample.cluster, sample.topic): sample for sample in sampled.topics}
+        for reader, seen in positions.items():
+            sample = samples.get((reader.cluster, reader.topic))
+            if sample is not None:
+                self._emit(make_reader_sampled(reader, seen, sample))
+
+    async def _check_control_topic(self, known_id: str) -> None:
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                found_id = await self._clusters.control_topic_id()
+        except (RecoverydError, TimeoutError):
+            self.is_main_reachable = False
+            return
+        self.is_main_reachable = True
+        if known_id and found_id != known_id:
+            message = "The control topic was deleted and made anew; a new start reads it from its beginning."
+            raise RecoverydError(Code.INVARIANT_BROKEN, message)
+
+
+def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tuple[str, str]]:
+    """(cluster, topic) of everything worth a look now, in a stable order, each once."""
+    topics: dict[tuple[str, str], None] = {(m.cluster, m.topic): None for m in monitored}
+    for recovery in state.of(RECOVERY).recoveries.live.values():
+        if recovery.state in _WATCHED:
+            topics[recovery.spec.source.cluster, recovery.spec.source.topic] = None
+            topics[recovery.spec.target.cluster, recovery.spec.target.topic] = None
+    for reader in readers_of_watches(state.of(WATCHES)):
+        topics[reader.cluster, reader.topic] = None
+    return list(topics)
+
+
+def readers_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[Reader]:
+    """Groups worth a look now, of the config first, each once."""
+    readers = [Reader(m.cluster, m.topic, m.group) for m in monitored if m.group is not None]
+    return list(dict.fromkeys((*readers, *readers_of_watches(state.of(WATCHES)))))

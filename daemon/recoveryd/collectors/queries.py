@@ -1,0 +1,90 @@
+"""Latencies that a Prometheus of the operator's knows: each configured query is asked with its own period, and its one number is a reading."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from recoveryd.live.events import ReadingTaken
+from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.ports import Clock, Emit, Queries, QueryAnswer
+
+log = structlog.stdlib.get_logger(__name__)
+
+DEADLINE_S: Final = 10.0
+LOOKBACK_LEAST_S: Final = 90.0  # a scrape a minute is common, and one may come late
+LOOKBACK_PERIODS: Final = 4
+
+Refuse = Callable[[RejectReason], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`query` gives seconds; `name` is the reading's in the domain of `cluster`."""
+
+    name: str
+    cluster: str
+    url: str
+    query: str
+    every_s: float
+
+
+class QueryCollector:
+    """`leads`: whether this daemon leads now; a standby asks nothing. `refuse` counts answers that were of no use."""
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        prometheus: Queries,
+        emit: Emit,
+        refuse: Refuse,
+        leads: Callable[[], bool],
+        clock: Clock,
+    ) -> None:
+        self._queries = tuple(queries)
+        self._prometheus = prometheus
+        self._emit = emit
+        self._refuse = refuse
+        self._leads = leads
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Until cancelled; never raises. Servers do not wait for each other."""
+        await asyncio.gather(*(self._repeat(query) for query in self._queries))
+
+    async def close(self) -> None:
+        await self._prometheus.close()
+
+    async def _repeat(self, query: Query) -> None:
+        said = False
+        while True:
+            began_s = self._clock.monotonic_s()
+            if self._leads():
+                asked_at_ms = self._clock.now_ms()
+                answer = await self._ask(query)
+                if answer.value is not None:
+                    # Our clock and the time of asking: the server's may differ, and the wait is part of the reading's age.
+                    self._emit(ReadingTaken(query.cluster, Reading(query.name, answer.value, asked_at_ms)))
+                elif answer.reject is not None:
+                    self._refuse(answer.reject)
+                said = _say(query, answer, said)
+            await asyncio.sleep(max(0.0, query.every_s - (self._clock.monotonic_s() - began_s)))
+
+    async def _ask(self, query: Query) -> QueryAnswer:
+        lookback_s = max(LOOKBACK_LEAST_S, LOOKBACK_PERIODS * query.every_s)
+        try:
+            return await self._prometheus.ask(query.url, query.query, lookback_s, min(DEADLINE_S, query.every_s))
+        except Exception:
+            log.exception("a query broke")
+            return QueryAnswer(None, RejectReason.NO_ANSWER, "the query broke")
+
+
+def _say(query: Query, answer: QueryAnswer, said: bool) -> bool:
+    """Log the first useless answer of a row and the first good one after it; returns whether a complaint stands."""
+    if answer.value is None and not said:
+        log.warning("a query gives no reading", name=query.name, cluster=query.cluster, why=answer.why)
+    elif answer.value is not None and said:
+        log.info("a query gives readings again", name=query.name, cluster=query.cluster)
+    return answer.value is None

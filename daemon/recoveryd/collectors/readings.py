@@ -1,0 +1,34 @@
+"""Many measurements of a latency become one reading of the law: its 99th percentile, to the law's own beat."""
+
+from recoveryd.live.freshness import Reading
+from recoveryd.ports import Clock
+
+
+class LatencyWindow:
+    """The worst measurement of each interval of `every_s`, which is the p99 of anything below a hundred measurements.
+
+    Intervals do not overlap: in a sliding window one slow record would be told again and again, and the controller would cut for it each time. A
+    reading bears the time at which its interval *began*: then "taken after the last cut" is true of all of it.
+    """
+
+    def __init__(self, name: str, every_s: float, clock: Clock) -> None:
+        self._name = name
+        self._every_s = every_s
+        self._clock = clock
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget everything and begin an interval."""
+        self._worst: float | None = None
+        self._began_s, self._began_ms = self._clock.monotonic_s(), self._clock.now_ms()
+
+    def add(self, seconds: float) -> None:
+        self._worst = seconds if self._worst is None else max(self._worst, seconds)
+
+    def take(self) -> Reading | None:
+        """The reading of the interval once it is over, then a new one begins; None before, and when nothing was measured in it."""
+        if self._clock.monotonic_s() - self._began_s < self._every_s:
+            return None
+        worst, began_ms = self._worst, self._began_ms
+        self.begin()
+        return None if worst is None else Reading(self._name, worst, began_ms)

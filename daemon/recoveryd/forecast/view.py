@@ -1,0 +1,122 @@
+"""A forecast as people and records keep it: finite numbers, None for never, one sentence, a suggestion, storage and cost.
+
+`Forecast` is what the formulas give and may hold infinities; this is what a plan stores, an event says and a screen shows. Built here once, so that a plan, a
+running recovery and `recoveryctl forecast` cannot say it in different ways.
+"""
+
+from dataclasses import dataclass
+
+from recoveryd.forecast.completion import Forecast, ForecastRates, Work, duration_s
+from recoveryd.forecast.cost import Pricing, Usage, estimate_cost
+from recoveryd.kernel.numbers import finite
+
+
+@dataclass(frozen=True, slots=True)
+class CostView:
+    """In the currency of the config; parts without a price are 0."""
+
+    currency: str
+    compute: float
+    network: float
+    storage: float
+    live_impact: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Bytes the copy needs: of one replica, of all, and of each broker when all share evenly (None = number of brokers unknown)."""
+
+    replica_bytes: int
+    all_bytes: int
+    per_broker_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastView:
+    """Times in seconds, rates in records/s. `lo_s`, `mid_s`, `hi_s`, `bounded_s`, `moving_s`: None = never. Other None: not known, not asked, or no danger.
+
+    `partition` is the slowest one. `slack_s` = until retention deletes the record at the worst position if nothing moves.
+    """
+
+    outlook: str
+    outlooks: tuple[str, ...]
+    sentence: str
+    suggestion: str
+    is_moving: bool
+    lo_s: float | None
+    mid_s: float | None
+    hi_s: float | None
+    bounded_s: float | None
+    moving_s: float | None
+    speed_up: float | None
+    window_s: float | None
+    backlog: float
+    replay_per_s: float
+    live_per_s: float | None
+    rate_source: str = "configured"  # measured | configured
+    live_source: str = "unknown"  # sampled | log times | given | unknown
+    required_per_s: float | None = None
+    deadline_s: float | None = None
+    extra_share: float | None = None
+    loss_in_s: float | None = None
+    slack_s: float | None = None
+    lost_data_s: float = 0.0
+    partition: int | None = None
+    storage: Storage | None = None
+    cost: CostView | None = None
+    at_ms: int = 0
+
+
+def make_view(forecast: Forecast, work: Work, rates: ForecastRates) -> ForecastView:
+    """The view of `forecast`; `work` and `rates` are those of the whole job. What else is known is put in with `replace`."""
+    pinned = Work(work.backlog, work.window_s, is_moving=False, startup_s=work.startup_s)
+    moving = Work(work.backlog, work.window_s, is_moving=True, startup_s=work.startup_s)
+    bounded_s, moving_s = duration_s(pinned, rates.replay, rates.live), _moving_s(moving, rates)
+    return ForecastView(
+        outlook=forecast.outlook.value,
+        outlooks=tuple(o.value for o in forecast.outlooks),
+        sentence=forecast.why,
+        suggestion=forecast.suggestion,
+        is_moving=work.is_moving,
+        lo_s=finite(forecast.seconds_lo, 1),
+        mid_s=finite(forecast.seconds, 1),
+        hi_s=finite(forecast.seconds_hi, 1),
+        bounded_s=finite(bounded_s, 1),
+        moving_s=finite(moving_s, 1),
+        speed_up=finite(forecast.speed_up, 4),
+        window_s=finite(work.window_s, 1) if work.window_s > 0 else None,
+        backlog=work.backlog,
+        replay_per_s=rates.replay,
+        live_per_s=rates.live,
+        required_per_s=finite(forecast.required_rate, 3),
+        extra_share=finite(forecast.extra_share, 6) if work.is_moving else None,
+        loss_in_s=finite(forecast.loss_in_s, 1),
+        lost_data_s=forecast.lost_data_s,
+        partition=forecast.partition,
+    )
+
+
+def _moving_s(work: Work, rates: ForecastRates) -> float:
+    return duration_s(work, rates.replay, rates.live, rates.profile)
+
+
+def storage_of(replica_bytes: float, replication_factor: int, brokers: int | None = None) -> Storage:
+    """What `replica_bytes` need with so many replicas, evenly over `brokers`."""
+    every = replica_bytes * replication_factor
+    return Storage(round(replica_bytes), round(every), None if not brokers else round(every / brokers))
+
+
+def cost_of(usage: Usage, pricing: Pricing) -> CostView | None:
+    """None when nothing has a price."""
+    if not pricing.is_known:
+        return None
+    cost = estimate_cost(usage, pricing.prices)
+    return CostView(
+        pricing.currency,
+        round(cost.compute, 4),
+        round(cost.network_in + cost.network_out, 4),
+        round(cost.storage, 4),
+        round(cost.live_impact, 4),
+        round(cost.total, 4),
+    )

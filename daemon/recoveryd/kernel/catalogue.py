@@ -1,0 +1,368 @@
+"""Every refusal and failure of recoveryd: stable code, one sentence, one next step.
+
+This is the only place where codes are made. `recoveryctl explain` and docs/errors.md are generated from it, the wire answers with it, and the
+core refers to it by name. A code is never reused for another meaning.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Stable error codes; the member name says the cause, the value is what users see."""
+
+    NOT_A_CLOUDEVENT = "RCV-1001"
+    MISSING_ATTRIBUTE = "RCV-1002"
+    UNKNOWN_TYPE = "RCV-1003"
+    UNKNOWN_FIELD = "RCV-1004"
+    INVALID_VALUE = "RCV-1005"
+    MISSING_FIELD = "RCV-1006"
+    INVALID_SUBJECT = "RCV-1007"
+    ID_IN_USE = "RCV-1008"
+    IDEMPOTENCY_CONFLICT = "RCV-1009"
+    NO_SUCH_RECOVERY = "RCV-1010"
+    NOT_IN_THIS_STATE = "RCV-1011"
+    STALE_PLAN = "RCV-1012"
+    EXPIRED = "RCV-1013"
+    TOO_LARGE = "RCV-1014"
+    ZONE_MISSING = "RCV-1015"
+    UNKNOWN_CLUSTER = "RCV-1016"
+    UNKNOWN_PROFILE = "RCV-1017"
+    INTERNAL_TOPIC = "RCV-1018"
+    SAME_TOPIC = "RCV-1019"
+    TOO_MANY_RECOVERIES = "RCV-1020"
+    REJECTED_BY_OPERATOR = "RCV-1021"
+    APPROVAL_EXPIRED = "RCV-1022"
+    LIVE_OVER_SLO = "RCV-1023"
+    LIVE_UNKNOWN = "RCV-1024"
+    UNKNOWN_WEBHOOK = "RCV-1030"
+    NOT_FOR_THIS_KIND = "RCV-1031"
+    TOO_MANY_WATCHES = "RCV-1032"
+    SOURCE_TOPIC_MISSING = "RCV-2001"
+    SOURCE_PARTITION_MISSING = "RCV-2002"
+    OFFSET_OUTSIDE_LOG = "RCV-2003"
+    TARGET_TOPIC_MISSING = "RCV-2004"
+    TARGET_NOT_EMPTY = "RCV-2005"
+    TARGET_PARTITIONS = "RCV-2006"
+    TARGET_IN_USE = "RCV-2007"
+    TARGET_COMPACTED = "RCV-2008"
+    TARGET_LIMITS = "RCV-2009"
+    RANGE_REVERSED = "RCV-2010"
+    CLUSTER_UNREACHABLE = "RCV-2011"
+    NOT_AUTHORISED = "RCV-2012"
+    TARGET_CREATE_FAILED = "RCV-2013"
+    TARGET_RETENTION = "RCV-2014"
+    DATA_LOST = "RCV-3001"
+    TOPIC_RECREATED = "RCV-3002"
+    SOURCE_UNAVAILABLE = "RCV-3003"
+    TARGET_UNAVAILABLE = "RCV-3004"
+    RECORD_TOO_LARGE = "RCV-3005"
+    ATTEMPTS_EXHAUSTED = "RCV-3006"
+    VERIFICATION_MISMATCH = "RCV-3007"
+    UNEXPLAINED_OFFSETS = "RCV-3008"
+    STALLED = "RCV-3009"
+    LEDGER_BROKEN = "RCV-3010"
+    STOP_BLOCKED = "RCV-3011"
+    LAUNCH_FAILED = "RCV-3012"
+    RECORD_REFUSED = "RCV-3013"
+    WATCH_UNFULFILLED = "RCV-3030"
+    WEBHOOK_FAILED = "RCV-3031"
+    SLOTS_MISSING = "RCV-3040"
+    EXECUTORS_UNFIT = "RCV-3041"
+    SPARK_UNSECURED = "RCV-3042"
+    ERROR_RATE = "RCV-3043"
+    CONFIG_UNREADABLE = "RCV-4001"
+    CONFIG_UNKNOWN_KEY = "RCV-4002"
+    CONFIG_INVALID = "RCV-4003"
+    BOOTSTRAP_MISSING = "RCV-4004"
+    OWN_TOPIC_MISSING = "RCV-4005"
+    OWN_TOPIC_WRONG = "RCV-4006"
+    JAVA_MISSING = "RCV-4007"
+    USAGE = "RCV-4008"
+    WAIT_TIMED_OUT = "RCV-4009"
+    NO_ANSWER = "RCV-4010"
+    UNEXPECTED = "RCV-4011"
+    SANDBOX_FAILED = "RCV-4012"
+    NO_SUCH_GROUP = "RCV-4013"
+    FENCED = "RCV-5001"
+    INVARIANT_BROKEN = "RCV-5002"
+    COMMITS_STALLED = "RCV-5003"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a code means (`sentence`) and what to do next (`next_step`), both one sentence."""
+
+    sentence: str
+    next_step: str
+
+
+CATALOGUE: dict[Code, Entry] = {
+    Code.NOT_A_CLOUDEVENT: Entry(
+        "The control record is not a readable CloudEvent.",
+        "Send a JSON object with specversion, id, source, type and data; `recoveryctl replay --print-record` shows one.",
+    ),
+    Code.MISSING_ATTRIBUTE: Entry(
+        "A required CloudEvents attribute is missing or has the wrong type.",
+        'Add the attribute named in the message: specversion "1.0", id, source and type are required.',
+    ),
+    Code.UNKNOWN_TYPE: Entry(
+        "The record's type is not a command or signal of this release.",
+        "Use the type named in the hint, or upgrade the daemon.",
+    ),
+    Code.UNKNOWN_FIELD: Entry(
+        "The record has a field that this command does not know.",
+        "Correct it to the field named in the hint; nothing of the command was done.",
+    ),
+    Code.INVALID_VALUE: Entry(
+        "A field has a value that is not allowed.",
+        "Correct the field named in the message; docs/contract.md lists the allowed values.",
+    ),
+    Code.MISSING_FIELD: Entry("A required field is missing.", "Add the field named in the message."),
+    Code.INVALID_SUBJECT: Entry(
+        "The subject is not a valid recovery id.",
+        "Use 1 to 63 characters of a-z, 0-9, dot, underscore and hyphen, and start with a letter or digit.",
+    ),
+    Code.ID_IN_USE: Entry(
+        "A recovery with this id exists already.",
+        "Choose another subject (`--id`), or look at the existing one with `recoveryctl describe ID`.",
+    ),
+    Code.IDEMPOTENCY_CONFLICT: Entry(
+        "The same id and source were used before with other content.",
+        "Give the new command a new id; the id with source is its idempotency key.",
+    ),
+    Code.NO_SUCH_RECOVERY: Entry("There is no recovery with this id.", "List the known ones with `recoveryctl list`."),
+    Code.NOT_IN_THIS_STATE: Entry(
+        "The command is not possible in the recovery's present state.",
+        "Look at the state with `recoveryctl get ID`; docs/operations.md says which commands each state takes.",
+    ),
+    Code.STALE_PLAN: Entry(
+        "The plan made now differs from the one that was approved.",
+        "Make a new plan with `--plan-only`, look at what changed, and send its hash.",
+    ),
+    Code.EXPIRED: Entry(
+        "The command came after its expirytime.", "Send it again with a later expirytime, if it is still wanted."
+    ),
+    Code.TOO_LARGE: Entry(
+        "The control record is larger or nested deeper than allowed.",
+        "Keep commands under 1 MiB, 32 levels and the counts named in the message.",
+    ),
+    Code.ZONE_MISSING: Entry(
+        "A time has no time zone.", "Write the time with Z or an offset, for instance 2026-11-21T06:00:00Z."
+    ),
+    Code.UNKNOWN_CLUSTER: Entry(
+        "The command names a cluster that the daemon's config does not have.",
+        "Use a name under `clusters:` of the config; `recoveryctl config show` lists them.",
+    ),
+    Code.UNKNOWN_PROFILE: Entry(
+        "The command names a Spark profile that the daemon's config does not have.",
+        "Use a name under `profiles:` of the config; `recoveryctl config show` lists them.",
+    ),
+    Code.INTERNAL_TOPIC: Entry(
+        "Internal topics and recoveryd's own topics can not be a source or target.",
+        "Choose a topic whose name does not start with an underscore and that is none of recoveryd's own.",
+    ),
+    Code.SAME_TOPIC: Entry(
+        "Source and target are the same topic.", "Choose another target topic; a copy into itself would never end."
+    ),
+    Code.TOO_MANY_RECOVERIES: Entry(
+        "As many recoveries run as the config allows.",
+        "Wait until one ends or stop one, or raise `limits.max_active_recoveries`.",
+    ),
+    Code.REJECTED_BY_OPERATOR: Entry(
+        "The plan was rejected by an operator.", "Ask who rejected it; the reason is in its event."
+    ),
+    Code.APPROVAL_EXPIRED: Entry(
+        "Nobody approved the plan in time.", "Send the command again and have it approved in time."
+    ),
+    Code.LIVE_OVER_SLO: Entry(
+        "Protected live traffic is over its SLO already, so a replay would add to it unseen.",
+        "Wait until it is well, see `recoveryctl lag`; or set `limits.override_live_slo` to start in spite of it.",
+    ),
+    Code.LIVE_UNKNOWN: Entry(
+        "Nothing is known of the live traffic that the recovery must yield to.",
+        "It goes on by itself once live traffic is measured again; `throttle` with mode fixed or unlimited goes on without.",
+    ),
+    Code.UNKNOWN_WEBHOOK: Entry(
+        "The command names a webhook that the daemon's config does not have.",
+        "Use a name under `webhooks:` of the config; `recoveryctl config show` lists them.",
+    ),
+    Code.NOT_FOR_THIS_KIND: Entry(
+        "The command is not possible for a watch, which copies nothing.",
+        "End the watch with `recoveryctl stop ID`, or name a replay.",
+    ),
+    Code.TOO_MANY_WATCHES: Entry(
+        "As many watches are active as one daemon looks after.",
+        "Wait until one ends, or stop one that is no longer needed.",
+    ),
+    Code.SOURCE_TOPIC_MISSING: Entry(
+        "The source topic does not exist.", "Check the name and the cluster of the source."
+    ),
+    Code.SOURCE_PARTITION_MISSING: Entry(
+        "A named source partition does not exist.", "Name only partitions the topic has."
+    ),
+    Code.OFFSET_OUTSIDE_LOG: Entry(
+        "An offset lies outside what the log still holds.",
+        "Use offsets inside the range named in the message, or `earliest` and `latest`.",
+    ),
+    Code.TARGET_TOPIC_MISSING: Entry(
+        "The target topic does not exist.",
+        "Create it, or let the recovery do so with `target.create: true` (`--create`).",
+    ),
+    Code.TARGET_NOT_EMPTY: Entry(
+        "The target has records already.",
+        "Choose an empty target, or say `target.on_existing: append` when the records may be mixed.",
+    ),
+    Code.TARGET_PARTITIONS: Entry(
+        "The target has fewer partitions than the mapping needs.",
+        "Add partitions to the target, or use `target.mapping: key_hash`.",
+    ),
+    Code.TARGET_IN_USE: Entry(
+        "Another recovery writes to the same target partitions.",
+        "Wait for it, choose another target, or have both say `target.on_existing: append`.",
+    ),
+    Code.TARGET_COMPACTED: Entry(
+        "The target is compacted, which would remove or refuse records of the copy.",
+        "Use a target with cleanup.policy=delete, or one made by `target.create: true`.",
+    ),
+    Code.TARGET_LIMITS: Entry(
+        "The target's settings would refuse records of the range.",
+        "Change the setting named in the message on the target topic, then plan again.",
+    ),
+    Code.RANGE_REVERSED: Entry("The range ends before it starts.", "Swap or correct `source.from` and `source.to`."),
+    Code.CLUSTER_UNREACHABLE: Entry(
+        "The cluster did not answer in time.",
+        "Check the brokers with `recoveryctl doctor`; the command can be sent again.",
+    ),
+    Code.NOT_AUTHORISED: Entry(
+        "The broker refused the daemon's user.",
+        "Grant the ACL named in the message to the daemon's principal; docs/acls.md has the whole list.",
+    ),
+    Code.TARGET_CREATE_FAILED: Entry(
+        "The target topic could not be created.", "Read the broker's answer in the message."
+    ),
+    Code.TARGET_RETENTION: Entry(
+        "The target's retention would delete copied records soon after they land.",
+        "Set retention.ms=-1 on the target (or longer than the age of the records), then plan again.",
+    ),
+    Code.DATA_LOST: Entry(
+        "Part of the range was deleted from the source before it was copied.",
+        "The exact range is in the message; send a new replay with `on_data_loss: continue` to copy what is left.",
+    ),
+    Code.TOPIC_RECREATED: Entry(
+        "A topic was deleted and created again while the recovery knew the old one.",
+        "Check who re-created it, then send a new replay against the new topic.",
+    ),
+    Code.SOURCE_UNAVAILABLE: Entry(
+        "The source can not be read.", "Check the source cluster; then send the replay again."
+    ),
+    Code.TARGET_UNAVAILABLE: Entry(
+        "The target can not be written.", "Check the target cluster; then send the replay again."
+    ),
+    Code.RECORD_TOO_LARGE: Entry(
+        "A record of the range is larger than the target allows.",
+        "Raise max.message.bytes of the target topic, then send the replay again with `on_existing: append` and the offsets left.",
+    ),
+    Code.RECORD_REFUSED: Entry(
+        "A record of the range can not be written as it is.",
+        "Its partition and offset are in the message; replay the ranges before and after it.",
+    ),
+    Code.ATTEMPTS_EXHAUSTED: Entry(
+        "The Spark application failed several times in a row without progress.",
+        "Read the last attempt's log (its path is in the message), mend the cause and send the replay again.",
+    ),
+    Code.VERIFICATION_MISMATCH: Entry(
+        "The target does not hold exactly what the source range does.",
+        "`recoveryctl describe ID` lists the differences; do not use the target before they are understood.",
+    ),
+    Code.UNEXPLAINED_OFFSETS: Entry(
+        "Some offsets of the range are not accounted for.",
+        "Keep the target and the receipts topic for analysis, and report the recovery.",
+    ),
+    Code.STALLED: Entry(
+        "The recovery made no progress for too long.", "Look at the lanes with `recoveryctl describe ID`."
+    ),
+    Code.LEDGER_BROKEN: Entry(
+        "The receipts do not form one unbroken range.",
+        "Keep the receipts topic for analysis, and report the recovery; no further record is written.",
+    ),
+    Code.STOP_BLOCKED: Entry(
+        "A foreign open transaction keeps the end of the range from being read.",
+        "Find it with `kafka-transactions.sh find-hanging`, end it, and resume.",
+    ),
+    Code.LAUNCH_FAILED: Entry(
+        "The Spark application could not be started.", "Run `recoveryctl doctor` on the daemon's machine."
+    ),
+    Code.WATCH_UNFULFILLED: Entry(
+        "The deadline of the watch came before its condition held.",
+        "See with `recoveryctl describe ID` which partitions were not there; then watch again, or look after the group.",
+    ),
+    Code.WEBHOOK_FAILED: Entry(
+        "The condition of the watch held, but its webhook could not be told.",
+        "Do by hand what the webhook should have done; then check the receiver, and `webhooks:` of the config.",
+    ),
+    Code.SLOTS_MISSING: Entry(
+        "The Spark application has fewer task slots than lanes that have to run at once.",
+        "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then send the replay again.",
+    ),
+    Code.EXECUTORS_UNFIT: Entry(
+        "The Python of the Spark executors can not run the lanes.",
+        "Install what the message names on the executors, or name their Python by spark.pyspark.python in the profile's conf.",
+    ),
+    Code.SPARK_UNSECURED: Entry(
+        "Secrets of client properties would travel unprotected between the Spark driver and its executors.",
+        "Set the properties named in the message to true in the profile's conf, or use a local master; docs/deploy.md has an example.",
+    ),
+    Code.ERROR_RATE: Entry(
+        "Attempts or chunks of the recovery fail too often, although some of them get on.",
+        "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or raise the limits under `attempts`.",
+    ),
+    Code.CONFIG_UNREADABLE: Entry(
+        "The config file can not be read.", "Check the path and that it is one YAML mapping."
+    ),
+    Code.CONFIG_UNKNOWN_KEY: Entry(
+        "The config has a key that does not exist.", "Correct it to the key named in the hint."
+    ),
+    Code.CONFIG_INVALID: Entry(
+        "A config value is not allowed.", "Correct the key named; `recoveryctl config schema` lists all."
+    ),
+    Code.BOOTSTRAP_MISSING: Entry(
+        "No broker address is known.",
+        "Give `--bootstrap HOST:PORT`, set RECOVERYD_BOOTSTRAP_SERVERS, or `clusters.main` in a config.",
+    ),
+    Code.OWN_TOPIC_MISSING: Entry("A topic of recoveryd is missing.", "Run `recoveryctl topics apply`."),
+    Code.OWN_TOPIC_WRONG: Entry(
+        "A topic of recoveryd has the wrong cleanup policy or partition count.",
+        "Correct the topic as the message says; recoveryd never changes an existing topic.",
+    ),
+    Code.JAVA_MISSING: Entry(
+        "No Java 17 or newer was found.",
+        "Install it (Debian and Ubuntu: openjdk-17-jre-headless) or set JAVA_HOME.",
+    ),
+    Code.USAGE: Entry("The command line is not complete or not consistent.", "See `recoveryctl VERB --help`."),
+    Code.WAIT_TIMED_OUT: Entry(
+        "The recovery did not end in the time given.", "It goes on; attach again with `recoveryctl wait ID`."
+    ),
+    Code.NO_ANSWER: Entry(
+        "The command is on the control topic, but no daemon has answered it yet.",
+        "Look for the daemon with `recoveryctl doctor`; it handles the command when it runs, so do not send it again.",
+    ),
+    Code.UNEXPECTED: Entry(
+        "The command line met an error it does not know.", "Run it again with `--debug`, and report what it shows."
+    ),
+    Code.SANDBOX_FAILED: Entry("The sandbox could not do it.", "Read the message; `recoveryctl doctor` checks Java."),
+    Code.NO_SUCH_GROUP: Entry(
+        "The daemon does not watch this consumer group.",
+        "Name it with its topic under `monitor.topics` of the daemon's config.",
+    ),
+    Code.FENCED: Entry(
+        "Another daemon became the leader.", "Nothing to do: the supervisor restarts this one as a standby."
+    ),
+    Code.INVARIANT_BROKEN: Entry(
+        "The daemon found one of its own invariants broken and left.", "Report it with the log."
+    ),
+    Code.COMMITS_STALLED: Entry(
+        "Control records are handled but their offsets are no longer committed.",
+        "Nothing to do: the supervisor restarts the daemon; report it if it repeats.",
+    ),
+}

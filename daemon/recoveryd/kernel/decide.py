@@ -1,0 +1,169 @@
+"""The pure step: state and event in, decision out. No I/O, no clock, no randomness, and no input makes it raise.
+
+    decide(state, event, now_ms) = envelope of a command, or handlers of the event, then `steer` of every capability
+
+The capabilities come as one tuple. What they can do is looked up by type, and checked once, when the decider is built.
+"""
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from recoveryd.kernel.capability import Capability, Subject
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import Command, RefusedCommand
+from recoveryd.kernel.decision import Decision, Noun
+from recoveryd.kernel.draft import Draft
+from recoveryd.kernel.envelope import refuse_by_envelope
+from recoveryd.kernel.events import (
+    BecameLeader,
+    CommandReceived,
+    ControlUnreadable,
+    SignalReceived,
+    SignalRefused,
+    Tick,
+)
+from recoveryd.kernel.state import CoreState, DaemonRecord
+
+_Any = Capability[Any]
+
+
+class Decider:
+    """`decide` over these capabilities. Raises `ValueError` when a command has not exactly one who takes it, or an event nobody."""
+
+    def __init__(self, capabilities: Sequence[_Any]) -> None:
+        self._capabilities = tuple(capabilities)
+        self._views = {c.view: c.make_view for c in capabilities}
+        self._begins: dict[type, tuple[_Any, Callable[..., None]]] = {}
+        self._steers: dict[tuple[str, type], Callable[..., None]] = {}
+        self._handlers: dict[type, list[tuple[_Any, Callable[..., None]]]] = {
+            kind: [] for kind in (Tick, BecameLeader, SignalReceived, *(e for c in capabilities for e in c.events))
+        }
+        for capability in capabilities:
+            self._add(capability)
+        unheard = [kind.__name__ for kind, heard in self._handlers.items() if not heard]
+        if unheard:
+            raise ValueError(f"no capability handles {', '.join(unheard)}")
+
+    def _add(self, capability: _Any) -> None:
+        for verb in capability.verbs:
+            taken = self._begins.get(verb.command)
+            if taken is not None:
+                raise ValueError(f"{verb.command.__name__} has two that begin it: {taken[0].name}, {capability.name}")
+            if verb.is_beginning:
+                self._begins[verb.command] = (capability, verb.handle)
+            else:
+                self._steers[capability.name, verb.command] = verb.handle
+        for handler in capability.handlers:
+            self._handlers.setdefault(handler.event, []).append((capability, handler.handle))
+
+    @property
+    def commands(self) -> frozenset[Any]:
+        """Classes of those that something here takes."""
+        return frozenset(self._begins) | {command for _, command in self._steers}
+
+    @property
+    def verbs(self) -> Sequence[str]:
+        return sorted({command.verb for command in self.commands})
+
+    def decide(self, state: CoreState, event: object, now_ms: int) -> Decision:
+        """What follows from `event` at `now_ms`. Same input, same output."""
+        draft = Draft(state, now_ms, self._views)
+        match event:
+            case CommandReceived():
+                self._on_command(draft, event)
+            case ControlUnreadable():
+                _on_unreadable(draft, event)
+            case SignalRefused():
+                _on_signal_refused(draft, event)
+            case _:
+                if isinstance(event, BecameLeader):
+                    _on_leader(draft, event)
+                for capability, handle in self._handlers[type(event)]:
+                    handle(draft.view(capability.view), event)
+        for capability in self._capabilities:
+            capability.steer(draft.view(capability.view), event)
+        return draft.finish()
+
+    def restore(self, daemon: DaemonRecord, nouns: Mapping[str, Noun], sequences: Mapping[str, int]) -> CoreState:
+        """The state of a new leader, from what the status topic holds and the last sequence that the lanes of each recovery were told."""
+        state = CoreState(daemon)
+        for capability in self._capabilities:
+            state = capability.restore(state, nouns, sequences)
+        return state
+
+    def known(self, state: CoreState) -> Mapping[str, Noun]:
+        """Everything that has a status, by id."""
+        return ChainMap(*(cast("dict[str, Noun]", c.known(state)) for c in self._capabilities))
+
+    def is_active(self, state: CoreState) -> bool:
+        """Whether time alone can change something."""
+        return any(c.is_active(state) for c in self._capabilities)
+
+    def _on_command(self, draft: Draft, event: CommandReceived) -> None:
+        """Answer one command or refusal, and do what it says."""
+        draft.applied(event.offset)
+        command = event.command
+        if refuse_by_envelope(draft, event) or isinstance(command, RefusedCommand):
+            return
+        owner = self._owner(draft, command)
+        begin = self._begins.get(type(command))
+        if begin is not None:
+            capability, handle = begin
+            if owner is not None and owner[0] is not capability:
+                subject = owner[1]
+                message = f"{subject.kind} {command.meta.subject} exists already and is {subject.state}"
+                draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
+            else:
+                handle(draft.view(capability.view), event, command)
+        elif owner is not None:
+            capability = owner[0]
+            steer = self._steers.get((capability.name, type(command)))
+            if steer is None:
+                message = f"{command.meta.subject} is a {owner[1].kind}, which {command.verb} does not apply to"
+                draft.answer(event, "rejected", message, Code.NOT_FOR_THIS_KIND.value)
+            else:
+                steer(draft.view(capability.view), event, command)
+        else:
+            message = f"there is no recovery {command.meta.subject}"
+            draft.answer(event, "rejected", message, Code.NO_SUCH_RECOVERY.value)
+
+    def _owner(self, draft: Draft, command: Command) -> tuple[_Any, Subject] | None:
+        """All capabilities share one space of ids, and one key on the status topic."""
+        for capability in self._capabilities:
+            subject = capability.subject(draft.view(capability.view), command.meta.subject)
+            if subject is not None:
+                return capability, subject
+        return None
+
+
+def _on_leader(draft: Draft, event: BecameLeader) -> None:
+    """A new epoch. What was applied of another control topic says nothing about this one."""
+    record = draft.daemon
+    applied = record.applied_control_offset if record.control_topic_id in {"", event.control_topic_id} else -1
+    draft.set_daemon(
+        replace(
+            record,
+            epoch=event.epoch,
+            control_topic_id=event.control_topic_id,
+            applied_control_offset=applied,
+            updated_ms=draft.now_ms,
+        )
+    )
+
+
+def _on_unreadable(draft: Draft, event: ControlUnreadable) -> None:
+    draft.applied(event.offset)
+    draft.dead_letter(event)
+    told = {"partition": event.partition, "offset": event.offset, "code": event.code, "error": event.message}
+    draft.notice("control_unreadable", "", told)
+    draft.reason = f"control record {event.offset} is not readable: {event.message}"
+
+
+def _on_signal_refused(draft: Draft, event: SignalRefused) -> None:
+    draft.applied(event.offset)
+    draft.notice(
+        "signal_refused", "", {"offset": event.offset, "code": event.code, "message": event.message, "hint": event.hint}
+    )
+    draft.reason = event.message

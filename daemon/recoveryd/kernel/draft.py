@@ -1,0 +1,131 @@
+"""A decision in the making. Mutable and local to one call of `decide`; what leaves is the immutable `Decision`.
+
+Handlers write what changed; nobody reads a clock or the outside here. What all capabilities share is `Draft`. Each of them sees it through a view of its own,
+which knows its slice of the state and its parameters.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.decision import Answer, Decision, Notice, Noun
+from recoveryd.kernel.events import CommandReceived, ControlUnreadable
+from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd_jobs.contract import Directive
+
+V = TypeVar("V", bound="View")
+MakeView = Callable[["Draft"], Any]
+
+
+class Draft:
+    """Collects what one event changes. `before` is the state as the event found it, `now_ms` the only clock."""
+
+    def __init__(self, before: CoreState, now_ms: int, views: Mapping[type, MakeView]) -> None:
+        self.before = before
+        self.now_ms = now_ms
+        self.reason = ""
+        self._makers = views
+        self._views: dict[type, View] = {}
+        self._daemon: DaemonRecord | None = None
+        self._changed: dict[str, Noun] = {}
+        self._forgotten: list[str] = []
+        self._answers: list[Answer] = []
+        self._notices: list[Notice] = []
+        self._directives: list[Directive] = []
+        self._dead_letters: list[ControlUnreadable] = []
+        self._effects: list[object] = []
+
+    def view(self, kind: type[V]) -> V:
+        """The view of this class, the same one for everybody in this draft."""
+        found = self._views.get(kind)
+        if found is None:
+            found = self._views[kind] = self._makers[kind](self)
+        assert isinstance(found, kind)
+        return found
+
+    @property
+    def daemon(self) -> DaemonRecord:
+        return self._daemon or self.before.daemon
+
+    def set_daemon(self, record: DaemonRecord) -> None:
+        self._daemon = record
+
+    def applied(self, offset: int) -> None:
+        """The outcome of the control record at `offset` is part of this decision."""
+        if offset > self.daemon.applied_control_offset:
+            self._daemon = replace(self.daemon, applied_control_offset=offset, updated_ms=self.now_ms)
+
+    def journal(self, noun: Noun) -> None:
+        """Have its record written; of several with one id the last."""
+        self._changed[noun.id] = noun
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Have their records taken from the compacted topics."""
+        self._forgotten.extend(ids)
+
+    def notice(self, kind: str, subject: str, data: Mapping[str, object], causation_id: str = "") -> None:
+        self._notices.append(Notice(kind, subject, data, causation_id))
+
+    def dead_letter(self, event: ControlUnreadable) -> None:
+        self._dead_letters.append(event)
+
+    def direct(self, directive: Directive) -> None:
+        self._directives.append(directive)
+
+    def effect(self, effect: object) -> None:
+        self._effects.append(effect)
+
+    def answer(self, event: CommandReceived, kind: str, message: str, code: str = "", hint: str = "") -> None:
+        """The one answer to a control record that is answered at once."""
+        command = event.command
+        meta = command if isinstance(command, RefusedCommand) else command.meta
+        self.answer_later(Answer(kind, command.verb, meta.id, meta.subject, code, message, hint, event.offset))
+        self.reason = message
+
+    def answer_later(self, answer: Answer) -> None:
+        """The answer to a command that waited for what came of it."""
+        self._answers.append(answer)
+
+    def finish(self) -> Decision:
+        """The immutable result; an unchanged part of the state is the same object as before."""
+        state = self.before
+        for view in self._views.values():
+            state = view.finish(state)
+        if self._daemon is not None:
+            state = replace(state, daemon=self._daemon)
+        return Decision(
+            state=state,
+            reason=self.reason,
+            changed=tuple(self._changed.values()),
+            forgotten=tuple(self._forgotten),
+            daemon=self._daemon,
+            answers=tuple(self._answers),
+            notices=tuple(self._notices),
+            directives=tuple(self._directives),
+            dead_letters=tuple(self._dead_letters),
+            effects=tuple(self._effects),
+        )
+
+
+class View:
+    """What a capability sees of a draft. Its own subclass adds its slice; `finish` puts that back into the state."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.now_ms = draft.now_ms
+        self.notice = draft.notice
+        self.effect = draft.effect
+        self.direct = draft.direct
+        self.answer = draft.answer
+
+    @property
+    def reason(self) -> str:
+        return self.draft.reason
+
+    @reason.setter
+    def reason(self, why: str) -> None:
+        self.draft.reason = why
+
+    def finish(self, state: CoreState) -> CoreState:
+        return state

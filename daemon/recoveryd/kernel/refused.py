@@ -1,0 +1,28 @@
+"""Why something that was asked for is not done: one value for every refusal of the core, with a code of the catalogue."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from recoveryd.kernel.catalogue import Code
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """`message` is the sentence, `hint` what would be right, if that is known."""
+
+    code: Code
+    message: str
+    hint: str = ""
+
+
+class RefusedError(Exception):
+    """Ends the making of a plan; whoever makes plans turns it into a `Refused`."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.refused = Refused(code, message)
+
+
+def nearest_name(name: str, known: frozenset[str]) -> str:
+    close = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"the config has: {', '.join(sorted(known))}"

@@ -1,0 +1,44 @@
+"""All the core knows: the daemon's own record, and one slice per capability."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonRecord:
+    """The `_daemon` record. `applied_control_offset` is the offset of the last control record whose outcome is journaled; -1 = none."""
+
+    applied_control_offset: int = -1
+    epoch: int = 0
+    control_topic_id: str = ""
+    updated_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Generic[T]):
+    """Where a capability keeps its slice of the state: an immutable value, `empty` when nothing is known."""
+
+    name: str
+    empty: T
+
+
+@dataclass(frozen=True, slots=True)
+class CoreState:
+    """Immutable. `slices` by the name of their slot; only who owns a slot knows what of it is journaled and what is soft."""
+
+    daemon: DaemonRecord = DaemonRecord()
+    slices: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def of(self, slot: Slot[T]) -> T:
+        found: T = self.slices.get(slot.name, slot.empty)
+        return found
+
+    def having(self, slot: Slot[T], value: T) -> "CoreState":
+        """The same with this slice; itself when that is no other value."""
+        if self.slices.get(slot.name) is value:
+            return self
+        return replace(self, slices={**self.slices, slot.name: value})

@@ -1,0 +1,67 @@
+"""Words for how anything with a record of its own goes on and ends: states, and why it stopped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a recovery is in its life; the table of moves is `recoveryd.recovery.lifecycle`."""
+
+    REQUESTED = "requested"
+    PLANNING = "planning"
+    PLANNED = "planned"
+    AWAITING_APPROVAL = "awaiting_approval"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSING = "pausing"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    VERIFYING = "verifying"
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+TERMINAL = frozenset({State.COMPLETED, State.STOPPED, State.FAILED, State.REJECTED, State.EXPIRED})
+
+
+class StopReason(StrEnum):
+    ZERO_LAG = "zero_lag"
+    OPERATOR = "operator"
+    DEADLINE = "deadline"
+    MAX_RUNTIME = "max_runtime"
+    MAX_RECORDS = "max_records"
+    MAX_BYTES = "max_bytes"
+    EVENT_TIME = "event_time"
+    IDLE = "idle"
+    STALLED = "stalled"
+    DATA_LOST = "data_lost"
+    TOPIC_RECREATED = "topic_recreated"
+    RETENTION_RACE = "retention_race"
+    ERROR_RATE = "error_rate"
+    LIVE_SLO = "live_slo"
+    SOURCE_UNAVAILABLE = "source_unavailable"
+    TARGET_UNAVAILABLE = "target_unavailable"
+    SPARK_UNAVAILABLE = "spark_unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why and when a recovery ended or is ending; `evidence` holds the numbers the rule saw."""
+
+    reason: StopReason
+    mode: str | None  # bounded | caught_up for zero_lag, else None
+    at_ms: int
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRef:
+    """Where a recovery comes from: the CloudEvents id and source of its command and the human reason."""
+
+    id: str
+    source: str
+    reason: str

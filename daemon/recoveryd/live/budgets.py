@@ -1,0 +1,137 @@
+"""From signals to the rate of every recovery: one controller step per domain, then the shares of the recoveries in it.
+
+A domain is what shares a bottleneck: a broker, or a cluster as a whole. A recovery that loads several gets the least that any of them allows. Recoveries
+with a fixed rate or none stand outside the budget; the controller sees what they do only through the pressure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from recoveryd.live.budget_shares import Claim, Spread, deadline_weight, share_over_domains
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.controller import step
+from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict, Inputs, Rule
+
+_CROWDED = 1.1  # worth a word
+
+
+class Mode(StrEnum):
+    """`limits.mode` of a recovery."""
+
+    CONTROLLED = "controlled"
+    FIXED = "fixed"
+    UNLIMITED = "unlimited"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """A recovery that wants to copy. `claim.ceiling` is the operator's cap or the job's measured ceiling, finite for CONTROLLED; for FIXED it is the rate.
+
+    `parts`: domain to how often each of its bytes counts there: less than 1 for a part of them, more where its bytes crowd on one broker of the domain. `achieved_bytes_per_s` None = no lane was heard yet. `required_bytes_per_s` meets its deadline.
+    """
+
+    mode: Mode
+    claim: Claim
+    parts: Mapping[str, float]
+    achieved_bytes_per_s: float | None = None
+    required_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSignals:
+    """What was measured of one domain since the last step."""
+
+    readings: tuple[Reading, ...] = ()
+    ingress: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The lease of one recovery. Rate None = unlimited; `pause` until telemetry is back. `domain` is the one that bound it, "" if none did."""
+
+    bytes_per_s: float | None
+    pause: bool
+    rule: Rule | None
+    verdict: ControlVerdict | None
+    domain: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """States for the next step, the decision of every domain, the grant of every recovery."""
+
+    states: Mapping[str, ControllerState]
+    decisions: Mapping[str, ControlDecision]
+    grants: Mapping[str, Grant]
+
+
+def throttle(
+    states: Mapping[str, ControllerState],
+    signals: Mapping[str, DomainSignals],
+    claimants: Mapping[str, Claimant],
+    now_ms: int,
+    params: Mapping[str, ControllerParams],
+) -> Throttled:
+    """One control decision for everything. `params` names the domains; a part of a recovery outside of them is not limited."""
+    controlled = {name: c for name, c in claimants.items() if c.mode is Mode.CONTROLLED}
+    stepped = {
+        domain: step(
+            states.get(domain, ControllerState()),
+            _inputs(domain, signals.get(domain, DomainSignals()), controlled, params[domain].most_bytes_per_s),
+            now_ms,
+            params[domain],
+        )
+        for domain in params
+    }
+    decisions = {domain: decision for domain, (_, decision) in stepped.items()}
+    budgets = {domain: 0.0 if d.pause else d.rate_bytes_per_s for domain, d in decisions.items()}
+    spreads = {name: _spread(c, params) for name, c in controlled.items()}
+    rates = share_over_domains(budgets, spreads)
+    grants = {name: _grant(name, c, rates, decisions) for name, c in claimants.items()}
+    return Throttled({domain: state for domain, (state, _) in stepped.items()}, decisions, grants)
+
+
+def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claimant], most: float) -> Inputs:
+    """The claims on the domain as one: floors, ceilings and achieved rates summed by their parts."""
+    members = [(c, c.parts[domain]) for c in controlled.values() if c.parts.get(domain, 0.0) > 0]
+    known = [c.achieved_bytes_per_s * part for c, part in members if c.achieved_bytes_per_s is not None]
+    return Inputs(
+        readings=signals.readings,
+        ingress=signals.ingress,
+        achieved_bytes_per_s=sum(known) if known else None,
+        floor_bytes_per_s=sum(c.claim.floor * part for c, part in members),
+        ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),
+        active=bool(members),
+    )
+
+
+def _spread(claimant: Claimant, domains: Mapping[str, object]) -> Spread:
+    weight, achieved = claimant.claim.weight, claimant.achieved_bytes_per_s
+    if achieved is not None:
+        weight = deadline_weight(weight, claimant.required_bytes_per_s, achieved)
+    parts = {domain: part for domain, part in claimant.parts.items() if domain in domains and part > 0}
+    return Spread(replace(claimant.claim, weight=weight), parts)
+
+
+def _grant(
+    name: str, claimant: Claimant, rates: Mapping[str, float], decisions: Mapping[str, ControlDecision]
+) -> Grant:
+    if claimant.mode is Mode.UNLIMITED:
+        return Grant(None, False, None, None, "", "unlimited by its command: live traffic is not protected")
+    if claimant.mode is Mode.FIXED:
+        return Grant(
+            claimant.claim.ceiling, False, None, None, "", "a fixed rate by its command: live traffic is not protected"
+        )
+    rate = rates[name]
+    bound = [domain for domain, part in claimant.parts.items() if domain in decisions and part > 0]
+    if not bound:
+        return Grant(rate, False, None, None, "", "no protected domain is touched: its own ceiling")
+    worst = min(bound, key=lambda d: (not decisions[d].pause, decisions[d].rate_bytes_per_s))
+    decision = decisions[worst]
+    pause = any(decisions[domain].pause for domain in bound)
+    crowd = claimant.parts[worst]
+    crowded = f"; its busiest broker gets {crowd:.1f} times an even part" if crowd >= _CROWDED else ""
+    why = f"{worst}: {decision.why}{crowded}"
+    return Grant(0.0 if pause else rate, pause, decision.rule, decision.verdict, worst, why)

@@ -1,0 +1,137 @@
+"""Which readings may be believed, and how old what we know is.
+
+A reading that is not a number, negative, from the future, too old or not newer than the last one of its signal is refused and counted; it never becomes a
+value, least of all zero. What is kept of a signal is a short `Track` of sample times, values and ages at arrival. The loop delay is measured from tracks.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+TRACK_LENGTH = 24
+_ENOUGH_TO_MEASURE = 12
+
+
+class RejectReason(StrEnum):
+    """Why a sample is not used; the closed set of label values of its counter."""
+
+    NOT_A_NUMBER = "not_a_number"
+    NEGATIVE = "negative"
+    FUTURE = "future"
+    TOO_OLD = "too_old"
+    OUT_OF_ORDER = "out_of_order"
+    END_DECREASED = "end_decreased"
+    UNKNOWN_NAME = "unknown_name"
+    DUPLICATE_PARTITION = "duplicate_partition"
+    TOO_MANY = "too_many"
+    WRONG_UNIT = "wrong_unit"
+    NO_ANSWER = "no_answer"
+
+
+class Reading(NamedTuple):
+    """One measured value of a named signal, in seconds or bytes/s, and when it was *taken*. `is_critical`: somebody says so, whatever others measured since."""
+
+    name: str
+    value: float
+    sampled_at_ms: int
+    is_critical: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessParams:
+    """`future_ms` is the tolerated error of clocks; a sample older than `too_old_ms` tells nothing about now."""
+
+    future_ms: int = 2_000
+    too_old_ms: int = 300_000
+
+
+class Track(NamedTuple):
+    """The last accepted readings of one signal, oldest first; `ages_ms` are their ages when they arrived."""
+
+    times_ms: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+    ages_ms: tuple[int, ...] = ()
+
+    @property
+    def newest_ms(self) -> int | None:
+        return self.times_ms[-1] if self.times_ms else None
+
+    @property
+    def gap_ms(self) -> float:
+        """The usual time between two samples; 0 with fewer than two."""
+        times = self.times_ms
+        if len(times) < 2:
+            return 0.0
+        gaps = sorted(later - earlier for earlier, later in pairwise(times))
+        return gaps[len(gaps) // 2]
+
+
+def refuse_reading(value: float, sampled_at_ms: int, now_ms: int, params: FreshnessParams) -> RejectReason | None:
+    """Why a value may not be used at all, or None."""
+    if not math.isfinite(value):
+        return RejectReason.NOT_A_NUMBER
+    if value < 0:
+        return RejectReason.NEGATIVE
+    if sampled_at_ms > now_ms + params.future_ms:
+        return RejectReason.FUTURE
+    return RejectReason.TOO_OLD if sampled_at_ms < now_ms - params.too_old_ms else None
+
+
+def with_reading(
+    track: Track, reading: Reading, now_ms: int, params: FreshnessParams
+) -> tuple[Track, RejectReason | None]:
+    """The track with the reading at its end, or the same track and the reason."""
+    refused = refuse_reading(reading.value, reading.sampled_at_ms, now_ms, params)
+    if refused is not None:
+        return track, refused
+    if track.times_ms and reading.sampled_at_ms <= track.times_ms[-1]:
+        return track, RejectReason.OUT_OF_ORDER
+    age_ms = max(0, now_ms - reading.sampled_at_ms)
+    return Track(
+        (*track.times_ms, reading.sampled_at_ms)[-TRACK_LENGTH:],
+        (*track.values, reading.value)[-TRACK_LENGTH:],
+        (*track.ages_ms, age_ms)[-TRACK_LENGTH:],
+    ), None
+
+
+def with_late_alarm(
+    track: Track, reading: Reading, valid_from_ms: int, now_ms: int, params: FreshnessParams
+) -> tuple[Track, RejectReason | None]:
+    """A critical reading that is not newer than the newest one of the track: while it is valid, the newest counts no less. Else the same track and the reason."""
+    refused = refuse_reading(reading.value, reading.sampled_at_ms, now_ms, params)
+    if refused is None and reading.sampled_at_ms < valid_from_ms:
+        refused = RejectReason.OUT_OF_ORDER
+    if refused is not None:
+        return track, refused
+    return track._replace(values=(*track.values[:-1], max(track.values[-1], reading.value))), None
+
+
+def counted(rejections: Mapping[RejectReason, int], reasons: Iterable[RejectReason]) -> Mapping[RejectReason, int]:
+    """Counts per reason with the new ones; the same mapping when there are none."""
+    more = list(reasons)
+    if not more:
+        return rejections
+    counts = dict(rejections)
+    for reason in more:
+        counts[reason] = counts.get(reason, 0) + 1
+    return counts
+
+
+def loop_delay_ms(
+    tracks: Iterable[Track], period_ms: int, actuation_ms: int, default_ms: int, most_ms: int = 120_000
+) -> int:
+    """θ: how long after something happens an answer to it can take effect. The worst signal's p90 age at arrival, the wait between its samples, one period
+    of ours, and what it takes lanes to obey. The default until every signal was measured a dozen times.
+    """
+    worst = 0.0
+    for track in tracks:
+        if len(track.ages_ms) < _ENOUGH_TO_MEASURE:
+            return default_ms
+        ages = sorted(track.ages_ms)
+        worst = max(worst, ages[int(0.9 * (len(ages) - 1))] + max(0.0, track.gap_ms - period_ms))
+    if worst == 0.0:
+        return default_ms
+    return int(min(most_ms, max(2 * period_ms, worst + period_ms + actuation_ms)))

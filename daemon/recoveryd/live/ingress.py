@@ -1,0 +1,49 @@
+"""Bytes per second of live traffic per budget domain, without what our own replays write: the feed-forward of the controller.
+
+Records are known from log ends (`recoveryd.live.traffic`), bytes by the mean record size that a replay measured or planned with. A topic whose record size
+nobody knows is left out; a domain in which none is known has no ingress, and the controller then does without.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.live.protecting import Ingress, Protecting
+from recoveryd.live.traffic import Copied
+
+_POINTS: Final = 4
+
+
+def with_offsets(
+    protecting: Protecting,
+    sampled: OffsetsSampled,
+    ours: Mapping[tuple[str, str], Copied],
+    planned_sizes: Mapping[tuple[str, str], float],
+    now_ms: int,
+    domains: frozenset[str],
+) -> Protecting:
+    """The live traffic of the domains as of this look. `ours` is what replays copied, `planned_sizes` bytes per record where none was copied yet."""
+    traffic, _ = protecting.traffic.with_sample(sampled, ours, now_ms)
+    grown: dict[str, float] = {}
+    for key, after in traffic.topics.items():
+        known = ours.get(key, Copied())
+        mean = known.bytes / known.records if known.records else planned_sizes.get(key)
+        if key[0] not in domains or mean is None:
+            continue
+        before = protecting.traffic.topics.get(key)
+        is_same = before is not None and before.topic_id == after.topic_id
+        more = (after.counted - before.counted) * mean if before is not None and is_same else 0.0
+        grown[key[0]] = grown.get(key[0], 0.0) + more
+    ingress = {
+        domain: _later(protecting.ingress.get(domain, Ingress()), now_ms, more) for domain, more in grown.items()
+    }
+    return replace(protecting, traffic=traffic, ingress=ingress)
+
+
+def _later(ingress: Ingress, now_ms: int, more: float) -> Ingress:
+    points = ingress.points
+    total = points[-1][1] if points else 0.0
+    if points and now_ms <= points[-1][0]:
+        return Ingress((*points[:-1], (points[-1][0], total + more)))
+    return Ingress((*points, (now_ms, total + more))[-_POINTS:])

@@ -1,0 +1,93 @@
+"""All windows of all watched readers, bounded: polled offsets and `lag` signals meet here, told apart by sample time only.
+
+Unknown groups, partitions named twice in one report and partitions beyond the bound are refused and counted; none of them ever makes a lag look smaller.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from recoveryd.live.freshness import Reading, RejectReason, counted
+from recoveryd.live.lag.evaluate import evaluate_group
+from recoveryd.live.lag.verdicts import GroupLag
+from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
+from recoveryd.live.signals import LagSignal
+
+PARTITIONS_MOST = 50_000
+
+
+class Reader(NamedTuple):
+    """A consumer group (or a recovery by its id) on one topic."""
+
+    cluster: str
+    topic: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class LagBook:
+    """Windows per reader and partition, and what was refused before it reached a window."""
+
+    readers: Mapping[Reader, Mapping[int, Window]] = field(default_factory=dict)
+    rejections: Mapping[RejectReason, int] = field(default_factory=dict)
+
+    @property
+    def partitions(self) -> int:
+        return sum(len(windows) for windows in self.readers.values())
+
+
+def with_samples(
+    book: LagBook,
+    reader: Reader,
+    samples: Iterable[tuple[int, LagSample]],
+    now_ms: int,
+    params: LagParams,
+    watched: frozenset[Reader],
+) -> LagBook:
+    """The book with one report of (partition, sample) about one reader."""
+    if reader not in watched:
+        return replace(book, rejections=counted(book.rejections, (RejectReason.UNKNOWN_NAME,)))
+    windows = dict(book.readers.get(reader, {}))
+    room = PARTITIONS_MOST - book.partitions
+    told: set[int] = set()
+    refused: list[RejectReason] = []
+    for partition, sample in samples:
+        if partition in told:
+            refused.append(RejectReason.DUPLICATE_PARTITION)
+            continue
+        if len(told) >= PARTITIONS_MOST:
+            refused.append(RejectReason.TOO_MANY)
+            break  # one count stands for the rest: a report that long is not read to its end
+        told.add(partition)
+        before = windows.get(partition)
+        if before is None and room <= 0:
+            refused.append(RejectReason.TOO_MANY)
+            continue
+        room -= before is None
+        windows[partition] = with_sample(before or Window(), sample, now_ms, params)
+    return LagBook({**book.readers, reader: windows}, counted(book.rejections, refused))
+
+
+def without_unwatched(book: LagBook, watched: frozenset[Reader]) -> LagBook:
+    """The book without readers that nobody watches any more."""
+    kept = {reader: windows for reader, windows in book.readers.items() if reader in watched}
+    return book if len(kept) == len(book.readers) else replace(book, readers=kept)
+
+
+def samples_of_signal(signal: LagSignal) -> list[tuple[int, LagSample]]:
+    """Samples of a `lag` signal. Its one time stands for both offsets: whoever reports is asked to read the position first."""
+    return [(p.partition, LagSample(p.committed, p.sampled_at_ms, p.end, p.sampled_at_ms)) for p in signal.partitions]
+
+
+def evaluate_reader(
+    book: LagBook, reader: Reader, planned: Iterable[int], now_ms: int, params: LagParams, topic_id: str = ""
+) -> GroupLag:
+    """Verdict on a reader; one that was never heard of is UNKNOWN with coverage 0."""
+    return evaluate_group(book.readers.get(reader, {}), planned, now_ms, params, topic_id)
+
+
+def lag_reading(name: str, group: GroupLag, now_ms: int) -> Reading | None:
+    """The time lag of a protected group for the controller, at the age of its oldest sample; None while any planned partition is not known."""
+    if group.time_lag_s is None or group.sample_age_ms is None or group.coverage < 1.0:
+        return None
+    return Reading(name, group.time_lag_s, now_ms - group.sample_age_ms)

@@ -1,0 +1,204 @@
+"""What is known of one partition of one reader: a short ring of positions and a table of log ends, both bounded.
+
+A sample that cannot be true is refused and counted; it leaves a mark where it shows that the log is not the one it was. Nothing is ever clamped to zero:
+a lag that is not known is None. Judging is `lag`; these values are tuples because there are ten thousand of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from recoveryd.live.freshness import RejectReason, counted
+
+OFFSET_MOST = 2**63 - 1
+_RESTART_AFTER = 3  # decreased ends in a row: the log was truncated, the old ends will not come back
+
+
+@dataclass(frozen=True, slots=True)
+class LagParams:
+    """Times in ms. `slots` is the ring of positions, `points` the table of log ends; a verdict needs `fill_least` of the ring.
+
+    `marker_records`: a transaction marker may stay at the tail for ever (read_committed readers). `advance_most_per_s`: no reader is faster, so a larger
+    step was a skip; None = not known.
+    """
+
+    period_ms: int = 5_000
+    commit_interval_ms: int = 5_000
+    slots: int = 10
+    points: int = 60
+    fill_least: float = 0.5
+    allowed_lag: int = 0
+    marker_records: int = 1
+    is_read_committed: bool = False
+    min_distance_ms: int = 1_000
+    blocked_after_ms: int = 600_000
+    advance_most_per_s: float | None = None
+    future_ms: int = 2_000
+    too_old_ms: int = 300_000
+
+
+class LagSample(NamedTuple):
+    """One look at a partition. The position must be asked for *before* the end, or a lag may come out too small: then it is not known.
+
+    `position` None or -1 = no commit. `end` is the high watermark. `is_active` False = the group has no member, None = not known.
+    """
+
+    position: int | None
+    position_at_ms: int
+    end: int | None
+    end_at_ms: int
+    log_start: int | None = None
+    last_stable: int | None = None
+    topic_id: str = ""
+    is_active: bool | None = None
+
+
+class Mark(NamedTuple):
+    """Why the log is not the one it was. With `is_restarted` the window began anew and the mark goes once it is full enough to judge."""
+
+    reason: str
+    is_restarted: bool
+
+
+class Window(NamedTuple):
+    """`times_ms`, `positions` and `lags` are the ring, oldest first; `ends` and `ends_ms` the table of log ends, flat runs kept as their two ends.
+
+    `seen_ms` is the newest look at the position, also while the group is empty and commits nothing. Scalars are those of the newest sample.
+    """
+
+    times_ms: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
+    lags: tuple[int | None, ...] = ()
+    ends: tuple[int, ...] = ()
+    ends_ms: tuple[int, ...] = ()
+    seen_ms: int = -1
+    position: int | None = None
+    log_start: int = 0
+    last_stable: int | None = None
+    stuck_since_ms: int | None = None  # since when the last stable offset stands still below the end
+    topic_id: str = ""
+    is_active: bool | None = None
+    skipped_ms: int | None = None
+    mark: Mark | None = None
+    decreases: int = 0
+    rejections: Mapping[RejectReason, int] = MappingProxyType({})
+
+
+def with_sample(window: Window, sample: LagSample, now_ms: int, params: LagParams) -> Window:
+    """The window with the sample, or the same window with its refusal counted."""
+    refused = _refuse(window, sample, now_ms, params)
+    if refused is not None:
+        return window._replace(rejections=counted(window.rejections, (refused,)))
+    if window.topic_id and sample.topic_id and sample.topic_id != window.topic_id:
+        fresh = Window(mark=Mark("the topic was created anew", True), rejections=window.rejections)
+        return _taken(fresh, sample, params)
+    if sample.end is not None and window.ends and sample.end < window.ends[-1]:
+        return _with_decrease(window, sample, params)
+    return _taken(window, sample, params)
+
+
+def _refuse(window: Window, sample: LagSample, now_ms: int, params: LagParams) -> RejectReason | None:
+    """Why the sample may not be used."""
+    for offset in (sample.end, sample.log_start, sample.last_stable):
+        if offset is not None and not 0 <= offset <= OFFSET_MOST:
+            return RejectReason.NEGATIVE if offset < 0 else RejectReason.NOT_A_NUMBER
+    position = sample.position
+    if position is not None and not -1 <= position <= OFFSET_MOST:
+        return RejectReason.NEGATIVE if position < 0 else RejectReason.NOT_A_NUMBER
+    latest_ms = now_ms + params.future_ms
+    if not (sample.position_at_ms <= latest_ms and sample.end_at_ms <= latest_ms):
+        return RejectReason.FUTURE
+    oldest_ms = now_ms - params.too_old_ms
+    if sample.position_at_ms < oldest_ms or sample.end_at_ms < oldest_ms:
+        return RejectReason.TOO_OLD
+    if sample.position_at_ms <= window.seen_ms or (window.ends_ms and sample.end_at_ms < window.ends_ms[-1]):
+        return RejectReason.OUT_OF_ORDER
+    return None
+
+
+def _with_decrease(window: Window, sample: LagSample, params: LagParams) -> Window:
+    """A log end moved back: not believed at first, but nothing that rests on the old end is believed either."""
+    rejections = counted(window.rejections, (RejectReason.END_DECREASED,))
+    mark = Mark("the log end moved back", window.decreases + 1 >= _RESTART_AFTER)
+    if mark.is_restarted:
+        return _taken(Window(mark=mark, rejections=rejections), sample, params)
+    return window._replace(mark=mark, decreases=window.decreases + 1, rejections=rejections)
+
+
+def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
+    ends, ends_ms = _with_end(window.ends, window.ends_ms, sample, params.points)
+    log_start = window.log_start if sample.log_start is None else sample.log_start
+    times, positions, lags, skipped_ms = window.times_ms, window.positions, window.lags, window.skipped_ms
+    position = None if sample.position == -1 else sample.position
+    if position is not None and sample.is_active is not False:
+        lag = _lag(sample, position, log_start, params)
+        if times and sample.position_at_ms - times[-1] < params.min_distance_ms:
+            # Closer than one slot: the newer values under the older time, so that a burst of commits does not shorten the window.
+            positions, lags = (*positions[:-1], position), (*lags[:-1], lag)
+        else:
+            if _is_skip(window, position, sample.position_at_ms, params):
+                skipped_ms = sample.position_at_ms
+            first = max(0, len(times) + 1 - params.slots)
+            times = (*times[first:], sample.position_at_ms)
+            positions = (*positions[first:], position)
+            lags = (*lags[first:], lag)
+    mark = window.mark
+    if mark is not None and (not mark.is_restarted or len(times) >= params.fill_least * params.slots):
+        mark = None
+    return Window(
+        times,
+        positions,
+        lags,
+        ends,
+        ends_ms,
+        sample.position_at_ms,
+        position,
+        log_start,
+        sample.last_stable,
+        _stuck_since(window, sample),
+        sample.topic_id or window.topic_id,
+        sample.is_active,
+        skipped_ms,
+        mark,
+        0,
+        window.rejections,
+    )
+
+
+def _with_end(
+    ends: tuple[int, ...], ends_ms: tuple[int, ...], sample: LagSample, most: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The table with one more point; of a run of equal ends only the first and the last point stay."""
+    end, at_ms = sample.end, sample.end_at_ms
+    if end is None or (ends_ms and at_ms == ends_ms[-1]):
+        return ends, ends_ms
+    if len(ends) >= 2 and ends[-1] == end == ends[-2]:
+        return ends, (*ends_ms[:-1], at_ms)
+    if len(ends) >= most:
+        return (*ends[1:], end), (*ends_ms[1:], at_ms)
+    return (*ends, end), (*ends_ms, at_ms)
+
+
+def _lag(sample: LagSample, position: int, log_start: int, params: LagParams) -> int | None:
+    """Records the reader can still read; None where the end is not known, was asked for before the position, or lies before it."""
+    reach = sample.last_stable if params.is_read_committed and sample.last_stable is not None else sample.end
+    if reach is None or sample.end_at_ms < sample.position_at_ms or position > reach:
+        return None
+    return max(0, reach - max(position, log_start))
+
+
+def _is_skip(window: Window, position: int, at_ms: int, params: LagParams) -> bool:
+    if params.advance_most_per_s is None or not window.times_ms:
+        return False
+    elapsed_s = (at_ms - window.times_ms[-1]) / 1000
+    return position - window.positions[-1] > params.advance_most_per_s * elapsed_s
+
+
+def _stuck_since(window: Window, sample: LagSample) -> int | None:
+    """Since when an open transaction holds the last stable offset where it is."""
+    if sample.last_stable is None or sample.end is None or sample.last_stable >= sample.end:
+        return None
+    if window.stuck_since_ms is not None and window.last_stable == sample.last_stable:
+        return window.stuck_since_ms
+    return sample.end_at_ms

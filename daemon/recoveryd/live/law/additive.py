@@ -1,0 +1,33 @@
+"""AIMD: the simple alternative, and the law of deployments that measure no produce latency.
+
+Freshness, gate and fail-safe are the controller's; only how far it cuts and raises is different. LAG_ONLY answers at half of the SLO, because lag tells late.
+"""
+
+from recoveryd.live.law.assessment import Assessment
+from recoveryd.live.law.moves import Move, at_floor, bounds, cut_to, displaced, elapsed_ms, limited
+from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
+
+
+def halve(state: ControllerState, seen: Assessment, floor: float, params: ControllerParams) -> Move | None:
+    """3. Over the threshold: multiply by the cut."""
+    if params.effective_law is Law.LAG_ONLY:
+        over = [p for p in seen.pressures if p.severity >= params.additive_threshold]
+    else:
+        over = [p for p in seen.pressures if p.z >= params.target]
+    if not over:
+        return None
+    worst = max(over, key=lambda p: p.severity)
+    if state.rate <= floor:
+        return at_floor(state, worst)
+    rate = max(floor, state.rate * params.additive_cut)
+    return cut_to(state, rate, worst, rate)
+
+
+def step_up(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
+    """5. One step up per period, unless the lanes do not use what they have."""
+    limit = limited(state, inputs, params)
+    if limit is not None:
+        return limit
+    periods = min(2.0, elapsed_ms(state.informed_ms, now_ms) / params.period_ms)
+    rate = state.rate + params.additive_share * bounds(inputs)[1] * periods
+    return Move(rate, Rule.TRACK, f"pressure {seen.z or 0.0:.2f}: one step up", rate + displaced(state))

@@ -1,0 +1,151 @@
+"""What the controller knows at one step: readings folded into tracks, then freshness, gate and pressure of every protected signal as one value.
+
+No rate is chosen here. Readings of names nobody protects are refused and counted.
+"""
+
+from dataclasses import dataclass, replace
+
+from recoveryd.live.freshness import RejectReason, Track, counted, loop_delay_ms, with_late_alarm, with_reading
+from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs
+from recoveryd.live.pressure import Pressure, SignalKind, baseline_s, measure_pressure, with_baseline_sample
+
+_READINGS_AT_MOST = 4_096
+_DRIFT_MOST = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """`unseen`, `lost`, `stale` and `gated` name signals that were never seen, are older than five minutes, older than the loop delay, or have no sample
+    since the last cut. `z` and `severity` are maxima over what is usable, None when nothing is. `news`: a usable sample arrived with this step.
+    """
+
+    pressures: tuple[Pressure, ...]
+    unseen: tuple[str, ...]
+    lost: tuple[str, ...]
+    stale: tuple[str, ...]
+    gated: tuple[str, ...]
+    delay_ms: int
+    oldest_age_ms: int | None
+    news: bool
+
+    @property
+    def z(self) -> float | None:
+        return max((p.z for p in self.pressures), default=None)
+
+    @property
+    def severity(self) -> float:
+        return max((p.severity for p in self.pressures), default=0.0)
+
+
+def fold_readings(
+    state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams
+) -> tuple[ControllerState, frozenset[str]]:
+    """The state with all readings that may be believed, and the names of signals that brought a new one."""
+    protected = {p.name for p in params.protections}
+    latest_ms = now_ms + params.freshness.future_ms  # a track beyond it was written before our clock was set back
+    tracks = {n: t for n, t in state.tracks.items() if n in protected and (t.newest_ms or 0) <= latest_ms}
+    reasons: list[RejectReason] = []
+    news: set[str] = set()
+    # Of the load since the last cut, and no older than a loop delay: what an older one saw was answered, or is over.
+    valid_from_ms = max(-1 if state.cut_ms is None else state.cut_ms, now_ms - measured_delay_ms(state, params)) + 1
+    for reading in sorted(inputs.readings[:_READINGS_AT_MOST], key=lambda r: (r.is_critical, r.sampled_at_ms)):
+        if reading.name not in protected:
+            reasons.append(RejectReason.UNKNOWN_NAME)
+            continue
+        before = tracks.get(reading.name, Track())
+        is_late = bool(before.times_ms) and reading.sampled_at_ms <= before.times_ms[-1]
+        if reading.is_critical and is_late:
+            tracks[reading.name], refused = with_late_alarm(before, reading, valid_from_ms, now_ms, params.freshness)
+        elif before.times_ms and before.times_ms[-1] == reading.sampled_at_ms:
+            continue  # the newest one told again
+        else:
+            tracks[reading.name], refused = with_reading(before, reading, now_ms, params.freshness)
+        if refused is None:
+            news.add(reading.name)
+        else:
+            reasons.append(refused)
+    reasons.extend([RejectReason.TOO_MANY] * max(0, len(inputs.readings) - _READINGS_AT_MOST))
+    ingress, refused = state.ingress if (state.ingress.newest_ms or 0) <= latest_ms else Track(), None
+    if inputs.ingress is not None and inputs.ingress.sampled_at_ms != ingress.newest_ms:
+        ingress, refused = with_reading(ingress, inputs.ingress, now_ms, params.freshness)
+    if refused is not None:
+        reasons.append(refused)
+    folded = replace(state, tracks=tracks, ingress=ingress, rejections=counted(state.rejections, reasons))
+    return folded, frozenset(news)
+
+
+def measured_delay_ms(state: ControllerState, params: ControllerParams) -> int:
+    """θ as measured from the tracks, or the configured one."""
+    if not params.measure_delay:
+        return params.loop_delay_ms
+    tracks = [state.tracks.get(p.name, Track()) for p in params.protections]
+    return loop_delay_ms(tracks, params.period_ms, params.raise_latency_ms, params.loop_delay_ms)
+
+
+def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams) -> Assessment:
+    """Sort the protected signals by what is known of them; pressure of those that may be used."""
+    delay_ms = measured_delay_ms(state, params)
+    since_ms = -1 if state.cut_ms is None else state.cut_ms
+    pressures: list[Pressure] = []
+    unseen: list[str] = []
+    lost: list[str] = []
+    stale: list[str] = []
+    gated: list[str] = []
+    ages: list[int] = []
+    for protection in params.protections:
+        name = protection.name
+        if name in state.dropped:
+            continue
+        track = state.tracks.get(name, Track())
+        base = baseline_s(state.baselines.get(name, ()), protection.slo_s)
+        if track.newest_ms is None or (base is None and protection.kind is SignalKind.LATENCY):
+            unseen.append(name)
+        if track.newest_ms is None:
+            continue
+        age_ms = max(0, now_ms - track.newest_ms)
+        ages.append(age_ms)
+        # The loop delay has room for one missed sample at our own period; a slower signal may miss one as well.
+        fresh_ms = min(params.lost_after_ms, delay_ms + max(0.0, track.gap_ms - params.period_ms))
+        if age_ms > fresh_ms:
+            (lost if age_ms > params.lost_after_ms else stale).append(name)
+            continue
+        pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms)
+        if pressure is not None:
+            pressures.append(pressure)
+        elif name not in unseen:
+            gated.append(name)
+    usable = {p.name for p in pressures}
+    return Assessment(
+        tuple(pressures),
+        tuple(unseen),
+        tuple(lost),
+        tuple(stale),
+        tuple(gated),
+        delay_ms,
+        max(ages, default=None),
+        bool(usable & news),
+    )
+
+
+def with_baselines(
+    state: ControllerState,
+    news: frozenset[str],
+    since_ms: int,
+    params: ControllerParams,
+    *,
+    is_refresh: bool = False,
+) -> ControllerState:
+    """Take new latency samples, taken after `since_ms`, into the baselines. Call it only while no replay works, or, to refresh, while it is at its floor.
+
+    A refresh follows slow drift only: a broker that is sick while we are at the floor must not become what is normal.
+    """
+    fresh = {}
+    for protection in params.protections:
+        track = state.tracks.get(protection.name)
+        if protection.kind is not SignalKind.LATENCY or protection.name not in news or not track:
+            continue
+        samples = state.baselines.get(protection.name, ())
+        idle_s = baseline_s(samples, protection.slo_s) if is_refresh else None
+        if track.times_ms[-1] > since_ms and (idle_s is None or track.values[-1] <= _DRIFT_MOST * idle_s):
+            fresh[protection.name] = with_baseline_sample(samples, track.values[-1])
+    return replace(state, baselines={**state.baselines, **fresh}) if fresh else state

@@ -1,0 +1,230 @@
+"""The throttle controller: one budget per domain, raised slowly while live traffic is well, cut hard when it is not, decayed when nothing is known.
+
+`step` is pure: the daemon and the simulator run this same function. The budget lives in the log domain, so the law holds for any capacity, and gains are
+per loop delay, so it holds for any delay. Rules by number, in the order in which they are asked:
+
+    8 protect     nothing is listed to be protected: the ceiling; our rate does not move the pressure: say so, stay at the floor
+    1 stale       a protected signal is old or was never seen: decay to the floor; lost for five minutes: pause
+    3 guard       pressure >= 1 by samples taken since the last cut: cut by severity
+    2 gate        no sample since the last cut, or none since the last step: hold
+    6 no wind-up  the lanes do not use what they have: do not raise
+    4 slow start  far below the target: grow exponentially, after a cut only to where it was well
+    5 track       integrate the distance to the target
+    7 publish     lanes are told only what matters; every cut at once
+
+Which rule moves the rate is `control_rules`; folding of readings is `assessment`; water-filling over recoveries is `sharing`.
+"""
+
+from dataclasses import replace
+
+from recoveryd.live.law.assessment import Assessment, assess, fold_readings, with_baselines
+from recoveryd.live.law.moves import Move, bounds, displaced, watches_latency
+from recoveryd.live.law.rules import choose
+from recoveryd.live.law.types import (
+    ControlDecision,
+    ControllerParams,
+    ControllerState,
+    ControlVerdict,
+    Inputs,
+    Law,
+    Rule,
+)
+
+_PUBLICATIONS_AT_MOST = 32
+_FLOOR_SHARE = 0.001
+
+
+def step(
+    state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams
+) -> tuple[ControllerState, ControlDecision]:
+    """The next state and the decision at `now_ms`. Never raises; the rate never leaves [floor, ceiling], except for 0 with a pause."""
+    state, news = fold_readings(state, inputs, now_ms, params)
+    if not inputs.active:
+        return _rest(state, news, now_ms, params)
+    if not state.active:
+        state = _begin(state, inputs, now_ms, params)
+    elif news and state.floor_since_ms is not None:
+        # At the floor, and only by samples that cannot show an earlier, higher rate: or the baseline drifts with our own load.
+        state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
+    seen = assess(state, news, now_ms, params)
+    before = state.rate
+    state = _with_live_load(state, inputs, seen, now_ms, params)
+    move = choose(state, seen, inputs, now_ms, params)
+    floor, ceiling = bounds(inputs)
+    # Without a floor a decaying rate would never end: below a thousandth of the ceiling it is at its floor.
+    wanted = move.rate if move.rate >= _FLOOR_SHARE * ceiling else floor
+    rate = 0.0 if move.pause else min(ceiling, max(floor, wanted))
+    if not _may_rise(seen, params):
+        rate = min(rate, max(before, floor))
+    state = _moved(state, move, rate, seen, inputs, now_ms)
+    return _published(state, move, seen, inputs, now_ms, params)
+
+
+def _rest(
+    state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams
+) -> tuple[ControllerState, ControlDecision]:
+    """No recovery wants anything: what is measured now is the baseline of the next one."""
+    # Samples taken before the last replay ended show its load; they are not taken.
+    since_ms = now_ms + params.cut_latency_ms if state.active else state.cut_ms
+    kept = ControllerState(
+        tracks=state.tracks,
+        ingress=state.ingress,
+        baselines=state.baselines,
+        rejections=state.rejections,
+        stepped_ms=now_ms,
+        informed_ms=now_ms,
+        cut_ms=since_ms,
+    )
+    kept = with_baselines(kept, news, -1 if since_ms is None else since_ms, params)
+    seen = assess(kept, news, now_ms, params)
+    told = Move(0.0, Rule.PROTECT, "no recovery wants to copy")
+    return kept, _decision(kept, told, ControlVerdict.IDLE, state.published > 0, seen, None, now_ms)
+
+
+def _begin(state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams) -> ControllerState:
+    """The first recovery of the domain starts low, with all samples known so far."""
+    floor, ceiling = bounds(inputs)
+    rate = max(floor, params.start_share * ceiling)
+    return replace(
+        state, active=True, rate=rate, budget=rate, displaced=None, stepped_ms=now_ms, informed_ms=now_ms, cut_ms=None
+    )
+
+
+def _may_rise(seen: Assessment, params: ControllerParams) -> bool:
+    """Only with news, and with every protected signal fresh and measured since the last cut."""
+    if not params.protections:
+        return True
+    return seen.news and not (seen.unseen or seen.lost or seen.stale or seen.gated)
+
+
+def _live_load(state: ControllerState, seen: Assessment, now_ms: int) -> float | None:
+    """Live ingress while it is known and fresh."""
+    newest_ms = state.ingress.newest_ms
+    if newest_ms is None or now_ms - newest_ms > seen.delay_ms:
+        return None
+    return state.ingress.values[-1]
+
+
+def _with_live_load(
+    state: ControllerState, inputs: Inputs, seen: Assessment, now_ms: int, params: ControllerParams
+) -> ControllerState:
+    """Feed-forward: live traffic takes its part of the budget at once and gives it back. An ingress that comes or goes moves the budget, not the rate."""
+    load = _live_load(state, seen, now_ms)
+    if load is None or params.effective_law is not Law.BUDGET:
+        return replace(state, budget=state.rate, displaced=None)
+    taken = params.displacement * load
+    if state.displaced is None:
+        return replace(state, budget=state.rate + taken, displaced=taken)
+    floor, ceiling = bounds(inputs)
+    return replace(state, rate=min(ceiling, max(floor, state.budget - taken)), displaced=taken)
+
+
+def _moved(
+    state: ControllerState, move: Move, rate: float, seen: Assessment, inputs: Inputs, now_ms: int
+) -> ControllerState:
+    """The state after the move; the budget never winds up beyond what the ceiling can use."""
+    floor, ceiling = bounds(inputs)
+    at_floor = rate <= floor * 1.001
+    z = seen.z
+    pressed = at_floor and z is not None and z >= 1
+    since_ms = state.floor_since_ms if state.floor_since_ms is not None else now_ms
+    budget = state.budget if move.budget is None else move.budget
+    return replace(
+        state,
+        rate=rate,
+        budget=min(budget, ceiling + displaced(state)),
+        stepped_ms=now_ms,
+        informed_ms=now_ms if seen.news or seen.gated else state.informed_ms,
+        guarded_ms=now_ms if move.cut and move.rule is Rule.GUARD else state.guarded_ms,
+        comfortable=state.comfortable if move.comfortable is None else move.comfortable,
+        is_stale=bool(seen.stale or seen.lost),
+        floor_since_ms=since_ms if at_floor else None,
+        pressed_since_ms=(state.pressed_since_ms or now_ms) if pressed else None,
+    )
+
+
+def _published(
+    state: ControllerState, move: Move, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams
+) -> tuple[ControllerState, ControlDecision]:
+    """7. Lanes are told of +10 % or -5 %, of every cut, and of reaching a bound. A cut shuts the gate from when it takes effect."""
+    floor, ceiling = bounds(inputs)
+    rate, was = state.rate, state.published
+    bound = rate != was and rate in {0.0, floor, ceiling}
+    publish = bound or rate >= params.raise_band * was or rate <= params.cut_band * was or (move.cut and rate < was)
+    publish = publish and rate != was
+    published = rate if publish else was
+    told = ((now_ms, published),) if publish or not state.publications else ()
+    publications = _in_force((*state.publications, *told), now_ms, seen.delay_ms)
+    cut_ms = now_ms + params.cut_latency_ms if move.cut else state.cut_ms
+    state = replace(state, published=published, publications=publications, cut_ms=cut_ms)
+    state, verdict = _with_verdict(state, move, seen, now_ms, params)
+    return state, _decision(state, move, verdict, publish, seen, inputs.achieved_bytes_per_s, now_ms)
+
+
+def _in_force(
+    publications: tuple[tuple[int, float], ...], now_ms: int, window_ms: int
+) -> tuple[tuple[int, float], ...]:
+    """The publications that were in force at some time of the last `window_ms`, bounded."""
+    first = 0
+    while first + 1 < len(publications) and now_ms - publications[first + 1][0] >= window_ms:
+        first += 1
+    return publications[first:][-_PUBLICATIONS_AT_MOST:]
+
+
+def _with_verdict(
+    state: ControllerState, move: Move, seen: Assessment, now_ms: int, params: ControllerParams
+) -> tuple[ControllerState, ControlVerdict]:
+    """8. At the floor for three loops and still pressed: not ours to fix. Signals that say so in the config stop counting until they are well again."""
+    recovered = {n for n in state.dropped if _is_well(state, n, params)}
+    state = replace(state, dropped=state.dropped - recovered) if recovered else state
+    if move.pause:
+        return state, ControlVerdict.PAUSED
+    if seen.unseen or seen.stale:
+        return state, ControlVerdict.BLIND
+    pressed_ms = 0 if state.pressed_since_ms is None else now_ms - state.pressed_since_ms
+    if pressed_ms >= 3 * seen.delay_ms:
+        may_drop = {p.name for p in params.protections if p.drop_when_unattributable}
+        pressing = {p.name for p in seen.pressures if p.z >= 1}
+        return replace(state, dropped=state.dropped | (pressing & may_drop)), ControlVerdict.UNATTRIBUTABLE
+    if state.dropped:
+        return state, ControlVerdict.UNATTRIBUTABLE
+    is_protected = watches_latency(params) or not params.protections
+    return state, ControlVerdict.PROTECTED if is_protected else ControlVerdict.LATENCY_UNPROTECTED
+
+
+def _is_well(state: ControllerState, name: str, params: ControllerParams) -> bool:
+    slo_s = next((p.slo_s for p in params.protections if p.name == name), 0.0)
+    track = state.tracks.get(name)
+    return bool(track and track.values and track.values[-1] < slo_s / 2)
+
+
+def _decision(
+    state: ControllerState,
+    move: Move,
+    verdict: ControlVerdict,
+    publish: bool,
+    seen: Assessment,
+    achieved: float | None,
+    now_ms: int,
+) -> ControlDecision:
+    why = move.why
+    if verdict is ControlVerdict.UNATTRIBUTABLE:
+        why = f"{why}; the replay is at its floor and the pressure stays: not caused by it"
+    elif verdict is ControlVerdict.LATENCY_UNPROTECTED:
+        why = f"{why} (produce latency is not measured, so it is not protected)"
+    return ControlDecision(
+        rate_bytes_per_s=state.published,
+        publish=publish,
+        pause=move.pause,
+        rule=Rule.PROTECT if verdict is ControlVerdict.UNATTRIBUTABLE else move.rule,
+        verdict=verdict,
+        why=why,
+        pressure=seen.z,
+        pressures=seen.pressures,
+        budget_bytes_per_s=state.budget,
+        wanted_bytes_per_s=state.rate,
+        ingress_bytes_per_s=_live_load(state, seen, now_ms),
+        achieved_bytes_per_s=achieved,
+        loop_delay_ms=seen.delay_ms,
+        oldest_age_ms=seen.oldest_age_ms,
+    )

@@ -1,0 +1,70 @@
+"""What the laws of the controller share: the `Move` a rule makes, the bounds it keeps, and the rule against wind-up."""
+
+import math
+from typing import NamedTuple
+
+from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Rule
+from recoveryd.live.pressure import Pressure, SignalKind
+
+
+class Move(NamedTuple):
+    """What a rule does. `budget` None leaves W as it is; `cut` shuts the gate; `comfortable` is u_ss when the rule sets it."""
+
+    rate: float
+    rule: Rule
+    why: str
+    budget: float | None = None
+    cut: bool = False
+    comfortable: float | None = None
+    pause: bool = False
+
+
+def bounds(inputs: Inputs) -> tuple[float, float]:
+    """u_min and u_max; a ceiling below the floor wins, one that is not known leaves only the floor."""
+    floor = inputs.floor_bytes_per_s if math.isfinite(inputs.floor_bytes_per_s) else 0.0
+    ceiling = inputs.ceiling_bytes_per_s if math.isfinite(inputs.ceiling_bytes_per_s) else floor
+    ceiling = max(0.0, ceiling)
+    return min(ceiling, max(0.0, floor)), ceiling
+
+
+def displaced(state: ControllerState) -> float:
+    """What live traffic takes of the budget now, as far as it is known."""
+    return state.displaced or 0.0
+
+
+def elapsed_ms(since_ms: int | None, now_ms: int) -> int:
+    """Time since then, 0 if that never was or lies ahead."""
+    return max(0, now_ms - since_ms) if since_ms is not None else 0
+
+
+def watches_latency(params: ControllerParams) -> bool:
+    """Whether produce latency is among the protected signals."""
+    return any(p.kind is SignalKind.LATENCY for p in params.protections)
+
+
+def at_floor(state: ControllerState, worst: Pressure) -> Move:
+    """Pressed, but nothing is left to be cut; the gate stays open, so that relief is seen at once."""
+    return Move(state.rate, Rule.GUARD, f"{_told(worst)}; the rate is at the floor")
+
+
+def cut_to(state: ControllerState, rate: float, worst: Pressure, comfortable: float | None) -> Move:
+    """A cut. W follows the rate down, never up: what was displaced by a burst is not given back twice."""
+    part = rate / state.rate if state.rate > 0 else 0.0
+    why = f"{_told(worst)}: cut to {part:.0%}"
+    return Move(rate, Rule.GUARD, why, min(state.budget, rate + displaced(state)), True, comfortable)
+
+
+def _told(worst: Pressure) -> str:
+    return f"{worst.name} is at {worst.severity:.2f} of its SLO (pressure {worst.z:.2f})"
+
+
+def limited(state: ControllerState, inputs: Inputs, params: ControllerParams) -> Move | None:
+    """6. Not raised while it would only wind up. Compared with the least that was granted within one loop, since lanes need a slice to follow."""
+    achieved = inputs.achieved_bytes_per_s
+    if achieved is None or not math.isfinite(achieved):
+        return Move(state.rate, Rule.NO_WINDUP, "the achieved rate is not known")
+    granted = min([rate for _, rate in state.publications] or [state.published])
+    if achieved >= params.achieved_least * granted:
+        return None
+    why = f"the lanes use {achieved / 1e6:.2f} of {granted / 1e6:.2f} MB/s: something else limits them"
+    return Move(state.rate, Rule.NO_WINDUP, why)

@@ -1,0 +1,151 @@
+"""Nouns of the throttle controller: its parameters, what it is told, what it remembers, what it answers. The rules are in `controller`."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from recoveryd.live.freshness import FreshnessParams, Reading, RejectReason, Track
+from recoveryd.live.pressure import Pressure, Protection, SignalKind
+
+
+class Rule(IntEnum):
+    """The rules by number, as docs/policies/throttle.md lists them; the number of a decision is that of the rule that set the rate."""
+
+    STALE = 1
+    GATE = 2
+    GUARD = 3
+    SLOW_START = 4
+    TRACK = 5
+    NO_WINDUP = 6
+    PUBLISH = 7
+    PROTECT = 8
+
+
+class Law(StrEnum):
+    """BUDGET is the controller; LAG_ONLY its simple stand-in where no produce latency is measured; ADDITIVE the same AIMD on all signals."""
+
+    BUDGET = "budget"
+    LAG_ONLY = "lag_only"
+    ADDITIVE = "additive"
+
+
+class ControlVerdict(StrEnum):
+    """What a decision means for the operator, besides the rate."""
+
+    PROTECTED = "protected"
+    LATENCY_UNPROTECTED = "latency_unprotected"
+    UNATTRIBUTABLE = "unattributable"
+    BLIND = "blind"
+    PAUSED = "paused"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerParams:
+    """Frozen parameters of one budget domain (a broker, or a cluster as a whole). Times in ms, rates in bytes/s.
+
+    `displacement` is gamma, the work of a live byte in replay bytes. Gains are per loop delay, so they hold for any delay.
+    """
+
+    protections: tuple[Protection, ...] = ()
+    target: float = 0.9  # z*; 0.8 for critical live traffic
+    displacement: float = 1.5
+    period_ms: int = 5_000
+    loop_delay_ms: int = 25_000
+    measure_delay: bool = True
+    cut_latency_ms: int = 2_000  # until a cut reaches the lanes
+    raise_latency_ms: int = 5_000  # until a raise does
+    gain_up: float = 0.35
+    gain_down: float = 0.7
+    dead_band: float = 0.05
+    step_least: float = 0.25
+    step_most: float = 1.25
+    start_share: float = 0.05
+    comfort_share: float = 0.6  # below this part of the target the rate may grow exponentially
+    raw_guard: float = 1.1  # one reading this far over its SLO is enough
+    stale_factor: float = 0.8
+    lost_after_ms: int = 300_000
+    additive_share: float = 0.008
+    additive_cut: float = 0.5
+    additive_threshold: float = 0.5  # of the SLO of time lag, LAG_ONLY
+    achieved_least: float = 0.8
+    raise_band: float = 1.10
+    cut_band: float = 0.95
+    law: Law = Law.BUDGET
+    most_bytes_per_s: float = math.inf  # of all claims together, whatever each may take
+    freshness: FreshnessParams = FreshnessParams()
+
+    @property
+    def effective_law(self) -> Law:
+        """Without a latency to watch, BUDGET would see harm too late: then the lag-only law applies, and the verdict says so."""
+        watched = any(p.kind is SignalKind.LATENCY for p in self.protections)
+        return Law.LAG_ONLY if self.law is Law.BUDGET and not watched else self.law
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What one step is told. `readings` in any order, old ones may repeat. `floor` is 0 if pausing is allowed.
+
+    `ceiling` is what all claims together can use: a measured ceiling or an operator's cap; it scales the start, so one that is not finite counts as not
+    known and leaves the floor. `active`: some recovery of the domain wants to copy. `achieved_bytes_per_s` None = not known.
+    """
+
+    readings: tuple[Reading, ...]
+    ingress: Reading | None
+    achieved_bytes_per_s: float | None
+    floor_bytes_per_s: float
+    ceiling_bytes_per_s: float
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerState:
+    """Soft state: after a restart it starts at the floor again. `budget` is W, `rate` is u = W less what live traffic displaces; all bytes/s.
+
+    `cut_ms`: samples taken up to then are not used. `comfortable` is u_ss, the rate recovery may return to quickly; None = never congested.
+    `stepped_ms` = the last step, `informed_ms` = the last step that brought news. Times are None until they happen.
+    """
+
+    budget: float = 0.0
+    rate: float = 0.0
+    published: float = 0.0
+    displaced: float | None = None  # gamma * p in force; None = live ingress is not known
+    active: bool = False
+    stepped_ms: int | None = None
+    informed_ms: int | None = None
+    cut_ms: int | None = None
+    guarded_ms: int | None = None
+    comfortable: float | None = None
+    is_stale: bool = False
+    floor_since_ms: int | None = None
+    pressed_since_ms: int | None = None
+    dropped: frozenset[str] = frozenset()
+    tracks: Mapping[str, Track] = field(default_factory=dict)
+    ingress: Track = Track()
+    baselines: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    publications: tuple[tuple[int, float], ...] = ()
+    rejections: Mapping[RejectReason, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlDecision:
+    """One control decision with all it was made from. `rate_bytes_per_s` is the published budget to share out, 0 with `pause`.
+
+    `publish` says that it differs enough from the last one to be told to lanes at once. `pressure` None = nothing usable was known.
+    """
+
+    rate_bytes_per_s: float
+    publish: bool
+    pause: bool
+    rule: Rule
+    verdict: ControlVerdict
+    why: str
+    pressure: float | None
+    pressures: tuple[Pressure, ...]
+    budget_bytes_per_s: float
+    wanted_bytes_per_s: float
+    ingress_bytes_per_s: float | None
+    achieved_bytes_per_s: float | None
+    loop_delay_ms: int
+    oldest_age_ms: int | None

@@ -1,0 +1,72 @@
+"""What of the state belongs to live protection, and how a step sees it. All of it is soft: a new daemon fills it again by looking."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recoveryd.kernel.draft import Draft, View
+from recoveryd.kernel.state import CoreState, Slot
+from recoveryd.live.events import TopicSample
+from recoveryd.live.params import LiveParams
+from recoveryd.live.protecting import Protecting
+
+SAMPLES_KEPT_MS = 3_600_000
+
+Topic = tuple[str, str]  # cluster and name
+
+
+@dataclass(frozen=True, slots=True)
+class SampleHistory:
+    """The last few offset samples of one topic, oldest first (bounded by `LiveParams.sample_history`)."""
+
+    samples: tuple[TopicSample, ...] = ()
+
+    @property
+    def newest(self) -> TopicSample | None:
+        return self.samples[-1] if self.samples else None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSlice:
+    """`samples`: what was seen of each topic that matters to anybody."""
+
+    protecting: Protecting = Protecting()
+    samples: Mapping[Topic, SampleHistory] = field(default_factory=dict)
+
+
+LIVE = Slot("live", LiveSlice())
+
+
+class LiveDraft(View):
+    """`protecting` may be replaced; what it is at the end is the new state."""
+
+    def __init__(self, draft: Draft, params: LiveParams) -> None:
+        super().__init__(draft)
+        self.params = params
+        self._before = draft.before.of(LIVE)
+        self.protecting = self._before.protecting
+        self._samples: dict[Topic, SampleHistory] = {}
+
+    def history(self, topic: Topic) -> SampleHistory:
+        return self._samples.get(topic) or self._before.samples.get(topic) or SampleHistory()
+
+    def newest_of(self, cluster: str) -> list[TopicSample]:
+        """The newest sample of each topic of a cluster, as of before this step."""
+        return [h.samples[-1] for (where, _), h in self._before.samples.items() if where == cluster and h.samples]
+
+    def remember(self, sample: TopicSample) -> None:
+        """One more look at a topic; the oldest of too many is forgotten."""
+        topic = sample.cluster, sample.topic
+        self._samples[topic] = SampleHistory((*self.history(topic).samples, sample)[-self.params.sample_history :])
+
+    def finish(self, state: CoreState) -> CoreState:
+        """Topics that nobody samples any more are forgotten."""
+        samples = self._before.samples
+        if self._samples:
+            samples = {k: h for k, h in {**samples, **self._samples}.items() if self._is_fresh(h)}
+        elif self.protecting is self._before.protecting:
+            return state
+        return state.having(LIVE, LiveSlice(self.protecting, samples))
+
+    def _is_fresh(self, history: SampleHistory) -> bool:
+        newest = history.newest
+        return newest is not None and self.now_ms - newest.sampled_at_ms <= SAMPLES_KEPT_MS

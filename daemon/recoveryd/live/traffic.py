@@ -1,0 +1,84 @@
+"""How much others write to the topics in play, told apart from what our own replays write there.
+
+A topic's stable end grows by live records and by ours. Ours are known only once a lane has reported its receipt, a few seconds after they became
+stable, so an end is compared with what replays had reported `SETTLE_MS` later: the live part may come late, but is never counted too high. Transaction
+markers count as records, because end offsets cannot tell.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from recoveryd.live.events import OffsetsSampled, TopicSample
+
+SETTLE_MS = 5_000
+_PENDING_AT_MOST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Of one topic, over some recoveries: records written to it, and records and bytes that were read from it or written to it."""
+
+    into_records: int = 0
+    records: int = 0
+    bytes: int = 0
+
+    def plus(self, other: "Copied", times: int = 1) -> "Copied":
+        return Copied(
+            self.into_records + times * other.into_records,
+            self.records + times * other.records,
+            self.bytes + times * other.bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """By others, to one topic, since the look before. `bytes` by the mean size of its records, None when that was never measured."""
+
+    topic: str
+    records: int
+    bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCount:
+    """Of one topic. `base_*` are what ends and replays were when counting began; `pending` are (time, stable end) not settled yet."""
+
+    topic_id: str
+    base_end: int
+    base_replayed: int
+    counted: int = 0
+    pending: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTraffic:
+    """Counting state of all topics in play, by (cluster, topic)."""
+
+    topics: Mapping[tuple[str, str], TopicCount] = field(default_factory=dict)
+
+    def with_sample(
+        self, sampled: OffsetsSampled, ours: Mapping[tuple[str, str], Copied], now_ms: int
+    ) -> tuple["LiveTraffic", list[Written]]:
+        """Next counting state and how far the live part grew; topics no longer sampled are forgotten. `ours` is what replays copied so far."""
+        topics: dict[tuple[str, str], TopicCount] = {}
+        written: list[Written] = []
+        for sample in sampled.topics:
+            key = (sample.cluster, sample.topic)
+            copied = ours.get(key, Copied())
+            topics[key], grown = _step(self.topics.get(key), sample, copied.into_records, now_ms)
+            if grown:
+                mean = copied.bytes / copied.records if copied.records else None
+                written.append(Written(sample.topic, grown, None if mean is None else grown * mean))
+        return LiveTraffic(topics), written
+
+
+def _step(before: TopicCount | None, sample: TopicSample, replayed: int, now_ms: int) -> tuple[TopicCount, int]:
+    end = sum((sample.last_stable or sample.high_watermark).values())
+    if before is None or before.topic_id != sample.topic_id:
+        return TopicCount(sample.topic_id, base_end=end, base_replayed=replayed), 0
+    settled = [e for at, e in before.pending if now_ms - at >= SETTLE_MS]
+    waiting = [(at, e) for at, e in before.pending if now_ms - at < SETTLE_MS]
+    live = max((e - before.base_end - (replayed - before.base_replayed) for e in settled), default=0)
+    grown = max(0, live - before.counted)
+    pending = (*waiting, (sample.sampled_at_ms, end))[-_PENDING_AT_MOST:]
+    return replace(before, counted=before.counted + grown, pending=pending), grown

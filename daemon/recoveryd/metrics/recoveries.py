@@ -1,0 +1,176 @@
+"""Metrics that show one recovery closely: its state, partitions, lanes, completeness, verification and end; and where counters begin.
+
+A counter that first appears with its first step hides that step from a rate, so series whose labels are known beforehand exist at 0. Like `observe`, a
+scrape runs in the daemon's loop: live recoveries all count, but only so many partitions and ended recoveries have series of their own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import Stop, StopReason
+from recoveryd.live.freshness import RejectReason
+from recoveryd.live.law.types import Rule
+from recoveryd.live.protecting import Protecting
+from recoveryd.live.slice import LIVE, SampleHistory
+from recoveryd.metrics.definitions import (
+    ATTEMPT_FAILURES,
+    ATTEMPT_NUMBER,
+    AUTO_STOPS,
+    BYTES,
+    COMMANDS,
+    CONTROL_RULES,
+    LANES,
+    LIVE_SLO_VIOLATION,
+    PARTITION_POSITION,
+    PARTITION_STOP,
+    PARTITIONS,
+    RECORDS,
+    RECORDS_LOST,
+    RECOVERY_OFFSETS,
+    RECOVERY_STATE,
+    SIGNALS_REJECTED,
+    STOP_EVIDENCE,
+    STOP_TIME,
+    VERIFICATION_RECORDS,
+    VERIFICATIONS,
+    VERIFIED_RATIO,
+    Sample,
+)
+from recoveryd.recovery.model import PartitionProgress, Recovery
+from recoveryd.recovery.observed import Observed
+from recoveryd.recovery.progress import verified_ratio
+from recoveryd.recovery.slice import RECOVERY
+
+ENDED_KEPT_MS = 3_600_000
+ENDED_AT_MOST = 100
+PARTITIONS_AT_MOST = 1_000
+EVIDENCE_AT_MOST = 20
+_SILENT_MS = 20_000
+_ANSWERS = ("accepted", "rejected", "duplicate", "expired")
+_PARTITION_STATES = ("waiting", "copying", "paused", "blocked", "done")
+
+
+def first_values(verbs: Iterable[str]) -> list[Sample]:
+    """Zeros of the counters whose label values are a closed set; `verbs` are those of all commands."""
+    stops = [Sample(AUTO_STOPS, (reason.value,), 0) for reason in StopReason if reason is not StopReason.OPERATOR]
+    results = [Sample(VERIFICATIONS, (result,), 0) for result in ("match", "mismatch", "skipped")]
+    answers = [Sample(COMMANDS, (verb, answer), 0) for verb in verbs for answer in _ANSWERS]
+    return [*stops, *results, *answers, *(Sample(SIGNALS_REJECTED, (reason.value,), 0) for reason in RejectReason)]
+
+
+def beginnings(before: CoreState, after: CoreState) -> list[Sample]:
+    """Zeros of the counters that name what is new since `before`: topics of planned recoveries, controlled domains and their measured signals."""
+    samples = list(_of_domains(before.of(LIVE).protecting, after.of(LIVE).protecting))
+    known = before.of(RECOVERY).recoveries
+    for recovery in after.of(RECOVERY).recoveries.changed_since(known):
+        earlier = known.get(recovery.id)
+        if recovery.plan is not None and (earlier is None or earlier.plan is None):
+            replayed = ("replay", recovery.spec.target.topic)
+            samples += [Sample(RECORDS, replayed, 0), Sample(BYTES, replayed, 0)]
+            samples.append(Sample(RECORDS_LOST, (recovery.spec.source.topic,), 0))
+    return samples
+
+
+def _of_domains(before: Protecting, after: Protecting) -> Iterator[Sample]:
+    if before.states is after.states:
+        return
+    for domain, state in after.states.items():
+        earlier = before.states.get(domain)
+        if earlier is None:
+            yield from (Sample(CONTROL_RULES, (domain, rule.name.lower()), 0) for rule in Rule)
+        for signal in state.tracks.keys() - (earlier.tracks.keys() if earlier else ()):
+            yield from (Sample(LIVE_SLO_VIOLATION, (domain, signal, answer), 0) for answer in ("yes", "no"))
+
+
+def details(state: CoreState, now_ms: int) -> Iterator[Sample]:
+    """All live recoveries and the newest that ended within the hour; partitions of live ones while there is room."""
+    room = PARTITIONS_AT_MOST
+    for recovery in state.of(RECOVERY).recoveries.live.values():
+        yield from _of(recovery)
+        if recovery.plan is None or recovery.is_terminal:
+            continue
+        yield from _lanes(recovery, state.of(RECOVERY).observed.get(recovery.id, Observed()), now_ms)
+        states = Counter(p.state for p in recovery.progress.partitions)
+        yield from (Sample(PARTITIONS, (recovery.id, name), states[name]) for name in _PARTITION_STATES)
+        source = recovery.plan.source
+        shown = recovery.progress.partitions[:room]
+        room -= len(shown)
+        yield from _partitions(recovery.id, shown, state.of(LIVE).samples.get((source.cluster, source.topic)))
+    for recovery in islice(reversed(state.of(RECOVERY).recoveries.ended.values()), ENDED_AT_MOST):
+        if now_ms - recovery.updated_ms <= ENDED_KEPT_MS:
+            yield from _of(recovery)
+
+
+def _of(recovery: Recovery) -> Iterator[Sample]:
+    yield Sample(RECOVERY_STATE, (recovery.id, recovery.state.value), 1)
+    yield Sample(ATTEMPT_NUMBER, (recovery.id,), recovery.attempt.number)
+    yield Sample(ATTEMPT_FAILURES, (recovery.id,), recovery.attempt.failures)
+    yield from _offsets(recovery)
+    found = recovery.verification
+    if found is not None:
+        yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "source"), found.source_records)
+        yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "target"), found.target_records)
+        yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "extra"), found.extra_records)
+    ratio = verified_ratio(recovery)
+    if ratio is not None:
+        yield Sample(VERIFIED_RATIO, (recovery.id,), ratio)
+    if recovery.stop is not None:
+        yield from _stop(recovery.id, recovery.stop)
+
+
+def _stop(recovery: str, stop: Stop) -> Iterator[Sample]:
+    yield Sample(STOP_TIME, (recovery, stop.reason.value, stop.mode or ""), stop.at_ms / 1000)
+    numbers = islice(_numbers(stop.evidence), EVIDENCE_AT_MOST)
+    yield from (Sample(STOP_EVIDENCE, (recovery, name), value) for name, value in numbers)
+
+
+def _numbers(evidence: Mapping[str, object]) -> Iterator[tuple[str, float]]:
+    """Numbers as they are; of a list of partitions its length and, field by field, the sum: `partitions.position`."""
+    for name, value in evidence.items():
+        if isinstance(value, int | float):
+            yield name, value
+        elif isinstance(value, list | tuple):
+            yield name, len(value)
+            sums: Counter[str] = Counter()
+            for row in value:
+                if isinstance(row, Mapping):
+                    sums.update({k: v for k, v in row.items() if k != "partition" and isinstance(v, int | float)})
+            yield from ((f"{name}.{field}", total) for field, total in sums.items())
+
+
+def _offsets(recovery: Recovery) -> Iterator[Sample]:
+    """Outcomes add up to the range: that of the plan while it runs, the covered part once completeness is known."""
+    rows = recovery.completeness or recovery.progress.partitions
+    if recovery.plan is None or not rows:
+        return
+    known = {name: sum(getattr(row, name) for row in rows) for name in ("copied", "filtered", "skipped", "lost")}
+    if recovery.completeness:
+        known |= {"unexplained": sum(row.unexplained for row in recovery.completeness), "left": 0}
+    else:
+        starts = {p.partition: p.start for p in recovery.plan.partitions}
+        covered = sum(p.position - starts.get(p.partition, p.position) for p in recovery.progress.partitions)
+        known["unexplained"] = covered - sum(known.values())
+        if recovery.progress.lag_records is not None:
+            known["left"] = recovery.progress.lag_records
+    yield from (Sample(RECOVERY_OFFSETS, (recovery.id, name), value) for name, value in known.items())
+
+
+def _partitions(recovery: str, shown: tuple[PartitionProgress, ...], history: SampleHistory | None) -> Iterator[Sample]:
+    ends = history.samples[-1].high_watermark if history and history.samples else {}
+    for row in shown:
+        labels = (recovery, str(row.partition))
+        yield Sample(PARTITION_POSITION, labels, row.position)
+        stop = ends.get(row.partition) if row.stop is None else row.stop
+        if stop is not None:
+            yield Sample(PARTITION_STOP, labels, stop)
+
+
+def _lanes(recovery: Recovery, seen: Observed, now_ms: int) -> Iterator[Sample]:
+    if recovery.plan is None or recovery.attempt.released or recovery.is_proving:
+        return
+    heard = {n: h for n, h in seen.lanes.items() if now_ms - h.received_ms <= _SILENT_MS}
+    states = Counter(h.heartbeat.state for h in heard.values())
+    states["silent"] = max(0, len(recovery.plan.lanes) - len(heard))
+    yield from (Sample(LANES, (recovery.id, name), count) for name, count in states.items())

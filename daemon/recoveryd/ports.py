@@ -1,0 +1,242 @@
+"""What the daemon needs from the outside world: one protocol per thing, implemented in `recoveryd.adapters` (and in memory there as well).
+
+No rule about recovery lives behind a port. Foreign errors are translated by the adapter into the exceptions of `recoveryd.errors`. Methods are coroutines where
+they may wait; every wait inside has a deadline.
+"""
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from recoveryd.kernel.decision import Answer, Notice, Noun
+from recoveryd.kernel.events import ControlUnreadable, Event, Seen
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.live.freshness import RejectReason
+from recoveryd.recovery.effects import (
+    CreateTarget,
+    ForgetRecoveries,
+    GatherFacts,
+    LaunchAttempt,
+    ReadLedger,
+    SetQuota,
+    SweepQuotas,
+)
+from recoveryd.recovery.events import LedgerRead, QuotaSet, QuotasSwept, TargetReady
+from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd.watches.effects import CallWebhook
+from recoveryd_jobs.contract import Directive
+
+Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks
+
+
+@dataclass(frozen=True, slots=True)
+class JournalBatch:
+    """Everything one transaction writes. Directive within each list is the order on the topic. Later entries of the same key win on compacted topics."""
+
+    changed: Sequence[Noun] = ()
+    forgotten: Sequence[str] = ()  # ids whose records go; written before `changed`
+    daemon: DaemonRecord | None = None
+    answers: Sequence[Answer] = ()
+    notices: Sequence[Notice] = ()
+    directives: Sequence[Directive] = ()
+    dead_letters: Sequence[ControlUnreadable] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What the status topic holds at its high watermark, and the ids of earlier commands (from the control topic, up to the applied offset)."""
+
+    nouns: Mapping[str, Noun] = field(default_factory=dict)
+    daemon: DaemonRecord = DaemonRecord()
+    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)  # (source, id)
+    directive_sequences: dict[str, int] = field(default_factory=dict)
+
+
+class Journal(Protocol):
+    """The one writer's log. Raises `Fenced` once another daemon took over; then nothing may be done any more."""
+
+    async def open(self) -> Folded:
+        """Fence older writers (init_transactions), then read status to the high watermark."""
+        ...
+
+    async def commit(self, batch: JournalBatch) -> None:
+        """Write all of the batch in one transaction, or raise. An unknown outcome is settled inside (commit again) before it returns or raises."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Clusters(Protocol):
+    """Questions to, and topic creation on, the named clusters of the config."""
+
+    async def gather_facts(self, effect: GatherFacts) -> PlanFacts: ...
+
+    async def create_target(self, effect: CreateTarget) -> TargetReady: ...
+
+    async def sample(self, topics: Iterable[tuple[str, str]]) -> OffsetsSampled:
+        """Log starts, high watermarks, last stable offsets and topic ids of (cluster, topic) pairs."""
+        ...
+
+    async def control_topic_id(self) -> str: ...
+
+    async def check_own_topics(self) -> None:
+        """Raises `OwnTopicProblem` naming each missing topic or wrong cleanup policy."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class GroupOffsets(Protocol):
+    """Where consumer groups of live traffic stand. Raises `ClusterProblem`."""
+
+    async def committed(
+        self, cluster: str, group: str, topics: Mapping[str, int | None]
+    ) -> Mapping[str, Mapping[int, int]]:
+        """Next offset to read, by topic and partition; `topics` gives their partition counts, None = not known.
+
+        A partition without a commit is absent; a topic of which some partition got no answer is absent altogether.
+        """
+        ...
+
+    async def have_members(self, cluster: str) -> Mapping[str, bool]:
+        """By group, of those the cluster lists to us; for others nothing is known."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Fate(Enum):
+    """What became of a canary record. `UNUSABLE`: none could be sent, for a reason that says nothing about latency."""
+
+    DELIVERED = "delivered"
+    WAITING = "waiting"
+    GIVEN_UP = "given up"
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """`seconds` from sending the record to its acknowledgement; of one without, since the cluster left the first one unanswered. None = no measurement."""
+
+    fate: Fate
+    seconds: float | None = None
+    why: str = ""
+
+
+class Canary(Protocol):
+    """A tiny record to one cluster, acknowledged by all in-sync replicas, never more than one at a time."""
+
+    async def probe(self, wait_s: float) -> Probe:
+        """Send a record, unless one is still under way, and wait up to `wait_s` for it. Raises nothing for what a cluster does."""
+        ...
+
+    async def close(self) -> None:
+        """Forget what is under way; the next probe begins anew."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnswer:
+    """`value` is a finite number, or None with the reason it counts under and a sentence that says why."""
+
+    value: float | None
+    reject: RejectReason | None = None
+    why: str = ""
+
+
+class Queries(Protocol):
+    """Instant queries to Prometheus servers of the config. Raises nothing for what a server does."""
+
+    async def ask(self, url: str, query: str, lookback_s: float, deadline_s: float) -> QueryAnswer:
+        """The one number that `query` gives now, of samples at most `lookback_s` old."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Ledger(Protocol):
+    """Receipts on target clusters."""
+
+    async def read(self, effect: ReadLedger, moved: Callable[[], None] = ...) -> LedgerRead:
+        """`moved` is called now and then while a long reading gets on."""
+        ...
+
+    async def forget(self, effect: ForgetRecoveries) -> None:
+        """Take the receipts of ended recoveries away. Raises `ClusterProblem` when that can be tried again."""
+        ...
+
+
+class ClientQuotas(Protocol):
+    """The brokers' client quotas of recoveries; raises `ClusterProblem`."""
+
+    async def set(self, effect: SetQuota) -> QuotaSet: ...
+
+    async def sweep(self, effect: SweepQuotas) -> QuotasSwept: ...
+
+
+class Webhooks(Protocol):
+    """Calls the webhooks of the config. The last word comes back through `emit` as WebhookEnded."""
+
+    def start(self, effect: CallWebhook) -> None:
+        """Begin to deliver and return at once; a delivery that is under way is not begun a second time."""
+        ...
+
+    async def close(self) -> None:
+        """Give up what is under way, without a word: the next leader delivers it again."""
+        ...
+
+
+class Jobs(Protocol):
+    """Spark applications as child processes. Exits come back through `emit` as AttemptExited."""
+
+    async def launch(self, effect: LaunchAttempt) -> None:
+        """Idempotent per (recovery, attempt). Raises `LaunchError`."""
+        ...
+
+    async def kill(self, recovery: str, attempt: int) -> None: ...
+
+    async def forget(self, recoveries: Collection[str]) -> None:
+        """Remove what their attempts left on disk."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the children without ending them (they run on under their lease); spare drivers are ended."""
+        ...
+
+
+class ProgressFeed(Protocol):
+    """Reads the progress topic from now on (a few seconds back at start) and emits LaneHeartbeat and DriverHeartbeat."""
+
+    async def start(self, emit: Emit) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since the epoch."""
+        ...
+
+    def monotonic_s(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRecord:
+    """A record of the control topic as it lies there; `broker_ms` is its LogAppendTime."""
+
+    partition: int
+    offset: int
+    broker_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class ControlLog(Protocol):
+    """Reads a part of the control topic without any group."""
+
+    def pages(self, start: int, stop: int | None) -> AsyncIterator[Sequence[ControlRecord]]:
+        """Records of [start, stop) in order, in pages of bounded size; `stop` None = the end as it is now. Offsets that hold nothing are passed over."""
+        ...

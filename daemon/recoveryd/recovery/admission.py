@@ -1,0 +1,49 @@
+"""May this command start a recovery at all? Judged before any question is asked to a cluster."""
+
+from collections.abc import Iterable
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.kernel.states import State
+from recoveryd.recovery.model import ACTIVE, Plan, Recovery
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import Spec
+
+
+def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) -> Refused | None:
+    """Why it may not be planned, or None. Names of clusters and profiles are the config's; own topics are never data. What only reads may read internal ones."""
+    for field, cluster in (("source.cluster", spec.source.cluster), ("target.cluster", spec.target.cluster)):
+        if cluster not in params.clusters:
+            return Refused(
+                Code.UNKNOWN_CLUSTER,
+                f"{field}: the config has no cluster {cluster!r}",
+                nearest_name(cluster, params.clusters),
+            )
+    if spec.profile not in params.profiles:
+        return Refused(
+            Code.UNKNOWN_PROFILE,
+            f"job.profile: the config has no profile {spec.profile!r}",
+            nearest_name(spec.profile, params.profiles),
+        )
+    for field, topic in (("source.topic", spec.source.topic), ("target.topic", spec.target.topic)):
+        if topic in params.own_topics or (spec.copies and topic.startswith("_")):
+            return Refused(Code.INTERNAL_TOPIC, f"{field}: {topic} is an internal topic")
+    if spec.source.cluster == spec.target.cluster and spec.source.topic == spec.target.topic:
+        return Refused(Code.SAME_TOPIC, f"source and target are both {spec.source.topic}")
+    busy = sum(1 for r in recoveries if r.state in ACTIVE or r.state is State.PLANNING)
+    if not spec.dry_run and busy >= params.max_active_recoveries:
+        return Refused(
+            Code.TOO_MANY_RECOVERIES, f"{busy} recoveries are active, the config allows {params.max_active_recoveries}"
+        )
+    return None
+
+
+def needs_approval(plan: Plan, params: Params) -> str | None:
+    """Why a person has to look at the plan first, or None."""
+    if params.approval_above_bytes is not None and plan.bytes_at_most > params.approval_above_bytes:
+        return f"{plan.bytes_at_most:,} bytes are more than {params.approval_above_bytes:,} (approval.above_bytes)"
+    if params.approval_above_records is not None and plan.records_at_most > params.approval_above_records:
+        return (
+            f"{plan.records_at_most:,} records are more than {params.approval_above_records:,} (approval.above_records)"
+        )
+    return None

@@ -1,0 +1,118 @@
+"""Recoveries as a capability: which commands and events they take, and what is looked at after each event."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.decision import Noun
+from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
+from recoveryd.kernel.state import CoreState
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.recovery import events, forgetting, on_commands, on_observations, planning, quotas
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.kinds import Kind
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.recoveries import Recoveries
+from recoveryd.recovery.slice import RECOVERY, RecoverySlice
+from recoveryd.recovery.steer import steer
+from recoveryd.recovery.throttling import control
+from recoveryd.recovery.wire.commands import FORMS
+from recoveryd.recovery.wire.fold import from_document
+from recoveryd.recovery.wire.status import to_document
+from recoveryd_jobs import contract
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
+
+NAME = "recovery"
+_WORDS = (events.__name__, contract.__name__)
+
+
+def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[RecoveryDraft]:
+    """`kinds`: what a recovery can be. Adding one needs nothing here."""
+    by_name = {kind.name: kind for kind in kinds}
+    return Capability(
+        name=NAME,
+        view=RecoveryDraft,
+        make_view=lambda draft: RecoveryDraft(draft, params, by_name),
+        events=tuple(handler.event for handler in _HANDLERS if handler.event.__module__ in _WORDS),
+        verbs=(*(begins(kind.begins, on_commands.begin) for kind in kinds), *on_commands.STEERING),
+        handlers=_HANDLERS,
+        forms={**{kind.verb: kind.form for kind in kinds}, **FORMS},
+        steer=_steer,
+        subject=_subject,
+        status=StatusForm(Recovery, by_name.__contains__, to_document, from_document),
+        restore=_restore,
+        known=lambda state: state.of(RECOVERY).recoveries,
+        is_active=lambda state: bool(state.of(RECOVERY).recoveries.live),
+    )
+
+
+def _restore(state: CoreState, nouns: Mapping[str, Noun], sequences: Mapping[str, int]) -> CoreState:
+    """A directive renewed after its recovery's last status record must not get the same sequence again."""
+    found = {
+        name: replace(noun, directive_sequence=max(noun.directive_sequence, sequences.get(name, 0)))
+        for name, noun in nouns.items()
+        if isinstance(noun, Recovery)
+    }
+    return state.having(RECOVERY, RecoverySlice(Recoveries(found)))
+
+
+def _subject(draft: RecoveryDraft, recovery_id: str) -> Subject | None:
+    recovery = draft.recovery(recovery_id)
+    return None if recovery is None else Subject("recovery", recovery.state.value)
+
+
+def _steer(draft: RecoveryDraft, event: object) -> None:
+    """Every recovery that the event can have touched goes as far as it can; then what lies around it follows."""
+    is_time = isinstance(event, Tick | BecameLeader)
+    touched = [r.id for r in draft.live()] if is_time or isinstance(event, OffsetsSampled) else _named(event)
+    for recovery_id in touched:
+        steer(draft, recovery_id)
+    if is_time:
+        forgetting.forget_old(draft)
+    quotas.keep_quotas(draft, touched, everything=is_time or isinstance(event, events.QuotasSwept))
+
+
+def _named(event: object) -> list[str]:
+    if isinstance(event, CommandReceived):
+        command = event.command
+        return [command.subject if isinstance(command, RefusedCommand) else command.meta.subject]
+    recovery_id = getattr(event, "recovery", None)
+    return [recovery_id] if isinstance(recovery_id, str) else []
+
+
+def _on_leader(draft: RecoveryDraft, event: BecameLeader) -> None:
+    """A new epoch: nothing heard before counts; applications that still run get a moment to be heard."""
+    known = draft.draft.before.daemon.control_topic_id in {"", event.control_topic_id}
+    told = {"epoch": event.epoch, "recoveries": len(draft.stored), "control_topic_known": known}
+    draft.notice("leader_changed", "", told)
+    quotas.forget_quotas(draft)
+    control(draft)
+    for recovery in draft.live():
+        draft.forget(recovery.id)
+        draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
+
+
+def _on_tick(draft: RecoveryDraft, _event: Tick) -> None:
+    """Controllers take their step when it is due; steering does the rest."""
+    control(draft)
+
+
+_HANDLERS = (
+    on(events.FactsGathered, planning.on_facts),
+    on(events.EffectFailed, on_observations.on_effect_failed),
+    on(events.EffectFailed, quotas.on_set_failed),
+    on(events.TargetReady, planning.on_target_ready),
+    on(events.AttemptExited, on_observations.on_attempt_exited),
+    on(LaneHeartbeat, on_observations.on_lane_heartbeat),
+    on(DriverHeartbeat, on_observations.on_driver_heartbeat),
+    on(events.LedgerRead, on_observations.on_ledger),
+    on(events.LedgerMoved, on_observations.on_ledger_moved),
+    on(events.QuotaSet, quotas.on_set),
+    on(events.QuotasSwept, quotas.on_swept),
+    on(events.RecoveriesForgotten, forgetting.on_forgotten),
+    on(OffsetsSampled, on_observations.on_offsets),
+    on(BecameLeader, _on_leader),
+    on(Tick, _on_tick),
+)

@@ -1,0 +1,41 @@
+"""Commands about a recovery that exists, whatever its kind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recoveryd.kernel.commands import Meta
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    meta: Meta
+    verb = "pause"
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    meta: Meta
+    verb = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """`changes`: limits by name. One that is not named stays, None takes it back to its default (a rate is lifted)."""
+
+    meta: Meta
+    changes: Mapping[str, float | str | None]
+    verb = "throttle"
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    meta: Meta
+    plan_hash: str
+    verb = "approve"
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    meta: Meta
+    plan_hash: str
+    verb = "reject"

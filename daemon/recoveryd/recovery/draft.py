@@ -1,0 +1,119 @@
+"""How a step sees recoveries: what is known, with what this draft already changed, and the few ways to change it.
+
+`keep` changes memory only (renewed sequences, fresh progress), `put` also asks the journal to store the recovery.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from recoveryd.kernel.decision import Answer
+from recoveryd.kernel.draft import Draft, View
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State
+from recoveryd.live.slice import LIVE, LiveDraft, SampleHistory, Topic
+from recoveryd.recovery.kinds import Kind
+from recoveryd.recovery.lifecycle import advance
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.observed import Observed
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.recoveries import Recoveries, is_live
+from recoveryd.recovery.slice import RECOVERY, RecoverySlice
+
+
+class RecoveryDraft(View):
+    """`quotas` and `forgetting` may be replaced; `stored` is as the event found it."""
+
+    def __init__(self, draft: Draft, params: Params, kinds: Mapping[str, Kind]) -> None:
+        super().__init__(draft)
+        self.params = params
+        self.kinds = kinds
+        self._before = draft.before.of(RECOVERY)
+        self.stored: Recoveries = self._before.recoveries
+        self.quotas = self._before.quotas
+        self.forgetting = self._before.forgetting
+        self._forgotten: list[str] = []
+        self._recoveries: dict[str, Recovery] = {}
+        self._journal: set[str] = set()
+        self._observed: dict[str, Observed] = {}
+
+    # Reading.
+
+    @property
+    def protection(self) -> LiveDraft:
+        """What is known of live traffic."""
+        return self.draft.view(LiveDraft)
+
+    def recovery(self, recovery_id: str) -> Recovery | None:
+        return self._recoveries.get(recovery_id) or self.stored.get(recovery_id)
+
+    def live(self) -> list[Recovery]:
+        """Every recovery that is not over; the ended ones are many and no rule needs them all."""
+        return [r for r in {**self.stored.live, **self._recoveries}.values() if is_live(r)]
+
+    def observed(self, recovery_id: str) -> Observed:
+        return self._observed.get(recovery_id) or self._before.observed.get(recovery_id) or Observed()
+
+    def history(self, topic: Topic) -> SampleHistory:
+        return self.protection.history(topic)
+
+    # Writing.
+
+    def put(self, recovery: Recovery) -> Recovery:
+        """Keep and journal it."""
+        self._journal.add(recovery.id)
+        return self.keep(recovery)
+
+    def keep(self, recovery: Recovery) -> Recovery:
+        self._recoveries[recovery.id] = recovery
+        return recovery
+
+    def move(
+        self, recovery: Recovery, to: State, why: str, data: Mapping[str, object] | None = None, **changes: Any
+    ) -> Recovery:
+        """Advance, journal, and tell the events topic `recovery_<state>`."""
+        moved = self.put(advance(recovery, to, why, self.now_ms, **changes))
+        told: dict[str, object] = {
+            "from": recovery.state.value,
+            "to": to.value,
+            "why": why,
+            "attempt": moved.attempt.number,
+        }
+        self.notice(f"recovery_{to.value}", recovery.id, told | dict(data or {}))
+        self.reason = why
+        return moved
+
+    def observe(self, recovery_id: str, **changes: Any) -> Observed:
+        seen = replace(self.observed(recovery_id), **changes)
+        self._observed[recovery_id] = seen
+        return seen
+
+    def forget(self, recovery_id: str) -> None:
+        """Drop what was heard (a new attempt, or the end)."""
+        self._observed[recovery_id] = Observed()
+
+    def forget_for_good(self, recovery_id: str) -> None:
+        """Take an ended recovery out of memory and off the status topic."""
+        self._forgotten.append(recovery_id)
+        self.draft.forget([recovery_id])
+
+    def answer_creation(self, recovery: Recovery, kind: str, message: str, code: str = "", hint: str = "") -> Recovery:
+        """The answer to the command that made `recovery`, which waits for the plan. Does nothing the second time."""
+        if recovery.answered:
+            return recovery
+        ref, verb = recovery.command, self.kinds[recovery.kind].verb
+        self.draft.answer_later(Answer(kind, verb, ref.id, recovery.id, code, message, hint, recovery.control_offset))
+        return self.put(replace(recovery, answered=True))
+
+    def finish(self, state: CoreState) -> CoreState:
+        for recovery_id, recovery in self._recoveries.items():
+            if recovery_id in self._journal:
+                self.draft.journal(recovery)
+        before, observed = self._before, self._before.observed
+        recoveries = before.recoveries.with_changes(self._recoveries)
+        if self._forgotten:
+            recoveries = recoveries.without(self._forgotten, state.of(LIVE).samples)
+        if self._observed or recoveries.ended is not before.recoveries.ended:
+            observed = {i: o for i, o in {**observed, **self._observed}.items() if i in recoveries.live}
+        after = RecoverySlice(recoveries, observed, self.quotas, self.forgetting)
+        return state if after.is_same(before) else state.having(RECOVERY, after)

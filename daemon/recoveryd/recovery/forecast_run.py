@@ -1,0 +1,187 @@
+"""The forecast of a recovery that runs, made again each minute from what was measured: the pace of its lanes, the live head, retention.
+
+Two forecasts in a row must agree before the verdict changes; then an event says so. Nothing is said before there are three samples of every lane that still
+works. Only durable positions count. Soft like everything measured: after a restart it begins again from the forecast that the status record holds.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from recoveryd.forecast.estimate import CountSample, RateEstimate, estimate_rate
+from recoveryd.forecast.evidence import forecast_evidence
+from recoveryd.forecast.outlook import Outlook
+from recoveryd.forecast.retention import Retention
+from recoveryd.forecast.track import ForecastTrack
+from recoveryd.kernel.numbers import finite
+from recoveryd.live.slice import SampleHistory
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.forecast_plan import sampled_rates
+from recoveryd.recovery.forecasting import ForecastAnswer, ForecastQuestion, LaneWork, Stretch, ask
+from recoveryd.recovery.model import PartitionProgress, Plan, PlannedPartition, Recovery
+from recoveryd.recovery.observed import Observed, Pace
+
+PACE_EVERY_MS = 10_000
+PACES_MOST = 20
+AT_HEAD_S = (
+    60.0  # a following replay this close to the head copies what arrives: its rate says nothing about what it could do
+)
+
+
+def review(draft: RecoveryDraft, recovery: Recovery) -> Recovery:
+    """Take a sample of the pace, and once a minute make the forecast. The recovery with its newest forecast."""
+    plan = recovery.plan
+    if plan is None or not plan.lanes:
+        return recovery
+    known = draft.observed(recovery.id).pace
+    seen = _with_pace(draft, recovery, plan)
+    track = seen.track if seen.track.outlook is not None else _track_of(recovery)
+    # Without enough samples the answer stays what it is until the next one is taken, and asking goes over all partitions.
+    if not track.is_due(draft.now_ms) or (seen.pace is known and _lacks_pace(seen, plan)):
+        return recovery
+    question = _question(recovery, plan, seen, draft)
+    if question is None:
+        return recovery
+    answer = ask(question)
+    after = track.with_outlook(answer.forecast.outlook, draft.now_ms)
+    draft.observe(recovery.id, track=after, forecast=answer.forecast)
+    if after.outlook is not track.outlook and track.outlook is not None:
+        _tell(draft, recovery, track.outlook, answer)
+    view = replace(answer.view, rate_source="measured", live_source="sampled", at_ms=draft.now_ms)
+    eta_s = view.mid_s if plan.is_following else recovery.progress.eta_seconds
+    return draft.keep(replace(recovery, progress=replace(recovery.progress, forecast=view, eta_seconds=eta_s)))
+
+
+def event_times(seen: Observed) -> Mapping[int, int]:
+    """Event time of the last durable record of each partition, as the lanes told it; a record without a time is not told."""
+    told = (p for heard in seen.lanes.values() for p in heard.heartbeat.positions)
+    return {p.partition: p.event_time_ms for p in told if p.event_time_ms is not None and p.event_time_ms > 0}
+
+
+def _track_of(recovery: Recovery) -> ForecastTrack:
+    """Begins with the verdict that people were told last."""
+    told = recovery.progress.forecast or (recovery.plan.forecast if recovery.plan else None)
+    return ForecastTrack(Outlook(told.outlook) if told is not None else None)
+
+
+def _with_pace(draft: RecoveryDraft, recovery: Recovery, plan: Plan) -> Observed:
+    """One more sample when it is time; a gap (a pause, another attempt) begins anew."""
+    seen = draft.observed(recovery.id)
+    last_ms = seen.pace[-1].at_ms if seen.pace else None
+    if not seen.lanes or (last_ms is not None and draft.now_ms - last_ms < PACE_EVERY_MS):
+        return seen
+    at = {p.partition: p.position for p in recovery.progress.partitions}
+    counts = tuple(sum(at.get(p, 0) for p in members) for members in plan.lanes)
+    known = seen.pace if last_ms is not None and draft.now_ms - last_ms <= 3 * PACE_EVERY_MS else ()
+    return draft.observe(recovery.id, pace=(*known, Pace(draft.now_ms, counts))[-PACES_MOST:])
+
+
+def _lacks_pace(seen: Observed, plan: Plan) -> bool:
+    return any(_pace_of(seen, number) is None for number in range(len(plan.lanes)))
+
+
+def _pace_of(seen: Observed, lane: int) -> RateEstimate | None:
+    return estimate_rate([CountSample(s.at_ms / 1000, s.lanes[lane]) for s in seen.pace])
+
+
+def _question(recovery: Recovery, plan: Plan, seen: Observed, draft: RecoveryDraft) -> ForecastQuestion | None:
+    """What is left, lane by lane; None while it can not be told."""
+    now_ms = draft.now_ms
+    history = draft.history((plan.source.cluster, plan.source.topic))
+    live = sampled_rates(history, now_ms)
+    if plan.is_following and not live:
+        return None
+    rows = {p.partition: p for p in recovery.progress.partitions}
+    times = event_times(seen)
+    lanes = []
+    planned_by_number = {p.partition: p for p in plan.partitions}
+    for number, members in enumerate(plan.lanes):
+        planned = [planned_by_number[partition] for partition in members]
+        stretches = (_stretch(plan, p, rows[p.partition], times, live, history, now_ms) for p in planned)
+        pace = _pace_of(seen, number)
+        if pace is None:
+            if any(stretch.records > 0 for stretch in stretches):
+                return None
+            continue
+        work = tuple(stretches)
+        if not any(stretch.records > 0 for stretch in work):
+            continue
+        lanes.append(LaneWork(work, max(0.0, pace.per_s), pace.sigma))
+    return ForecastQuestion(
+        lanes=tuple(lanes),
+        is_moving=plan.is_following,
+        deadline_s=_deadline_s(recovery, now_ms),
+        live_sigma=math.hypot(*(rate.sigma for rate in live.values())) if live else 0.0,
+    )
+
+
+def _stretch(
+    plan: Plan,
+    planned: PlannedPartition,
+    row: PartitionProgress,
+    times: Mapping[int, int],
+    live: Mapping[int, RateEstimate],
+    history: SampleHistory,
+    now_ms: int,
+) -> Stretch:
+    partition, rate = planned.partition, live[planned.partition].per_s if planned.partition in live else 0.0
+    newest = history.samples[-1] if history.samples else None
+    end = planned.stop if planned.stop is not None else planned.high_watermark
+    if planned.stop is None and newest is not None:
+        end = max(end, newest.high_watermark.get(partition, end))
+    left = float(max(0, end - row.position))
+    if planned.stop is None and left <= AT_HEAD_S * rate:
+        left = 0.0
+    reached_ms = times.get(partition, _interpolated_ms(planned, row.position))
+    until_ms = now_ms if planned.stop is None else planned.last_ms
+    window_s = max(0, until_ms - reached_ms) / 1000 if reached_ms is not None and until_ms is not None else 0.0
+    retention = Retention()
+    if left > 0 and plan.retention_ms is not None and reached_ms is not None:
+        age_s = (now_ms - reached_ms) / 1000
+        retention = replace(retention, retention_s=plan.retention_ms / 1000, age_s=age_s)
+    if left > 0 and plan.retention_bytes is not None and newest is not None:
+        advance = _log_start_per_s(history, partition)
+        margin = float(row.position - newest.log_start.get(partition, planned.log_start))
+        # The log start moves in whole segments; once it moves at all, it moves as fast as records arrive.
+        moves = advance > 0 or newest.log_start.get(partition, 0) > planned.log_start
+        retention = replace(retention, margin=margin, advance=max(advance, rate)) if moves else retention
+    return Stretch(partition, left, window_s, rate, retention)
+
+
+def _interpolated_ms(planned: PlannedPartition, position: int) -> int | None:
+    """Event time at a position, on a straight line through the planned range."""
+    end = planned.high_watermark if planned.stop is None else planned.stop
+    if planned.first_ms is None or planned.last_ms is None or end <= planned.start:
+        return None
+    part = min(1.0, max(0.0, (position - planned.start) / (end - planned.start)))
+    return round(planned.first_ms + (planned.last_ms - planned.first_ms) * part)
+
+
+def _log_start_per_s(history: SampleHistory, partition: int) -> float:
+    """How fast the log start moved in the samples; 0 when it stood."""
+    starts = [(s.sampled_at_ms, s.log_start[partition]) for s in history.samples if partition in s.log_start]
+    if len(starts) < 2 or not any(b[1] > a[1] for a, b in pairwise(starts)):
+        return 0.0
+    (first_ms, first), (last_ms, last) = starts[0], starts[-1]
+    return max(0, last - first) * 1000 / max(1, last_ms - first_ms)
+
+
+def _deadline_s(recovery: Recovery, now_ms: int) -> float | None:
+    limits = recovery.limits
+    ends = [limits.deadline_ms] if limits.deadline_ms is not None else []
+    if limits.max_runtime_ms is not None and recovery.started_ms is not None:
+        ends.append(recovery.started_ms + limits.max_runtime_ms)
+    return (min(ends) - now_ms) / 1000 if ends else None
+
+
+def _tell(draft: RecoveryDraft, recovery: Recovery, before: Outlook, answer: ForecastAnswer) -> None:
+    found = answer.forecast
+    evidence = {
+        **forecast_evidence(found),
+        "replay_records_per_s": finite(answer.view.replay_per_s, 1),
+        "live_records_per_s": finite(answer.view.live_per_s, 1),
+        "retention_slack_seconds": answer.view.slack_s,
+    }
+    told = {"from": before.value, "to": found.outlook.value, "why": found.why, "suggestion": found.suggestion}
+    draft.notice("forecast_changed", recovery.id, told | {"evidence": evidence})

@@ -1,0 +1,148 @@
+"""Partitions that are added while a recovery runs.
+
+To a source that is followed whole: they are covered from their first offset. The plan is revised, the new partitions go to the lanes that have the fewest,
+and the next attempt takes them along; lanes keep their numbers, so their transactional ids stay. Until then, and while the target has no place for them, the
+recovery is never caught up. To a source whose range is pinned: they are no part of it, and a finding says so. To a target whose keys we place: the copy ends,
+because the same key would lie in two partitions from now on.
+"""
+
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.events import TopicSample
+from recoveryd.recovery.attempts import lose_attempt
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.ending import begin_end
+from recoveryd.recovery.model import Finding, PartitionProgress, Plan, PlannedPartition, Recovery, Severity
+
+BLOCKED, NOT_PART, ADDED = "source_grew_past_target", "source_grew", "source_grew_covered"
+_LOOK_WAIT_MS = 30_000  # longer than the shape of a topic is believed
+
+
+def follows_all(recovery: Recovery) -> bool:
+    """Whether partitions that come later belong to it."""
+    plan = recovery.plan
+    return plan is not None and plan.is_following and recovery.spec.source.partitions is None
+
+
+def uncovered(recovery: Recovery, sample: TopicSample | None) -> tuple[int, ...]:
+    """Partitions of the source that its plan does not know."""
+    plan = recovery.plan
+    if plan is None or sample is None or sample.topic_id != plan.source.topic_id:
+        return ()
+    return tuple(range(plan.source.partitions, sample.partitions))
+
+
+def keep_up(draft: RecoveryDraft, recovery: Recovery) -> None:
+    """Call after each look at the topics."""
+    plan = recovery.plan
+    if plan is None or not recovery.spec.copies or recovery.state not in {State.STARTING, State.RUNNING, State.PAUSED}:
+        return
+    target = _newest(draft, plan.target.cluster, plan.target.topic)
+    width = _target_width(plan, target)
+    if recovery.spec.target.mapping == "key_hash" and width > plan.target.partitions:
+        _refuse_wider_target(draft, recovery, width)
+        return
+    source = _newest(draft, plan.source.cluster, plan.source.topic)
+    new = uncovered(recovery, source)
+    if not new or source is None:
+        return
+    if not follows_all(recovery):
+        _note(draft, recovery, Finding(NOT_PART, Severity.INFO, f"{_named(plan, new)}; not part of this range"))
+    elif recovery.state is State.PAUSED:
+        return  # taken along when it runs again
+    elif recovery.spec.target.mapping == "same" and width <= new[-1]:
+        why = f"{_named(plan, new)}; {plan.target.topic} has {width}: give it {new[-1] + 1}, and they are copied"
+        _note(draft, recovery, Finding(BLOCKED, Severity.WARN, why))
+    else:
+        _take_along(draft, recovery, source, new, width)
+
+
+def blocked_why(recovery: Recovery) -> str:
+    """Why new partitions can not be covered now, or ""."""
+    findings = recovery.plan.findings if recovery.plan is not None else ()
+    return next((f.message for f in findings if f.code == BLOCKED), "")
+
+
+def left_out(draft: RecoveryDraft, recovery: Recovery) -> tuple[int, ...] | None:
+    """Of a recovery that ends at zero lag: partitions that came too late to be copied; None while the look that tells is still to come."""
+    plan, stop = recovery.plan, recovery.stop
+    if plan is None or stop is None or not follows_all(recovery):
+        return ()
+    sample = _newest(draft, plan.source.cluster, plan.source.topic)
+    is_fresh = sample is not None and (sample.described_ms or sample.sampled_at_ms) > stop.at_ms
+    if not is_fresh and draft.now_ms - stop.at_ms < _LOOK_WAIT_MS:
+        return None
+    return uncovered(recovery, sample)
+
+
+def _newest(draft: RecoveryDraft, cluster: str, topic: str) -> TopicSample | None:
+    samples = draft.history((cluster, topic)).samples
+    return samples[-1] if samples else None
+
+
+def _target_width(plan: Plan, target: TopicSample | None) -> int:
+    known = target is not None and plan.target.topic_id and target.topic_id == plan.target.topic_id
+    return max(plan.target.partitions, target.partitions) if known and target is not None else plan.target.partitions
+
+
+def _refuse_wider_target(draft: RecoveryDraft, recovery: Recovery, width: int) -> None:
+    plan = recovery.plan
+    assert plan is not None
+    found = f"{plan.target.topic} has {width} partitions now, planned were {plan.target.partitions}"
+    why = f"{CATALOGUE[Code.TARGET_PARTITIONS].sentence} {found}: keys would be placed elsewhere from now on."
+    begin_end(draft, recovery, StopReason.TARGET_UNAVAILABLE, State.FAILED, why, code=Code.TARGET_PARTITIONS)
+
+
+def _take_along(
+    draft: RecoveryDraft, recovery: Recovery, source: TopicSample, new: tuple[int, ...], width: int
+) -> None:
+    plan = recovery.plan
+    assert plan is not None
+    planned = tuple(
+        PlannedPartition(
+            p, 0, None, high_watermark=source.high_watermark.get(p, 0), log_start=source.log_start.get(p, 0)
+        )
+        for p in new
+    )
+    lanes = [list(lane) for lane in plan.lanes] or [[]]
+    for partition in new:
+        min(lanes, key=len).append(partition)
+    why = f"{_named(plan, new)}; copied from their first offset by the next attempt"
+    kept = tuple(f for f in plan.findings if f.code != BLOCKED)
+    revised = replace(
+        plan,
+        source=replace(plan.source, partitions=source.partitions),
+        target=replace(plan.target, partitions=width),
+        partitions=(*plan.partitions, *planned),
+        lanes=tuple(tuple(lane) for lane in lanes),
+        records_at_most=plan.records_at_most + sum(p.high_watermark for p in planned),
+        findings=(*kept, Finding(ADDED, Severity.INFO, why)),
+    )
+    rows = tuple(PartitionProgress(p, 0, None) for p in new)
+    progress = replace(recovery.progress, partitions=(*recovery.progress.partitions, *rows))
+    changed = draft.put(
+        replace(recovery, plan=revised, progress=progress, updated_ms=draft.now_ms, version=recovery.version + 1)
+    )
+    draft.notice("plan_revised", recovery.id, {"why": why, "partitions": list(new), "lanes": len(revised.lanes)})
+    if not changed.attempt.released:
+        lose_attempt(draft, changed, why, counts=False)
+
+
+def _note(draft: RecoveryDraft, recovery: Recovery, finding: Finding) -> None:
+    plan = recovery.plan
+    assert plan is not None
+    if finding in plan.findings:
+        return
+    findings = (*(f for f in plan.findings if f.code != finding.code), finding)
+    changed = replace(
+        recovery, plan=replace(plan, findings=findings), updated_ms=draft.now_ms, version=recovery.version + 1
+    )
+    draft.put(changed)
+    draft.notice("plan_noted", recovery.id, {"code": finding.code, "why": finding.message})
+
+
+def _named(plan: Plan, new: tuple[int, ...]) -> str:
+    which = f"partition {new[0]} was" if len(new) == 1 else f"partitions {new[0]} to {new[-1]} were"
+    return f"{which} added to {plan.source.topic}, which had {plan.source.partitions}"

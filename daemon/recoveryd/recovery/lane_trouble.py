@@ -1,0 +1,102 @@
+"""Each lane is judged by itself: one that fell silent, or stands still, loses the attempt even while the others move.
+
+Only lanes of a running copy. A lane that was never heard may wait for a free slot of Spark; that is an error only where it follows the live head, because
+then no slot ever gets free.
+"""
+
+from dataclasses import dataclass
+
+from recoveryd.kernel.states import State
+from recoveryd.live.slice import SampleHistory
+from recoveryd.recovery.lane_shares import returned_at
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.observed import Heard, Observed
+from recoveryd.recovery.params import Params
+
+SILENT, STALLED, MISSING = "silent", "stalled", "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTrouble:
+    """`kind` is silent, stalled or missing; `has_moved` says whether the lane made anything durable in this attempt."""
+
+    lane: int
+    kind: str
+    why: str
+    has_moved: bool = True
+
+
+def lane_trouble(
+    recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int, params: Params
+) -> LaneTrouble | None:
+    """The first lane that is in trouble, or None."""
+    plan, driver = recovery.plan, seen.driver
+    if not seen.lanes:
+        return _none(recovery, seen, now_ms, params)
+    if plan is None or (driver is not None and driver.phase not in {"starting", "lanes"}):
+        return None
+    if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
+        return None  # the whole application is silent
+    returned = returned_at(recovery, seen)
+    for number, partitions in enumerate(plan.lanes):
+        heard = seen.lanes.get(number)
+        if heard is None and returned.keys() & set(partitions):
+            continue  # its last word was heard by an earlier daemon
+        if heard is None:
+            found = _missing(recovery, seen, number, now_ms, params)
+        else:
+            found = _silent(heard, now_ms, params) or _stalled(recovery, heard, partitions, history, now_ms, params)
+        if found is not None:
+            return found
+    return None
+
+
+def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
+    """Its driver answers, and nothing comes of it: a session or workers that hang while they start."""
+    waited_ms = now_ms - max(recovery.attempt.started_at_ms, seen.adopted_ms)
+    if seen.driver is None or seen.driver.phase not in {"starting", "lanes"} or waited_ms <= params.stall_after_ms:
+        return None
+    return LaneTrouble(0, MISSING, f"no lane of it started in {waited_ms / 60_000:.0f} min", has_moved=False)
+
+
+def _missing(recovery: Recovery, seen: Observed, number: int, now_ms: int, params: Params) -> LaneTrouble | None:
+    since_ms = max(recovery.attempt.started_at_ms, seen.adopted_ms)
+    if recovery.plan is None or not recovery.plan.is_following or now_ms - since_ms <= params.launch_timeout_ms:
+        return None
+    waited_s = (now_ms - since_ms) / 1000
+    return LaneTrouble(number, MISSING, f"lane {number} did not start in {waited_s:.0f} s, others did", has_moved=False)
+
+
+def _silent(heard: Heard, now_ms: int, params: Params) -> LaneTrouble | None:
+    silent_ms = now_ms - heard.received_ms
+    if heard.heartbeat.state == "done" or silent_ms <= params.heartbeat_timeout_ms:
+        return None
+    lane = heard.heartbeat.lane
+    return LaneTrouble(lane, SILENT, f"nothing was heard of lane {lane} for {silent_ms / 1000:.0f} s")
+
+
+def _stalled(
+    recovery: Recovery,
+    heard: Heard,
+    partitions: tuple[int, ...],
+    history: SampleHistory,
+    now_ms: int,
+    params: Params,
+) -> LaneTrouble | None:
+    """Nothing of it became durable for long although it has something to do and the right to."""
+    idle_ms = now_ms - heard.moved_ms
+    if recovery.state is not State.RUNNING or heard.heartbeat.state == "done" or idle_ms < params.stall_after_ms:
+        return None
+    left = _left(recovery, frozenset(partitions), history)
+    if left == 0:
+        return None
+    lane = heard.heartbeat.lane
+    why = f"lane {lane} made nothing durable for {idle_ms / 60_000:.0f} min although {left} records are left for it"
+    return LaneTrouble(lane, STALLED, why, has_moved=heard.has_moved)
+
+
+def _left(recovery: Recovery, partitions: frozenset[int], history: SampleHistory) -> int:
+    ends = history.samples[-1].high_watermark if history.samples else {}
+    rows = [r for r in recovery.progress.partitions if r.partition in partitions]
+    stops = [ends.get(r.partition, r.position) if r.stop is None else r.stop for r in rows]
+    return sum(max(0, stop - r.position) for r, stop in zip(rows, stops, strict=True))

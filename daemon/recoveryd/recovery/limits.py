@@ -1,0 +1,79 @@
+"""How fast a recovery may go: unlimited, at a fixed rate, or as the controller of its domains grants (`limits.mode`).
+
+The mode follows from what was asked for and from what is protected where the recovery reads and writes. Rates of the first two are said here once; those of
+the third are `recoveryd.recovery.throttling`'s, which starts at the floor.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Final
+
+from recoveryd.live.budgets import Mode
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import Limits, Spec
+
+_DEFAULTS: Final = asdict(Limits())
+
+
+def touched_domains(spec: Spec, params: Params) -> tuple[str, ...]:
+    """The budget domains that the recovery loads. Each of its bytes passes through both clusters, so each counts whole in both."""
+    clusters = dict.fromkeys((spec.source.cluster, spec.target.cluster))
+    return tuple(cluster for cluster in clusters if cluster in params.live.domains)
+
+
+def mode_of(limits: Limits, spec: Spec, params: Params) -> Mode:
+    """The mode in force. A fixed mode whose rate was lifted is unlimited, an unlimited one that was given a rate is fixed."""
+    by_rate = Mode.UNLIMITED if limits.max_bytes_per_s is None and limits.max_records_per_s is None else Mode.FIXED
+    if limits.mode is not None:
+        return Mode.CONTROLLED if limits.mode == "controller" else by_rate
+    default = params.control.default_mode
+    if default == "controller" or (default == "auto" and touched_domains(spec, params)):
+        return Mode.CONTROLLED
+    return by_rate
+
+
+def changed_limits(before: Limits, changes: Mapping[str, float | str | None]) -> Limits:
+    """`before` with what a throttle names; None takes a limit back to its default. Unlimited is a word about both rates, so it lifts them."""
+    lifted = {"max_bytes_per_s": None, "max_records_per_s": None} if changes.get("mode") == "unlimited" else {}
+    named = {name: _DEFAULTS[name] if value is None else value for name, value in {**lifted, **changes}.items()}
+    return replace(before, **named)  # type: ignore[arg-type]
+
+
+def lacks_rate(limits: Limits) -> bool:
+    """Fixed at nothing."""
+    return limits.mode == "fixed" and limits.max_bytes_per_s is None and limits.max_records_per_s is None
+
+
+def floor_bytes_per_s(recovery: Recovery, params: Params, least: float | None = None) -> float:
+    """What a controlled recovery is never held under: `least` (the domain's floor), or what beats retention while it copies, up to its ceiling."""
+    plan = recovery.plan
+    needed = plan.retention_bytes_per_s if plan is not None and not recovery.is_proving else 0.0
+    least = params.control.min_bytes_per_s if least is None else least
+    return min(ceiling_bytes_per_s(recovery.limits, params), max(least, needed))
+
+
+def ceiling_bytes_per_s(limits: Limits, params: Params) -> float:
+    """The most that a controlled recovery may be granted."""
+    most = params.control.max_bytes_per_s
+    return most if limits.max_bytes_per_s is None else min(most, limits.max_bytes_per_s)
+
+
+def with_limits(recovery: Recovery, limits: Limits, params: Params, why: str = "") -> Recovery:
+    """The recovery under these limits, with the rate that holds from now on until a controller says more, and the sentence of it."""
+    mode = mode_of(limits, recovery.spec, params)
+    if mode is Mode.CONTROLLED:
+        ceiling = ceiling_bytes_per_s(limits, params)
+        if touched_domains(recovery.spec, params):
+            was_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
+            floor = floor_bytes_per_s(replace(recovery, limits=limits), params)
+            held = recovery.effective_bytes_per_s if was_controlled else None
+            rate = floor if held is None else min(ceiling, held)
+            rule = why or "at the floor until the controller has decided"
+        else:
+            rate, rule = ceiling, why or "no protected cluster is touched: its own ceiling"
+        return replace(recovery, limits=limits, effective_bytes_per_s=rate, rule=rule)
+    default = "no limit was asked for" if mode is Mode.UNLIMITED else "as the command asked"
+    if touched_domains(recovery.spec, params):
+        default += ": live traffic is not protected"
+    return replace(recovery, limits=limits, effective_bytes_per_s=limits.max_bytes_per_s, rule=why or default)

@@ -1,0 +1,51 @@
+"""What of a planned range the source holds no more when a recovery ends because of a loss.
+
+The lane that met the loss put it into its receipts. Lanes that were still on their way did not, so the source is looked at once more after the end began: what
+lies behind a position and is gone is lost as well, in whichever partition.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from recoveryd.kernel.states import StopReason
+from recoveryd.live.events import TopicSample
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.events import LedgerPartition
+from recoveryd.recovery.model import Recovery
+
+_LOOKS_WAITED_FOR = 3
+
+
+def awaits_look(draft: RecoveryDraft, recovery: Recovery) -> bool:
+    """True while a look at the source that is newer than the end is still to come, for as long as one may take."""
+    stop = recovery.stop
+    if stop is None or stop.reason is not StopReason.DATA_LOST or _newest_look(draft, recovery) is not None:
+        return False
+    return draft.now_ms - stop.at_ms < _LOOKS_WAITED_FOR * draft.params.sample_period_ms
+
+
+def with_losses(
+    draft: RecoveryDraft, recovery: Recovery, ledger: tuple[LedgerPartition, ...]
+) -> tuple[LedgerPartition, ...]:
+    """The ledger of a recovery that ends because of a loss, with the losses that no lane has met yet."""
+    look = _newest_look(draft, recovery)
+    if look is None or recovery.plan is None:
+        return ledger
+    stops = {p.partition: p.stop for p in recovery.plan.partitions}
+    return tuple(_with_loss(row, stops.get(row.partition, row.position), look) for row in ledger)
+
+
+def _with_loss(row: LedgerPartition, stop: int | None, look: TopicSample) -> LedgerPartition:
+    start, high = look.log_start.get(row.partition), look.high_watermark.get(row.partition)
+    gone = row.position if start is None else max(row.position, start if stop is None else min(start, stop))
+    if stop is not None and high is not None and high <= gone < stop:
+        gone = stop  # the log was cut back: what was planned behind its end will never come
+    return replace(row, position=gone, lost=row.lost + gone - row.position)
+
+
+def _newest_look(draft: RecoveryDraft, recovery: Recovery) -> TopicSample | None:
+    plan, stop = recovery.plan, recovery.stop
+    if plan is None or stop is None or stop.reason is not StopReason.DATA_LOST:
+        return None
+    samples: Iterable[TopicSample] = reversed(draft.history((plan.source.cluster, plan.source.topic)).samples)
+    return next((s for s in samples if s.sampled_at_ms >= stop.at_ms and s.topic_id == plan.source.topic_id), None)

@@ -1,0 +1,252 @@
+"""What a recovery is: the immutable values that the status topic stores and `decide` works on.
+
+Here live the nouns. Rules live in `handlers` and `policies`, the JSON form in `recoveryd.recovery.wire.status`. All times are milliseconds since the epoch
+(UTC), all ranges are half-open [start, stop), all sizes are bytes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recoveryd.forecast.view import ForecastView
+from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.recovery.spec import Limits, Spec
+from recoveryd_jobs.contract import ReceiptsHome, Verification
+
+# States in which an application of the recovery may live: it holds or writes data, or reads it back.
+ACTIVE = frozenset({State.STARTING, State.RUNNING, State.PAUSING, State.PAUSED, State.STOPPING, State.VERIFYING})
+# Those in which it works: it takes its share of the budget, and can be paused.
+WORKING = frozenset({State.STARTING, State.RUNNING, State.VERIFYING})
+
+
+class Severity(StrEnum):
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing preflight noticed; `code` is a short stable word such as `target_log_append_time`."""
+
+    code: str
+    severity: Severity
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPartition:
+    """The pinned range of one source partition; `stop` is None while the plan follows the live head."""
+
+    partition: int
+    start: int
+    stop: int | None
+    at_end: bool = False  # the wanted time lies after the last record
+    high_watermark: int = 0  # as seen when planned
+    log_start: int = 0
+    bytes_at_most: int = 0
+    first_ms: int | None = None  # smallest timestamp at the start and largest at the end of the range, None = not known
+    last_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    cluster: str
+    topic: str
+    topic_id: str  # base64 uuid as the broker gives it; "" while the target is still to be created
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class EtaSeconds:
+    lo: float
+    mid: float
+    hi: float | None  # None = it may never end
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Pinned, hashed intention. `lanes[i]` are the source partitions lane i works, fixed for the recovery's life."""
+
+    hash: str
+    source: PlannedTopic
+    target: PlannedTopic
+    partitions: tuple[PlannedPartition, ...]
+    lanes: tuple[tuple[int, ...], ...]
+    from_time_ms: int | None  # records older are filtered out; None when `from` is not a time
+    to_time_ms: int | None
+    records_at_most: int
+    bytes_at_most: int
+    eta_seconds: EtaSeconds | None
+    create_target: bool
+    create_configs: Mapping[str, str]
+    findings: tuple[Finding, ...]
+    pinned_at_ms: int
+    replication_factor: int = 1  # of a target to be created; -1 = the default of its cluster
+    retention_ms: int | None = None  # of the source, None = kept for ever
+    retention_bytes: int | None = None  # of each source partition
+    # (partition, offset) of the target: what lies behind belongs to the copy or to somebody else; a replay's are the ends when planned.
+    target_starts: tuple[tuple[int, int], ...] = ()
+    target_stops: tuple[tuple[int, int], ...] = ()  # of a verification: the first offset that is not compared
+    forecast: ForecastView | None = None  # no part of the hash: it changes with the rates
+    retention_bytes_per_s: float = (
+        0.0  # the lowest rate that beats retention, 0 = retention is no threat; no part of the hash either
+    )
+    receipts: ReceiptsHome | None = (
+        None  # None = nothing is written, or planned by a release that did not pin it; no part of the hash
+    )
+
+    @property
+    def is_following(self) -> bool:
+        return any(p.stop is None for p in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """`position` is durable: everything before it is in a receipt."""
+
+    partition: int
+    position: int
+    stop: int | None
+    state: str = "waiting"  # waiting | copying | paused | blocked | done
+    copied: int = 0
+    filtered: int = 0
+    skipped: int = 0
+    lost: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Rates are of what works now, the lanes or the verification. `verified_offsets` of `offsets_to_verify`: of source and target together."""
+
+    partitions: tuple[PartitionProgress, ...] = ()
+    records_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    lag_records: int | None = None
+    eta_seconds: float | None = None
+    forecast: ForecastView | None = None  # the newest one, from measured rates
+    verified_records: int = 0
+    verified_bytes: int = 0
+    verified_offsets: int = 0
+    offsets_to_verify: int = 0
+
+    @property
+    def records(self) -> int:
+        return sum(p.copied for p in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        return sum(p.bytes for p in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletenessRow:
+    """`offsets = copied + filtered + skipped + lost + unexplained` for [start, stop) of one partition."""
+
+    partition: int
+    start: int
+    stop: int
+    copied: int
+    filtered: int
+    skipped: int
+    lost: int
+
+    @property
+    def offsets(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def unexplained(self) -> int:
+        return self.offsets - self.copied - self.filtered - self.skipped - self.lost
+
+
+class Wanted(StrEnum):
+    """What the lanes shall do now (the directive's imperative)."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    STOP = "stop"
+    VERIFY = "verify"
+    EXIT = "exit"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Bookkeeping of Spark applications of this recovery.
+
+    `number` counts from 1, 0 = none yet. `failures` counts attempts in a row that ended without progress. `retry_at_ms` is when the next one may
+    start. `released` says that the application was told to exit (or is known dead).
+    """
+
+    number: int = 0
+    started_at_ms: int = 0
+    failures: int = 0
+    retry_at_ms: int = 0
+    positions_at_start: int = 0  # sum over partitions, to tell whether the attempt made progress
+    released: bool = True
+    last_error: str = ""
+    last_code: str = ""
+    failed_ms: tuple[int, ...] = ()  # when attempts failed, of the last hour
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The part of `limits.max_records` and `max_bytes` that one lane may copy over all attempts, None = no cap."""
+
+    records: int | None = None
+    bytes: int | None = None
+
+    def is_used_up(self, records: int, size: int) -> bool:
+        return (self.records is not None and records >= self.records) or (self.bytes is not None and size >= self.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One run of one command. Everything needed to go on after a restart is in here."""
+
+    id: str
+    kind: str
+    state: State
+    why: str
+    version: int
+    created_ms: int
+    updated_ms: int
+    command: CommandRef
+    spec: Spec
+    control_offset: int = -1  # offset of the creating control record, for the delayed answer
+    answered: bool = False  # the creating command has its answer on the events topic
+    plan: Plan | None = None
+    attempt: Attempt = Attempt()
+    wanted: Wanted = Wanted.RUN
+    directive_sequence: int = 0
+    wanted_sequence: int = (
+        0  # the directive that first said `wanted`: lanes that answer an older one have not obeyed yet
+    )
+    progress: Progress = Progress()
+    limits: Limits = Limits()  # as asked for now; `throttle` replaces it
+    rule: str = ""  # the one sentence of why the effective rate is what it is
+    effective_bytes_per_s: float | None = None
+    stop: Stop | None = None
+    stop_state: State | None = None  # terminal state that a drained stop ends in
+    completeness: tuple[CompletenessRow, ...] = ()
+    verification: Verification | None = None
+    started_ms: int | None = None  # when the first attempt was wanted; max_runtime counts from here
+    resume_state: State | None = (
+        None  # verifying = nothing is left to copy, and `resume` goes back there; None = to the lanes
+    )
+    error_code: str | None = None
+    held: str = ""  # why the daemon paused it by itself (`recoveryd.recovery.pausing`), "" if it did not
+    ledger_from: tuple[int, ...] = ()  # by lane: offset of its newest head on the receipts topic, as heard; 0 = none
+    # By lane, once the caps were shared out again; () = by what the plan gives each lane to copy. It changes only while no lane runs, by exact positions.
+    allowances: tuple[Allowance, ...] = ()
+    approved: str = ""  # who approved the plan and why, once somebody did
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def is_proving(self) -> bool:
+        """Whether nothing is left to copy: positions stand, and what works, rests or ends is the verification."""
+        return self.resume_state is State.VERIFYING

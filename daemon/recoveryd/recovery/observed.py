@@ -1,0 +1,90 @@
+"""The soft half of the state: what lanes and brokers were last heard to say. Never journaled; after a restart it fills again within seconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recoveryd.forecast.completion import Forecast
+from recoveryd.forecast.track import ForecastTrack
+from recoveryd.recovery.events import AttemptExited, EffectFailed, LedgerRead
+from recoveryd.recovery.model import Recovery
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A lane's last heartbeat and when this daemon received it (its own clock: no other machine's clock is trusted). `before` is the one before, one deep."""
+
+    heartbeat: LaneHeartbeat
+    received_ms: int
+    before: "Heard | None" = None
+    moved_ms: int = 0  # when one of its positions last moved, or it was first heard
+    has_moved: bool = False  # since it was first heard
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Evaluations in a row at which a following recovery was caught up."""
+
+    since_ms: int
+    count: int
+    evidence: Mapping[str, object]
+
+
+class AtEnd(NamedTuple):
+    """A partition whose durable position was the end of its log, and has not moved, since then."""
+
+    position: int
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Sums of the durable positions of each lane's partitions, and when they were taken."""
+
+    at_ms: int
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Of one recovery. `lanes` holds heartbeats of the present attempt only; a time of 0 means never."""
+
+    lanes: Mapping[int, Heard] = field(default_factory=dict)
+    readers: Mapping[int, Heard] = field(default_factory=dict)  # tasks of the verification, of the present attempt
+    driver: DriverHeartbeat | None = None
+    driver_heard_ms: int = 0
+    exited: AttemptExited | None = None
+    exited_ms: int = 0
+    progress_ms: int = 0  # when a durable position last moved
+    directive_ms: int = 0  # when the last directive was journaled
+    status_ms: int = 0  # when progress was last journaled
+    told: Recovery | None = None  # what was journaled then
+    facts_wanted_ms: int = 0
+    facts_since_ms: int = 0  # since when facts are needed without an answer
+    target_records: int = 0  # what ended recoveries had written to the target when the facts were asked for
+    target_wanted_ms: int = 0
+    ledger_wanted_ms: int = 0  # last time a ReadLedger was sent off, 0 = none is needed or under way
+    ledger_since_ms: int = 0  # since when the ledger is needed without an answer
+    drain_since_ms: int = 0  # since when lanes were asked to drain
+    adopted_ms: int = 0  # when this daemon became leader and began to wait for a running attempt
+    ledger: LedgerRead | None = None  # an answer that steering has not used yet
+    ledger_error: EffectFailed | None = None  # why the last question for the ledger was not answered
+    effect_error: EffectFailed | None = None
+    missing_topic: str = ""
+    missing: int = 0  # samples in a row in which the source or target topic did not exist
+    failed_chunks_ms: Mapping[int, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # by lane, over attempts, of the last hour
+    candidate: Candidate | None = None
+    pace: tuple[Pace, ...] = ()  # of the present run, the newest few
+    track: ForecastTrack = ForecastTrack()
+    at_end: Mapping[int, AtEnd] = field(default_factory=dict)  # partitions at their log end
+    heads_ms: int = 0  # when that was last looked at
+    forecast: Forecast | None = None  # the newest one from measured rates
+
+    @property
+    def heard_ms(self) -> int:
+        """When anything of the present attempt was last heard."""
+        heard = (*self.lanes.values(), *self.readers.values())
+        return max([self.driver_heard_ms, *(h.received_ms for h in heard)])

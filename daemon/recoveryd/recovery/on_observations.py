@@ -1,0 +1,227 @@
+"""What lanes, drivers and brokers were seen to do. Heartbeats are hints and stay in memory; only the ledger is proof."""
+
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.live.events import OffsetsSampled
+from recoveryd.live.slice import SampleHistory
+from recoveryd.recovery.attempts import backoff_ms
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.events import AttemptExited, EffectFailed, LedgerMoved, LedgerRead
+from recoveryd.recovery.growth import keep_up
+from recoveryd.recovery.model import ACTIVE, PartitionProgress, Progress, Recovery
+from recoveryd.recovery.observed import Heard, Observed
+from recoveryd.recovery.own_traffic import tell_ingress
+from recoveryd.recovery.planning import refuse
+from recoveryd.recovery.progress import with_lane_positions, with_readers
+from recoveryd.recovery.stops.caught_up import evaluate_caught_up
+from recoveryd.recovery.stops.error_rate import with_failures
+from recoveryd.recovery.stops.log_ends import at_end_since, wants_heads
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
+
+
+def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
+    """Remember what a lane of the present attempt said, and move the progress along."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.attempt != recovery.attempt.number or recovery.state not in ACTIVE:
+        return
+    if event.phase == "verify":
+        _on_reader_heartbeat(draft, event, recovery)
+        return
+    seen = draft.observed(recovery.id)
+    earlier = seen.lanes.get(event.lane)
+    before = Heard(earlier.heartbeat, earlier.received_ms) if earlier else None
+    lanes = {**seen.lanes, event.lane: _heard(event, earlier, before, draft.now_ms)}
+    moved = recovery if recovery.is_proving else with_lane_positions(recovery, event, lanes)
+    changes: dict[str, object] = {"lanes": lanes}
+    failed = event.failed_chunks - (earlier.heartbeat.failed_chunks if earlier else 0)
+    if failed > 0:
+        most = draft.params.max_failed_chunks_per_hour
+        times_ms = with_failures(seen.failed_chunks_ms.get(event.lane, ()), failed, draft.now_ms, most)
+        changes["failed_chunks_ms"] = {**seen.failed_chunks_ms, event.lane: times_ms}
+    if _has_moved(recovery, moved) or seen.progress_ms == 0:
+        changes["progress_ms"] = draft.now_ms
+    draft.observe(recovery.id, **changes)
+    draft.keep(_with_head(moved, event))
+
+
+def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: Recovery) -> None:
+    """A task of the verification: what all of them have read is the progress."""
+    seen = draft.observed(recovery.id)
+    readers = {**seen.readers, event.lane: Heard(event, draft.now_ms)}
+    moved = with_readers(recovery, readers)
+    has_moved = moved.progress.verified_offsets != recovery.progress.verified_offsets or seen.progress_ms == 0
+    draft.observe(recovery.id, readers=readers, progress_ms=draft.now_ms if has_moved else seen.progress_ms)
+    draft.keep(moved)
+
+
+def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, now_ms: int) -> Heard:
+    if earlier is None:
+        return Heard(event, now_ms, None, now_ms)
+    told, known = event.positions, earlier.heartbeat.positions
+    moves = told is not known and sum(p.position for p in told) > sum(p.position for p in known)
+    moved_ms = now_ms if moves else earlier.moved_ms
+    return Heard(event, now_ms, before, moved_ms, has_moved=earlier.has_moved or moves)
+
+
+def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:
+    """Where the lane's newest head lies: a shorter way into the ledger, for the next attempt and for reading it at the end."""
+    known = recovery.ledger_from
+    if event.ledger_from <= (known[event.lane] if event.lane < len(known) else 0):
+        return recovery
+    lanes = len(recovery.plan.lanes) if recovery.plan is not None else 0
+    if event.lane >= lanes:
+        return recovery
+    offsets = [*known, *([0] * (lanes - len(known)))]
+    offsets[event.lane] = event.ledger_from
+    return replace(recovery, ledger_from=tuple(offsets))
+
+
+def _has_moved(before: Recovery, after: Recovery) -> bool:
+    """Whether a durable position is another one; a position never moves back."""
+    known, rows = before.progress.partitions, after.progress.partitions
+    return rows is not known and sum(p.position for p in rows) != sum(p.position for p in known)
+
+
+def on_driver_heartbeat(draft: RecoveryDraft, event: DriverHeartbeat) -> None:
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.attempt != recovery.attempt.number or recovery.attempt.released:
+        return
+    seen = draft.observed(recovery.id)
+    if seen.adopted_ms and not seen.driver_heard_ms:
+        draft.notice(
+            "attempt_adopted",
+            recovery.id,
+            {"attempt": event.attempt, "why": "its driver still heartbeats after the daemon's restart"},
+        )
+    draft.observe(recovery.id, driver=event, driver_heard_ms=draft.now_ms)
+
+
+def on_attempt_exited(draft: RecoveryDraft, event: AttemptExited) -> None:
+    """Steering decides what it means, a moment later: the driver's last words may still be on the way."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.attempt != recovery.attempt.number or recovery.attempt.released:
+        return
+    draft.observe(recovery.id, exited=event, exited_ms=draft.now_ms)
+
+
+def on_ledger(draft: RecoveryDraft, event: LedgerRead) -> None:
+    """Positions become exact; what follows from them is decided by `steer`, which waits for `ledger`."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or recovery.state not in ACTIVE:
+        return
+    if event.sequence != recovery.wanted_sequence or event.attempt != recovery.attempt.number:
+        return
+    draft.observe(recovery.id, ledger=event)
+
+
+def on_ledger_moved(draft: RecoveryDraft, event: LedgerMoved) -> None:
+    """A long reading that gets on is neither asked for again nor given up."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.sequence != recovery.wanted_sequence or event.attempt != recovery.attempt.number:
+        return
+    if draft.observed(recovery.id).ledger_wanted_ms:
+        draft.observe(recovery.id, ledger_wanted_ms=draft.now_ms, ledger_since_ms=draft.now_ms)
+
+
+def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
+    """Retriable failures are tried again by `steer` when their time has come; others end what needed them."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or recovery.is_terminal:
+        return
+    told = {
+        "effect": event.effect,
+        "attempt": event.attempt,
+        "code": event.code,
+        "message": event.message,
+        "retriable": event.retriable,
+    }
+    draft.notice("effect_failed", recovery.id, told)
+    seen = draft.observed(recovery.id)
+    if event.effect == "gather_facts" and recovery.state in {State.PLANNING, State.AWAITING_APPROVAL}:
+        _facts_failed(draft, event, recovery)
+    elif event.effect in {"create_target", "launch"}:
+        failures = recovery.attempt.failures + 1
+        code = "target_unavailable" if event.effect == "create_target" else "internal"
+        attempt = replace(recovery.attempt, failures=failures, last_error=event.message, last_code=code)
+        if event.effect == "launch" and event.attempt == recovery.attempt.number:
+            attempt = replace(attempt, released=True, retry_at_ms=draft.now_ms + backoff_ms(failures, draft.params))
+        draft.put(replace(recovery, attempt=attempt))
+        draft.observe(recovery.id, effect_error=event)
+    elif event.effect == "read_ledger" and seen.ledger_wanted_ms:
+        params = draft.params
+        asked_ms = draft.now_ms - params.ledger_retry_ms + params.effect_retry_ms
+        draft.observe(recovery.id, ledger_wanted_ms=asked_ms, ledger_error=event)
+
+
+def _facts_failed(draft: RecoveryDraft, event: EffectFailed, recovery: Recovery) -> None:
+    waited = draft.now_ms - (draft.observed(recovery.id).facts_since_ms or recovery.updated_ms)
+    if not event.retriable or waited > draft.params.planning_deadline_ms:
+        refuse(draft, recovery, _code(event.code, Code.CLUSTER_UNREACHABLE), event.message)
+    else:
+        draft.observe(
+            recovery.id, facts_wanted_ms=draft.now_ms - draft.params.facts_retry_ms + draft.params.effect_retry_ms
+        )
+
+
+def _code(value: str, default: Code) -> Code:
+    try:
+        return Code(value)
+    except ValueError:
+        return default
+
+
+def on_offsets(draft: RecoveryDraft, event: OffsetsSampled) -> None:
+    """Tell live protection how much of the growth is ours, and judge the following recoveries by the ends."""
+    tell_ingress(draft, event)
+    missing = set(event.missing)
+    for recovery in draft.live():
+        if recovery.state not in ACTIVE or recovery.plan is None:
+            continue
+        _note_missing(draft, recovery, missing)
+        keep_up(draft, recovery)
+        _judge_by_ends(draft, draft.recovery(recovery.id) or recovery, event)
+
+
+def _judge_by_ends(draft: RecoveryDraft, recovery: Recovery, event: OffsetsSampled) -> None:
+    plan = recovery.plan
+    assert plan is not None
+    key = (plan.source.cluster, plan.source.topic)
+    history = draft.history(key)
+    if wants_heads(recovery) and any((s.cluster, s.topic) == key for s in event.topics):
+        before = draft.observed(recovery.id).at_end
+        heads = at_end_since(recovery, before, history, draft.now_ms)
+        draft.observe(recovery.id, at_end=heads, heads_ms=draft.now_ms)
+    if plan.is_following:
+        draft.keep(_with_live_lag(recovery, history))
+        seen = draft.observed(recovery.id)
+        candidate = evaluate_caught_up(recovery, seen, history, draft.now_ms, draft.params)
+        draft.observe(recovery.id, candidate=candidate)
+
+
+def _note_missing(draft: RecoveryDraft, recovery: Recovery, missing: set[tuple[str, str]]) -> None:
+    plan = recovery.plan
+    assert plan is not None
+    gone = [
+        k for k in ((plan.source.cluster, plan.source.topic), (plan.target.cluster, plan.target.topic)) if k in missing
+    ]
+    created = bool(plan.target.topic_id) or not plan.create_target
+    seen: Observed = draft.observed(recovery.id)
+    if gone and created:
+        draft.observe(recovery.id, missing=seen.missing + 1, missing_topic=gone[0][1])
+    elif seen.missing:
+        draft.observe(recovery.id, missing=0, missing_topic="")
+
+
+def _with_live_lag(recovery: Recovery, history: SampleHistory) -> Recovery:
+    """Lag of a following recovery against the newest high watermarks."""
+    if not history.samples:
+        return recovery
+    ends = history.samples[-1].high_watermark
+    rows: tuple[PartitionProgress, ...] = recovery.progress.partitions
+    if any(p.partition not in ends for p in rows):
+        return recovery
+    lag = sum(max(0, ends[p.partition] - p.position) for p in rows)
+    progress: Progress = replace(recovery.progress, lag_records=lag)
+    return replace(recovery, progress=progress)

@@ -1,0 +1,59 @@
+"""Numbers and names that recoveries use. Frozen for the life of a daemon, made from the config; every default is the documented one."""
+
+from dataclasses import dataclass
+
+from recoveryd.forecast.cost import Pricing
+from recoveryd.live.params import ControlParams, LiveParams
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Times in ms, sizes in bytes. `profiles` and `clusters` are the names the config has, `own_topics` recoveryd's own topic names."""
+
+    profiles: frozenset[str] = frozenset({"default"})
+    clusters: frozenset[str] = frozenset({"main"})
+    own_topics: frozenset[str] = frozenset()
+
+    max_active_recoveries: int = 50
+    approval_above_bytes: int | None = None
+    approval_above_records: int | None = None
+    approval_ttl_ms: int = 24 * 3_600_000
+
+    lease_ttl_ms: int = 30_000
+    lease_renew_ms: int = 8_000
+    floor_bytes_per_s: float = 65_536.0
+
+    chunk_max_ms: int = 5_000
+    max_failures: int = 5
+    max_failures_per_hour: int = 20
+    max_failed_chunks_per_hour: int = 200  # of one lane
+    backoff_first_ms: int = 1_000
+    backoff_max_ms: int = 60_000
+    adopt_wait_ms: int = 10_000
+    launch_timeout_ms: int = 90_000
+    heartbeat_timeout_ms: int = 20_000
+    drain_timeout_ms: int = 60_000
+    effect_retry_ms: int = 2_000
+    facts_retry_ms: int = 15_000
+    ledger_retry_ms: int = 15_000
+    paused_keep_application_ms: int = 600_000
+    stall_after_ms: int = 600_000
+    progress_status_ms: int = 2_000
+    same_status_ms: int = 20_000  # progress that says the same again
+    planning_deadline_ms: int = 60_000
+    ledger_deadline_ms: int = 120_000
+    exit_report_wait_ms: int = 2_000
+
+    sample_period_ms: int = 5_000
+    caught_up_evaluations: int = 3
+    caught_up_span_ms: int = 30_000
+    caught_up_epsilon_records: int = 0
+
+    eta_bytes_per_s: float = 30e6
+    pricing: Pricing = Pricing()
+    quotas_enabled: bool = False
+    keep_terminal_ms: int = 90 * 86_400_000
+    keep_terminal_most: int = 1_000
+
+    control: ControlParams = ControlParams()
+    live: LiveParams = LiveParams()

@@ -1,0 +1,49 @@
+"""Pausing and going on, by an operator or by itself. Both drain the same way; `Recovery.held` says whether, and why, the daemon did it.
+
+An operator's pause has no `held` and only an operator ends it. One held for `telemetry` goes on by itself once live traffic is measured again, also after a
+restart. One held for `live_slo` waits for an operator: at its floor the replay was not what kept live traffic over its SLO, or even its floor is too much.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from recoveryd.kernel.states import State
+from recoveryd.recovery.directing import want
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.model import Recovery, Wanted
+
+TELEMETRY: Final = "telemetry"
+LIVE_SLO: Final = "live_slo"
+
+
+def begin_pause(draft: RecoveryDraft, recovery: Recovery, why: str, held: str = "") -> Recovery:
+    """Ask the lanes to drain; `paused` follows once no chunk is open."""
+    moved = draft.move(recovery, State.PAUSING, why, held=held)
+    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
+    return want(draft, moved, Wanted.PAUSE, why)
+
+
+def begin_resume(draft: RecoveryDraft, recovery: Recovery, why: str) -> Recovery:
+    """Go on at the exact positions, with the application that still lives or the next one; a verification goes on, or begins anew with the next one."""
+    to = State.STARTING if recovery.attempt.released else State.RUNNING
+    moved = draft.move(recovery, State.VERIFYING if recovery.is_proving else to, why, held="")
+    draft.observe(
+        recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=draft.now_ms, candidate=None
+    )
+    return want(draft, moved, Wanted.VERIFY if recovery.is_proving else Wanted.RUN, why)
+
+
+def hold(draft: RecoveryDraft, recovery: Recovery, reason: str, why: str, evidence: Mapping[str, object]) -> Recovery:
+    """An automatic pause, told with the numbers that led to it."""
+    draft.notice("auto_pause", recovery.id, {"reason": reason, "evidence": dict(evidence), "why": why})
+    return begin_pause(draft, recovery, why, reason)
+
+
+def paused_why(recovery: Recovery) -> str:
+    """The sentence of a recovery that has drained."""
+    rest = "the verification reads nothing" if recovery.is_proving else "every position is in a receipt"
+    if recovery.held == TELEMETRY:
+        return f"paused by itself until live traffic is measured again; {rest}"
+    if recovery.held == LIVE_SLO:
+        return f"paused by itself, live traffic stayed over its SLO: look at it, then resume; {rest}"
+    return f"paused: {rest}" if recovery.is_proving else f"paused: no chunk is open and {rest}"

@@ -1,0 +1,124 @@
+"""From the bounds of a command to offsets, exactly once. Offsets outside the log are refused, never clamped; nothing later resolves a time or `latest` again."""
+
+from collections.abc import Iterable, Sequence
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import RefusedError
+from recoveryd.recovery.model import Finding, PlannedPartition, Severity
+from recoveryd.recovery.plan_facts import PartitionFacts
+from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, From, Never, To
+
+
+def selected(topic: str, wanted: Sequence[int] | None, facts: Iterable[PartitionFacts]) -> list[PartitionFacts]:
+    """The partitions the command names, or all."""
+    known = {p.partition: p for p in facts}
+    chosen = wanted if wanted is not None else tuple(sorted(known))
+    absent = [p for p in chosen if p not in known]
+    if absent:
+        raise RefusedError(
+            Code.SOURCE_PARTITION_MISSING,
+            f"topic {topic} has no partition {absent[0]}; it has {len(known)}",
+        )
+    return [known[p] for p in sorted(set(chosen))]
+
+
+def pin(start_at: From, stop_at: To, facts: PartitionFacts, side: str) -> PlannedPartition:
+    """The range of one partition; `side` is the field of the command that refusals name, `source` or `target`."""
+    start, start_at_end = _start_offset(start_at, facts, f"{side}.from")
+    stop, stop_at_end = _stop_offset(stop_at, facts, f"{side}.to")
+    if stop is not None and start > stop:
+        raise RefusedError(
+            Code.RANGE_REVERSED, f"partition {facts.partition}: the range starts at {start}, after its end {stop}"
+        )
+    held = facts.high_watermark - facts.log_start
+    end = facts.high_watermark if stop is None else stop
+    share = (end - start) / held if held > 0 else 0.0
+    return PlannedPartition(
+        partition=facts.partition,
+        start=start,
+        stop=stop,
+        at_end=start_at_end or stop_at_end,
+        high_watermark=facts.high_watermark,
+        log_start=facts.log_start,
+        bytes_at_most=round((facts.bytes_on_disk or 0) * max(0.0, share)),
+        first_ms=facts.first_ms,
+        last_ms=facts.last_ms,
+    )
+
+
+def offsets_in(partition: PlannedPartition) -> int:
+    end = partition.high_watermark if partition.stop is None else partition.stop
+    return max(0, end - partition.start)
+
+
+def range_findings(
+    partitions: Iterable[PlannedPartition], facts: Iterable[PartitionFacts], waits: str
+) -> list[Finding]:
+    """What the pinned range itself shows; `waits` says what happens while a transaction is open."""
+    findings = []
+    at_end = [p.partition for p in partitions if p.at_end]
+    if at_end:
+        findings.append(
+            Finding(
+                "time_at_end",
+                Severity.INFO,
+                f"no record is as new as the time given in partitions {listed(at_end)}: resolved to the end",
+            )
+        )
+    held = [p.partition for p in facts if p.last_stable < p.high_watermark]
+    if held:
+        findings.append(
+            Finding(
+                "open_transaction",
+                Severity.WARN,
+                f"an open transaction holds the end of partitions {listed(held)}; {waits}",
+            )
+        )
+    return findings
+
+
+def listed(partitions: list[int]) -> str:
+    shown = ", ".join(str(p) for p in partitions[:10])
+    return f"{shown} and {len(partitions) - 10} more" if len(partitions) > 10 else shown
+
+
+def _start_offset(bound: From, facts: PartitionFacts, field: str) -> tuple[int, bool]:
+    if isinstance(bound, Earliest):
+        return facts.log_start, False
+    if isinstance(bound, AtTime):
+        return _time_offset(facts.start_at, facts)
+    return _inside(_named_offset(bound, facts, field), facts, field), False
+
+
+def _stop_offset(bound: To, facts: PartitionFacts, field: str) -> tuple[int | None, bool]:
+    if isinstance(bound, CaughtUp | Never):
+        return None, False
+    if isinstance(bound, AtTime):
+        return _time_offset(facts.stop_at, facts)
+    if isinstance(bound, AtOffset | AtOffsets):
+        return _inside(_named_offset(bound, facts, field), facts, field), False
+    return facts.high_watermark, False
+
+
+def _time_offset(found: int | None, facts: PartitionFacts) -> tuple[int, bool]:
+    """-1 (no record so new) means the end of the log, marked as such."""
+    if found is None or found < 0:
+        return facts.high_watermark, True
+    return max(found, facts.log_start), False
+
+
+def _named_offset(bound: AtOffset | AtOffsets, facts: PartitionFacts, field: str) -> int:
+    if isinstance(bound, AtOffset):
+        return bound.offset
+    if facts.partition not in bound.offsets:
+        raise RefusedError(Code.INVALID_VALUE, f"{field}.offsets names no offset for partition {facts.partition}")
+    return bound.offsets[facts.partition]
+
+
+def _inside(offset: int, facts: PartitionFacts, field: str) -> int:
+    if not facts.log_start <= offset <= facts.high_watermark:
+        raise RefusedError(
+            Code.OFFSET_OUTSIDE_LOG,
+            f"{field}: offset {offset} of partition {facts.partition} lies outside the log, which holds [{facts.log_start}, {facts.high_watermark})",
+        )
+    return offset

@@ -1,0 +1,30 @@
+"""What is known of the brokers' quotas on recoveries. Soft: after a restart the clusters themselves are asked again. The rules are in `recoveryd.recovery.quotas`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSeen:
+    """Of one recovery. A time of 0 means never, or not any more.
+
+    `bytes_per_s` is what its clusters hold, None = nothing. `is_settled`: this daemon has had an answer about it, so `bytes_per_s` is a fact on each of its
+    clusters. `cut_until_ms`: until then the last cut may still keep its connections silent.
+    """
+
+    since_ms: int
+    bytes_per_s: float | None = None
+    is_settled: bool = False
+    is_refused: bool = False
+    asked_ms: int = 0
+    retry_ms: int = 0
+    cut_until_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaBook:
+    """`swept`: clusters on which no quota of an ended recovery is left; until then no quota is set there. `asked_ms`: when each was last asked to sweep."""
+
+    swept: frozenset[str] = frozenset()
+    asked_ms: Mapping[str, int] = field(default_factory=dict)
+    recoveries: Mapping[str, QuotaSeen] = field(default_factory=dict)

@@ -1,0 +1,199 @@
+"""The brokers' client quota as a backstop of each recovery: set before its first record, kept above its lease, removed at its end.
+
+The lanes keep to their lease by themselves; the quota is for the day they do not. So trouble with it never holds a recovery up for long: a cluster that
+refuses is told about once, one that does not answer is asked again. All clients that move a recovery's data share one client id, hence there is one quota
+per recovery and cluster, and how the lanes divide the rate is nothing to it. What a daemon left behind when it died is found by the first sweep of the next.
+How high it is and how fast it may fall is `recoveryd.live.backstop`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from recoveryd.kernel.effects import WakeAt
+from recoveryd.kernel.states import State
+from recoveryd.live.backstop import busiest_share, mute_ms, quota_for_lease, quota_steps
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.effects import SetQuota, SweepQuotas
+from recoveryd.recovery.events import EffectFailed, QuotaSet, QuotasSwept
+from recoveryd.recovery.lane_shares import lane_shares
+from recoveryd.recovery.model import ACTIVE, Recovery
+from recoveryd.recovery.quota_book import QuotaBook, QuotaSeen
+
+LAUNCH_PATIENCE_MS: Final = 15_000
+ANSWER_MS: Final = 30_000  # a question older than this was lost
+RETRY_MS: Final = 10_000
+NEAR_ENOUGH: Final = 0.05  # a backstop need not follow each small step of the lease
+
+
+def lease_of(recovery: Recovery | None) -> float | None:
+    """The rate its lanes may run at together, bytes/s; None when nothing of it runs or nothing limits it."""
+    if recovery is None or recovery.state not in ACTIVE or recovery.plan is None:
+        return None
+    if recovery.state is State.PAUSED and recovery.attempt.released:
+        return None
+    rate = recovery.effective_bytes_per_s
+    rate = recovery.limits.max_bytes_per_s if rate is None else rate
+    return rate if rate is not None and rate > 0 else None
+
+
+def allows_launch(draft: RecoveryDraft, recovery: Recovery) -> bool:
+    """Whether the quota stands, or has been waited for long enough, so that lanes may start."""
+    if not draft.params.quotas_enabled or lease_of(recovery) is None:
+        return True
+    seen = draft.quotas.recoveries.get(recovery.id)
+    return seen is not None and (seen.is_settled or draft.now_ms - seen.since_ms >= LAUNCH_PATIENCE_MS)
+
+
+def forget_quotas(draft: RecoveryDraft) -> None:
+    """A new leader trusts nothing it knew: every cluster is swept first."""
+    draft.quotas = QuotaBook()
+
+
+def keep_quotas(draft: RecoveryDraft, touched: Iterable[str], *, everything: bool) -> None:
+    """Ask for what is missing between the quotas that should be and those that are: of `touched` recoveries, or of all. Call after steering."""
+    if not draft.params.quotas_enabled or draft.draft.daemon.epoch == 0:
+        return
+    if everything:
+        _sweep(draft)
+    for recovery_id in dict.fromkeys((*touched, *(draft.quotas.recoveries if everything else ()))):
+        _keep(draft, recovery_id)
+
+
+def _sweep(draft: RecoveryDraft) -> None:
+    book = draft.quotas
+    due = [
+        cluster
+        for cluster in sorted(draft.params.clusters - book.swept)
+        if draft.now_ms - book.asked_ms.get(cluster, -ANSWER_MS) >= ANSWER_MS
+    ]
+    if not due:
+        return
+    keep = tuple(sorted(r.id for r in draft.live() if lease_of(r) is not None))
+    for cluster in due:
+        draft.effect(SweepQuotas(cluster, keep))
+    draft.quotas = replace(book, asked_ms={**book.asked_ms, **dict.fromkeys(due, draft.now_ms)})
+    draft.effect(WakeAt(draft.now_ms + ANSWER_MS))
+
+
+def _keep(draft: RecoveryDraft, recovery_id: str) -> None:
+    recovery = draft.recovery(recovery_id)
+    lease, seen = lease_of(recovery), draft.quotas.recoveries.get(recovery_id)
+    if recovery is None or recovery.plan is None or (lease is None and seen is None):
+        return
+    seen = seen or QuotaSeen(draft.now_ms)
+    if lease is None and not seen.asked_ms and (seen.is_refused or (seen.is_settled and seen.bytes_per_s is None)):
+        _note(draft, recovery_id, None)
+        return
+    is_waiting = seen.asked_ms and draft.now_ms - seen.asked_ms < ANSWER_MS
+    if not is_waiting and not seen.is_refused and draft.now_ms >= seen.retry_ms and _is_swept(draft, recovery):
+        seen = _ask(draft, recovery, seen, lease)
+    _note(draft, recovery_id, seen)
+
+
+def _ask(draft: RecoveryDraft, recovery: Recovery, seen: QuotaSeen, lease: float | None) -> QuotaSeen:
+    """Send the next step off, if there is one and its time has come."""
+    wanted = None
+    if lease is not None:
+        present, lease = seen.bytes_per_s, lease * _share_of_one_broker(draft, recovery)
+        aim = quota_for_lease(lease)
+        if present is not None and seen.is_settled and abs(aim - present) <= NEAR_ENOUGH * present:
+            return seen
+        wanted = next((step.bytes_per_s for step in quota_steps(present, lease)), aim)
+        if present is not None and wanted < present:
+            if draft.now_ms < seen.cut_until_ms:
+                return seen
+            seen = replace(seen, cut_until_ms=draft.now_ms + mute_ms(present / wanted))
+    plan = recovery.plan
+    assert plan is not None
+    draft.effect(SetQuota(recovery.id, plan.source.cluster, plan.target.cluster, wanted))
+    return replace(seen, asked_ms=draft.now_ms)
+
+
+def _share_of_one_broker(draft: RecoveryDraft, recovery: Recovery) -> float:
+    """How much of the lease may pass one broker, by the leaders of what is still to copy; all of it while they are not known, and while the target is read back."""
+    plan = recovery.plan
+    if plan is None or not plan.lanes or recovery.is_proving or not recovery.spec.copies:
+        return 1.0
+    open_partitions = {p.partition for p in recovery.progress.partitions if p.stop is None or p.position < p.stop}
+    work = [frozenset(lane) & open_partitions for lane in plan.lanes]
+    shares = lane_shares(recovery, draft.observed(recovery.id))
+    busiest = 0.0
+    for topic, is_hashed in ((plan.source, False), (plan.target, recovery.spec.target.mapping == "key_hash")):
+        newest = draft.history((topic.cluster, topic.topic)).samples[-1:]
+        leaders = newest[0].leaders if newest else {}
+        if not leaders or any(leaders.get(p, -1) < 0 for p in ({*leaders} if is_hashed else open_partitions)):
+            return 1.0
+        everywhere = frozenset(leaders.values())
+        lanes = (
+            (shares.get(n, 1.0), everywhere if is_hashed else frozenset(leaders[p] for p in parts))
+            for n, parts in enumerate(work)
+            if parts
+        )
+        busiest = max(busiest, busiest_share(lanes))
+    return busiest
+
+
+def _is_swept(draft: RecoveryDraft, recovery: Recovery) -> bool:
+    plan = recovery.plan
+    return plan is not None and draft.quotas.swept >= {plan.source.cluster, plan.target.cluster}
+
+
+def _note(draft: RecoveryDraft, recovery_id: str, seen: QuotaSeen | None) -> None:
+    book = draft.quotas
+    if book.recoveries.get(recovery_id) == seen:
+        return
+    others = {i: q for i, q in book.recoveries.items() if i != recovery_id}
+    draft.quotas = replace(book, recoveries=others if seen is None else {**others, recovery_id: seen})
+
+
+def on_set(draft: RecoveryDraft, event: QuotaSet) -> None:
+    """The brokers hold it now. The first setting and the removal are told; between them the quota follows the lease silently."""
+    seen = draft.quotas.recoveries.get(event.recovery)
+    if seen is None:
+        return
+    if (event.bytes_per_s is None) != (seen.bytes_per_s is None) or not seen.is_settled:
+        why = "a backstop above the lease" if event.bytes_per_s is not None else "nothing of the recovery is limited"
+        draft.notice("quota_changed", event.recovery, {"bytes_per_s": event.bytes_per_s, "why": why})
+    _note(draft, event.recovery, replace(seen, bytes_per_s=event.bytes_per_s, is_settled=True, asked_ms=0, retry_ms=0))
+
+
+def on_swept(draft: RecoveryDraft, event: QuotasSwept) -> None:
+    """What is left on the cluster belongs to recoveries that go on, and is where their next step starts from."""
+    book = draft.quotas
+    recoveries = dict(book.recoveries)
+    for recovery_id, bytes_per_s in event.kept:
+        seen = recoveries.get(recovery_id) or QuotaSeen(draft.now_ms)
+        if not seen.is_settled:  # the higher of both clusters: a cut is counted from there
+            recoveries[recovery_id] = replace(seen, bytes_per_s=max(bytes_per_s, seen.bytes_per_s or 0.0))
+    draft.quotas = replace(book, swept=book.swept | {event.cluster}, recoveries=recoveries)
+    if event.refused:
+        _tell_refusal(draft, "", event.refused)
+    if event.removed:
+        draft.notice("quotas_removed", "", {"cluster": event.cluster, "recoveries": list(event.removed)})
+
+
+def on_set_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
+    """Refused for good: the recovery goes on without it. No answer: again in a while, by the sweep when the recovery is over."""
+    seen = draft.quotas.recoveries.get(event.recovery)
+    if event.effect != "set_quota" or seen is None:
+        return
+    if not event.retriable:
+        _tell_refusal(draft, event.recovery, event.message)
+        _note(draft, event.recovery, replace(seen, is_settled=True, is_refused=True, asked_ms=0))
+        return
+    recovery = draft.recovery(event.recovery)
+    if lease_of(recovery) is None and recovery is not None and recovery.plan is not None:
+        book = draft.quotas
+        clusters = {recovery.plan.source.cluster, recovery.plan.target.cluster}
+        asked = {**book.asked_ms, **dict.fromkeys(clusters, draft.now_ms)}
+        draft.quotas = replace(book, swept=book.swept - clusters, asked_ms=asked)
+        draft.effect(WakeAt(draft.now_ms + ANSWER_MS))
+        _note(draft, event.recovery, None)
+    else:
+        _note(draft, event.recovery, replace(seen, asked_ms=0, retry_ms=draft.now_ms + RETRY_MS))
+
+
+def _tell_refusal(draft: RecoveryDraft, recovery_id: str, message: str) -> None:
+    why = "recoveries go on without the brokers' backstop; their lanes keep to the lease as before"
+    draft.notice("quota_refused", recovery_id, {"message": message, "why": why})

@@ -1,0 +1,30 @@
+"""What every kind of recovery compares when its plan waited for a person: are the topics still the planned ones?"""
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
+from recoveryd.recovery.model import Plan
+from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
+
+
+def changed_source(plan: Plan, facts: PlanFacts) -> Refused | None:
+    """The source that is gone, or another topic now."""
+    source = facts.source
+    if source is None:
+        return Refused(Code.SOURCE_TOPIC_MISSING, f"topic {plan.source.topic} does not exist any more")
+    if source.topic_id != plan.source.topic_id:
+        return Refused(Code.STALE_PLAN, _made_again(plan.source.topic, plan.source.topic_id, source.topic_id))
+    return None
+
+
+def changed_target(plan: Plan, target: TopicFacts) -> str:
+    """What of the target is not as planned, or ""."""
+    planned = plan.target
+    if planned.topic_id and target.topic_id != planned.topic_id:
+        return _made_again(planned.topic, planned.topic_id, target.topic_id)
+    if target.partitions != planned.partitions:
+        return f"the target topic {planned.topic} has {target.partitions} partitions, planned were {planned.partitions}"
+    return ""
+
+
+def _made_again(topic: str, planned: str, found: str) -> str:
+    return f"topic {topic} was deleted and made again: its id is {found}, planned was {planned}"

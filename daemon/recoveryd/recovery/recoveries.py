@@ -1,0 +1,129 @@
+"""All recoveries of a daemon, with what is still alive kept apart from what is over.
+
+A daemon knows thousands of recoveries that ended and a few that do not. A step must cost what the few cost: it copies and walks `live` only, and of the
+ended ones it reads totals, which are kept as they change. No rule lives here but the one that tells the two apart.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
+from typing import Final
+
+from recoveryd.kernel.states import State
+from recoveryd.live.traffic import Copied
+from recoveryd.recovery.model import Recovery
+
+_NOTHING: Final[Mapping[str, Recovery]] = MappingProxyType({})
+
+
+def is_live(recovery: Recovery) -> bool:
+    """Whether time alone can change something about it."""
+    return not (recovery.is_terminal or recovery.state is State.PLANNED) or not recovery.attempt.released
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTotals:
+    """Sums over ended recoveries: their number by (kind, state), what they copied by (cluster, topic). Zeros are left out."""
+
+    counts: Mapping[tuple[str, State], int]
+    copied: Mapping[tuple[str, str], Copied]
+
+
+class Recoveries(Mapping[str, Recovery]):
+    """Immutable: nobody changes its dicts. `live` and `ended` share no id; `ended` is in the order in which its recoveries last changed."""
+
+    __slots__ = ("ended", "live", "totals")
+
+    def __init__(self, recoveries: Mapping[str, Recovery] = _NOTHING) -> None:
+        self.live: dict[str, Recovery] = {i: r for i, r in recoveries.items() if is_live(r)}
+        self.ended: dict[str, Recovery] = {i: r for i, r in recoveries.items() if i not in self.live}
+        self.totals = _moved(EndedTotals({}, {}), (), self.ended.values())
+
+    def with_changes(self, changed: Mapping[str, Recovery]) -> "Recoveries":
+        """These, with `changed` put in. Costs as much as there are live ones, and a copy of the rest only when one of those changes."""
+        if not changed:
+            return self
+        made = Recoveries.__new__(Recoveries)
+        ending = {i: r for i, r in changed.items() if not is_live(r)}
+        made.live = {i: r for i, r in {**self.live, **changed}.items() if i not in ending}
+        left = [self.ended[i] for i in changed if i in self.ended]
+        if ending or left:
+            stay = {i: r for i, r in self.ended.items() if i not in changed} if left else self.ended
+            made.ended = {**stay, **ending}
+            made.totals = _moved(self.totals, left, ending.values())
+        else:
+            made.ended, made.totals = self.ended, self.totals
+        return made
+
+    def without(self, forgotten: Iterable[str], in_play: Collection[tuple[str, str]]) -> "Recoveries":
+        """These, without some of the ended ones. What those copied stays counted for the topics `in_play`, whose live traffic is told apart by it."""
+        gone = [self.ended[i] for i in forgotten if i in self.ended]
+        made = Recoveries.__new__(Recoveries)
+        made.live = self.live
+        ids = {r.id for r in gone}
+        made.ended = {i: r for i, r in self.ended.items() if i not in ids}
+        counts = Counter(self.totals.counts)
+        counts.subtract((r.kind, r.state) for r in gone)
+        known = {t for r in (*made.live.values(), *made.ended.values()) for t in _topics(r)} | set(in_play)
+        made.totals = EndedTotals(
+            {key: count for key, count in counts.items() if count},
+            {key: one for key, one in self.totals.copied.items() if key in known},
+        )
+        return made
+
+    def changed_since(self, earlier: "Recoveries") -> Iterator[Recovery]:
+        """What is new or another value than in `earlier`, a state this one came from by `with_changes`."""
+        for recovery in self.live.values():
+            if earlier.get(recovery.id) is not recovery:
+                yield recovery
+        if self.ended is not earlier.ended:
+            for recovery in reversed(self.ended.values()):
+                if earlier.ended.get(recovery.id) is recovery:
+                    return  # everything before it ended even earlier
+                yield recovery
+
+    def __getitem__(self, recovery_id: str) -> Recovery:
+        found = self.live.get(recovery_id)
+        return self.ended[recovery_id] if found is None else found
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self.live, self.ended)
+
+    def __len__(self) -> int:
+        return len(self.live) + len(self.ended)
+
+
+def _topics(recovery: Recovery) -> tuple[tuple[str, str], tuple[str, str]]:
+    source, target = recovery.spec.source, recovery.spec.target
+    return (source.cluster, source.topic), (target.cluster, target.topic)
+
+
+def copied_by(recoveries: Iterable[Recovery]) -> dict[tuple[str, str], Copied]:
+    """What these copied, by (cluster, topic) of source and target."""
+    found: dict[tuple[str, str], Copied] = {}
+    for recovery in recoveries:
+        progress = recovery.progress
+        records, size = progress.records, progress.bytes
+        if records == 0 == size:
+            continue
+        source, target = recovery.spec.source, recovery.spec.target
+        for key, into in (((source.cluster, source.topic), 0), ((target.cluster, target.topic), records)):
+            found[key] = found.get(key, Copied()).plus(Copied(into, records, size))
+    return found
+
+
+def _moved(totals: EndedTotals, left: Iterable[Recovery], joined: Iterable[Recovery]) -> EndedTotals:
+    left, joined = tuple(left), tuple(joined)
+    counts = Counter(totals.counts)
+    counts.update((r.kind, r.state) for r in joined)
+    counts.subtract((r.kind, r.state) for r in left)
+    copied = dict(totals.copied)
+    for part, times in ((left, -1), (joined, 1)):
+        for key, one in copied_by(part).items():
+            copied[key] = copied.get(key, Copied()).plus(one, times)
+    return EndedTotals(
+        {key: count for key, count in counts.items() if count},
+        {key: one for key, one in copied.items() if one != Copied()},
+    )

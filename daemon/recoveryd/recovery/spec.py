@@ -1,0 +1,156 @@
+"""What a recovery is asked to do, as far as all kinds of recoveries share it: which range of which topic, against which other one, within what limits.
+
+Validated and typed; the wire owns names, defaults and hints.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """The log start offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The high watermark when planned, pinned once."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    """The same offset for every partition."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffsets:
+    """An offset per partition; partitions not named are an error of planning."""
+
+    offsets: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first record at or after `time_ms` (durations are made absolute by the wire layer, against the record's broker time)."""
+
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Follow the live head, stop by itself at zero lag."""
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Follow the live head until told."""
+
+
+From = Earliest | AtOffset | AtOffsets | AtTime
+
+
+To = Latest | AtOffset | AtOffsets | AtTime | CaughtUp | Never
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """None = no limit. `deadline_ms` is absolute, `max_runtime_ms` counts from the first attempt. `event_time_ms`: stop when every partition is past records
+    of this time, or has been at its end for `idle_ms` (a minute when that is None). `idle_ms`: stop when nothing came for so long.
+
+    `mode` is unlimited | fixed | controller, None = by what is protected and what rate is given. Of what the controller has to give, recoveries of a
+    lower `tier` take first, within one by `weight`. `override_live_slo` lets it start although live traffic is over its SLO already.
+    """
+
+    max_bytes_per_s: float | None = None
+    max_records_per_s: float | None = None
+    max_bytes: int | None = None
+    max_records: int | None = None
+    max_runtime_ms: int | None = None
+    deadline_ms: int | None = None
+    mode: str | None = None
+    weight: float = 1.0
+    tier: int = 0
+    override_live_slo: bool = False
+    event_time_ms: int | None = None
+    idle_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRef:
+    topic: str
+    start: From
+    stop: To
+    cluster: str = "main"
+    partitions: tuple[int, ...] | None = None  # None = all
+
+
+class TargetTopic(Protocol):
+    """The topic that a recovery writes to, or compares with."""
+
+    @property
+    def cluster(self) -> str: ...
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def mapping(self) -> str:
+        """In which partition a record of the source has its place: same | key_hash."""
+        ...
+
+    @property
+    def headers_add(self) -> tuple[tuple[str, str], ...]: ...
+
+    @property
+    def headers_drop(self) -> tuple[str, ...]: ...
+
+
+class Spec(Protocol):
+    """A frozen dataclass of each kind. `copies`: it writes to its target, so it has lanes, receipts and completeness."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def copies(self) -> bool: ...
+
+    @property
+    def appends(self) -> bool:
+        """Whether others may write to the same target partitions."""
+        ...
+
+    @property
+    def source(self) -> SourceRef: ...
+
+    @property
+    def target(self) -> TargetTopic: ...
+
+    @property
+    def target_bounds(self) -> tuple[From, To] | None:
+        """Where the target is read, if planning has to look that up."""
+        ...
+
+    @property
+    def limits(self) -> Limits: ...
+
+    @property
+    def dry_run(self) -> bool: ...
+
+    @property
+    def plan_hash(self) -> str | None: ...
+
+    @property
+    def profile(self) -> str: ...
+
+    @property
+    def on_data_loss(self) -> str:
+        """What to do where part of the range is gone: fail | continue."""
+        ...
+
+    @property
+    def verify(self) -> str:
+        """How much of a proof follows the copy: source | digest | count | none."""
+        ...

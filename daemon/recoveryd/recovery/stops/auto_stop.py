@@ -1,0 +1,173 @@
+"""Conditions that end a running recovery by itself; the first to fire wins, and each has its own reason code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.budgets import Mode
+from recoveryd.recovery.limits import floor_bytes_per_s, mode_of
+from recoveryd.recovery.model import Allowance, Recovery
+from recoveryd.recovery.observed import Observed
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import CaughtUp
+from recoveryd.recovery.stops.caught_up import is_caught_up
+from recoveryd.recovery.stops.conditions import IDLE_AFTER_MS, event_time, idle, retention_race
+from recoveryd.recovery.stops.log_ends import head_states, wants_heads
+
+
+@dataclass(frozen=True, slots=True)
+class StopVerdict:
+    """Stop for `reason`; `end` is the terminal state that follows the drain, `evidence` the numbers the rule saw."""
+
+    reason: StopReason
+    end: State
+    why: str
+    mode: str | None = None
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+
+def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
+    """The verdict on a recovery whose lanes run, or whose verification does, or None to go on."""
+    timed_out = _deadline(recovery, now_ms) or _max_runtime(recovery, now_ms)
+    if timed_out is not None or recovery.is_proving:
+        return timed_out or _proof_stalled(recovery, seen, now_ms, params)
+    return (
+        _caught_up(recovery, seen, now_ms, params)
+        or _by_heads(recovery, seen, now_ms, params)
+        or _retention_race(recovery, seen)
+        or _stalled(recovery, seen, now_ms, params)
+    )
+
+
+def capped(recovery: Recovery) -> StopVerdict | None:
+    """All lanes returned, and by the ledger `max_records` or `max_bytes` is used up."""
+    limits, progress = recovery.limits, recovery.progress
+    if not Allowance(limits.max_records, limits.max_bytes).is_used_up(progress.records, progress.bytes):
+        return None
+    evidence = {
+        "records": progress.records,
+        "bytes": progress.bytes,
+        "max_records": limits.max_records,
+        "max_bytes": limits.max_bytes,
+    }
+    if limits.max_records is not None and progress.records >= limits.max_records:
+        return StopVerdict(
+            StopReason.MAX_RECORDS,
+            State.STOPPED,
+            f"{progress.records:,} records copied, the limit is {limits.max_records:,}",
+            None,
+            evidence,
+        )
+    return StopVerdict(
+        StopReason.MAX_BYTES,
+        State.STOPPED,
+        f"{progress.bytes:,} bytes copied, the limit is {limits.max_bytes:,}",
+        None,
+        evidence,
+    )
+
+
+def _deadline(recovery: Recovery, now_ms: int) -> StopVerdict | None:
+    deadline = recovery.limits.deadline_ms
+    if deadline is None or now_ms < deadline:
+        return None
+    return StopVerdict(
+        StopReason.DEADLINE,
+        State.STOPPED,
+        "the deadline of the command has come",
+        None,
+        {"deadline_ms": deadline, "now_ms": now_ms},
+    )
+
+
+def _max_runtime(recovery: Recovery, now_ms: int) -> StopVerdict | None:
+    allowed, started = recovery.limits.max_runtime_ms, recovery.started_ms
+    if allowed is None or started is None or now_ms - started < allowed:
+        return None
+    why = f"it ran {(now_ms - started) / 1000:.0f} s, the limit is {allowed / 1000:.0f} s"
+    return StopVerdict(
+        StopReason.MAX_RUNTIME, State.STOPPED, why, None, {"started_ms": started, "max_runtime_ms": allowed}
+    )
+
+
+def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
+    if not isinstance(recovery.spec.source.stop, CaughtUp) or not is_caught_up(seen.candidate, now_ms, params):
+        return None
+    assert seen.candidate is not None
+    span_s = (now_ms - seen.candidate.since_ms) / 1000
+    why = f"every partition stayed within reach of its live head in {seen.candidate.count} evaluations over {span_s:.0f} s"
+    return StopVerdict(StopReason.ZERO_LAG, State.COMPLETED, why, "caught_up", seen.candidate.evidence)
+
+
+def is_at_floor(recovery: Recovery, params: Params) -> bool:
+    """At the controller's floor little may move for long, and on purpose."""
+    rate = recovery.effective_bytes_per_s
+    is_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
+    return is_controlled and rate is not None and rate <= floor_bytes_per_s(recovery, params)
+
+
+def _by_heads(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
+    """EVENT_TIME and IDLE, where the command asks for them; not before lanes were heard and something durable is known."""
+    limits = recovery.limits
+    if not wants_heads(recovery) or recovery.state is not State.RUNNING or not seen.lanes:
+        return None
+    heads, planned = (
+        head_states(recovery, seen, now_ms, params),
+        frozenset(p.partition for p in recovery.progress.partitions),
+    )
+    idle_ms = limits.idle_ms or IDLE_AFTER_MS
+    found = None
+    if limits.event_time_ms is not None:
+        found = event_time(heads, planned, limits.event_time_ms, now_ms, idle_ms)
+    if found is None and limits.idle_ms is not None:
+        found = idle(heads, planned, max(seen.progress_ms, seen.adopted_ms), now_ms, idle_ms)
+    if found is None:
+        return None
+    return StopVerdict(StopReason(found.reason), State.STOPPED, found.why, None, found.evidence)
+
+
+def _retention_race(recovery: Recovery, seen: Observed) -> StopVerdict | None:
+    """Two forecasts in a row say that retention will be faster.
+
+    Not when a loss is allowed. Not when the record at the position is overdue already but the replay gains on the log's time: it is still there, deletion
+    is late by whole segments, and to go on is what saves it.
+    """
+    found = seen.forecast
+    spec = recovery.spec
+    if recovery.state is not State.RUNNING or spec.on_data_loss != "fail":
+        return None
+    if found is None:
+        return None
+    condition = retention_race(found, seen.track)
+    if condition is None or (found.loss_in_s <= 0 and found.speed_up >= 1):
+        return None
+    return StopVerdict(StopReason.RETENTION_RACE, State.STOPPED, condition.why, None, condition.evidence)
+
+
+def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
+    if recovery.state is not State.RUNNING or not seen.progress_ms or recovery.progress.lag_records == 0:
+        return None
+    idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
+    if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
+        return None
+    why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {recovery.progress.lag_records} records are left"
+    return StopVerdict(
+        StopReason.STALLED, State.FAILED, why, None, {"idle_ms": idle_ms, "lag_records": recovery.progress.lag_records}
+    )
+
+
+def _proof_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
+    """The verification read nothing new for long. What it waits for is told by its tasks."""
+    if recovery.state is not State.VERIFYING or not seen.progress_ms or recovery.attempt.released:
+        return None
+    idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
+    if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
+        return None
+    progress = recovery.progress
+    evidence = {
+        "idle_ms": idle_ms,
+        "verified_offsets": progress.verified_offsets,
+        "offsets_to_verify": progress.offsets_to_verify,
+    }
+    why = f"the verification read nothing new for {idle_ms / 60_000:.0f} min, at {progress.verified_offsets:,} of {progress.offsets_to_verify:,} offsets"
+    return StopVerdict(StopReason.STALLED, State.FAILED, why, None, evidence)

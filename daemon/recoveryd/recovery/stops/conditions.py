@@ -1,0 +1,97 @@
+"""Conditions that watch the world around a recovery: live SLO, retention race, event time, idleness. Each gives its reason code or None.
+
+The conditions on the recovery's own limits and progress are in `auto_stop`. Pure; who asks decides, drains and journals.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recoveryd.forecast.completion import Forecast
+from recoveryd.forecast.outlook import Outlook
+from recoveryd.forecast.track import ForecastTrack
+from recoveryd.live.law.types import ControllerState
+
+PRESSED_MOST_MS = 600_000
+IDLE_AFTER_MS = 60_000
+_LISTED_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A rule that fired: its reason code, whether the recovery shall `pause` or `stop`, one sentence, and the numbers the rule saw."""
+
+    reason: str
+    act: str  # pause | stop
+    why: str
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+
+class HeadState(NamedTuple):
+    """Of one partition: event time of the last copied record (None = none yet), since when its position is at the log end (None = it is not)."""
+
+    event_time_ms: int | None
+    at_end_since_ms: int | None
+
+
+def live_slo(state: ControllerState, now_ms: int, most_ms: int = PRESSED_MOST_MS) -> Condition | None:
+    """LIVE_SLO: the rate at the floor and the pressure at the SLO for ten minutes. A pause, since the recovery itself is sound."""
+    since_ms = state.pressed_since_ms
+    if since_ms is None or now_ms - since_ms < most_ms:
+        return None
+    pressed_s = (now_ms - since_ms) / 1000
+    why = f"live traffic is over its SLO for {pressed_s:.0f} s although the replay is at its floor"
+    evidence = {"pressed_s": pressed_s, "rate_bytes_per_s": state.rate, "since_ms": since_ms}
+    return Condition("live_slo", "pause", why, evidence)
+
+
+def retention_race(forecast: Forecast, track: ForecastTrack) -> Condition | None:
+    """RETENTION_RACE: retention reaches the position before the copy is past it, in two forecasts in a row."""
+    if track.outlook is not Outlook.RETENTION_LOSS or Outlook.RETENTION_LOSS not in forecast.outlooks:
+        return None
+    evidence = {
+        "loss_in_s": forecast.loss_in_s,
+        "seconds": forecast.seconds,
+        "lost_data_s": forecast.lost_data_s,
+        "partition": forecast.partition,
+    }
+    return Condition("retention_race", "stop", forecast.why, evidence)
+
+
+def event_time(
+    heads: Mapping[int, HeadState], planned: frozenset[int], until_ms: int, now_ms: int, idle_ms: int = IDLE_AFTER_MS
+) -> Condition | None:
+    """EVENT_TIME: every planned partition is past the wanted event time, or has nothing more to give. Without the latter one idle partition blocks for ever."""
+    idle: list[int] = []
+    for partition in planned:
+        head = heads.get(partition)
+        if head is None:
+            return None
+        if head.event_time_ms is not None and head.event_time_ms >= until_ms:
+            continue
+        if head.at_end_since_ms is None or now_ms - head.at_end_since_ms < idle_ms:
+            return None
+        idle.append(partition)
+    if not planned:
+        return None
+    why = f"all {len(planned)} partitions are past the wanted event time"
+    if idle:
+        why += f", or idle at their end ({len(idle)})"
+    return Condition("event_time", "stop", why, {"until_ms": until_ms, "idle_partitions": sorted(idle)[:_LISTED_MOST]})
+
+
+def idle(
+    heads: Mapping[int, HeadState], planned: frozenset[int], progress_ms: int, now_ms: int, idle_ms: int = IDLE_AFTER_MS
+) -> Condition | None:
+    """IDLE: no durable position moved, and every planned partition was at its end, for a minute."""
+    if not planned or now_ms - progress_ms < idle_ms:
+        return None
+    since: list[int] = []
+    for partition in planned:
+        head = heads.get(partition)
+        if head is None or head.at_end_since_ms is None or now_ms - head.at_end_since_ms < idle_ms:
+            return None
+        since.append(head.at_end_since_ms)
+    idle_s = (now_ms - max(*since, progress_ms)) / 1000
+    why = f"nothing moved and every partition was at its end for {idle_s:.0f} s"
+    return Condition("idle", "stop", why, {"idle_s": idle_s, "partitions": len(planned)})

@@ -1,0 +1,267 @@
+"""The controllers at work: at each control period one step for every budget domain, then a lease for every recovery that it controls.
+
+The law is `recoveryd.live.budgets`; here its inputs are gathered from what was observed, and its decisions become directives, pauses and events. It
+steps when nothing runs as well: what live traffic looks like without a replay must be known before one starts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from recoveryd.kernel.effects import WakeAt
+from recoveryd.kernel.numbers import finite
+from recoveryd.kernel.states import State
+from recoveryd.live.admission import refuse_start
+from recoveryd.live.budget_shares import Claim
+from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, throttle
+from recoveryd.live.evidence import decision_evidence, is_worth_telling
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict
+from recoveryd.live.on_live import refresh_lags
+from recoveryd.live.protecting import Protecting, grown
+from recoveryd.recovery.crowding import crowding
+from recoveryd.recovery.directing import renew
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains
+from recoveryd.recovery.model import WORKING, Recovery
+from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
+from recoveryd.recovery.progress import progress_ratio, verified_ratio
+from recoveryd.recovery.stops.conditions import live_slo
+
+_HEARD: Final = frozenset({State.RUNNING, State.VERIFYING})
+_DRAINED: Final = frozenset({State.PAUSED})
+_BLIND: Final = frozenset({ControlVerdict.BLIND, ControlVerdict.PAUSED})
+_LISTED_MOST: Final = 20
+_SLACK_MS: Final = 500
+_RAISE, _CUT = 1.10, 0.95  # a changed share below this is told with the next renewal of the lease
+
+
+def control(draft: RecoveryDraft) -> None:
+    """One step of all controllers if it is due. A daemon that begins to lead takes its first at once, so that no lease of the one before outlives it."""
+    params, before = draft.params, draft.protection.protecting
+    recoveries = [r for r in draft.live() if r.state in WORKING or (r.state in _DRAINED and r.held == TELEMETRY)]
+    if not params.live.domains:
+        for recovery in recoveries:
+            _release_if_held(draft, recovery, "nothing is listed to be protected any more")
+        return
+    period_ms = params.control.period_ms
+    if draft.now_ms - before.stepped_ms < period_ms - min(_SLACK_MS, period_ms // 4):
+        draft.effect(WakeAt(before.stepped_ms + period_ms))
+        return
+    draft.effect(WakeAt(draft.now_ms + period_ms))
+    refresh_lags(draft.protection)
+    _step(draft, recoveries)
+
+
+def refuse_over_slo(draft: RecoveryDraft, recovery: Recovery) -> str | None:
+    """Why the recovery may not start now: live traffic where it would read or write is over its SLO already."""
+    states, params = draft.protection.protecting.states, draft.params.live.domains
+    for domain in touched_domains(recovery.spec, draft.params):
+        state = states.get(domain)
+        override = recovery.limits.override_live_slo
+        why = state and refuse_start(state, draft.now_ms, params[domain], override=override)
+        if why:
+            return f"{domain}: {why}"
+    return None
+
+
+def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
+    before, params = draft.protection.protecting, draft.params
+    domains, claimants = params.live.domains, _claimants(draft, recoveries)
+    signals = {domain: _signals(before, domain, draft.now_ms) for domain in domains}
+    made = throttle(before.states, signals, claimants, draft.now_ms, domains)
+    uncontrolled = _uncontrolled(draft, recoveries, claimants)
+    states = {
+        domain: _without_false_baseline(state, before.states.get(domain), domain in uncontrolled, draft.now_ms, domains)
+        for domain, state in made.states.items()
+    }
+    after = replace(
+        before,
+        readings={},
+        states=states,
+        decisions=made.decisions,
+        grants=made.grants,
+        stepped_ms=draft.now_ms,
+        rules=_counted_rules(before, made.decisions),
+        violations_s=_violations(draft, before, states, recoveries),
+    )
+    for domain, state in states.items():
+        earlier = before.states.get(domain, ControllerState())
+        after = after.with_rejections(grown(earlier.rejections, state.rejections))
+    draft.protection.protecting = after
+    _tell(draft, before.decisions, made.decisions, made.grants, claimants)
+    for recovery in recoveries:
+        _apply(draft, recovery, made.grants.get(recovery.id), made.decisions)
+    _pause_pressed(draft, states, claimants)
+
+
+def _claimants(draft: RecoveryDraft, recoveries: Iterable[Recovery]) -> dict[str, Claimant]:
+    """What the controllers share out: every controlled recovery that copies or compares, or would if live traffic were measured. The floor is divided, so that it holds for all together."""
+    params = draft.params
+    controlled = [
+        (r, domains)
+        for r in recoveries
+        if mode_of(r.limits, r.spec, params) is Mode.CONTROLLED and (domains := touched_domains(r.spec, params))
+    ]
+    floor = params.control.min_bytes_per_s / max(1, len(controlled))
+    return {r.id: _claimant(draft, r, domains, floor) for r, domains in controlled}
+
+
+def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], floor: float) -> Claimant:
+    limits = recovery.limits
+    ceiling = ceiling_bytes_per_s(limits, draft.params)
+    seen = draft.observed(recovery.id)
+    is_heard = bool(seen.readers if recovery.is_proving else seen.lanes) and recovery.state in _HEARD
+    return Claimant(
+        mode=Mode.CONTROLLED,
+        claim=Claim(floor_bytes_per_s(recovery, draft.params, floor), ceiling, limits.weight, limits.tier),
+        parts={domain: crowding(draft, recovery, domain) for domain in domains},
+        achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,
+        required_bytes_per_s=_required(recovery, draft.now_ms),
+    )
+
+
+def _required(recovery: Recovery, now_ms: int) -> float | None:
+    """Bytes/s that would still meet the deadline; None without one."""
+    deadline_ms, plan = recovery.limits.deadline_ms, recovery.plan
+    if deadline_ms is None or plan is None or deadline_ms <= now_ms:
+        return None
+    done = verified_ratio(recovery) if recovery.is_proving else progress_ratio(recovery)
+    left = plan.bytes_at_most * (1.0 - (done or 0.0))
+    return left * 1000 / (deadline_ms - now_ms)
+
+
+def _signals(protecting: Protecting, domain: str, now_ms: int) -> DomainSignals:
+    ingress = protecting.ingress.get(domain)
+    rate = ingress.bytes_per_s if ingress else None
+    taken_ms = ingress.points[-1][0] if ingress and ingress.points else now_ms
+    return DomainSignals(
+        protecting.readings.get(domain, ()), None if rate is None else Reading("ingress", rate, taken_ms)
+    )
+
+
+def _uncontrolled(draft: RecoveryDraft, recoveries: Iterable[Recovery], claimants: Mapping[str, Claimant]) -> set[str]:
+    """Domains in which a recovery copies or compares at a rate that no controller set."""
+    free = [r for r in recoveries if r.id not in claimants and r.state in _HEARD]
+    return {domain for r in free for domain in touched_domains(r.spec, draft.params)}
+
+
+def _without_false_baseline(
+    state: ControllerState,
+    before: ControllerState | None,
+    is_loaded: bool,
+    now_ms: int,
+    domains: Mapping[str, ControllerParams],
+) -> ControllerState:
+    """What is measured while a recovery runs outside the budget is not what live traffic looks like alone."""
+    if not is_loaded:
+        return state
+    kept = replace(state, baselines=before.baselines if before else {})
+    latency_ms = max(p.cut_latency_ms for p in domains.values())
+    return kept if kept.active else replace(kept, cut_ms=now_ms + latency_ms)
+
+
+def _counted_rules(before: Protecting, decisions: Mapping[str, ControlDecision]) -> dict[tuple[str, str], int]:
+    rules = dict(before.rules)
+    for domain, decision in decisions.items():
+        if decision.verdict is not ControlVerdict.IDLE:
+            key = (domain, decision.rule.name.lower())
+            rules[key] = rules.get(key, 0) + 1
+    return rules
+
+
+def _violations(
+    draft: RecoveryDraft, before: Protecting, states: Mapping[str, ControllerState], recoveries: Iterable[Recovery]
+) -> dict[tuple[str, str, str], float]:
+    """Seconds since the last step in which the newest fresh sample of a signal was over its SLO; by a replay if one ran above the floor meanwhile."""
+    params = draft.params
+    elapsed_s = min(draft.now_ms - before.stepped_ms, 2 * params.control.period_ms) / 1000 if before.stepped_ms else 0.0
+    copied: dict[str, float] = {}
+    for recovery in recoveries:
+        for domain in touched_domains(recovery.spec, params):
+            copied[domain] = copied.get(domain, 0.0) + recovery.progress.bytes_per_s
+    violations = dict(before.violations_s)
+    for domain, controller in params.live.domains.items():
+        is_ours = copied.get(domain, 0.0) > 1.1 * params.control.min_bytes_per_s
+        for protection in controller.protections:
+            track = states[domain].tracks.get(protection.name)
+            if track is None or not track.times_ms or draft.now_ms - track.times_ms[-1] > controller.loop_delay_ms:
+                continue
+            if track.values[-1] >= protection.slo_s and elapsed_s > 0:
+                key = (domain, protection.name, "yes" if is_ours else "no")
+                violations[key] = violations.get(key, 0.0) + elapsed_s
+    return violations
+
+
+def _tell(
+    draft: RecoveryDraft,
+    before: Mapping[str, ControlDecision],
+    decisions: Mapping[str, ControlDecision],
+    grants: Mapping[str, Grant],
+    claimants: Mapping[str, Claimant],
+) -> None:
+    """An event for each decision that matters: inputs, pressures, rule, sentence, and what each recovery gets."""
+    for domain, decision in decisions.items():
+        earlier = before.get(domain)
+        if decision.verdict is ControlVerdict.IDLE and (earlier is None or earlier.verdict is ControlVerdict.IDLE):
+            continue
+        if is_worth_telling(earlier, decision):
+            members = [name for name, c in claimants.items() if domain in c.parts][:_LISTED_MOST]
+            shares = {name: finite(grants[name].bytes_per_s, 1) for name in members}
+            told = {"domain": domain} | decision_evidence(decision) | {"recoveries": shares}
+            draft.notice("throttle_decided", "", told)
+            draft.reason = f"{domain}: {decision.why}"
+
+
+def _apply(
+    draft: RecoveryDraft, recovery: Recovery, grant: Grant | None, decisions: Mapping[str, ControlDecision]
+) -> None:
+    if grant is None:
+        _release_if_held(draft, recovery, "no controller decides on it any more")
+        return
+    bound = [decisions[d] for d in touched_domains(recovery.spec, draft.params)]
+    if recovery.held == TELEMETRY and recovery.state in _DRAINED:
+        if not grant.pause and all(d.verdict not in _BLIND for d in bound):
+            _release_if_held(draft, _granted(recovery, grant), "live traffic is measured again: goes on by itself")
+    elif grant.pause:
+        paused = draft.put(replace(recovery, rule=grant.why))
+        evidence = {"domain": grant.domain, **decision_evidence(decisions[grant.domain])}
+        hold(draft, paused, TELEMETRY, grant.why, evidence)
+    elif _is_told_at_once(recovery.effective_bytes_per_s, grant, any(d.publish for d in bound)):
+        told = draft.put(replace(_granted(recovery, grant), version=recovery.version + 1, updated_ms=draft.now_ms))
+        if not told.attempt.released:
+            renew(draft, told)
+
+
+def _is_told_at_once(held: float | None, grant: Grant, publish: bool) -> bool:
+    """A published budget, or a share that others changed by more than the dead-band."""
+    rate = grant.bytes_per_s
+    if held is None or rate is None:
+        return held is not rate
+    return rate >= held * _RAISE or rate <= held * _CUT or (publish and rate != held)
+
+
+def _granted(recovery: Recovery, grant: Grant) -> Recovery:
+    return replace(recovery, effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
+
+
+def _release_if_held(draft: RecoveryDraft, recovery: Recovery, why: str) -> None:
+    if recovery.held == TELEMETRY and recovery.state in _DRAINED:
+        begin_resume(draft, recovery, why)
+
+
+def _pause_pressed(
+    draft: RecoveryDraft, states: Mapping[str, ControllerState], claimants: Mapping[str, Claimant]
+) -> None:
+    """LIVE_SLO: the rate at the floor and live traffic over its SLO for ten minutes."""
+    if not draft.params.control.pause_allowed:
+        return
+    for domain, state in states.items():
+        condition = live_slo(state, draft.now_ms)
+        if condition is None:
+            continue
+        for name in [n for n, c in claimants.items() if domain in c.parts]:
+            recovery = draft.recovery(name)
+            if recovery is not None and recovery.state in WORKING:
+                evidence = {"domain": domain, **condition.evidence}
+                hold(draft, recovery, LIVE_SLO, f"{domain}: {condition.why}", evidence)

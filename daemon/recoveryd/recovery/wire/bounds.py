@@ -1,0 +1,145 @@
+"""Where a range starts and ends: `source.from` and `source.to` in all their forms."""
+
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, From, Latest, Never, To
+from recoveryd.wire.fields import (
+    MAX_OFFSET,
+    MAX_PARTITION,
+    MAX_PARTITIONS,
+    TIME_SCHEMA,
+    is_duration,
+    is_int_to,
+    now_ms_of,
+    read_duration,
+    read_time,
+)
+from recoveryd.wire.problems import nearest, one_of, shown, wrong
+
+_PARTITION_KEY: Final = re.compile(r"0|[1-9][0-9]{0,9}", flags=re.ASCII)
+_FROM_WORDS: Final = {"earliest": Earliest()}
+_TO_WORDS: Final = {"latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
+_PINNED_WORDS: Final = {"latest": Latest()}
+OFFSET_SCHEMA: Final = {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET}
+_BACK_SCHEMA: Final = {
+    "type": "string",
+    "pattern": "^-",
+    "examples": ["-2h", "-PT2H"],
+    "description": "duration back from now",
+}
+_OFFSET_BOUNDS: Final = [
+    {"type": "object", "properties": {"offset": OFFSET_SCHEMA}, "required": ["offset"], "additionalProperties": False},
+    {
+        "type": "object",
+        "properties": {
+            "offsets": {
+                "type": "object",
+                "minProperties": 1,
+                "patternProperties": {"^(0|[1-9][0-9]{0,9})$": OFFSET_SCHEMA},
+                "additionalProperties": False,
+            }
+        },
+        "required": ["offsets"],
+        "additionalProperties": False,
+    },
+]
+
+
+def _parse_from(value: Any, info: ValidationInfo) -> From:
+    if value in ("latest", "caught_up", "never"):
+        raise wrong(
+            f'can not be "{value}"', "A range starts at earliest, an offset, a time or a duration back from now."
+        )
+    found = _parse_bound(value, info, _FROM_WORDS)
+    assert isinstance(found, Earliest | AtOffset | AtOffsets | AtTime)
+    return found
+
+
+def _parse_to(value: Any, info: ValidationInfo) -> To:
+    found = _parse_bound(value, info, _TO_WORDS)
+    assert not isinstance(found, Earliest)
+    return found
+
+
+def _parse_pinned(value: Any, info: ValidationInfo) -> To:
+    if value in ("caught_up", "never"):
+        raise wrong(f'can not be "{value}"', "What is compared needs an end: latest, an offset or a time.")
+    found = _parse_bound(value, info, _PINNED_WORDS)
+    assert not isinstance(found, Earliest)
+    return found
+
+
+def _parse_bound(value: Any, info: ValidationInfo, words: dict[str, Any]) -> From | To:
+    if isinstance(value, str):
+        return words[value] if value in words else AtTime(_parse_moment(value, info, words))
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, inner),) = value.items()
+        if name == "offset":
+            return AtOffset(_offset(inner, "offset"))
+        if name == "offsets":
+            return parse_offsets(inner)
+        close = nearest(name, ("offset", "offsets")) or "offset"
+        raise wrong(f"has the unknown field {shown(name)}", f'Write {{"{close}": ...}}.', code=Code.UNKNOWN_FIELD)
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise wrong(f"is the bare number {shown(value)}", f'Write {{"offset": {value}}} for an offset.')
+    raise wrong(
+        f"is {shown(value)}",
+        f'Write {", ".join(words)}, {{"offset": n}}, {{"offsets": {{"0": n}}}}, a time with zone, or -2h.',
+    )
+
+
+def _parse_moment(text: str, info: ValidationInfo, words: dict[str, Any]) -> int:
+    if text.startswith("-"):
+        time_ms = now_ms_of(info) - read_duration(text[1:], f"is {shown(text)}: it")
+        if time_ms < 0:
+            raise wrong(f"is {shown(text)}, which reaches before 1970", "Use earliest for all there is.")
+        return time_ms
+    if not text[:1].isdigit():
+        message, hint = one_of(text, tuple(words))
+        raise wrong(message + ", a time with zone, or a duration back from now", hint)
+    if not is_duration(text):
+        return read_time(text)
+    raise wrong(f"is {shown(text)}, a duration without direction", f"Write -{text[:40]} for a duration back from now.")
+
+
+def parse_offsets(value: Any) -> AtOffsets:
+    if not isinstance(value, dict) or not value:
+        raise wrong('has no offsets: an object such as {"0": 17} is needed')
+    if len(value) > MAX_PARTITIONS:
+        raise wrong(f"names {len(value)} partitions, at most {MAX_PARTITIONS} are taken", code=Code.TOO_LARGE)
+    offsets = {}
+    for name, offset in value.items():
+        if not _PARTITION_KEY.fullmatch(name) or int(name) > MAX_PARTITION:
+            raise wrong(f"has the key {shown(name)} in offsets, which is not a partition number")
+        offsets[int(name)] = _offset(offset, f"offsets.{name}")
+    return AtOffsets(dict(sorted(offsets.items())))
+
+
+def _offset(value: Any, name: str) -> int:
+    if not is_int_to(value, MAX_OFFSET):
+        raise wrong(
+            f"has {name} {shown(value)}, which is not an offset",
+            "Offsets are whole numbers from 0 on; use earliest for the start.",
+        )
+    return int(value)
+
+
+Start = Annotated[
+    Any,
+    PlainValidator(_parse_from),
+    WithJsonSchema({"anyOf": [{"const": "earliest"}, *_OFFSET_BOUNDS, TIME_SCHEMA, _BACK_SCHEMA]}),
+]
+End = Annotated[
+    Any,
+    PlainValidator(_parse_to),
+    WithJsonSchema({"anyOf": [{"enum": ["latest", "caught_up", "never"]}, *_OFFSET_BOUNDS, TIME_SCHEMA, _BACK_SCHEMA]}),
+]
+PinnedEnd = Annotated[
+    Any,
+    PlainValidator(_parse_pinned),
+    WithJsonSchema({"anyOf": [{"const": "latest"}, *_OFFSET_BOUNDS, TIME_SCHEMA, _BACK_SCHEMA]}),
+]

@@ -1,0 +1,56 @@
+"""Whether a replay's plan that waited for a person still describes the world: asked again right before it starts, and refused by name when it does not.
+
+Pure: the facts were gathered again by an adapter. What the plan pinned is compared, nothing is pinned anew.
+"""
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
+from recoveryd.recovery.model import Plan, PlannedPartition, Severity
+from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts
+from recoveryd.recovery.recheck import changed_source, changed_target
+from recoveryd.replay.plan import ERROR_CODES, held_records
+from recoveryd.replay.preflight import inspect_target
+from recoveryd.replay.spec import ReplaySpec
+
+
+def stale(plan: Plan, spec: ReplaySpec, facts: PlanFacts) -> Refused | None:
+    """The first thing that is not as planned, or None: what is written is looked at closely."""
+    refused = changed_source(plan, facts)
+    if refused is not None:
+        return refused
+    found = {p.partition: p for p in facts.source_partitions}
+    for planned in plan.partitions:
+        why = _range(plan, spec, planned, found.get(planned.partition))
+        if why:
+            return Refused(Code.STALE_PLAN, why)
+    return _target(plan, spec, facts)
+
+
+def _range(plan: Plan, spec: ReplaySpec, planned: PlannedPartition, found: PartitionFacts | None) -> str:
+    where = f"partition {planned.partition} of {plan.source.topic}"
+    if found is None:
+        return f"{where} is not there any more"
+    if found.log_start > planned.start and spec.on_data_loss == "fail":
+        return f"{where} begins at {found.log_start} now, the plan at {planned.start}: records of the range are gone"
+    end = planned.high_watermark if planned.stop is None else planned.stop
+    if found.high_watermark < end:
+        return f"{where} ends at {found.high_watermark} now, the plan saw {end}: the log was cut back"
+    return ""
+
+
+def _target(plan: Plan, spec: ReplaySpec, facts: PlanFacts) -> Refused | None:
+    target, topic = facts.target, plan.target.topic
+    if target is None:
+        if plan.create_target and not plan.target.topic_id:
+            return None
+        return Refused(Code.STALE_PLAN, f"the target topic {topic} does not exist any more")
+    why = changed_target(plan, target)
+    if why:
+        return Refused(Code.STALE_PLAN, why)
+    held = held_records(spec, plan.partitions, target)
+    if held:
+        return Refused(Code.TARGET_NOT_EMPTY, held)
+    for finding in inspect_target(spec, facts):
+        if finding.severity is Severity.ERROR:
+            return Refused(ERROR_CODES.get(finding.code, Code.TARGET_LIMITS), finding.message)
+    return None

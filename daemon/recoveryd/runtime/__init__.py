@@ -1,0 +1,8 @@
+"""The one loop that moves the state: inbox, rounds, leadership. No rule about recovery lives here (see `recoveryd.kernel`), and no client of anything."""
+
+from recoveryd.runtime.inbox import Inbox
+from recoveryd.runtime.intake import ControlIntake
+from recoveryd.runtime.loop import Runtime, Vitals
+from recoveryd.runtime.ticker import Ticker
+
+__all__ = ["ControlIntake", "Inbox", "Runtime", "Ticker", "Vitals"]

@@ -1,0 +1,147 @@
+"""HTTP for probes, Prometheus and people: read-only, loopback unless configured otherwise, up before the daemon joins the group.
+
+`/livez` says whether the process turns (503 when it does not: restart it). `/readyz` says whether this daemon leads and can write (a standby answers 503
+with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). No rule lives here; the documents are those of the status topic.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.decision import Noun
+from recoveryd.wire.plain_json import to_json
+
+LOOP_AGE_LIMIT_S: Final = 15.0
+ROUND_LIMIT_S: Final = 120.0
+PAGE_DEFAULT, PAGE_LIMIT = 100, 1_000
+
+Handler = Callable[[web.Request], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A moment of the daemon. Ages in seconds; `round_age_s` and `journal_failing_for_s` are None when there is no such thing now."""
+
+    role: str
+    is_loaded: bool
+    loop_age_s: float
+    round_age_s: float | None
+    journal_failing_for_s: float | None
+    is_main_reachable: bool = True
+
+    @property
+    def is_live(self) -> bool:
+        # A round that only waits for the journal is alive: restarting would not make the broker answer.
+        is_stuck = (self.round_age_s or 0.0) > ROUND_LIMIT_S and self.journal_failing_for_s is None
+        return self.loop_age_s <= LOOP_AGE_LIMIT_S and not is_stuck
+
+    @property
+    def is_ready(self) -> bool:
+        return self.is_live and self.is_loaded and self.is_journal_writable
+
+    @property
+    def is_journal_writable(self) -> bool:
+        return self.role == "leader" and self.journal_failing_for_s is None and self.is_main_reachable
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where answers come from; all are quick and never raise."""
+
+    health: Callable[[], Health]
+    recoveries: Callable[[], Mapping[str, Noun]]
+    metrics: Callable[[], bytes]
+    document: Callable[[Noun], Mapping[str, Any]]
+    metrics_content_type: str
+    lag: Callable[[], Mapping[str, Any]] = dict
+    control: Callable[[], Mapping[str, Any]] = dict
+
+
+class HealthServer:
+    """`start` binds or raises OSError; `port` is the bound one, also when 0 was asked for."""
+
+    def __init__(self, sources: Sources, host: str, port: int) -> None:
+        self._sources = sources
+        self._host = host
+        self.port = port
+        app = web.Application(middlewares=[_errors_as_json])
+        app.router.add_get("/livez", self._livez)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/api/v1/recoveries", self._list)
+        app.router.add_get("/api/v1/recoveries/{id}", self._get)
+        app.router.add_get("/api/v1/lag", self._lag)
+        app.router.add_get("/api/v1/control", self._control)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        await self._runner.cleanup()
+
+    async def _livez(self, _request: web.Request) -> web.Response:
+        health = self._sources.health()
+        body = {"live": health.is_live, "loop_age_seconds": round(health.loop_age_s, 3), "role": health.role}
+        return _json(body, 200 if health.is_live else 503)
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        health = self._sources.health()
+        body = {
+            "ready": health.is_ready,
+            "role": health.role,
+            "status_loaded": health.is_loaded,
+            "journal_writable": health.is_journal_writable,
+        }
+        return _json(body, 200 if health.is_ready else 503)
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        return web.Response(body=self._sources.metrics(), headers={"Content-Type": self._sources.metrics_content_type})
+
+    async def _list(self, request: web.Request) -> web.Response:
+        try:
+            limit = int(request.query.get("limit", PAGE_DEFAULT))
+            offset = int(request.query.get("offset", 0))
+        except ValueError:
+            return _problem(400, Code.INVALID_VALUE, "limit and offset are numbers.")
+        if not 1 <= limit <= PAGE_LIMIT or offset < 0:
+            return _problem(400, Code.INVALID_VALUE, f"limit is 1 to {PAGE_LIMIT}, offset is 0 or more.")
+        newest_first = sorted(self._sources.recoveries().values(), key=lambda r: (-r.created_ms, r.id))
+        page = [self._sources.document(r) for r in newest_first[offset : offset + limit]]
+        return _json({"recoveries": page, "total": len(newest_first), "limit": limit, "offset": offset})
+
+    async def _get(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        recovery = self._sources.recoveries().get(name)
+        if recovery is None:
+            return _problem(404, Code.NO_SUCH_RECOVERY, f"There is no recovery {name!r}.")
+        return _json(self._sources.document(recovery))
+
+    async def _lag(self, _request: web.Request) -> web.Response:
+        return _json(self._sources.lag())
+
+    async def _control(self, _request: web.Request) -> web.Response:
+        return _json(self._sources.control())
+
+
+@web.middleware
+async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        response: web.StreamResponse = await handler(request)
+    except web.HTTPException as refused:
+        return _problem(refused.status, Code.USAGE, f"{request.method} {request.path}: {refused.reason}")
+    return response
+
+
+def _problem(status: int, code: Code, message: str) -> web.Response:
+    return _json({"error": {"code": code.value, "message": message, "hint": CATALOGUE[code].next_step}}, status)
+
+
+def _json(body: Mapping[str, Any], status: int = 200) -> web.Response:
+    return web.Response(body=to_json(body), status=status, content_type="application/json", charset="utf-8")

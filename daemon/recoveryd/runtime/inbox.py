@@ -1,0 +1,128 @@
+"""Where events wait for the loop: one queue in order of arrival, bounded in every direction.
+
+Control records push back: `put_control` waits for room. Hints (heartbeats, offset samples, ticks) replace an older one of the same lane, driver or kind
+that still waits, because only the newest matters; they keep its place. Results of effects are few (one per effect) and are never dropped.
+"""
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from recoveryd.kernel.events import Event, Tick
+from recoveryd.live.events import OffsetsSampled, ReaderSampled, ReadingTaken
+from recoveryd.ports import ControlRecord
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An event that waits. Of a control record also the record, and the future that resolves when the journal holds what it caused."""
+
+    event: Event
+    record: ControlRecord | None = None
+    done: asyncio.Future[None] | None = None
+
+
+class Inbox:
+    """`emit` from any thread; everything else from the loop."""
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        self.dropped_hints = 0
+        self._capacity = capacity
+        self._lock = threading.Lock()
+        self._items: OrderedDict[Hashable, Item] = OrderedDict()
+        self._serial = 0
+        self._control = 0
+        self._hints = 0
+        self._filled = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def emit(self, event: Event) -> None:
+        """Put an event in; never blocks. A hint that finds the room for hints taken by others is dropped: the next one tells the same."""
+        key = _hint_key(event)
+        with self._lock:
+            if key is None:
+                self._append(Item(event))
+            elif key in self._items:
+                self._items[key] = Item(event)
+            elif self._hints < self._capacity:
+                self._hints += 1
+                self._items[key] = Item(event)
+            else:
+                self.dropped_hints += 1
+        self._wake()
+
+    async def put_control(self, record: ControlRecord, event: Event) -> asyncio.Future[None]:
+        """Wait for room, put the record in, and return what resolves once it is journaled."""
+        while self._control >= self._capacity:
+            self._has_room.clear()
+            await self._has_room.wait()
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._control += 1
+            self._append(Item(event, record, done))
+        self._wake()
+        return done
+
+    async def take(self, at_most: int, wait_s: float) -> list[Item]:
+        """The oldest `at_most` items; waits up to `wait_s` for the first one, then returns what is there, maybe nothing."""
+        self._loop = asyncio.get_running_loop()
+        if not self._items:
+            self._filled.clear()
+            if not self._items:  # an emit of another thread may have come in between
+                try:
+                    await asyncio.wait_for(self._filled.wait(), wait_s)
+                except TimeoutError:
+                    return []
+        with self._lock:
+            items = [self._pop() for _ in range(min(at_most, len(self._items)))]
+        if self._control < self._capacity:
+            self._has_room.set()
+        return items
+
+    def nudge(self) -> None:
+        """Let a waiting `take` return at once, with nothing."""
+        self._wake()
+
+    def _append(self, item: Item) -> None:
+        self._serial += 1
+        self._items[self._serial] = item
+
+    def _pop(self) -> Item:
+        _, item = self._items.popitem(last=False)
+        if item.record is not None:
+            self._control -= 1
+        elif _hint_key(item.event) is not None:
+            self._hints -= 1
+        return item
+
+    def _wake(self) -> None:
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._filled.set)
+
+
+def _hint_key(event: Event) -> Hashable | None:
+    """What an event replaces while it waits; None = it must be handled itself. Attempts are kept apart: an old one's word must not hide a new one's."""
+    key: Hashable | None = None
+    match event:
+        case LaneHeartbeat():
+            key = ("lane", event.recovery, event.attempt, event.lane)
+        case DriverHeartbeat():
+            key = ("driver", event.recovery, event.attempt)
+        case OffsetsSampled():
+            key = "offsets"
+        case ReaderSampled():
+            key = ("reader", event.reader)
+        case ReadingTaken():  # each by itself: a peak must not be hidden by the calm after it
+            key = ("reading", event.domain, event.reading.name, event.reading.sampled_at_ms)
+        case Tick():
+            key = "tick"
+    return key

@@ -1,0 +1,116 @@
+"""The way of control records into the inbox: each offset once, in order, none left out.
+
+The group's committed offset is not trusted with that. It can lie behind (a crash before a commit: records come again) and, after rebalances, ahead (records
+never come). So the position is the journal's: at leadership everything from there to the end is read directly, later a jump in the offsets is read
+directly as well, and what comes again is passed over. Delivery by the group is only the fast way.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import structlog
+
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import ControlUnreadable, Event
+from recoveryd.ports import ControlLog, ControlRecord
+from recoveryd.runtime.inbox import Inbox
+
+log = structlog.stdlib.get_logger(__name__)
+
+Decode = Callable[[ControlRecord], Event]
+RETRY_S = 2.0
+
+
+class ControlIntake:
+    """`accept` may be called at any time, also before this daemon leads: it waits."""
+
+    def __init__(self, inbox: Inbox, control_log: ControlLog, decode: Decode) -> None:
+        self._inbox = inbox
+        self._control_log = control_log
+        self._decode = decode
+        self._next = 0
+        self._is_behind = False
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._turn = asyncio.Lock()
+        self._is_open = asyncio.Event()
+
+    @property
+    def next_offset(self) -> int:
+        """First offset not yet in the inbox."""
+        return self._next
+
+    def open_at(self, offset: int) -> None:
+        """From now on `accept` goes on, after everything from `offset` to the end was read directly. Call once, at leadership."""
+        self._next = offset
+        self._is_behind = True
+        self._is_open.set()
+
+    async def catch_up(self) -> None:
+        """Read from the journal's position to the end of the topic, once opened; tries again until the topic can be read."""
+        await self._is_open.wait()
+        async with self._turn:
+            await self._read_if_behind()
+
+    async def _read_if_behind(self) -> None:
+        if self._is_behind:
+            await self._read(None)
+            self._is_behind = False
+
+    async def accept(self, record: ControlRecord) -> asyncio.Future[None]:
+        """Take a delivered record in; the future resolves once the journal holds what it caused."""
+        await self._is_open.wait()
+        async with self._turn:
+            await self._read_if_behind()
+            if record.offset < self._next:
+                return self._waiting.get(record.offset) or _resolved()
+            if record.offset > self._next:
+                await self._read(record.offset)
+            return await self._feed(record)
+
+    async def _read(self, stop: int | None) -> None:
+        while stop is None or self._next < stop:
+            try:
+                async for page in self._control_log.pages(self._next, stop):
+                    for record in page:
+                        await self._feed(record)
+            except RecoverydError as problem:
+                if not problem.retriable:
+                    raise
+                log.warning(
+                    "the control topic cannot be read, will try again", code=problem.code.value, error=problem.message
+                )
+                await asyncio.sleep(RETRY_S)
+                continue
+            self._next = max(self._next, stop or 0)
+            return
+
+    async def _feed(self, record: ControlRecord) -> asyncio.Future[None]:
+        done = await self._inbox.put_control(record, self._event_of(record))
+        self._next = record.offset + 1
+        self._waiting[record.offset] = done
+        done.add_done_callback(lambda _: self._waiting.pop(record.offset, None))
+        return done
+
+    def _event_of(self, record: ControlRecord) -> Event:
+        try:
+            return self._decode(record)
+        except Exception as bug:
+            log.exception("the codec broke on a control record", offset=record.offset)
+            return ControlUnreadable(
+                partition=record.partition,
+                offset=record.offset,
+                code=Code.INVARIANT_BROKEN.value,
+                message=f"recoveryd could not read this record: {type(bug).__name__}",
+                key=record.key,
+                value=record.value,
+                headers=record.headers,
+            )
+
+
+def _resolved() -> asyncio.Future[None]:
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    with contextlib.suppress(asyncio.InvalidStateError):
+        done.set_result(None)
+    return done

@@ -1,0 +1,271 @@
+"""The one writer: takes what waits, decides, journals, adopts, then acts. In this order, always.
+
+Nothing is done on the word of the group alone. Becoming leader opens the journal, which fences whoever held it; coming back from a rebalance writes to it
+first; and whoever took over meanwhile makes the next commit raise `Fenced`, which leaves `run` before any effect of that round.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import structlog
+
+from recoveryd.adapters.http.metrics_page import Metrics
+from recoveryd.errors import Fenced, RecoverydError
+from recoveryd.failpoints import hit
+from recoveryd.kernel.decision import Decision, Noun
+from recoveryd.kernel.effects import Effect, WakeAt
+from recoveryd.kernel.events import BecameLeader, Event
+from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.metrics.definitions import JOURNAL_COMMIT_SECONDS
+from recoveryd.ports import Clock, Clusters, Journal, JournalBatch
+from recoveryd.runtime.inbox import Inbox, Item
+from recoveryd.runtime.intake import ControlIntake
+from recoveryd.runtime.reporting import Reporter
+from recoveryd.runtime.rounds import Rounds
+from recoveryd.runtime.seen import SeenLedger
+from recoveryd.runtime.ticker import Ticker
+
+log = structlog.stdlib.get_logger(__name__)
+T = TypeVar("T")
+
+ROUND_AT_MOST = 512
+IDLE_S = 1.0
+# Signals cost no transaction, so the applied offset follows them late: at a restart at most this many or this old ones are read again.
+COVER_EVERY_RECORDS = 5_000
+COVER_EVERY_S = 60.0
+BACKOFF_FIRST_S, BACKOFF_MAX_S = 0.2, 5.0
+SLOW_ROUND_S = 2.0
+
+
+class Stopping(Exception):  # noqa: N818  (no error: the way out of waiting to try again)
+    """The daemon is asked to stop."""
+
+
+class Core(Protocol):
+    """What decides: `recoveryd.kernel.decide.Decider` over the capabilities of this daemon."""
+
+    def decide(self, state: CoreState, event: Event, now_ms: int) -> Decision: ...
+
+    def restore(self, daemon: DaemonRecord, nouns: Mapping[str, Noun], sequences: Mapping[str, int]) -> CoreState: ...
+
+    @property
+    def verbs(self) -> Sequence[str]: ...
+
+    def known(self, state: CoreState) -> Mapping[str, Noun]: ...
+
+    def is_active(self, state: CoreState) -> bool: ...
+
+
+class EffectRunner(Protocol):
+    def start(self, effect: Effect) -> None:
+        """Begin the effect and return at once; its result comes back as an event."""
+        ...
+
+
+@dataclass(slots=True)
+class Vitals:
+    """What health says about the loop. Times are monotonic seconds; None = not so now."""
+
+    role: str = "standby"  # standby | taking_over | leader
+    is_loaded: bool = False
+    round_began_s: float | None = None
+    journal_failing_s: float | None = None
+
+
+class Runtime:
+    """`assigned` and `revoked` tell what the group says, `run` is the loop, `stop` lets the present round finish.
+
+    A gap of `freeze_s` between two turns of the loop means that the process was stopped and may have been replaced. `when_leading` is called once, when this daemon first leads: it starts what only a leader needs.
+    """
+
+    def __init__(
+        self,
+        *,
+        core: Core,
+        journal: Journal,
+        clusters: Clusters,
+        when_leading: Callable[[], Awaitable[None]],
+        effects: EffectRunner,
+        inbox: Inbox,
+        intake: ControlIntake,
+        clock: Clock,
+        metrics: Metrics,
+        freeze_s: float = 5.0,
+    ) -> None:
+        self.state = CoreState()
+        self.vitals = Vitals()
+        self.ticker = Ticker(clock, inbox.emit, self._is_active)
+        self._core = core
+        self._journal = journal
+        self._clusters = clusters
+        self._when_leading = when_leading
+        self._effects = effects
+        self._inbox = inbox
+        self._intake = intake
+        self._clock = clock
+        self._metrics = metrics
+        self._reporter = Reporter(metrics, core.verbs)
+        self._rounds = Rounds(core.decide, clock.monotonic_s)
+        self._seen = SeenLedger()
+        self._covered = -1
+        self._journaled_s = self._turned_s = clock.monotonic_s()
+        self._freeze_s = freeze_s
+        self._is_ours = asyncio.Event()
+        self._stop = asyncio.Event()
+
+    @property
+    def measured_bytes_per_s(self) -> float | None:
+        """What unlimited recoveries of this daemon reached lately; None = nothing measured yet."""
+        return self._reporter.measured_bytes_per_s
+
+    @property
+    def waits_for_journal(self) -> bool:
+        """The broker of the journal does not answer, or slowly: what else is missing from it says nothing."""
+        vitals = self.vitals
+        began_s = vitals.round_began_s
+        is_slow = began_s is not None and self._clock.monotonic_s() - began_s > SLOW_ROUND_S
+        return is_slow or vitals.journal_failing_s is not None or vitals.role == "taking_over"
+
+    def assigned(self) -> None:
+        """The group gives us the control partition."""
+        self._is_ours.set()
+
+    def revoked(self) -> None:
+        """The group takes it away, maybe for seconds only: keep the state, decide nothing, and ask the journal before going on."""
+        self._is_ours.clear()
+        self.vitals.role = "standby"
+
+    def stop(self) -> None:
+        """Let `run` return after the present round. What waits stays unanswered and comes again."""
+        self._stop.set()
+        self._inbox.nudge()
+
+    async def run(self) -> None:
+        """Until `stop`. Raises `Fenced`, or another RecoverydError after which only a restart helps."""
+        with contextlib.suppress(Stopping):
+            while await self._leads():
+                items = await self._inbox.take(ROUND_AT_MOST, IDLE_S)
+                # Asked again: the partition may have been taken away while the inbox was empty.
+                if (items or self._must_cover()) and await self._leads():
+                    await self._take_round(items)
+
+    async def _leads(self) -> bool:
+        """Wait until this daemon leads; False = asked to stop."""
+        self._check_freeze()
+        while not self._stop.is_set():
+            if not self._is_ours.is_set():
+                await self._first_of(self._is_ours.wait(), None)
+            elif self.vitals.role != "leader":
+                await self._take_over()
+            else:
+                return True
+        return False
+
+    def _check_freeze(self) -> None:
+        now_s = self._clock.monotonic_s()
+        gap_s, self._turned_s = now_s - self._turned_s, now_s
+        if gap_s > self._freeze_s and self.vitals.role == "leader":
+            log.warning("was frozen or starved, asks the journal whether it still leads", for_s=round(gap_s, 1))
+            self.vitals.role = "taking_over"
+
+    async def _take_over(self) -> None:
+        self.vitals.role = "taking_over"
+        if self.vitals.is_loaded:
+            # Same daemon, same epoch: the state is good if nobody fenced us meanwhile, and only a write can tell.
+            await self._commit(JournalBatch(daemon=self.state.daemon))
+            said = "leads on, the epoch still holds"
+        else:
+            await self._load()
+            said = "leads"
+        if self._is_ours.is_set():
+            self.vitals.role = "leader"
+            log.info(said, epoch=self.state.daemon.epoch, known=len(self._core.known(self.state)))
+        else:
+            self.vitals.role = "standby"
+            log.info("lost the partition while taking over", epoch=self.state.daemon.epoch)
+
+    async def _load(self) -> None:
+        folded = await self._retrying("open the journal", self._journal.open)
+        topic_id = await self._retrying("look up the control topic", self._clusters.control_topic_id)
+        is_same_topic = folded.daemon.control_topic_id in {"", topic_id}
+        self._seen = SeenLedger(folded.seen if is_same_topic else {})
+        self.state = self._core.restore(folded.daemon, folded.nouns, folded.directive_sequences)
+        await self._take_round([Item(BecameLeader(folded.daemon.epoch + 1, topic_id))])
+        self._covered = self.state.daemon.applied_control_offset
+        self.vitals.is_loaded = True
+        # Not earlier: what a standby hears grows old in its inbox, and old heartbeats would look like life.
+        await self._retrying("listen to the lanes", self._when_leading)
+        self._intake.open_at(self._covered + 1)
+
+    async def _take_round(self, items: Sequence[Item]) -> None:
+        self.vitals.round_began_s = self._clock.monotonic_s()
+        now_ms = self._clock.now_ms()
+        taken = self._rounds.take(self.state, items, self._seen, self._covered, now_ms, must_cover=self._must_cover())
+        if taken.batch is not None:
+            await self._commit(taken.batch)
+        self.state, self._covered = taken.state, taken.covered
+        for item in items:
+            if item.done is not None and not item.done.done():
+                item.done.set_result(None)
+        hit("runtime.before_effects")
+        for effect in taken.effects:
+            self._start(effect)
+        self._reporter.report(taken, now_ms)
+        self.vitals.round_began_s = None
+        self._turned_s = self._clock.monotonic_s()
+
+    def _start(self, effect: Effect) -> None:
+        if isinstance(effect, WakeAt):
+            self.ticker.wake_at(effect.at_ms)
+        else:
+            self._effects.start(effect)
+
+    async def _commit(self, batch: JournalBatch) -> None:
+        async def commit() -> None:
+            started_s = self._clock.monotonic_s()
+            await self._journal.commit(batch)
+            self._metrics.observe(JOURNAL_COMMIT_SECONDS, self._clock.monotonic_s() - started_s)
+
+        # The same batch again, not a new decision: a commit whose outcome stayed unknown may repeat itself, but never contradict itself.
+        await self._retrying("commit to the journal", commit)
+        self._journaled_s = self._clock.monotonic_s()
+
+    async def _retrying(self, what: str, operation: Callable[[], Awaitable[T]]) -> T:
+        backoff_s = BACKOFF_FIRST_S
+        while True:
+            try:
+                result = await operation()
+            except Fenced:
+                raise
+            except RecoverydError as problem:
+                if not problem.retriable:
+                    raise
+                self.vitals.journal_failing_s = self.vitals.journal_failing_s or self._clock.monotonic_s()
+                log.warning("will try again", to=what, code=problem.code.value, error=problem.message, in_s=backoff_s)
+            else:
+                self.vitals.journal_failing_s = None
+                return result
+            if await self._first_of(self._stop.wait(), backoff_s):
+                raise Stopping
+            backoff_s = min(BACKOFF_MAX_S, backoff_s * 2)
+
+    async def _first_of(self, wait: Awaitable[object], timeout_s: float | None) -> bool:
+        """Wait for `wait`, `stop` or the time-out, whichever is first; True if asked to stop."""
+        tasks = [asyncio.ensure_future(wait), asyncio.ensure_future(self._stop.wait())]
+        try:
+            await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return self._stop.is_set()
+
+    def _must_cover(self) -> bool:
+        behind = self._covered - self.state.daemon.applied_control_offset
+        is_late = self._clock.monotonic_s() - self._journaled_s >= COVER_EVERY_S
+        return behind >= COVER_EVERY_RECORDS or (behind > 0 and is_late)
+
+    def _is_active(self) -> bool:
+        return self.vitals.role == "leader" and self._core.is_active(self.state)

@@ -1,0 +1,132 @@
+"""What a round says to people: counters moved, and one log line for each decision that has a reason."""
+
+from collections.abc import Iterable
+
+import structlog
+
+from recoveryd.adapters.http.metrics_page import Metrics
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.decision import Decision
+from recoveryd.kernel.events import CommandReceived, ControlUnreadable, Event, SignalReceived, SignalRefused
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State
+from recoveryd.live.events import OffsetsSampled, ReaderSampled
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.signals import LagSignal, SignalledPartition
+from recoveryd.live.slice import LIVE
+from recoveryd.live.traffic import LiveTraffic
+from recoveryd.metrics.daemon import increments, lag_of_signal, topics_in_play
+from recoveryd.metrics.definitions import DECISION_SECONDS
+from recoveryd.metrics.live import live_written
+from recoveryd.metrics.recoveries import beginnings, first_values
+from recoveryd.recovery.own_traffic import copied_by_all
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.runtime.rounds import Round, Step
+from recoveryd_jobs.contract import LaneHeartbeat
+
+log = structlog.stdlib.get_logger("daemon.decisions")
+
+
+RATE_WEIGHT = 0.1
+TIDY_MS = 60_000
+
+
+class Reporter:
+    """Keeps what counting needs between rounds; everything else is computed."""
+
+    def __init__(self, metrics: Metrics, verbs: Iterable[str]) -> None:
+        self.measured_bytes_per_s: float | None = None
+        self._metrics = metrics
+        self._live = LiveTraffic()
+        self._tidied_ms = 0
+        metrics.add(first_values(verbs))
+
+    def report(self, taken: Round, now_ms: int) -> None:
+        """Never raises for what an event contains."""
+        if taken.steps:
+            answers = [answer for step in taken.steps for answer in step.decision.answers]
+            before = taken.steps[0].before
+            self._metrics.add(beginnings(before, taken.state))
+            self._metrics.add(increments(before, taken.state, answers))
+        if now_ms - self._tidied_ms >= TIDY_MS:
+            self._tidied_ms = now_ms
+            self._metrics.keep_topics(topics_in_play(taken.state, now_ms))
+        for step in taken.steps:
+            self._metrics.observe(DECISION_SECONDS, step.seconds)
+            self._observe_live(step, now_ms)
+            self._measure(step)
+            _log(step)
+
+    def _observe_live(self, step: Step, now_ms: int) -> None:
+        event, state = step.item.event, step.decision.state
+        if isinstance(event, OffsetsSampled):
+            ours = copied_by_all(state.of(RECOVERY).recoveries)
+            self._live, written = self._live.with_sample(event, ours, now_ms)
+            self._metrics.add(live_written(written))
+        elif isinstance(event, ReaderSampled):
+            self._show_lag(_as_signal(event), state, now_ms)
+
+    def _show_lag(self, signal: LagSignal, state: CoreState, now_ms: int) -> None:
+        """Of a group that a watch looks at. What others say about groups is shown only where it is configured, by the core's verdict."""
+        if Reader(signal.cluster, signal.topic, signal.group) in state.of(LIVE).protecting.lags:
+            return  # judged by the core, whose verdict is shown with its lag
+        history = state.of(LIVE).samples.get((signal.cluster, signal.topic))
+        self._metrics.set_live(("live", signal.topic, signal.group), lag_of_signal(signal, history, now_ms))
+
+    def _measure(self, step: Step) -> None:
+        """The moving average of what lanes reach while nothing holds them back, for the ETA of later plans."""
+        event = step.item.event
+        recoveries = step.decision.state.of(RECOVERY).recoveries
+        recovery = recoveries.get(event.recovery) if isinstance(event, LaneHeartbeat) else None
+        if recovery is None or recovery.state is not State.RUNNING:
+            return
+        if recovery.effective_bytes_per_s is not None or recovery.limits.max_records_per_s is not None:
+            return
+        rate = recovery.progress.bytes_per_s
+        if rate > 0:
+            before = self.measured_bytes_per_s
+            self.measured_bytes_per_s = rate if before is None else before + RATE_WEIGHT * (rate - before)
+
+
+def _as_signal(event: ReaderSampled) -> LagSignal:
+    """All planned partitions: one without a sample must make the lag unknown, not smaller."""
+    samples = dict(event.samples)
+    rows = []
+    for partition in event.planned:
+        sample = samples.get(partition)
+        end_ms = sample.end_at_ms if sample is not None else 0
+        rows.append(SignalledPartition(partition, sample and sample.position, sample and sample.end, end_ms))
+    return LagSignal(event.reader.cluster, event.reader.group, event.reader.topic, tuple(rows))
+
+
+def _log(step: Step) -> None:
+    event, decision = step.item.event, step.decision
+    context = _context(event, decision)
+    if step.error is not None:
+        log.error("a rule broke on an event, which was put aside", exc_info=step.error, **context)
+    if decision.reason:
+        level = log.info if decision.needs_journal else log.debug
+        level(decision.reason, **context)
+
+
+def _context(event: Event, decision: Decision) -> dict[str, object]:
+    """What a line is bound to: event, recovery, attempt and command, as far as there are any."""
+    context: dict[str, object] = {"event_type": type(event).__name__}
+    recovery = getattr(event, "recovery", None)
+    if isinstance(event, CommandReceived):
+        about = event.command if isinstance(event.command, RefusedCommand) else event.command.meta
+        context["command_id"] = about.id
+        recovery = about.subject or None
+    if isinstance(event, CommandReceived | ControlUnreadable | SignalReceived | SignalRefused):
+        context["control_offset"] = event.offset
+    if recovery is None and len(decision.changed) == 1:
+        recovery = decision.changed[0].id
+    if recovery is not None:
+        context["recovery_id"] = recovery
+        known = decision.state.of(RECOVERY).recoveries.get(recovery)
+        if known is not None:
+            context.setdefault("command_id", known.command.id)
+        attempt = getattr(event, "attempt", 0) or (known.attempt.number if known is not None else 0)
+        if attempt:
+            context["attempt"] = attempt
+    return context

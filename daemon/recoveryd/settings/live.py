@@ -1,0 +1,167 @@
+"""Options of live protection: what of live traffic is watched and protected (`monitor:`), and how replays yield to it (`control:`).
+
+What they become for the rules is `recoveryd.settings.protecting`. A name of a protected signal is unique in its cluster: rules, metrics and events use it.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from recoveryd.settings.kinds import Duration, Section, Size, TopicName, Word
+
+CANARY_READING: Final = "produce_latency"
+DEFAULT_LATENCY_SLO_MS: Final = 200
+
+
+class MonitoredTopic(Section):
+    topic: TopicName = Field(description="Its log ends are sampled as live traffic.")
+    cluster: Word = Field(default="main", description="A name under `clusters`.")
+    group: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+        default=None, description="Consumer group whose lag is sampled too."
+    )
+    slo: Duration | None = Field(
+        default=None, description="The group is protected: replays yield before its time lag is this long."
+    )
+    drop_when_unattributable: bool = Field(
+        default=False, description="Stop yielding to the group once it is shown that replays do not cause its lag."
+    )
+
+    @model_validator(mode="after")
+    def _an_slo_is_of_a_group(self) -> Self:
+        if self.slo is not None and self.group is None:
+            raise ValueError("slo is the time lag of a consumer group: name it with group")
+        return self
+
+    @property
+    def is_protected(self) -> bool:
+        return self.group is not None and self.slo is not None
+
+
+class CanarySection(Section):
+    enabled: bool | None = Field(default=None, description="null: on when anything is protected or latency_slo is set.")
+    every: Duration = Field(default=1_000, description="A tiny record is produced this often to <prefix>canary.v1.")
+    latency_slo: Duration | None = Field(
+        default=None,
+        description="Replays yield before the 99th percentile of its acknowledgement is this; null is 200ms.",
+    )
+    clusters: Annotated[tuple[Word, ...], Field(min_length=1, max_length=100)] = Field(
+        default=("main",), description="Names under `clusters` whose produce latency is measured."
+    )
+
+    @property
+    def slo_ms(self) -> int:
+        return DEFAULT_LATENCY_SLO_MS if self.latency_slo is None else self.latency_slo
+
+
+class HealthReading(Section):
+    name: Word = Field(description="Name of a health signal on the control topic, a latency with the unit s.")
+    cluster: Word = Field(default="main", description="A name under `clusters`.")
+    slo: Duration = Field(description="Replays yield before its value is this.")
+
+
+class PrometheusReading(Section):
+    name: Word = Field(description="What the reading is called in metrics and events.")
+    cluster: Word = Field(default="main", description="A name under `clusters`.")
+    url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=2_000)] = Field(
+        description="Base address of a Prometheus server."
+    )
+    query: Annotated[str, Field(min_length=1, max_length=10_000)] = Field(
+        description="PromQL that gives one number: a latency in seconds."
+    )
+    slo: Duration = Field(description="Replays yield before its value is this.")
+    every: Duration = Field(default=15_000, description="How often it is asked.")
+
+
+class MonitorSection(Section):
+    interval: Duration = Field(default=5_000, description="How often offsets are sampled.")
+    topics: Annotated[tuple[MonitoredTopic, ...], Field(max_length=1000)] = Field(
+        default=(), description="Live topics: names, or mappings of cluster, topic, group and slo."
+    )
+    canary: CanarySection = Field(default=CanarySection(), description="Produce latency as the daemon measures it.")
+    health: Annotated[tuple[HealthReading, ...], Field(max_length=100)] = Field(
+        default=(), description="Health signals to protect: mappings of name, cluster and slo."
+    )
+    prometheus: Annotated[tuple[PrometheusReading, ...], Field(max_length=100)] = Field(
+        default=(),
+        description="Latencies to ask a Prometheus for: mappings of name, cluster, url, query, slo and every.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_topics(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("topics"), list | tuple):
+            return value | {"topics": [{"topic": t} if isinstance(t, str) else t for t in value["topics"]]}
+        return value
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        told: set[tuple[str, str]] = {(c, CANARY_READING) for c in self.canary.clusters} if self.is_canary_on else set()
+        for reading in self.readings:
+            if (reading.cluster, reading.name) in told:
+                raise ValueError(f"two readings of the cluster {reading.cluster!r} are called {reading.name!r}")
+            told.add((reading.cluster, reading.name))
+        readers = [(t.cluster, t.topic, t.group) for t in self.topics if t.group is not None]
+        twice = next((r for r in readers if readers.count(r) > 1), None)
+        if twice is not None:
+            raise ValueError(f"topics names the group {twice[2]!r} on {twice[1]!r} twice")
+        return self
+
+    @property
+    def readings(self) -> tuple[HealthReading | PrometheusReading, ...]:
+        """Latencies that somebody else measures."""
+        return (*self.health, *self.prometheus)
+
+    @property
+    def is_canary_on(self) -> bool:
+        if self.canary.enabled is not None:
+            return self.canary.enabled
+        is_anything = any(t.is_protected for t in self.topics) or self.health or self.prometheus
+        return bool(is_anything) or self.canary.latency_slo is not None
+
+    @property
+    def named_clusters(self) -> Iterator[tuple[str, str]]:
+        """Each cluster that is named, with the key that names it."""
+        yield from (("topics", t.cluster) for t in self.topics)
+        yield from (("canary.clusters", c) for c in self.canary.clusters)
+        yield from (("health", h.cluster) for h in self.health)
+        yield from (("prometheus", p.cluster) for p in self.prometheus)
+
+
+class ControlSection(Section):
+    default_mode: Literal["auto", "controller", "unlimited"] = Field(
+        default="auto",
+        description="Of replays that do not choose limits.mode; auto: controller where something is protected, else what the command's rate says.",
+    )
+    target_pressure: Annotated[float, Field(ge=0.1, le=0.95)] = Field(
+        default=0.9, description="How near to its SLO live traffic may be brought; 0.8 for critical traffic."
+    )
+    max_bytes_per_s: Size = Field(
+        default=100_000_000, description="The most that all controlled replays of a cluster may take together."
+    )
+    min_bytes_per_s: Size | None = Field(
+        default=None, description="The floor, below which replays are never slowed; null is 1 % of max_bytes_per_s."
+    )
+    pause_allowed: bool = Field(
+        default=True,
+        description="Pause replays when nothing is known of live traffic for 5m, or it stays over its SLO for 10m.",
+    )
+    loop_delay: Duration = Field(
+        default=25_000, description="From harm to the effect of an answer, until it was measured; rather too long."
+    )
+    period: Duration = Field(default=5_000, description="How often the controller decides.")
+    displacement: Annotated[float, Field(ge=0, le=100)] = Field(
+        default=1.5, description="Work of a live byte for the brokers, in bytes of a replay."
+    )
+
+    @model_validator(mode="after")
+    def _has_room(self) -> Self:
+        if self.min_bytes_per_s is not None and self.min_bytes_per_s > self.max_bytes_per_s:
+            raise ValueError("min_bytes_per_s must be at most max_bytes_per_s")
+        if self.period * 2 > self.loop_delay:
+            raise ValueError("loop_delay must be at least twice the period")
+        return self
+
+    @property
+    def floor_bytes_per_s(self) -> float:
+        return self.max_bytes_per_s / 100 if self.min_bytes_per_s is None else float(self.min_bytes_per_s)

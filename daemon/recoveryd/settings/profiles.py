@@ -1,0 +1,96 @@
+"""The Spark profiles of the config, and what of them could never run a replay.
+
+Only what the profile itself says is judged here; what the cluster really gives is seen when an application is there.
+"""
+
+import os
+import re
+from typing import Annotated, Any, Final, Self
+
+from pydantic import Field, model_validator
+
+from recoveryd.settings.kinds import LOCAL_MASTER, Master, Section, SparkText
+
+_CLIENT_ONLY: Final = (
+    "the driver has to run beside the daemon, which gives it its spec file and ends it; executors may run anywhere"
+)
+_WHOLE: Final = re.compile(r"[1-9]\d{0,8}", flags=re.ASCII)
+
+
+class Profile(Section):
+    master: Master = Field(
+        default="local[2,4]", description="Spark master. local[N,M]: N lanes at once, M tries per task."
+    )
+    driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$")] = Field(
+        default="512m", description="Heap of the driver, as Spark writes it."
+    )
+    conf: dict[str, SparkText] = Field(
+        default={}, description="More Spark properties, passed on as they are.", repr=False
+    )
+    warm: Annotated[int, Field(ge=0, le=8)] = Field(
+        default=0, description="Spare drivers kept ready, so that a recovery starts within 2 s."
+    )
+    task_slots: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="Lanes that can run at once; null takes N of local[N], other masters need it."
+    )
+
+    @property
+    def slots(self) -> int:
+        """How many lanes can run at once."""
+        if self.task_slots is not None:
+            return self.task_slots
+        return self._local_cores // self._number("spark.task.cpus", 1)
+
+    @property
+    def _local_cores(self) -> int:
+        match = LOCAL_MASTER.fullmatch(self.master)
+        count = match[1] if match else None
+        return (os.cpu_count() or 1) if count == "*" else int(count or 1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _runs_the_driver_here(cls, value: Any) -> Any:
+        for name in ("deployMode", "deploy_mode"):
+            if isinstance(value, dict) and name in value:
+                raise ValueError(f"{name} can not be chosen: {_CLIENT_ONLY}")
+        return value
+
+    @model_validator(mode="after")
+    def _check_spark(self) -> Self:
+        if self.task_slots is None and not LOCAL_MASTER.fullmatch(self.master):
+            raise ValueError(
+                "task_slots is required with this master, because only local[N] says how many tasks run at once"
+            )
+        if self.conf.get("spark.speculation", "false").lower() != "false":
+            raise ValueError("conf must not switch spark.speculation on: two copies of a lane would fence each other")
+        if self.conf.get("spark.submit.deployMode", "client") != "client":
+            raise ValueError(f"conf must not set spark.submit.deployMode to cluster: {_CLIENT_ONLY}")
+        for name, option in (("spark.master", "master"), ("spark.driver.memory", "driver_memory")):
+            if name in self.conf:
+                raise ValueError(f"conf must not name {name}: the profile's {option} says it")
+        most = self._most_slots()
+        if self.slots < 1 or (most is not None and self.slots > most):
+            raise ValueError(
+                f"task_slots is {self.slots}, but master and conf let {most or 0} tasks run at once, so lanes that follow would wait for ever"
+            )
+        return self
+
+    def _most_slots(self) -> int | None:
+        """What master and conf allow at most; None when they leave it to the cluster."""
+        cpus = self._number("spark.task.cpus", 1)
+        if LOCAL_MASTER.fullmatch(self.master):
+            return self._local_cores // cpus
+        bounds = []
+        if "spark.cores.max" in self.conf:
+            bounds.append(self._number("spark.cores.max", 1) // cpus)
+        is_dynamic = self.conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true"
+        executors = "spark.dynamicAllocation.maxExecutors" if is_dynamic else "spark.executor.instances"
+        if executors in self.conf and "spark.executor.cores" in self.conf:
+            bounds.append(self._number(executors, 1) * (self._number("spark.executor.cores", 1) // cpus))
+        return min(bounds) if bounds else None
+
+    def _number(self, name: str, default: int) -> int:
+        text = self.conf.get(name, str(default))
+        if not _WHOLE.fullmatch(text):
+            raise ValueError(f"conf has {name} {text!r}, which is not a whole number of at least 1")
+        return int(text)

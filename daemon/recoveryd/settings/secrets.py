@@ -1,0 +1,71 @@
+"""Client properties whose values stand elsewhere: `{file: PATH}`, `{env: NAME}`, or `${file:PATH}` and `${env:NAME}` inside a text.
+
+Read once at start. A value that came this way, or that belongs to a property that is secret by nature, is never shown again.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from recoveryd.settings.kafka_properties import SECRET_PROPERTIES
+
+MASK: Final = "***"
+MAX_SECRET_BYTES: Final = 1024 * 1024
+_REFERENCE: Final = re.compile(r"\$\{(file|env):([^}]+)\}")
+
+
+class SecretProblem(ValueError):  # noqa: N818  (named for what happened)
+    """A secret can not be read; the message names the file or variable, never a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A property's text, and what of it may be shown."""
+
+    text: str
+    shown: str
+
+
+def resolve(name: str, value: Any, environment: Mapping[str, str]) -> Resolved:
+    """The value of the client property `name` as text. Raises `SecretProblem`."""
+    if isinstance(value, dict):
+        if len(value) != 1 or not set(value) <= {"file", "env"}:
+            raise SecretProblem("must be a text, {file: PATH} or {env: NAME}")
+        ((kind, place),) = value.items()
+        return Resolved(_read(kind, str(place), environment), f"{MASK} ({kind} {place})")
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        raise SecretProblem("must be a text, {file: PATH} or {env: NAME}")
+    text = str(value)
+    resolved = _REFERENCE.sub(lambda match: _read(match[1], match[2], environment), text)
+    is_secret = name in SECRET_PROPERTIES
+    return Resolved(resolved, MASK if is_secret and resolved == text else MASK + _places(text) if is_secret else text)
+
+
+def _places(text: str) -> str:
+    return f" ({', '.join(f'{kind} {place}' for kind, place in _REFERENCE.findall(text))})"
+
+
+def _read(kind: str, place: str, environment: Mapping[str, str]) -> str:
+    if kind == "env":
+        if place not in environment:
+            raise SecretProblem(f"the environment variable {place} is not set")
+        return environment[place]
+    return read_secret_file(place)
+
+
+def read_secret_file(place: str) -> str:
+    """The text of a file without its last line end. Raises `SecretProblem`."""
+    try:
+        raw = Path(place).read_bytes()
+    except OSError as error:
+        raise SecretProblem(f"the file {place} can not be read: {error.strerror}") from None
+    if len(raw) > MAX_SECRET_BYTES:
+        raise SecretProblem(f"the file {place} is larger than a secret should be")
+    try:
+        return raw.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise SecretProblem(f"the file {place} is not text") from None

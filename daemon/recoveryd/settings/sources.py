@@ -1,0 +1,204 @@
+"""Where config values come from: one YAML file, the environment, the command line; later ones win, key by key.
+
+What comes out is a plain tree of values and, for each, its origin, so that every error and `config show` can say where a value stands. The YAML is strict:
+one mapping, no key twice. Whether keys and values are right is the model's matter.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from recoveryd.errors import ConfigProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.problems import nearest
+
+PREFIX: Final = "RECOVERYD_"
+BOOTSTRAP_VARIABLE: Final = "RECOVERYD_BOOTSTRAP_SERVERS"
+CONFIG_VARIABLE: Final = "RECOVERYD_CONFIG"
+BOOTSTRAP_KEY: Final = ("clusters", "main", "bootstrap.servers")
+MAX_FILE_BYTES: Final = 1024 * 1024
+_MAX_LEVELS: Final = 16
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value stands: a file with line, a variable, or a flag."""
+
+    name: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}" if self.line else self.name
+
+
+@dataclass(slots=True)
+class Tree:
+    """Values by section, and the origin of each key that some source gave."""
+
+    values: dict[str, Any]
+    origins: dict[Key, Origin]
+
+    def put(self, key: Key, value: Any, origin: Origin) -> None:
+        """Set one value, making sections on the way. Raises `ConfigProblem` when something on the way is no section."""
+        section = self.values
+        for depth, part in enumerate(key[:-1]):
+            if section.get(part) is None:
+                section[part] = {}
+            section = section[part]
+            if not isinstance(section, dict):
+                place = ".".join(key[: depth + 1])
+                raise ConfigProblem(f"{place} is no section", key=place, origin=origin.name, line=origin.line)
+        section[key[-1]] = value
+        self.origins[key] = origin
+
+    def problem(self, key: Key, message: str, hint: str = "", code: Code = Code.CONFIG_INVALID) -> ConfigProblem:
+        """A problem with the value at `key`; `message` goes on after the key."""
+        origin = origin_of(key, self.origins)
+        name = ".".join(key)
+        return ConfigProblem(f"{name} {message}.", hint, code=code, key=name, origin=origin.name, line=origin.line)
+
+
+_NOWHERE: Final = Origin("")
+
+
+def origin_of(key: Key, origins: Mapping[Key, Origin], otherwise: Origin = _NOWHERE) -> Origin:
+    """Where the value at `key` comes from, or the nearest section around it that some source gave."""
+    for length in range(len(key), 0, -1):
+        if key[:length] in origins:
+            return origins[key[:length]]
+    return otherwise
+
+
+def read_file(path: Path) -> Tree:
+    """The tree of a YAML file. Raises `ConfigProblem` with the line."""
+    try:
+        raw = path.read_bytes()
+        if len(raw) > MAX_FILE_BYTES:
+            raise ConfigProblem("The config file is larger than 1 MiB.", code=Code.CONFIG_UNREADABLE, origin=str(path))
+        return read_yaml(raw.decode("utf-8-sig"), str(path))
+    except OSError as error:
+        raise ConfigProblem(f"{error.strerror}.", code=Code.CONFIG_UNREADABLE, origin=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigProblem(
+            f"It is not UTF-8: {error.reason}.", code=Code.CONFIG_UNREADABLE, origin=str(path)
+        ) from None
+
+
+def read_yaml(text: str, name: str) -> Tree:
+    """The tree of a YAML text; `name` is its file as errors shall call it."""
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        tree = Tree({}, {})
+        if node is not None and not isinstance(node, yaml.MappingNode):
+            raise ConfigProblem(
+                "The config must be one mapping.", code=Code.CONFIG_UNREADABLE, origin=name, line=_line(node)
+            )
+        if node is not None:
+            tree.values = _Builder(loader, name, tree.origins).build(node, ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 0
+        raise ConfigProblem(
+            f"It is not YAML: {error.problem}.", code=Code.CONFIG_UNREADABLE, origin=name, line=line
+        ) from None
+    except yaml.YAMLError as error:
+        raise ConfigProblem(f"It is not YAML: {error}.", code=Code.CONFIG_UNREADABLE, origin=name) from None
+    else:
+        return tree
+    finally:
+        loader.dispose()
+
+
+class _Builder:
+    """YAML nodes to plain values, noting the line of each key."""
+
+    def __init__(self, loader: yaml.SafeLoader, name: str, origins: dict[Key, Origin]) -> None:
+        self._loader = loader
+        self._name = name
+        self._origins = origins
+
+    def build(self, node: yaml.Node, key: Key) -> Any:
+        if len(key) > _MAX_LEVELS:
+            raise self._problem(f"It is nested deeper than {_MAX_LEVELS} levels.", node, key)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, key)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*key, str(i))) for i, item in enumerate(node.value)]
+        return self._loader.construct_object(node, deep=True)
+
+    def _mapping(self, node: yaml.MappingNode, key: Key) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self._problem("A key must be a plain word.", key_node, key)
+            name = str(key_node.value)
+            inner = (*key, name)
+            if name in values:
+                earlier = self._origins[inner].line
+                raise self._problem(f"{'.'.join(inner)} is given twice, first in line {earlier}.", key_node, inner)
+            self._origins[inner] = Origin(self._name, _line(key_node))
+            values[name] = self.build(value_node, inner)
+        return values
+
+    def _problem(self, message: str, node: yaml.Node, key: Key) -> ConfigProblem:
+        return ConfigProblem(message, key=".".join(key), origin=self._name, line=_line(node))
+
+
+def put_environment(tree: Tree, environment: Mapping[str, str], sections: Mapping[str, Collection[str]]) -> None:
+    """Lay `RECOVERYD_` variables over the tree. `sections` are the keys of the top level, each with the keys in it.
+
+    A variable names a key with `__` between its parts. Parts are lower case; under `clusters.NAME`, underscores stand for the dots of Kafka's names. Other
+    `RECOVERYD_` variables (an orchestrator makes such, too) are left alone, unless they look like a key written with one underscore.
+    """
+    for variable in sorted(environment):
+        if not variable.startswith(PREFIX) or variable in {BOOTSTRAP_VARIABLE, CONFIG_VARIABLE}:
+            continue
+        first, *rest = variable.removeprefix(PREFIX).lower().split("__")
+        if first not in sections:
+            _refuse_lookalike(variable, first, rest, sections)
+            continue
+        key = (first, *rest)
+        if first == "clusters" and len(key) == 3:
+            key = (*key[:2], key[2].replace("_", "."))
+        tree.put(key, _environment_value(environment[variable], variable), Origin(variable))
+    if environment.get(BOOTSTRAP_VARIABLE, "").strip():
+        tree.put(BOOTSTRAP_KEY, environment[BOOTSTRAP_VARIABLE].strip(), Origin(BOOTSTRAP_VARIABLE))
+
+
+def _refuse_lookalike(variable: str, first: str, rest: list[str], sections: Mapping[str, Collection[str]]) -> None:
+    if rest:
+        close = nearest(first, sections)
+        hint = f"The nearest section is {close}." if close else f"Sections are {', '.join(sections)}."
+        raise ConfigProblem(
+            f"There is no section {first}.", hint, code=Code.CONFIG_UNKNOWN_KEY, key=first, origin=variable
+        )
+    for section, names in sections.items():
+        name = first.removeprefix(f"{section}_")
+        if name != first and name in names:
+            hint = f"Write {PREFIX}{section.upper()}__{name.upper()}, with two underscores."
+            raise ConfigProblem(
+                f"There is no key {first}.", hint, code=Code.CONFIG_UNKNOWN_KEY, key=first, origin=variable
+            )
+
+
+def _environment_value(text: str, variable: str) -> Any:
+    """Texts as they are, which the model converts; lists and mappings in YAML's flow style, and null."""
+    stripped = text.strip()
+    if stripped in {"null", "~"}:
+        return None
+    if not stripped.startswith(("[", "{")):
+        return stripped
+    try:
+        return yaml.safe_load(stripped)
+    except yaml.YAMLError:
+        raise ConfigProblem("Its list or mapping is not YAML.", code=Code.CONFIG_UNREADABLE, origin=variable) from None
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

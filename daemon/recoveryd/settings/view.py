@@ -1,0 +1,148 @@
+"""The settings in force, in the forms their users need: core parameters, topic names, client properties, what every job has, and a listing to show."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from recoveryd.recovery.job_specs import JobDefaults
+from recoveryd.recovery.params import Params
+from recoveryd.settings.kafka_properties import ClientAccess, read_access, to_librdkafka
+from recoveryd.settings.model import SettingsModel
+from recoveryd.settings.protecting import make_control_params, make_live_params
+from recoveryd.settings.secrets import MASK
+from recoveryd.settings.sources import Key, Origin, origin_of
+from recoveryd.wire.topics import OwnTopic, TopicNames, own_topics
+from recoveryd_jobs.contract import ChunkLimits
+
+DEFAULT: Final = "default"
+_SECRET_WORD: Final = re.compile(r"password|secret|token|credential", flags=re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownValue:
+    """One line of `config show`: dotted key, value as JSON-like plain data with secrets masked, and where it comes from."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`values` has the options by section; durations in ms, sizes in bytes."""
+
+    values: SettingsModel
+    origins: Mapping[Key, Origin]
+    given: frozenset[Key]  # the leaves that some source gave
+    shown_clusters: Mapping[str, Mapping[str, str]]
+    environment: Mapping[str, str] = field(repr=False)
+
+    @property
+    def topic_names(self) -> TopicNames:
+        return TopicNames(self.values.topics.prefix)
+
+    @property
+    def own_topics(self) -> tuple[OwnTopic, ...]:
+        return own_topics(self.topic_names, self.values.topics.receipts_partitions)
+
+    @property
+    def group(self) -> str:
+        """Consumer group of the control topic."""
+        return self.values.faust.group or f"recoveryd.{self.values.scope}"
+
+    @property
+    def work_dir(self) -> Path:
+        """Where attempts keep logs and spec files; not made here."""
+        if self.values.work_dir is not None:
+            return Path(self.values.work_dir).expanduser()
+        state_home = self.environment.get("XDG_STATE_HOME", "")
+        return (Path(state_home) if state_home else Path("~/.local/state").expanduser()) / "recoveryd"
+
+    def access(self, cluster: str = "main") -> ClientAccess:
+        """How to reach a cluster; KeyError for a name the config does not have."""
+        return read_access(self.values.clusters[cluster])
+
+    def librdkafka(self, cluster: str = "main") -> dict[str, str]:
+        """Librdkafka properties of a cluster, secrets included: never to be logged. KeyError for a name the config does not have."""
+        return to_librdkafka(self.values.clusters[cluster])
+
+    def librdkafka_all(self) -> dict[str, dict[str, str]]:
+        return {name: self.librdkafka(name) for name in self.values.clusters}
+
+    def params(self) -> Params:
+        """What the core needs of the config."""
+        v = self.values
+        return Params(
+            profiles=frozenset(v.profiles),
+            clusters=frozenset(v.clusters),
+            own_topics=frozenset(self.topic_names.all),
+            max_active_recoveries=v.limits.max_active_recoveries,
+            keep_terminal_ms=v.limits.keep_terminal,
+            keep_terminal_most=v.limits.keep_terminal_most,
+            approval_above_bytes=v.approval.above_bytes,
+            approval_above_records=v.approval.above_records,
+            approval_ttl_ms=v.approval.ttl,
+            lease_ttl_ms=v.lease.ttl,
+            lease_renew_ms=v.lease.renew_every,
+            floor_bytes_per_s=float(v.lease.floor_bytes_per_s),
+            chunk_max_ms=v.chunk.max_interval,
+            max_failures=v.attempts.max_failures,
+            max_failures_per_hour=v.attempts.max_failures_per_hour,
+            max_failed_chunks_per_hour=v.attempts.max_failed_chunks_per_hour,
+            backoff_first_ms=v.attempts.backoff_first,
+            backoff_max_ms=v.attempts.backoff_max,
+            adopt_wait_ms=v.attempts.adopt_wait,
+            launch_timeout_ms=v.attempts.launch_timeout,
+            heartbeat_timeout_ms=v.attempts.heartbeat_timeout,
+            paused_keep_application_ms=v.attempts.keep_paused,
+            stall_after_ms=v.attempts.stall_after,
+            sample_period_ms=v.monitor.interval,
+            eta_bytes_per_s=float(v.rates.bytes_per_s),
+            pricing=v.prices.pricing(),
+            quotas_enabled=v.quotas.enabled,
+            control=make_control_params(v.control),
+            live=make_live_params(v.monitor, v.control),
+        )
+
+    def webhook_targets(self) -> dict[str, tuple[str, bytes]]:
+        """URL and key of each webhook, never to be logged. Reads secret files; raises `ConfigProblem`."""
+        return {name: (webhook.url, webhook.read_secret(name)) for name, webhook in self.values.webhooks.items()}
+
+    def job_defaults(self) -> JobDefaults:
+        """What every attempt has in common, secrets included."""
+        v, names = self.values, self.topic_names
+        return JobDefaults(
+            scope=v.scope,
+            clients=self.librdkafka_all(),
+            directives_topic=names.directives,
+            progress_topic=names.progress,
+            receipts_topic=names.receipts,
+            chunk=ChunkLimits(v.chunk.max_bytes, v.chunk.max_records, v.chunk.max_interval),
+            transaction_timeout_ms=v.attempts.transaction_timeout,
+            stop_wait_ms=v.attempts.stop_wait,
+            orphan_after_ms=v.lease.orphan_after,
+        )
+
+    def show(self) -> list[ShownValue]:
+        """Every option with its effective value and origin, in the order of the reference; secrets are masked."""
+        document = self.values.model_dump(mode="json") | {"clusters": self.shown_clusters}
+        return [
+            ShownValue(".".join(key), _masked(key, value), self._origin(key)) for key, value in leaves(document, ())
+        ]
+
+    def _origin(self, key: Key) -> str:
+        given = any(key[:length] in self.given for length in range(1, len(key) + 1))
+        return str(origin_of(key, self.origins)) if given else DEFAULT
+
+
+def leaves(value: Any, key: Key) -> list[tuple[Key, Any]]:
+    """Every value of a tree that is no section, with its key."""
+    if isinstance(value, Mapping) and value:
+        return [leaf for name, inner in value.items() for leaf in leaves(inner, (*key, name))]
+    return [(key, value)]
+
+
+def _masked(key: Key, value: Any) -> Any:
+    return MASK if key[0] == "profiles" and isinstance(value, str) and _SECRET_WORD.search(key[-1]) else value

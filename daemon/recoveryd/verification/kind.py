@@ -1,0 +1,12 @@
+"""The kind `verification`: what of a recovery only a comparison knows."""
+
+from recoveryd.recovery.kinds import Kind
+from recoveryd.verification.job_spec import make_job_spec
+from recoveryd.verification.plan import make_verification_plan
+from recoveryd.verification.recheck import stale
+from recoveryd.verification.spec import VerificationSpec, Verify
+from recoveryd.verification.wire import FORM
+
+VERIFICATION = Kind(
+    VerificationSpec.kind, Verify.verb, Verify, VerificationSpec, FORM, make_verification_plan, make_job_spec, stale
+)

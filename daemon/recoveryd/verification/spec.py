@@ -1,0 +1,49 @@
+"""What `verify` asks for: compare a range of one topic with what stands in another one. Nothing is written."""
+
+from dataclasses import dataclass, field
+
+from recoveryd.kernel.commands import Meta
+from recoveryd.recovery.spec import From, Latest, Limits, SourceRef, To
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRef:
+    """A topic that is only read. `start` None = the source's bound, taken in this topic."""
+
+    topic: str
+    cluster: str = "main"
+    start: From | None = None
+    mapping: str = "same"  # same | key_hash: where a record of the source has to be
+    headers_add: tuple[tuple[str, str], ...] = ()
+    headers_drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationSpec:
+    """Compare a range of the source with the target, whoever made it. `compare`: every record, or the last value of each key."""
+
+    source: SourceRef
+    target: ComparedRef
+    limits: Limits = field(default_factory=Limits)
+    dry_run: bool = False
+    plan_hash: str | None = None
+    compare: str = "records"  # records | latest
+    profile: str = "default"
+
+    kind = "verification"
+    copies = False
+    appends = True
+    on_data_loss = "continue"
+    verify = "source"
+
+    @property
+    def target_bounds(self) -> tuple[From, To]:
+        """Where the target is read; planning looks these up, because nothing of ours says where the copy lies."""
+        return self.target.start or self.source.start, Latest()
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    meta: Meta
+    spec: VerificationSpec
+    verb = "verify"

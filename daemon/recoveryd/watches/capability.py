@@ -1,0 +1,62 @@
+"""Watches as a capability: which commands and events they take."""
+
+from collections.abc import Mapping
+
+from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
+from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.decision import Noun
+from recoveryd.kernel.events import BecameLeader, Tick
+from recoveryd.kernel.state import CoreState
+from recoveryd.live.events import OffsetsSampled, ReaderSampled
+from recoveryd.watches.commands import on_watch, stop_watch
+from recoveryd.watches.draft import WATCHES, WatchDraft
+from recoveryd.watches.ending import on_webhook_ended
+from recoveryd.watches.events import WebhookEnded
+from recoveryd.watches.forgetting import forget_old
+from recoveryd.watches.known import Watches
+from recoveryd.watches.looking import forget_looks, keep_time, on_offsets_of_watched, on_reader_sampled
+from recoveryd.watches.model import KIND, Watch
+from recoveryd.watches.params import WatchParams
+from recoveryd.watches.spec import StartWatch
+from recoveryd.watches.wire.command import FORM
+from recoveryd.watches.wire.status import watch_from_document, watch_to_document
+
+NAME = "watches"
+
+
+def make_watches(params: WatchParams) -> Capability[WatchDraft]:
+    return Capability(
+        name=NAME,
+        view=WatchDraft,
+        make_view=lambda draft: WatchDraft(draft, params),
+        events=(WebhookEnded,),
+        verbs=(begins(StartWatch, on_watch), steers(StopCommand, stop_watch)),
+        handlers=(
+            on(OffsetsSampled, on_offsets_of_watched),
+            on(ReaderSampled, on_reader_sampled),
+            on(WebhookEnded, on_webhook_ended),
+            on(BecameLeader, lambda draft, _: forget_looks(draft)),
+        ),
+        forms={StartWatch.verb: FORM},
+        steer=_steer,
+        subject=_subject,
+        status=StatusForm(Watch, lambda kind: kind == KIND, watch_to_document, watch_from_document),
+        restore=_restore,
+        known=lambda state: {watch.id: watch for watch in state.of(WATCHES)},
+        is_active=lambda state: bool(state.of(WATCHES).live),
+    )
+
+
+def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:
+    return state.having(WATCHES, Watches.of(noun for noun in nouns.values() if isinstance(noun, Watch)))
+
+
+def _subject(draft: WatchDraft, watch_id: str) -> Subject | None:
+    watch = draft.watches.get(watch_id)
+    return None if watch is None else Subject("watch", watch.state.value)
+
+
+def _steer(draft: WatchDraft, event: object) -> None:
+    if isinstance(event, Tick | BecameLeader):
+        keep_time(draft)
+        forget_old(draft)

@@ -1,0 +1,89 @@
+"""Commands about watches: the one that makes it, and `stop`. Everything that steers lanes has no meaning for a watch and is refused as such."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.effects import WakeAt
+from recoveryd.kernel.events import CommandReceived
+from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.watches.draft import WatchDraft
+from recoveryd.watches.ending import end
+from recoveryd.watches.model import DeliveryState, Watch
+from recoveryd.watches.params import WatchParams
+from recoveryd.watches.spec import StartWatch, UntilTime, WatchSpec
+
+ACTIVE_MOST = 200
+
+
+def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> None:
+    """Begin to look, or say why not; answered at once."""
+    meta, spec = command.meta, command.spec
+    known = draft.watches.get(meta.subject)
+    if known is not None:
+        message = f"watch {known.id} exists already and is {known.state.value}"
+        draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
+        return
+    refusal = refuse_watch(spec, len(draft.watches.live), draft.params)
+    if refusal is not None:
+        draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
+        return
+    watch = Watch(
+        id=meta.subject,
+        state=State.RUNNING,
+        why=f"looks at the group {spec.group}; nothing was seen yet",
+        version=1,
+        created_ms=draft.now_ms,
+        updated_ms=draft.now_ms,
+        command=CommandRef(meta.id, meta.source, meta.reason),
+        spec=spec,
+    )
+    draft.put_watch(watch)
+    draft.answer(event, "accepted", f"{watch.id} watches the group {spec.group} on {_listed(spec.topics)}")
+    told = {"why": meta.reason, "group": spec.group, "topics": list(spec.topics), "webhook": spec.webhook}
+    draft.notice("watch_started", watch.id, told, meta.id)
+    for at_ms in (spec.deadline_ms, spec.until.time_ms if isinstance(spec.until, UntilTime) else None):
+        if at_ms is not None:
+            draft.effect(WakeAt(at_ms))
+
+
+def refuse_watch(spec: WatchSpec, active: int, params: WatchParams) -> Refused | None:
+    """Why it may not begin, or None. Names of clusters and webhooks are the config's."""
+    if spec.cluster not in params.clusters:
+        message = f"cluster: the config has no cluster {spec.cluster!r}"
+        return Refused(Code.UNKNOWN_CLUSTER, message, nearest_name(spec.cluster, params.clusters))
+    if spec.webhook is not None and spec.webhook not in params.webhooks:
+        message = f"then.webhook: the config has no webhook {spec.webhook!r}"
+        hint = nearest_name(spec.webhook, params.webhooks) if params.webhooks else "the config has no webhooks"
+        return Refused(Code.UNKNOWN_WEBHOOK, message, hint)
+    own = next((topic for topic in spec.topics if topic in params.own_topics), None)
+    if own is not None:
+        return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
+    if active >= ACTIVE_MOST:
+        return Refused(Code.TOO_MANY_WATCHES, f"{active} watches are active, at most {ACTIVE_MOST} can be")
+    return None
+
+
+def stop_watch(draft: WatchDraft, event: CommandReceived, command: StopCommand) -> None:
+    """Look no more, and call nobody."""
+    watch = draft.watches.get(command.meta.subject)
+    assert watch is not None  # the kernel asked whose subject it is
+    if watch.is_terminal:
+        message = f"stop is not possible while {watch.id} is {watch.state.value}"
+        draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+        return
+    draft.answer(event, "accepted", f"{watch.id} ends")
+    why = f"stopped by {command.meta.who}"
+    delivery = watch.delivery
+    if delivery is not None:
+        # It may have arrived, or still arrive: nobody waits for the answer any more.
+        message = "stopped before an answer came"
+        delivery = replace(delivery, state=DeliveryState.FAILED, ended_ms=draft.now_ms, message=message)
+    stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
+    end(draft, replace(watch, stop=stop, delivery=delivery), State.STOPPED, why)
+
+
+def _listed(topics: Iterable[str]) -> str:
+    return ", ".join(topics)

@@ -1,0 +1,15 @@
+"""Watches that ended are forgotten some time later. Nothing of them lies outside the status topic."""
+
+from itertools import islice
+
+from recoveryd.kernel.keeping import AT_ONCE, overdue
+from recoveryd.watches.draft import WatchDraft
+
+
+def forget_old(draft: WatchDraft) -> None:
+    """At most one batch at a time."""
+    params = draft.params
+    due = overdue(draft.watches.ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms)
+    gone = [watch.id for watch in islice(due, AT_ONCE)]
+    if gone:
+        draft.forget_watches(gone)

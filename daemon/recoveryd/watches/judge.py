@@ -1,0 +1,136 @@
+"""When a watched group is where it is wanted. Zero lag is a predicate, never a number, and a group that never commits is unknown.
+
+    1  offsets    a partition is there once its committed position, seen on the same topic and not past the end, is at the wanted offset: latched
+    2  caught_up  every partition of every topic, at each look: position and end known and fresh, position asked for before the end, topic and log
+                  whole, and lag within what arrives between two commits and two looks, or at most ten seconds old; never while the group stands
+                  still behind, stopped behind, or was rewound
+    3             the looks must be K in a row, over at least the span, without a gap; a rewind, a change between active and empty, or one look that
+                  violates a clause starts over
+    4             a partition that never held a record needs no commit, if the group committed on another partition of the topic
+
+The maximum over partitions counts, never a sum.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.lag.evaluate import evaluate_partition
+from recoveryd.live.lag.verdicts import LagVerdict, PartitionLag
+from recoveryd.live.lag.window import LagParams, Window
+from recoveryd.watches.known import Span
+
+_MAY_BE_THERE = frozenset({LagVerdict.OK, LagVerdict.IDLE, LagVerdict.CATCHING_UP, LagVerdict.FALLING_BEHIND})
+_WITHIN_TOLERANCE_RULE = 13
+_GAP_PERIODS = 3
+_TIME_LAG_LEAST_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One partition at one look: `holds`, or `why` not. Lag, position and end are None where they are not known."""
+
+    topic: str
+    partition: int
+    holds: bool
+    why: str
+    verdict: LagVerdict
+    position: int | None
+    end: int | None
+    lag: int | None
+    lag_s: float | None
+    is_known: bool
+    wanted: int | None = None
+
+
+def judge_caught_up(
+    topic: str,
+    windows: Mapping[int, Window],
+    before: Mapping[int, Window],
+    planned: Iterable[int],
+    now_ms: int,
+    params: LagParams,
+) -> tuple[Clause, ...]:
+    """A clause for each planned partition; `before` are the windows before the newest look (the same ones = nothing new)."""
+    partitions = tuple(dict.fromkeys(planned))
+    commits = any(windows[p].position is not None for p in partitions if p in windows)
+    return tuple(
+        _clause(topic, p, windows.get(p, Window()), before.get(p, Window()), now_ms, params, commits)
+        for p in partitions
+    )
+
+
+def _clause(
+    topic: str, partition: int, window: Window, before: Window, now_ms: int, params: LagParams, commits: bool
+) -> Clause:
+    found = evaluate_partition(partition, window, now_ms, params)
+    if commits and _never_held_anything(window, now_ms, params):
+        empty = found._replace(verdict=LagVerdict.IDLE, offset_lag=0, time_lag_s=0.0, coverage=1.0)
+        return _told(topic, empty, window, True, "nothing was ever written to it")
+    if not _is_within_reach(found, params):
+        return _told(topic, found, window, False, found.why)
+    if window.position is not None and before.position is not None and window.position < before.position:
+        return _told(topic, found, window, False, "the position moved back")
+    if None not in {window.is_active, before.is_active} and window.is_active is not before.is_active:
+        return _told(topic, found, window, False, "members of the group came or went")
+    return _told(topic, found, window, True, found.why)
+
+
+def _is_within_reach(found: PartitionLag, params: LagParams) -> bool:
+    if found.verdict not in _MAY_BE_THERE or found.coverage < 1.0 or found.offset_lag is None:
+        return False
+    if found.rule == _WITHIN_TOLERANCE_RULE:
+        return True
+    late_s = max(2 * params.commit_interval_ms, _TIME_LAG_LEAST_MS) / 1000
+    return found.time_lag_s is not None and found.time_lag_s <= late_s
+
+
+def _never_held_anything(window: Window, now_ms: int, params: LagParams) -> bool:
+    if window.position is not None or window.mark is not None or not window.ends:
+        return False
+    return window.ends[-1] == 0 and now_ms - window.ends_ms[-1] <= 2 * params.period_ms
+
+
+def judge_offset(
+    topic: str, partition: int, wanted: int, window: Window, now_ms: int, params: LagParams, is_reached: bool
+) -> Clause:
+    """Whether the committed position is at the wanted offset; `is_reached` is what was latched before."""
+    found = evaluate_partition(partition, window, now_ms, params)
+    position, end = window.position, window.ends[-1] if window.ends else None
+    is_fresh = window.seen_ms >= 0 and now_ms - window.seen_ms <= 2 * params.period_ms
+    is_true = position is not None and end is not None and position <= end and window.mark is None and is_fresh
+    holds = is_reached or (is_true and position is not None and position >= wanted)
+    why = "there" if holds else f"at {position:,} of {wanted:,}" if position is not None and is_true else found.why
+    return replace(_told(topic, found, window, holds, why), wanted=wanted)
+
+
+def _told(topic: str, found: PartitionLag, window: Window, holds: bool, why: str) -> Clause:
+    return Clause(
+        topic=topic,
+        partition=found.partition,
+        holds=holds,
+        why=why,
+        verdict=found.verdict,
+        position=window.position,
+        end=window.ends[-1] if window.ends else None,
+        lag=found.offset_lag,
+        lag_s=found.time_lag_s,
+        is_known=found.coverage >= 1.0,
+    )
+
+
+def with_look(
+    span: Span | None, reader: Reader, holds: bool, readers: frozenset[Reader], now_ms: int, params: LagParams
+) -> Span | None:
+    """The evaluations in a row after one more look at one reader; one counts once every reader was looked at."""
+    if not holds:
+        return None
+    if span is not None and now_ms - span.counted_ms > _GAP_PERIODS * params.period_ms:
+        span = None  # nobody knows what was in the gap
+    if span is None:
+        span = Span(now_ms, now_ms, 0, frozenset())
+    heard = span.heard | {reader}
+    if heard < readers:
+        return replace(span, heard=heard)
+    since_ms = span.since_ms if span.count else now_ms
+    return Span(since_ms, now_ms, span.count + 1, frozenset())

@@ -1,0 +1,100 @@
+"""All watches of a daemon: the journaled records, and the soft half, which a new daemon fills again by looking.
+
+Ended watches are kept apart, so that a step costs what live ones cost. One book of lag windows serves all watches, since two may look at the same group.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from recoveryd.live.lag.book import LagBook, Reader, without_unwatched
+from recoveryd.watches.model import Watch
+from recoveryd.watches.spec import UntilTime
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Evaluations in a row at which the group was caught up. `heard` are the readers seen since the last one that counted."""
+
+    since_ms: int
+    counted_ms: int
+    count: int
+    heard: frozenset[Reader]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSeen:
+    """Soft state of one watch; a time of 0 means never. `missing`: looks in a row in which the broker said that a topic does not exist."""
+
+    span: Span | None = None
+    called_ms: int = 0
+    journaled_ms: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """Immutable. `live` and `ended` share no id. `planned` are the partitions a reader's topic had at the last look."""
+
+    live: Mapping[str, Watch] = field(default_factory=dict)
+    ended: Mapping[str, Watch] = field(default_factory=dict)
+    seen: Mapping[str, WatchSeen] = field(default_factory=dict)
+    planned: Mapping[Reader, tuple[int, ...]] = field(default_factory=dict)
+    book: LagBook = LagBook()
+
+    @staticmethod
+    def of(watches: Iterable[Watch]) -> "Watches":
+        """As a new daemon knows them."""
+        made = Watches()
+        for watch in watches:
+            made = made.with_watch(watch)
+        return made
+
+    def get(self, watch_id: str) -> Watch | None:
+        return self.live.get(watch_id) or self.ended.get(watch_id)
+
+    def seen_of(self, watch_id: str) -> WatchSeen:
+        return self.seen.get(watch_id) or WatchSeen()
+
+    def __len__(self) -> int:
+        return len(self.live) + len(self.ended)
+
+    def __iter__(self) -> Iterator[Watch]:
+        yield from self.live.values()
+        yield from self.ended.values()
+
+    def with_watch(self, watch: Watch) -> "Watches":
+        """With a new or changed watch; what was seen for one that ended is forgotten."""
+        if not watch.is_terminal:
+            return replace(self, live={**self.live, watch.id: watch})
+        live = {i: w for i, w in self.live.items() if i != watch.id}
+        seen = {i: s for i, s in self.seen.items() if i != watch.id}
+        left = replace(self, live=live, ended={**self.ended, watch.id: watch}, seen=seen)
+        return left.without_idle_readers()
+
+    def without(self, forgotten: Collection[str]) -> "Watches":
+        """Without some of the ended ones."""
+        gone = frozenset(forgotten)
+        return replace(self, ended={i: w for i, w in self.ended.items() if i not in gone})
+
+    def with_seen(self, watch_id: str, seen: WatchSeen) -> "Watches":
+        return replace(self, seen={**self.seen, watch_id: seen})
+
+    def without_idle_readers(self) -> "Watches":
+        """Without windows of readers that no live watch looks at."""
+        watched = frozenset(readers_in_play(self))
+        book = without_unwatched(self.book, watched)
+        if book is self.book and self.planned.keys() <= watched:
+            return self
+        planned = {reader: partitions for reader, partitions in self.planned.items() if reader in watched}
+        return replace(self, planned=planned, book=book)
+
+
+def readers_of(watch: Watch) -> tuple[Reader, ...]:
+    spec = watch.spec
+    return tuple(Reader(spec.cluster, topic, spec.group) for topic in spec.topics)
+
+
+def readers_in_play(watches: Watches) -> tuple[Reader, ...]:
+    """Whom the collector must look at now, each once, in a stable order. A watch for a time looks at nobody."""
+    looking = (w for w in watches.live.values() if w.is_looking and not isinstance(w.spec.until, UntilTime))
+    return tuple(dict.fromkeys(reader for watch in looking for reader in readers_of(watch)))

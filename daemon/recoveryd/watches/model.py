@@ -1,0 +1,99 @@
+"""The record of a watch: everything that must survive a restart. All times are milliseconds since the epoch (UTC).
+
+A watch is not a recovery: it has no plan, no lanes and no attempts, and shares with one only the envelope and the states running, completed, stopped and
+failed. `running` covers both looking and, once the condition held, calling the webhook; only then is it over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.watches.spec import WatchSpec
+
+KIND = "watch"
+
+
+class DeliveryState(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The call of the webhook. `id` is its idempotency key, the same however often it is sent; `status` is the HTTP status, None = nobody answered."""
+
+    webhook: str
+    id: str
+    state: DeliveryState
+    wanted_ms: int
+    ended_ms: int | None = None
+    status: int | None = None
+    attempts: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPartition:
+    """What was last seen of one partition; None = not known. `reached` is latched for `UntilOffsets`."""
+
+    topic: str
+    partition: int
+    position: int | None
+    end: int | None
+    wanted: int | None
+    verdict: str
+    reached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WatchProgress:
+    """`partitions` are those not there yet, worst first, bounded. `lag_records` and `lag_seconds` are None while any partition is not known.
+
+    `evaluations` in a row found the group caught up; `done` of `planned` partitions are where they are wanted.
+    """
+
+    lag_records: int | None = None
+    lag_seconds: float | None = None
+    coverage: float = 0.0
+    evaluations: int = 0
+    done: int = 0
+    planned: int = 0
+    partitions: tuple[WatchedPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """`reached` are the latched partitions by topic, `topic_ids` the topics as they were when first seen: others of the same name are not waited for."""
+
+    id: str
+    state: State
+    why: str
+    version: int
+    created_ms: int
+    updated_ms: int
+    command: CommandRef
+    spec: WatchSpec
+    progress: WatchProgress = WatchProgress()
+    reached: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    stop: Stop | None = None
+    delivery: Delivery | None = None
+    error_code: str | None = None
+    kind = KIND
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def is_looking(self) -> bool:
+        """Not over, and its condition has not held yet."""
+        return not self.is_terminal and self.delivery is None
+
+
+def changed(watch: Watch, now_ms: int, **changes: Any) -> Watch:
+    """The watch with its next version."""
+    return replace(watch, version=watch.version + 1, updated_ms=now_ms, **changes)

@@ -1,0 +1,19 @@
+"""Numbers and names that watches use. Frozen for the life of a daemon, made from the config; every default is the documented one."""
+
+from dataclasses import dataclass
+
+from recoveryd.live.lag.window import LagParams
+
+
+@dataclass(frozen=True, slots=True)
+class WatchParams:
+    """`clusters` and `webhooks` are the names the config has, `own_topics` recoveryd's own topic names. Times in ms."""
+
+    clusters: frozenset[str] = frozenset({"main"})
+    webhooks: frozenset[str] = frozenset()
+    own_topics: frozenset[str] = frozenset()
+    lag: LagParams = LagParams()
+    caught_up_evaluations: int = 3
+    caught_up_span_ms: int = 30_000
+    keep_terminal_ms: int = 90 * 86_400_000
+    keep_terminal_most: int = 1_000

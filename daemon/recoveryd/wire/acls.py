@@ -1,0 +1,106 @@
+"""The ACLs that recoveryd's users need: one table, from which docs/acls.md, `recoveryctl doctor` and the tests on a secured cluster come.
+
+Kafka's own words for resources, patterns and operations. Read, Write, Delete and Alter imply Describe, and AlterConfigs implies
+DescribeConfigs, so those are not written again.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from recoveryd.wire.topics import TopicNames
+
+CLIENT_PREFIX: Final = "recoveryd"  # of every consumer group and transactional id
+
+
+class Role(StrEnum):
+    """Who needs it. Daemon and jobs share the properties of `clusters:`, so usually one user has both."""
+
+    DAEMON = "daemon"
+    JOBS = "jobs"
+    READER = "CLI, read-only"
+    OPERATOR = "CLI, operator"
+    SETUP = "topics apply"
+
+
+class Resource(StrEnum):
+    TOPIC = "Topic"
+    GROUP = "Group"
+    TRANSACTIONAL_ID = "TransactionalId"
+    CLUSTER = "Cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """`cluster`: main, source, target or watched. `when`: the config or command that makes it needed, "" = always."""
+
+    roles: tuple[Role, ...]
+    cluster: str
+    resource: Resource
+    name: str
+    operations: tuple[str, ...]
+    why: str
+    prefixed: bool = False
+    when: str = ""
+
+    @property
+    def pattern(self) -> str:
+        return "prefixed" if self.prefixed else "literal"
+
+
+CLUSTER_NAME: Final = "kafka-cluster"
+_D, _J, _R, _O, _S = Role.DAEMON, Role.JOBS, Role.READER, Role.OPERATOR, Role.SETUP
+
+
+def own_acls(names: TopicNames) -> tuple[Acl, ...]:
+    """What recoveryd's own topics, groups and transactions need, wherever records come from and go to."""
+    topic, main = Resource.TOPIC, "main"
+    return (
+        Acl((_D,), main, topic, names.control, ("Read", "DescribeConfigs"), "takes in commands and signals"),
+        Acl((_D,), main, topic, names.status, ("Read", "Write", "DescribeConfigs"), "the journal: state of every recovery"),
+        Acl((_D,), main, topic, names.events, ("Write", "DescribeConfigs"), "answers, transitions, decisions"),
+        Acl((_D,), main, topic, names.directives, ("Read", "Write", "DescribeConfigs"), "tells lanes what to do now"),
+        Acl((_D,), main, topic, names.progress, ("Read", "DescribeConfigs"), "heartbeats of lanes and drivers"),
+        Acl((_D,), main, topic, names.dlq, ("Write", "DescribeConfigs"), "control records that could not be read"),
+        Acl((_D,), main, topic, names.canary, ("Write", "DescribeConfigs"), "measures produce latency; looked at when the daemon starts"),
+        Acl((_D, _J), "target", topic, names.receipts, ("Read", "Write", "DescribeConfigs"), "the exactly-once ledger"),
+        Acl((_J,), main, topic, names.directives, ("Read",), "what this lane must do now"),
+        Acl((_J,), main, topic, names.progress, ("Write",), "heartbeats"),
+        Acl((_D,), main, Resource.GROUP, CLIENT_PREFIX, ("Read",), "the group of the control topic", prefixed=True),
+        Acl((_D,), main, Resource.TRANSACTIONAL_ID, CLIENT_PREFIX, ("Write",), "the journal's transactions", prefixed=True),
+        Acl((_D, _J), "target", Resource.TRANSACTIONAL_ID, CLIENT_PREFIX, ("Write",), "chunks of lanes, and fencing them", prefixed=True),
+        Acl((_D,), main, Resource.CLUSTER, CLUSTER_NAME, ("DescribeConfigs", "AlterConfigs"), "client quotas of recoveries", when="quotas.enabled"),
+        Acl((_R, _O), main, topic, names.status, ("Read",), "what recoveries there are and how they stand"),
+        Acl((_R, _O), main, topic, names.events, ("Read",), "answers and the history of a recovery"),
+        Acl((_O,), main, topic, names.control, ("Write",), "commands"),
+        Acl((_S,), "main and target", topic, names.prefix, ("Create", "Describe", "DescribeConfigs"), "makes the own topics, and compares them", prefixed=True),
+    )  # fmt: skip
+
+
+def replay_acls(source: str, target: str, *, create: bool, prefixed: bool = False) -> tuple[Acl, ...]:
+    """What one replay needs beside `own_acls`, on its source and on its target."""
+    topic = Resource.TOPIC
+    needed: tuple[Acl, ...] = (
+        Acl((_D, _J), "source", topic, source, ("Read", "DescribeConfigs"), "plans, copies and reads again to verify", prefixed),
+        Acl((_D, _J), "target", topic, target, ("Read", "Write", "DescribeConfigs"), "writes, and reads back to verify", prefixed),
+    )  # fmt: skip
+    if create:
+        needed += (Acl((_D,), "target", topic, target, ("Create",), "makes the target", prefixed, "target.create"),)
+    return needed
+
+
+def watched_acls(topic: str, group: str) -> tuple[Acl, ...]:
+    """What looking at live traffic needs, for `monitor:` and `watch-group`."""
+    return (
+        Acl((_D,), "watched", Resource.TOPIC, topic, ("Describe",), "ends of topics under `monitor:`", when="monitor.topics"),
+        Acl((_D,), "watched", Resource.GROUP, group, ("Describe",), "lag of groups under `monitor:`", when="monitor.groups"),
+    )  # fmt: skip
+
+
+def every_need(names: TopicNames) -> tuple[Acl, ...]:
+    """All of the table, with words in the place of names that are chosen by others."""
+    return (
+        *own_acls(names),
+        *replay_acls("the source", "the target", create=True),
+        *watched_acls("the topic", "the group"),
+    )

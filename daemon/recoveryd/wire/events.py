@@ -1,0 +1,98 @@
+"""What the daemon writes to the events topic and the dead-letter topic: answers and notices as CloudEvents, unreadable records as they came.
+
+Every event is one structured CloudEvent, key = recovery id, so that a consumer needs nothing but JSON. Event ids are UUIDv7: ordered by time, new for each
+record; the journal's transaction is what keeps them from being written twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import uuid_utils
+
+from recoveryd.kernel.decision import Answer, Notice
+from recoveryd.kernel.events import ControlUnreadable
+from recoveryd.wire.cloudevents import STRUCTURED_CONTENT_TYPE
+from recoveryd.wire.plain_json import to_json
+from recoveryd.wire.times import format_time_ms
+from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES
+
+EVENT_TYPE: Final = "io.recoveryd.event.{}.v1"
+
+_HEADERS: Final = (("content-type", STRUCTURED_CONTENT_TYPE.encode()),)
+_MAX_KEPT_HEADERS: Final = 100
+_MAX_KEPT_HEADER_BYTES: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class WireRecord:
+    """A record to produce, without its topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def event_source(scope: str) -> str:
+    """The CloudEvents source of a daemon's events."""
+    return f"//recoveryd/{scope}"
+
+
+def encode_answer(answer: Answer, scope: str, now_ms: int) -> WireRecord:
+    """The one answer to a control record."""
+    data = {
+        "code": answer.code,
+        "message": answer.message,
+        "hint": answer.hint,
+        "verb": answer.verb,
+        "control_offset": answer.control_offset,
+    }
+    return _event(f"command_{answer.kind}", scope, answer.subject, data, now_ms, answer.command_id)
+
+
+def encode_notice(notice: Notice, scope: str, now_ms: int) -> WireRecord:
+    """A fact: a transition, a policy's decision with its inputs."""
+    return _event(notice.type, scope, notice.subject, notice.data, now_ms, notice.causation_id)
+
+
+def encode_dead_letter(record: ControlUnreadable, now_ms: int) -> WireRecord:
+    """The control record itself: its key, bytes and headers, and in headers of ours what was wrong and where it stood.
+
+    A value larger than any control record should be is cut, and a header says how long it was: a dead letter must never stop the daemon.
+    """
+    cut = record.value is not None and len(record.value) > MAX_CONTROL_RECORD_BYTES
+    kept = [
+        (name, value)
+        for name, value in record.headers[:_MAX_KEPT_HEADERS]
+        if value is None or len(value) <= _MAX_KEPT_HEADER_BYTES
+    ]
+    about = [
+        ("recoveryd-error-code", record.code),
+        ("recoveryd-error-message", record.message),
+        ("recoveryd-original-partition", str(record.partition)),
+        ("recoveryd-original-offset", str(record.offset)),
+        ("recoveryd-time", format_time_ms(now_ms)),
+    ]
+    if cut and record.value is not None:
+        about.append(("recoveryd-original-bytes", str(len(record.value))))
+    value = record.value[:MAX_CONTROL_RECORD_BYTES] if cut and record.value is not None else record.value
+    return WireRecord(record.key, value, (*kept, *((name, text.encode()) for name, text in about)))
+
+
+def _event(
+    short_type: str, scope: str, subject: str, data: Mapping[str, Any], now_ms: int, causation_id: str
+) -> WireRecord:
+    event: dict[str, Any] = {
+        "specversion": "1.0",
+        "id": str(uuid_utils.uuid7()),
+        "source": event_source(scope),
+        "type": EVENT_TYPE.format(short_type),
+    }
+    if subject:
+        event["subject"] = subject
+    event["time"] = format_time_ms(now_ms)
+    event["datacontenttype"] = "application/json"
+    if causation_id:
+        event["causationid"] = causation_id
+    event["data"] = data
+    return WireRecord(subject.encode() or None, to_json(event), _HEADERS)

@@ -1,0 +1,42 @@
+"""Commands as anybody may send them: a CloudEvent written by a plain producer. No code of recoveryd is needed to command it."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from recoveryd_sandbox.errors import SandboxError
+
+TOPIC = "recovery.control.v1"
+ENDED = frozenset({"completed", "stopped", "failed", "rejected", "expired"})  # states that a recovery does not leave
+_ANSWER_DEADLINE_S = 15.0
+
+
+def make_command(source: str, verb: str, recovery: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` needs a reason, as for every command."""
+    return {
+        "specversion": "1.0",
+        "id": str(uuid.uuid4()),
+        "source": source,
+        "type": f"io.recoveryd.command.{verb}.v1",
+        "subject": recovery,
+        "time": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "data": data,
+    }
+
+
+def send(bootstrap: str, record: Mapping[str, Any]) -> None:
+    """Returns when the broker has it. Raises `SandboxError` when it does not take it in time."""
+    errors: list[KafkaError] = []
+
+    def note(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            errors.append(error)
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    producer.produce(TOPIC, json.dumps(record).encode(), record["subject"].encode(), on_delivery=note)
+    if producer.flush(_ANSWER_DEADLINE_S) or errors:
+        raise SandboxError("the control record could not be written", str(errors[0]) if errors else "no answer in 15 s")

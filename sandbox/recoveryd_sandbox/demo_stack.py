@@ -1,0 +1,95 @@
+"""What the demo runs: a Kafka of its own, live traffic and the daemon, all in one temporary folder that goes away at the end.
+
+Everything is ended by process id; the daemon's drivers are found by the demo's own folder.
+"""
+
+import contextlib
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.daemon_process import DaemonProcess
+from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.live import LiveProducer, LiveReader
+
+CONFIG = """\
+clusters: {{main: {{bootstrap.servers: "{bootstrap}"}}}}
+work_dir: {work_dir}
+chunk: {{max_interval: 2s}}
+profiles: {{default: {{master: "local[2,4]", warm: 1}}}}
+monitor:
+  interval: 1s
+  topics: [{{topic: flights.live, group: {group}, slo: 15s}}]
+control: {{period: 1s, loop_delay: 4s, max_bytes_per_s: 40MB, min_bytes_per_s: 2MB}}
+"""
+LIVE_TOPIC = "flights.live"
+LIVE_GROUP = "flights-board"
+
+
+class DemoStack:
+    """Broker, live producer and daemon. Use it as a context manager: what was started is ended, also after Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-demo-"))
+        self.broker = Broker(self.folder / "kafka")
+        self.live: LiveProducer | None = None
+        self.board: LiveReader | None = None
+        self.daemon: DaemonProcess | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return self.broker.bootstrap
+
+    @property
+    def http(self) -> str:
+        assert self.daemon is not None
+        return self.daemon.http
+
+    def start_live(self, records_per_s: float) -> None:
+        """A producer, and the group that reads it and is protected."""
+        self.live = LiveProducer(self.bootstrap, LIVE_TOPIC, records_per_s)
+        self.live.start()
+        self.board = LiveReader(self.bootstrap, LIVE_TOPIC, LIVE_GROUP)
+        self.board.start()
+
+    def start_daemon(self) -> None:
+        """`recoveryctl topics apply`, then `recoveryd run`; returns when it leads."""
+        self.daemon = DaemonProcess(self.bootstrap, self.folder)
+        self.daemon.start(CONFIG.format(bootstrap=self.bootstrap, work_dir=self.daemon.work, group=LIVE_GROUP))
+
+    def status(self, recovery: str) -> dict[str, Any] | None:
+        """The status record as the daemon serves it, None before it exists."""
+        return self.daemon.status(recovery) if self.daemon is not None else None
+
+    def close(self) -> None:
+        """End the daemon, its drivers, the traffic and the broker; remove the folder. Safe to call twice."""
+        with patient():
+            if self.daemon is not None:
+                self.daemon.close()
+            if self.board is not None:
+                self.board.stop()
+            if self.live is not None:
+                self.live.stop()
+            with contextlib.suppress(SandboxError):
+                self.broker.stop()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class patient:  # noqa: N801  (reads as a word where it is used)
+    """A second Ctrl-C must not leave processes behind: it is noted and ignored until the end."""
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)

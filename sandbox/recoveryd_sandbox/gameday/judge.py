@@ -1,0 +1,119 @@
+"""What counts as harm, how much of it a run did, and whether that passes. Pure: seconds in, verdicts out.
+
+A machine has bad seconds of its own, and a slow broker hurts with or without a replay. So a run is charged only with what goes beyond the phase without a
+replay, in which the broker was made slow in the same way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recoveryd_sandbox.gameday.scenario import Slos
+
+CONTROLLED_SHARE_MOST = 0.05
+CONTROLLED_PART_MOST = 1 / 3
+HURT_SHARE_LEAST = 0.10
+SLOW_TAIL_S = 5.0  # after the last stop, for what queued up
+FLOOR_SLACK = 1.05
+BACK_LEAST = 3.0  # times the floor
+
+
+@dataclass(frozen=True)
+class Second:
+    """One second of the observer. None: nothing was acknowledged, or the group's position is not known, which is as bad as over the SLO."""
+
+    at_s: float
+    p99_s: float | None
+    lag_s: float | None
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Without a replay: the share of violated seconds of normal time, and the violated seconds that one slow broker makes."""
+
+    share: float
+    slow_violated_s: float
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Violated seconds of a run, and those beyond what the same time without a replay shows."""
+
+    seconds: float
+    violated_s: float
+    attributable_s: float
+
+    @property
+    def share(self) -> float:
+        return self.attributable_s / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    passed: bool
+    sentence: str
+
+
+def is_violated(second: Second, slos: Slos) -> bool:
+    return second.p99_s is None or second.lag_s is None or second.p99_s >= slos.p99_s or second.lag_s >= slos.lag_s
+
+
+def within(seconds: Sequence[Second], start_s: float, stop_s: float) -> list[Second]:
+    return [second for second in seconds if start_s <= second.at_s < stop_s]
+
+
+def judge_quiet(seconds: Sequence[Second], slow: tuple[float, float], slos: Slos) -> Quiet:
+    """`slow` is when the broker was slow."""
+    slow_stop_s = slow[1] + SLOW_TAIL_S
+    normal = [s for s in seconds if not slow[0] <= s.at_s < slow_stop_s]
+    bad = sum(is_violated(s, slos) for s in normal)
+    slow_bad = sum(is_violated(s, slos) for s in within(seconds, slow[0], slow_stop_s))
+    return Quiet(bad / len(normal) if normal else 0.0, float(slow_bad))
+
+
+def judge_run(
+    seconds: Sequence[Second], run_s: float, slow: tuple[float, float] | None, slos: Slos, quiet: Quiet
+) -> Tally:
+    """`run_s` is how long the run took. A run that ended before its broker was made slow is charged as one without."""
+    violated_s = float(sum(is_violated(s, slos) for s in seconds))
+    slow_s = slow[1] - slow[0] + SLOW_TAIL_S if slow is not None else 0.0
+    expected_s = quiet.share * max(0.0, run_s - slow_s) + (quiet.slow_violated_s if slow is not None else 0.0)
+    return Tally(run_s, violated_s, max(0.0, violated_s - expected_s))
+
+
+def verdicts(unlimited: Tally, controller: Tally) -> list[Verdict]:
+    """The promises of live protection, and that there was something to protect live traffic from."""
+    most_s = CONTROLLED_SHARE_MOST * controller.seconds
+    third_s = CONTROLLED_PART_MOST * unlimited.attributable_s
+    return [
+        Verdict(
+            unlimited.share >= HURT_SHARE_LEAST,
+            f"unlimited hurts: {unlimited.attributable_s:.0f} s beyond no replay, {unlimited.share:.0%} of its {unlimited.seconds:.0f} s"
+            f" (at least {HURT_SHARE_LEAST:.0%}, or there is nothing to protect from)",
+        ),
+        Verdict(
+            controller.attributable_s <= most_s,
+            f"the controller hurts little: {controller.attributable_s:.0f} s beyond no replay, {controller.share:.1%} of its"
+            f" {controller.seconds:.0f} s (at most {CONTROLLED_SHARE_MOST:.0%})",
+        ),
+        Verdict(
+            controller.attributable_s <= third_s,
+            f"and much less than unlimited: {controller.attributable_s:.0f} s against {unlimited.attributable_s:.0f} s (at most a third)",
+        ),
+    ]
+
+
+def judge_cut(
+    rates: Sequence[tuple[float, float]], cut: tuple[float, float] | None, floor_bytes_per_s: float
+) -> Verdict:
+    """`rates`: (time, granted bytes/s) over the run. Blind, the rate must fall to its floor; afterwards it must come back."""
+    if cut is None:
+        return Verdict(False, "telemetry was never cut: the run ended before")
+    lowest = min((rate for at_s, rate in rates if cut[0] <= at_s < cut[1]), default=float("inf"))
+    before = [rate for at_s, rate in rates if at_s < cut[0]]
+    after = max((rate for at_s, rate in rates if at_s >= cut[1]), default=0.0)
+    is_down, is_back = lowest <= FLOOR_SLACK * floor_bytes_per_s, after >= BACK_LEAST * floor_bytes_per_s
+    return Verdict(
+        is_down and is_back,
+        f"without telemetry the rate fell from {before[-1] / 1e6 if before else 0:.1f} to {lowest / 1e6:.1f} MB/s"
+        f" (floor {floor_bytes_per_s / 1e6:.1f}), and came back to {after / 1e6:.1f} MB/s",
+    )

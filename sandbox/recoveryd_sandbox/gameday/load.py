@@ -1,0 +1,86 @@
+"""Live traffic as processes of their own: an application that writes and tells how it feels, and the group that reads it and has an SLO.
+
+    python -m recoveryd_sandbox.gameday.load producer --bootstrap ... --records-per-s ... --mute FILE
+    python -m recoveryd_sandbox.gameday.load consumer --bootstrap ...
+
+The producer reports the p99 of its own acknowledgements to recoveryd, as a health signal on the control topic, each second; while FILE exists it does not.
+Both run until their parent ends them, or is gone.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from recoveryd_sandbox import control
+from recoveryd_sandbox.gameday.scenario import GROUP, HEALTH_NAME, PARTITIONS, TOPIC
+from recoveryd_sandbox.live import LiveProducer, LiveReader
+
+_SIGNAL_S = 1.0
+
+
+def produce(bootstrap: str, records_per_s: float, mute: Path) -> None:
+    """Live records at a steady pace; a signal per second unless muted."""
+    parent = os.getppid()
+    signals = Producer({"bootstrap.servers": bootstrap, "client.id": "gameday-signals", "linger.ms": 0, "log_level": 0})
+    with LiveProducer(bootstrap, TOPIC, records_per_s, PARTITIONS) as live:
+        while os.getppid() == parent:
+            began_s = time.time()
+            time.sleep(_SIGNAL_S)
+            p99_ms = live.recent_p99_ms()
+            if p99_ms is not None and not mute.exists():
+                signals.produce(control.TOPIC, json.dumps(_signal(p99_ms / 1000, began_s)).encode())
+            signals.poll(0)
+
+
+def _signal(p99_s: float, began_s: float) -> dict[str, object]:
+    """`sampled_at` is when the measured second began."""
+    return {
+        "specversion": "1.0",
+        "id": str(uuid.uuid4()),
+        "source": "//gameday/live-producer",
+        "type": "io.recoveryd.signal.health.v1",
+        "time": _stamp(time.time()),
+        "data": {
+            "cluster": "main", "name": HEALTH_NAME, "value": round(p99_s, 6), "unit": "s", "status": "ok",
+            "sampled_at": _stamp(began_s),
+        },
+    }  # fmt: skip
+
+
+def _stamp(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def consume(bootstrap: str) -> None:
+    """Read from the end on and commit each second, as the board that shows live flights would."""
+    parent = os.getppid()
+    reader = LiveReader(bootstrap, TOPIC, GROUP)
+    reader.start()
+    while os.getppid() == parent:
+        time.sleep(_SIGNAL_S)
+    reader.stop()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=["producer", "consumer"])
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--records-per-s", type=float, default=1_000.0)
+    parser.add_argument("--mute", type=Path, default=Path("/nonexistent"))
+    options = parser.parse_args()
+    if options.part == "producer":
+        produce(options.bootstrap, options.records_per_s, options.mute)
+    else:
+        consume(options.bootstrap)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

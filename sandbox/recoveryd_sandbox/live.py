@@ -1,0 +1,214 @@
+"""Live traffic: real flights at a steady rate, with the time of now, and how quickly Kafka takes them.
+
+The produce latency seen here is what a replay must not spoil, so it is measured as an application would see it: from
+`produce` to the acknowledgement of each record. The pace follows the clock and not the broker: a slow broker makes
+latencies long, not the traffic thin.
+"""
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+
+from recoveryd_sandbox.flights import Flight, flights
+from recoveryd_sandbox.probe import PLAIN
+from recoveryd_sandbox.topics import Topics
+
+TOPIC_CONFIG = {"retention.ms": "-1"}
+
+_DISTINCT_FLIGHTS_MAX = 20_000  # enough variety, quick to load
+_LATENCIES_KEPT_MAX = 20_000
+_TICK_S = 0.01
+_CATCH_UP_MAX_S = 1.0  # after the machine slept, do not send all that was missed at once
+_FLUSH_DEADLINE_S = 10.0
+_READ_RECORDS, _READ_S, _COMMIT_S = 5_000, 0.2, 1.0
+_JOIN_DEADLINE_S = _FLUSH_DEADLINE_S + 5.0
+
+
+@dataclass(frozen=True)
+class LiveStats:
+    """Counts since the start; latencies of the last 20,000 acknowledged records, `None` before the first."""
+
+    acked_records: int
+    failed_records: int
+    seconds: float
+    latency_p50_ms: float | None
+    latency_p99_ms: float | None
+
+    @property
+    def records_per_s(self) -> float:
+        return self.acked_records / self.seconds if self.seconds > 0 else 0.0
+
+
+class LiveProducer:
+    """Produces `records_per_s` flights to `topic` from a thread of its own, creating the topic when needed.
+
+    As a context manager it starts on entry and stops on exit. `stop` waits until every record is answered for.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str = "flights.live",
+        records_per_s: float = 200.0,
+        partitions: int = 4,
+        client: Mapping[str, str] = PLAIN,
+    ) -> None:
+        if records_per_s <= 0:
+            raise ValueError(f"records_per_s must be above 0, not {records_per_s}")
+        self._bootstrap = bootstrap
+        self._client = {**client, "bootstrap.servers": bootstrap}
+        self._topic = topic
+        self._records_per_s = records_per_s
+        self._partitions = partitions
+        self._samples: list[Flight] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sandbox-live", daemon=True)
+        self._lock = threading.Lock()
+        self._latencies_ms: deque[float] = deque(maxlen=_LATENCIES_KEPT_MAX)
+        self._recent_ms: deque[float] = deque(maxlen=_LATENCIES_KEPT_MAX)
+        self._acked = self._failed = 0
+        self._started_s = self._ended_s = 0.0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Creates the topic and starts the traffic. Raises `SandboxError` when Kafka does not answer. Once only."""
+        Topics(self._bootstrap, self._client).create(self._topic, self._partitions, TOPIC_CONFIG)
+        self._samples = list(flights(_DISTINCT_FLIGHTS_MAX))
+        self._started_s = time.monotonic()
+        self._thread.start()
+
+    def stop(self) -> LiveStats:
+        """Ends the traffic and returns the final counts; a second call returns them again."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_DEADLINE_S)
+        return self.stats()
+
+    def stats(self) -> LiveStats:
+        """The counts of now. Safe from any thread."""
+        with self._lock:
+            ordered = sorted(self._latencies_ms)
+            acked, failed = self._acked, self._failed
+        ended_s = self._ended_s or time.monotonic()
+        seconds = ended_s - self._started_s if self._started_s else 0.0
+        return LiveStats(acked, failed, seconds, _quantile(ordered, 0.5), _quantile(ordered, 0.99))
+
+    def recent_p99_ms(self) -> float | None:
+        """Of what was acknowledged since the last call; None when nothing was. Safe from any thread."""
+        with self._lock:
+            ordered = sorted(self._recent_ms)
+            self._recent_ms.clear()
+        return _quantile(ordered, 0.99)
+
+    def _run(self) -> None:
+        producer = Producer(
+            {
+                **self._client,
+                "client.id": "recoveryd-sandbox-live",
+                "acks": "all",
+                "compression.type": "lz4",
+                "partitioner": "murmur2_random",
+                "linger.ms": 5,
+                "queue.buffering.max.messages": 100_000,
+                "on_delivery": self._note_delivery,
+                "log_level": 0,
+            }
+        )
+        samples = itertools.cycle(self._samples)
+        origin_s, sent = time.monotonic(), 0
+        while not self._stop.is_set():
+            next_due_s = origin_s + (sent + 1) / self._records_per_s - time.monotonic()
+            producer.poll(min(_TICK_S, max(0.0, next_due_s)))  # latency counts until here, so wait inside, not outside
+            elapsed_s = time.monotonic() - origin_s
+            missed_s = elapsed_s - sent / self._records_per_s
+            if missed_s > _CATCH_UP_MAX_S:
+                origin_s += missed_s
+                continue
+            for _ in range(int(elapsed_s * self._records_per_s) - sent):
+                self._send(producer, next(samples))
+                sent += 1
+        unanswered = producer.flush(_FLUSH_DEADLINE_S)
+        with self._lock:
+            self._failed += unanswered
+        self._ended_s = time.monotonic()
+
+    def _send(self, producer: Producer, sample: Flight) -> None:
+        try:
+            producer.produce(self._topic, _with_time(sample.value, datetime.now(UTC)), sample.key)
+        except BufferError:  # the broker is away: the record is lost to us, as it would be to a real application
+            with self._lock:
+                self._failed += 1
+            producer.poll(_TICK_S)
+
+    def _note_delivery(self, error: KafkaError | None, message: Message) -> None:
+        latency_s = message.latency()
+        with self._lock:
+            if error is not None:
+                self._failed += 1
+                return
+            self._acked += 1
+            if latency_s is not None:
+                self._latencies_ms.append(latency_s * 1000.0)
+                self._recent_ms.append(latency_s * 1000.0)
+
+
+class LiveReader:
+    """Reads a topic in a group from its end on and commits each second: what has an SLO in the demo and on a game day."""
+
+    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        self._topic = topic
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sandbox-live-reader", daemon=True)
+        self._config = {
+            "bootstrap.servers": bootstrap,
+            "client.id": "recoveryd-sandbox-board",
+            "group.id": group,
+            "auto.offset.reset": "latest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+
+    def start(self) -> None:
+        """Once only."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_DEADLINE_S)
+
+    def _run(self) -> None:
+        consumer = Consumer(self._config)
+        consumer.subscribe([self._topic])
+        committed_s, has_read = time.monotonic(), False
+        while not self._stop.is_set():
+            has_read |= any(message.error() is None for message in consumer.consume(_READ_RECORDS, _READ_S))
+            if has_read and time.monotonic() - committed_s >= _COMMIT_S:
+                consumer.commit(asynchronous=True)
+                committed_s, has_read = time.monotonic(), False
+        consumer.close()
+
+
+def _with_time(value: bytes, now: datetime) -> bytes:
+    """The flight's JSON with one more field, `sent_at`: when it was handed to Kafka, ms precision, UTC."""
+    stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value[:-1] + b',"sent_at":"' + stamp.encode("ascii") + b'"}'
+
+
+def _quantile(ordered: list[float], share: float) -> float | None:
+    """Nearest-rank quantile of sorted values; `None` when there are none."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None

@@ -1,0 +1,102 @@
+"""What the node that stands alone is configured with, and why, and what all nodes of the sandbox share.
+
+Nodes that work together have their configuration in `recoveryd_sandbox.cluster_nodes`.
+"""
+
+import base64
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from recoveryd_sandbox.probe import answers, is_open
+
+HOST = "127.0.0.1"
+
+# A single node cannot replicate; few internal partitions make the first use of groups and transactions quick.
+_SINGLE_NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "default.replication.factor": "1",
+}
+
+# Nobody else to wait for: an election and a registration on one node need not take their usual second.
+QUICK_START = {
+    "group.initial.rebalance.delay.ms": "0",
+    "controller.quorum.election.timeout.ms": "200",
+    "controller.quorum.election.backoff.max.ms": "200",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "4000",  # after a SIGKILL the node must wait out its own old session
+}
+
+HABITS = {
+    "auto.create.topics.enable": "false",  # a typing error in a topic name must be an error
+    "delete.topic.enable": "true",
+    "num.partitions": "1",
+    "num.network.threads": "3",
+    "num.io.threads": "4",
+    "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),  # the default takes 128 MB of a small heap
+}
+
+
+def server_properties(data_dir: Path, port: int, controller_port: int, overrides: Mapping[str, str]) -> str:
+    """Text of `server.properties`; `overrides` win over everything but the addresses."""
+    addresses = {
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "log.dirs": str(data_dir),
+    }
+    merged = {**_SINGLE_NODE, **QUICK_START, **HABITS, **overrides, **addresses}
+    return text_of(merged)
+
+
+class SingleNode:
+    """A broker that is its own controller, in plain text. `overrides` are Kafka's own properties."""
+
+    def __init__(self, overrides: Mapping[str, str]) -> None:
+        self._overrides = dict(overrides)
+
+    def properties(self, data_dir: Path, port: int, inner_port: int) -> str:
+        return server_properties(data_dir, port, inner_port, self._overrides)
+
+    def format_options(self) -> list[str]:
+        return ["-t", new_cluster_id()]
+
+    def is_ready(self, port: int, inner_port: int) -> bool:  # noqa: ARG002  (its controller serves itself only)
+        """The port opens before the node serves, so an open port is only the cheap first half of the question."""
+        return is_open(f"{HOST}:{port}") and answers(f"{HOST}:{port}")
+
+
+def text_of(properties: Mapping[str, str]) -> str:
+    """Java's own format, one property a line."""
+    return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+
+def ports_in(properties: Path) -> list[int]:
+    """The ports of `listeners` in a `server.properties` this package wrote, in its order; empty when there is none."""
+    if not properties.exists():
+        return []
+    for line in properties.read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition("=")
+        if name == "listeners":
+            return [int(listener.rpartition(":")[2]) for listener in value.split(",")]
+    return []
+
+
+def new_cluster_id() -> str:
+    """A random id in the form Kafka wants: 16 bytes, URL-safe base64 without padding, not starting with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+        if not text.startswith("-"):
+            return text

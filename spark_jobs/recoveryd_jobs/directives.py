@@ -1,0 +1,138 @@
+"""Keeps the newest directive of one recovery at hand: a thread reads the directives topic from its beginning and then follows it.
+
+The lane asks `current()` in its loop and never waits for Kafka here. What counts as newer: a higher attempt, then a higher sequence. The time of
+receipt is the reader's own monotonic clock, because a lease runs on the clock of who holds it. What a directive means is not decided here.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+from recoveryd_jobs.clients import FETCH_WAIT_MS, QUICK_FETCH_WAIT_MS, make_reader, meet
+from recoveryd_jobs.contract import ContractError, Directive, JobSpec, decode
+
+_QUEUE_BYTES = 1024 * 1024
+_STEP_S = 0.05
+_QUICK_S = 2.0  # how long a lane that starts is answered at once; later it only follows
+_ASK_TIMEOUT_S = 5.0
+_CLOSE_TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A directive and when this process first saw it (monotonic seconds)."""
+
+    directive: Directive
+    at_s: float
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.directive.attempt, self.directive.sequence
+
+
+class Directives:
+    """The newest directive for `spec.recovery`, beginning with the one in the spec. Reading starts at construction."""
+
+    def __init__(self, spec: JobSpec, client_id: str, on_change: Callable[[], None] = lambda: None) -> None:
+        self._spec = spec
+        self._client_id = client_id
+        self._on_change = on_change
+        self._current = Received(spec.directive, time.monotonic())
+        self._changed = threading.Condition()
+        self._asked_s = self._fresh_s = 0.0  # freshness wanted by `refresh`, and reached
+        self._closing = False
+        self._thread = threading.Thread(target=self._follow, name="directives", daemon=True)
+        self._thread.start()
+
+    def current(self) -> Received:
+        return self._current
+
+    def is_superseded(self) -> bool:
+        """True once a directive for a newer attempt was seen."""
+        return self._current.directive.attempt > self._spec.attempt
+
+    def wait(self, after: Received, timeout_s: float) -> Received:
+        """The newest directive, as soon as it is another one than `after`, else after `timeout_s`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._current is not after or self._closing, timeout_s)
+        return self._current
+
+    def refresh(self, timeout_s: float) -> bool:
+        """Wait until everything written before this call was read; False when that can not be had in time."""
+        with self._changed:
+            self._asked_s = asked_s = time.monotonic()
+            return (
+                self._changed.wait_for(lambda: self._fresh_s >= asked_s or self._closing, timeout_s)
+                and not self._closing
+            )
+
+    def close(self) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(_CLOSE_TIMEOUT_S)
+
+    def _follow(self) -> None:
+        """First with a reader that finds the end quickly, because a lane that starts waits for it, then with one that is cheap to leave alone."""
+        quick_until_s = time.monotonic() + _QUICK_S
+        position = self._read(0, QUICK_FETCH_WAIT_MS, lambda: self._fresh_s > 0 or time.monotonic() > quick_until_s)
+        self._read(position, FETCH_WAIT_MS, lambda: False)
+
+    def _read(self, position: int, fetch_wait_ms: int, is_over: Callable[[], bool]) -> int:
+        """Read on from `position` until `is_over()` or closed; where the next one begins."""
+        control = self._spec.control
+        consumer = make_reader(control.client, self._client_id, _QUEUE_BYTES, fetch_wait_ms=fetch_wait_ms)
+        try:
+            meet(consumer, control.directives_topic)
+            consumer.assign([TopicPartition(control.directives_topic, 0, position or OFFSET_BEGINNING)])
+            while not self._closing and not is_over():
+                position = self._step(consumer, position)
+        finally:
+            consumer.close()
+        return position
+
+    def _step(self, consumer: Consumer, position: int) -> int:
+        """Read what is there; for a `refresh`, ask where the end is first and read up to it."""
+        asked_s = self._asked_s
+        end = self._end(consumer) if asked_s > self._fresh_s else None
+        while not self._closing:
+            for message in consumer.consume(500, 0) or consumer.consume(1, _STEP_S):
+                offset = message.offset()
+                if message.error() is None:
+                    self._offer(message.value())
+                    position = max(position, (offset or 0) + 1)
+                elif offset is not None and offset >= 0:
+                    position = max(position, offset)
+            if end is None or position >= end:
+                break
+        if end is not None:
+            with self._changed:
+                self._fresh_s = asked_s
+                self._changed.notify_all()
+        return position
+
+    def _end(self, consumer: Consumer) -> int | None:
+        partition = TopicPartition(self._spec.control.directives_topic, 0)
+        try:
+            found = consumer.get_watermark_offsets(partition, timeout=_ASK_TIMEOUT_S, cached=False)
+        except KafkaException:
+            return None
+        return None if found is None else int(found[1])
+
+    def _offer(self, raw: object) -> None:
+        if not isinstance(raw, bytes) or self._spec.recovery.encode() not in raw:
+            return
+        try:
+            found = decode(Directive, raw)
+        except ContractError:
+            return  # written by another release; silence only lets the lease run out
+        received = Received(found, time.monotonic())
+        if found.recovery != self._spec.recovery or received.rank <= self._current.rank:
+            return
+        with self._changed:
+            self._current = received
+            self._changed.notify_all()
+        self._on_change()

@@ -1,0 +1,90 @@
+"""The job kinds `replay` and `verification`: lanes and its verification as Spark jobs. Only descriptors travel through the driver, never records."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from recoveryd_jobs.contract import JobSpec, Verification, decode, encode
+from recoveryd_jobs.driver import task_slots
+from recoveryd_jobs.errors import JobError, Superseded
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.verify.guest import Stopped
+from recoveryd_jobs.verify.judge import judge, report
+from recoveryd_jobs.verify.plan import ProofPlan, is_spilled, make_plan, share_out
+from recoveryd_jobs.verify.spill import report_spilled
+from recoveryd_jobs.verify.tasks import look_closer, show_share, spill_share
+
+
+def run_lane_job(context: Any, spec: JobSpec, lane: int) -> LaneOutcome:
+    """Run one lane as a Spark job of one task; returns when it ended. A task whose worker died is started again by Spark."""
+    found = context.parallelize([lane], 1).mapPartitions(partial(_lane_task, encode(spec))).collect()
+    return LaneOutcome(*found[0])
+
+
+def _lane_task(raw_spec: bytes, lanes: Any) -> Any:
+    spec = decode(JobSpec, raw_spec)
+    for number in lanes:
+        lane = next(item for item in spec.lanes if item.lane == number)
+        outcome = run_lane(spec, lane)
+        yield outcome.lane, outcome.ended, outcome.error_code, outcome.error_message
+
+
+def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verification | None:
+    """Verify the copy; `is_whole` = every lane came to the end of its range, so it must be all there. None when it was told to stop before.
+
+    At most as many tasks as slots, so that all run at once and each obeys directives. Raises JobError when there can be no verdict.
+    """
+    if spec.verify == "none":
+        return Verification("skipped", 0, 0, "", why="verification was not asked for")
+    plan = make_plan(spec, is_whole=is_whole)
+    slots = max(1, task_slots.count(context))  # executors may just have been lost; others come
+    shares = share_out(spec, plan, slots)
+    if is_spilled(spec):
+        spilled = _run(context, shares, partial(_spill_task, encode(spec), plan))
+        return None if spilled is None else report_spilled(spilled, latest=spec.compare == "latest", notes=plan.notes)
+    shown = _run(context, shares, partial(_show_task, encode(spec), plan))
+    if shown is None:
+        return None
+    verdict = judge(spec, shown, plan.notes)
+    if not verdict.questions:
+        return report(verdict, ())
+    tasks = min(slots, len(verdict.questions))
+    questions = [(n, tasks, verdict.questions[n::tasks]) for n in range(tasks)]
+    found = _run(context, questions, partial(_look_task, encode(spec), plan))
+    return None if found is None else report(verdict, [finding for findings in found for finding in findings])
+
+
+def _run(context: Any, items: list[Any], task: Any) -> list[Any] | None:
+    """One task per item; None when one of them was told to leave. What went wrong comes back as a value: trying again would not help."""
+    found = context.parallelize(items, len(items)).mapPartitions(task).collect()
+    for result in found:
+        if isinstance(result, JobError):
+            raise result
+    return None if any(result is None for result in found) else found
+
+
+def _show_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
+    spec = decode(JobSpec, raw_spec)
+    for share in shares:
+        yield _outcome(partial(show_share, spec, plan, share))
+
+
+def _spill_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
+    spec = decode(JobSpec, raw_spec)
+    for share in shares:
+        yield _outcome(partial(spill_share, spec, plan, share))
+
+
+def _look_task(raw_spec: bytes, plan: ProofPlan, items: Any) -> Any:
+    spec = decode(JobSpec, raw_spec)
+    for task, tasks, questions in items:
+        yield _outcome(partial(look_closer, spec, plan, questions, task, tasks))
+
+
+def _outcome(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except (Stopped, Superseded):
+        return None
+    except JobError as error:
+        return error

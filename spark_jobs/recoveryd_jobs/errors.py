@@ -1,0 +1,161 @@
+"""What can end or interrupt a lane, and the one place where errors of the Kafka client become ours.
+
+A `JobError` is final for this attempt and carries one of the contract's error codes. `Doubt` and `Redo` never leave the lane: they say how it
+starts over. `Superseded` means another attempt took over; there is nothing to report and nothing to repair.
+"""
+
+# ruff: noqa: SLF001  (codes of the client library itself begin with an underscore)
+
+import re
+from typing import NoReturn
+
+from confluent_kafka import KafkaError, KafkaException
+
+from recoveryd_jobs.contract import ERROR_CODES
+
+END = KafkaError._PARTITION_EOF  # of what is visible of a partition: no trouble at all
+OUT_OF_RANGE = frozenset(
+    {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+)  # nothing is at the offset any more
+_MARK = re.compile(r"\[recoveryd:([a-z_]+)\] (.*)", re.DOTALL)
+
+
+class JobError(Exception):
+    """The attempt can not go on. `code` is one of ERROR_CODES; `message` is one sentence that names what it is about, with offsets."""
+
+    def __init__(self, code: str, message: str) -> None:
+        assert code in ERROR_CODES
+        super().__init__(f"[recoveryd:{code}] {message}")
+        self.code = code
+        self.message = message
+
+    def __reduce__(self) -> tuple[type["JobError"], tuple[str, str]]:
+        return type(self), (self.code, self.message)
+
+
+class Superseded(Exception):  # noqa: N818  (not an error: the newer attempt does the work)
+    """A newer attempt exists, or the daemon told this one to leave."""
+
+
+class Doubt(Exception):  # noqa: N818
+    """Nobody knows what became of the open transaction: drop the producer, start a new one, read the receipts."""
+
+    def __init__(self, message: str, *, fenced: bool = False) -> None:
+        super().__init__(message)
+        self.fenced = fenced
+
+
+class Redo(Exception):  # noqa: N818
+    """The open chunk failed before any commit: abort it and do it again from the last receipt, dense or smaller if asked.
+
+    `reopen`: the client itself failed the transaction. Its sequence numbers can be off then, so the next chunk gets a new producer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        dense: bool = False,
+        smaller: bool = False,
+        reopen: bool = False,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.dense = dense
+        self.smaller = smaller
+        self.reopen = reopen
+        self.code = code  # final error behind it; with no record found in dense mode it ends the attempt
+
+
+def raise_failed(error: KafkaError) -> NoReturn:
+    """The transaction failed before its commit. A final error asks for a dense repetition, which finds the record it is about."""
+    if is_fenced(error) or error.fatal():
+        raise Doubt(error.str(), fenced=is_fenced(error))
+    code = final_code(error)
+    raise Redo(error.str(), dense=code is not None, reopen=True, code=code)
+
+
+def untranslated(raised: KafkaException | SystemError) -> Doubt:
+    """For what the client raised where no step of a lane expects it, such as a session fenced between two calls: nobody knows, so start over.
+
+    A call into the client that fails while delivery reports come in can end as Python's SystemError, with the client's own as its cause.
+    """
+    cause = raised if isinstance(raised, KafkaException) else raised.__cause__
+    if isinstance(cause, KafkaException):
+        return Doubt(cause.args[0].str(), fenced=is_fenced(cause.args[0]))
+    return Doubt(f"the client broke off: {raised}")
+
+
+def from_text(text: str) -> JobError | None:
+    """The JobError whose text stands somewhere in `text`, for instance in a Java stack trace around a failed task."""
+    found = _MARK.search(text)
+    if found is None or found.group(1) not in ERROR_CODES:
+        return None
+    return JobError(found.group(1), found.group(2).splitlines()[0])
+
+
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+_NOT_AUTHORISED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,
+}
+_TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+_REFUSED = {KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.POLICY_VIOLATION}
+_NO_TOPIC = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
+
+
+def is_fenced(error: KafkaError) -> bool:
+    return error.code() in _FENCED
+
+
+def is_no_topic(error: KafkaError) -> bool:
+    """The broker does not know the topic: deleted, or not loaded yet. Only a repeated look at the metadata tells which."""
+    return error.code() in _NO_TOPIC
+
+
+def refusal(error: KafkaError, operation: str, topic: str, transactional_id: str = "") -> str:
+    """What the broker said and, for a missing ACL, which: `operation` on `topic`, or the right to use the transactional id."""
+    match error.code():
+        case KafkaError.TOPIC_AUTHORIZATION_FAILED if topic:
+            lacks = f"{operation} on Topic {topic}"
+        case KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if transactional_id:
+            lacks = f"Write on TransactionalId {transactional_id}"
+        case _:
+            return f"{error.str()}."
+    return f"{error.str()}; the user lacks {lacks}."
+
+
+def unreadable(error: KafkaError, side: str, topic: str) -> JobError | None:
+    """What ends the reading of a topic of this side (source or target) for good; None for what the client goes on trying by itself."""
+    if is_refusal(error):
+        code = "not_authorised" if side == "source" else "target_not_authorised"
+        return JobError(code, f"The {side} refuses to be read: {refusal(error, 'Read', topic)}")
+    if error.fatal():
+        return JobError(f"{side}_unavailable", f"{topic} can not be read any more: {error.str()}.")
+    return None
+
+
+def is_refusal(error: KafkaError) -> bool:
+    """The user may not do this, or is not believed to be who it says."""
+    return error.code() in _NOT_AUTHORISED
+
+
+def final_code(error: KafkaError) -> str | None:
+    """The error code when trying the same at the target cluster again can not help, None when it may."""
+    code = error.code()
+    if code in _NOT_AUTHORISED:
+        return "target_not_authorised"
+    if code in _TOO_LARGE:
+        return "record_too_large"
+    if code in _REFUSED:
+        return "record_refused"
+    return None

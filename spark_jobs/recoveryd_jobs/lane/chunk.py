@@ -1,0 +1,178 @@
+"""One chunk: what was read and written since the last commit, and its commit together with its receipts in one transaction.
+
+The order of a commit is the heart of exactness: deliveries confirmed, receipts added, topic ids asked again, commit. The ids are asked for after the
+last record was read and written, so an unchanged id means that all of the chunk came from, and went to, the planned topics, receipts too.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from recoveryd_jobs import errors, failpoints
+from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, encode
+from recoveryd_jobs.errors import JobError, Redo, raise_failed
+from recoveryd_jobs.lane.heads import Heads
+from recoveryd_jobs.lane.record_copier import Delivered
+from recoveryd_jobs.receipts import LaneLedger, Standing
+from recoveryd_jobs.sinks.transactional import TransactionalTarget
+from recoveryd_jobs.topics import NoAnswer, Topic
+
+RECEIPT_BYTES_MAX = 4_000_000  # a chunk whose receipt is larger is done again in smaller ones
+_COMMIT_MARGIN_S = 5.0
+
+
+class SourcePart:
+    """What one source partition contributed to the open chunk: [start, position) is explained by the four counts."""
+
+    __slots__ = ("bytes", "copied", "delivered", "event_time_ms", "filtered", "lost", "position", "skipped", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = self.position = start
+        self.copied = self.filtered = self.skipped = self.lost = self.bytes = 0
+        self.delivered: dict[int, Delivered] = {}
+        self.event_time_ms: int | None = None  # of the last record read
+
+    def skip_to(self, offset: int) -> None:
+        """Nothing visible lies before `offset`."""
+        if offset > self.position:
+            self.skipped += offset - self.position
+            self.position = offset
+
+    def lose_to(self, offset: int) -> None:
+        if offset > self.position:
+            self.lost += offset - self.position
+            self.position = offset
+
+
+class Chunk:
+    """The open chunk of a lane. Made empty after each commit; opens its transaction with the first record."""
+
+    def __init__(self, standings: Mapping[int, Standing]) -> None:
+        self.parts = {p: SourcePart(s.position) for p, s in standings.items()}
+        self.records = 0
+        self.bytes = 0
+        self.opened_s: float | None = None
+
+    @property
+    def has_moved(self) -> bool:
+        return any(p.position > p.start for p in self.parts.values())
+
+    @property
+    def event_times_ms(self) -> dict[int, int]:
+        """Timestamp of the last record of each partition that gave one."""
+        return {p: part.event_time_ms for p, part in self.parts.items() if part.event_time_ms is not None}
+
+    def age_s(self, now_s: float) -> float:
+        return 0.0 if self.opened_s is None else now_s - self.opened_s
+
+    def touch(self, now_s: float) -> None:
+        """Something was read: the clock of the chunk runs from the first time."""
+        if self.opened_s is None:
+            self.opened_s = now_s
+
+    def receipts(self, spec: JobSpec, lane: int, number: int) -> list[Receipt]:
+        """One per partition that moved. Raises Redo when deliveries do not prove where the records are."""
+        return [
+            Receipt(
+                scope=spec.scope, recovery=spec.recovery, lane=lane, attempt=spec.attempt, chunk=number,
+                partition=partition, start=part.start, stop=part.position,
+                copied=part.copied, filtered=part.filtered, skipped=part.skipped, lost=part.lost, bytes=part.bytes,
+                targets=tuple(_target_run(d) for _, d in sorted(part.delivered.items())),
+                source_topic_id=spec.source.topic_id, target_topic_id=spec.target.topic_id,
+                written_ms=time.time_ns() // 1_000_000,
+            )
+            for partition, part in sorted(self.parts.items()) if part.position > part.start
+        ]  # fmt: skip
+
+    def refused_record(self, spec: JobSpec) -> JobError | None:
+        """The error with the source offset of a record that the target refused for good, if deliveries (dense mode) tell it."""
+        for partition, part in sorted(self.parts.items()):
+            for to, delivered in sorted(part.delivered.items()):
+                for number, error in delivered.failed:
+                    code = errors.final_code(error)
+                    if code is not None and delivered.sources:
+                        where = f"source partition {partition} at offset {delivered.sources[number]}"
+                        what = f"{spec.target.topic} partition {to} refuses the batch that begins with {where}"
+                        return JobError(code, f"{what}: {error.str()}.")
+        return None
+
+    def check_delivered(self) -> None:
+        """Raises Redo or Doubt when a record was not delivered."""
+        for part in self.parts.values():
+            for delivered in part.delivered.values():
+                if delivered.failed:
+                    raise_failed(delivered.failed[0][1])
+
+
+def _target_run(delivered: Delivered) -> TargetRun:
+    digest = "" if delivered.digest is None else delivered.digest.hex()
+    return TargetRun(delivered.partition, delivered.count, delivered.runs(), digest, DIGEST_FORM)
+
+
+class Committer:
+    """Commits chunks of one lane."""
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        lane: int,
+        target: TransactionalTarget,
+        topics: Sequence[Topic],
+        ledger_partition: int,
+        heads: Heads,
+    ) -> None:
+        self._spec = spec
+        self._lane = lane
+        self._target = target
+        self._topics = topics
+        self._partition = ledger_partition
+        self._heads = heads
+
+    def commit(self, chunk: Chunk, ledger: LaneLedger) -> list[Receipt]:
+        """Commit what the chunk holds; its receipts. Raises Redo, Doubt or JobError, and then the chunk did not happen, or nobody knows."""
+        deadline_s = time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
+        answers = [topic.ask_id() for topic in self._topics]
+        if self._target.is_open:
+            self._target.flush(deadline_s)
+        failpoints.hit("lane.after_flush")
+        chunk.check_delivered()
+        receipts = chunk.receipts(self._spec, self._lane, ledger.next_chunk)
+        self._heads.dropped()
+        if not self._target.is_open:
+            self._target.begin()
+        self._produce(receipts)
+        self._produce_head(self._heads.next(ledger, receipts, self._spec.attempt))
+        failpoints.hit("lane.after_receipt_produced")
+        self._check_topics(answers, deadline_s)
+        failpoints.hit("lane.before_commit")
+        self._target.commit(deadline_s)
+        failpoints.hit("lane.after_commit")
+        self._heads.committed(receipts)
+        return receipts
+
+    def _produce(self, receipts: list[Receipt]) -> None:
+        for receipt in receipts:
+            raw = encode(receipt)
+            if len(raw) > RECEIPT_BYTES_MAX:
+                raise Redo(f"the receipt would have {len(raw)} bytes", smaller=True)
+            key = receipt.key.encode()
+            self._target.send(self._spec.receipts_topic, raw, key, self._partition, self._heads.on_receipt)
+
+    def _produce_head(self, head: LedgerHead | None) -> None:
+        """One that would be too large is left out: the receipts say the same."""
+        if head is None:
+            return
+        raw = encode(head)
+        if len(raw) <= RECEIPT_BYTES_MAX:
+            self._target.send(self._spec.receipts_topic, raw, head.key.encode(), self._partition, self._heads.on_head)
+
+    def _check_topics(self, answers: "list[Future[Any]]", deadline_s: float) -> None:
+        for topic, answer in zip(self._topics, answers, strict=True):
+            try:
+                topic.settle_id(answer)
+            except NoAnswer as silence:
+                try:
+                    topic.check_id(deadline_s)
+                except NoAnswer:
+                    raise Redo(f"no word whether the topic is still the same: {silence}") from None

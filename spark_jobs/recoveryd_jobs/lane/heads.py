@@ -1,0 +1,109 @@
+"""Heads: a lane's ledger in one record, so that a recovery of a million receipts starts, pauses and stops as quickly as one of a thousand.
+
+A head is written with a chunk, in its transaction, once enough was put on the receipts topic since the last one. Its offset travels with heartbeats to
+the daemon and back with the next attempt; who does not know it reads all receipts. Nothing rests on heads: what they say stands in the receipts.
+"""
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, Message
+
+from recoveryd_jobs.contract import JobSpec, LedgerHead, LedgerRow, PartitionRange, Receipt
+from recoveryd_jobs.receipts import LaneLedger, Standing
+
+RECEIPTS_MAX = 2_000  # of the lane, between two heads
+OFFSETS_MAX = 50_000  # of the topic's partition, others' receipts included
+
+
+class Heads:
+    """Of one lane. `offset` is where the newest head lies that is surely committed, 0 = none."""
+
+    def __init__(self, spec: JobSpec, lane: int, ranges: Iterable[PartitionRange], offset: int) -> None:
+        self._spec, self._lane = spec, lane
+        self._starts = {r.partition: r.start for r in ranges}
+        self._began = spec.receipts.start if spec.receipts is not None else 0
+        self.offset = offset
+        self._receipts = 0  # since the newest head
+        self._claimed: dict[int, int] = {}
+        self._made: int | None = None  # offset of a head in the open chunk
+        self._newest = 0  # offset of the last receipt
+
+    def begin(self, head: LedgerHead | None, receipts: Iterable[Receipt]) -> None:
+        """With what was read: the head, if reading began at one, and all receipts behind it."""
+        self._claimed = dict(head.claimed) if head is not None else {}
+        self._made, self._receipts = None, 0
+        if head is None:
+            self.offset = 0
+        for receipt in receipts:
+            if receipt.lane == self._lane:
+                self._receipts += 1
+                self._claim(receipt)
+
+    @property
+    def claimed(self) -> dict[int, int]:
+        """Where the lane's committed records end, by target partition."""
+        return self._claimed
+
+    def next(self, ledger: LaneLedger, receipts: list[Receipt], attempt: int) -> LedgerHead | None:
+        """The head that goes with these receipts, when one is due. `ledger` does not hold them yet."""
+        if self._spec.receipts is None:
+            return None  # nobody could say where a reading that begins at a head must begin
+        waits = self._receipts + len(receipts)
+        if (
+            waits < max(RECEIPTS_MAX, 10 * len(self._starts))
+            and self._newest - (self.offset or self._began) < OFFSETS_MAX
+        ):
+            return None
+        after = ledger.with_receipts(receipts)
+        claimed = dict(self._claimed)
+        for receipt in receipts:
+            _claim(claimed, receipt)
+        return LedgerHead(
+            scope=self._spec.scope,
+            recovery=self._spec.recovery,
+            lane=self._lane,
+            attempt=attempt,
+            next_chunk=after.next_chunk,
+            rows=tuple(_row(p, self._starts[p], s) for p, s in sorted(after.standings.items())),
+            claimed=tuple(sorted(claimed.items())),
+            source_topic_id=self._spec.source.topic_id,
+            target_topic_id=self._spec.target.topic_id,
+            written_ms=time.time_ns() // 1_000_000,
+        )
+
+    def on_receipt(self, error: KafkaError | None, message: Message) -> None:
+        """Delivered, not committed yet."""
+        if error is None:
+            self._newest = message.offset() or 0
+
+    def on_head(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._made = message.offset()
+
+    def committed(self, receipts: list[Receipt]) -> None:
+        """The chunk with these receipts is there, and so is the head that went with it."""
+        if self._made is not None:
+            self.offset, self._made, self._receipts = self._made, None, 0
+        else:
+            self._receipts += len(receipts)
+        for receipt in receipts:
+            self._claim(receipt)
+
+    def dropped(self) -> None:
+        """The open chunk is not, or nobody knows."""
+        self._made = None
+
+    def _claim(self, receipt: Receipt) -> None:
+        _claim(self._claimed, receipt)
+
+
+def _claim(claimed: dict[int, int], receipt: Receipt) -> None:
+    for run in receipt.targets:
+        last = max((first + count for first, count in run.runs), default=0)
+        claimed[run.partition] = max(claimed.get(run.partition, 0), last)
+
+
+def _row(partition: int, start: int, standing: Standing) -> LedgerRow:
+    counts = standing.copied, standing.filtered, standing.skipped, standing.lost, standing.bytes
+    return LedgerRow(partition, start, standing.position, *counts)

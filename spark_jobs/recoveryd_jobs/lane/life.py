@@ -1,0 +1,258 @@
+"""The life of one lane: fence, read the ledger, then chunk after chunk until its partitions are done or a directive ends it.
+
+    open ──> copy <──────────┐
+      ^        │  └─ pause ──┤
+      │        ├─ Redo ──────┘  abort, again from the ledger in memory
+      └─ Doubt ┘                 drop the producer, a new one fences, read the receipts
+
+A lane is a plain function of a spec: it runs in a Spark task, in a thread of a test, anywhere. It decides nothing about the recovery; it does what the
+newest directive says, under a lease, and leaves when a newer attempt exists. Every wait has a deadline and trouble has a budget.
+"""
+
+import contextlib
+import gc
+import time
+import traceback
+from dataclasses import dataclass, replace
+
+from confluent_kafka import KafkaException
+
+from recoveryd_jobs import failpoints, receipts
+from recoveryd_jobs.clients import QUEUE_FULL_SPEED_BYTES, lane_client_id
+from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange, copy_client_id
+from recoveryd_jobs.directives import Directives
+from recoveryd_jobs.errors import Doubt, JobError, Redo, Superseded, untranslated
+from recoveryd_jobs.lane.chunk import Committer
+from recoveryd_jobs.lane.chunk_filler import ChunkFiller
+from recoveryd_jobs.lane.heads import Heads
+from recoveryd_jobs.lane.loop import FIRST_GUESS_BYTES, LaneLoop
+from recoveryd_jobs.lane.lost_markers import end_abandoned, target_partitions
+from recoveryd_jobs.lane.record_copier import Copier
+from recoveryd_jobs.lane.status import LaneStatus
+from recoveryd_jobs.pacing import Lease, fetch_ahead_bytes
+from recoveryd_jobs.progress import ProgressSender
+from recoveryd_jobs.receipts import FoundReceipt, LaneLedger
+from recoveryd_jobs.sinks.transactional import TransactionalTarget
+from recoveryd_jobs.sources.range_reader import Source
+from recoveryd_jobs.topics import NoAnswer, Topic
+
+TROUBLE_BUDGET_S = 120.0
+_FENCES_MAX = 3
+_REFRESH_S = 10.0
+_PAUSE_S = 0.5
+_CLOSE_ABORT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOutcome:
+    """How a lane ended: done | stopped | capped | left | failed."""
+
+    lane: int
+    ended: str
+    error_code: str = ""
+    error_message: str = ""
+
+
+def run_lane(spec: JobSpec, lane: LaneSpec) -> LaneOutcome:
+    """Work one lane to its end. Never raises: what went wrong is in the outcome."""
+    try:
+        return LaneOutcome(lane.lane, Lane(spec, lane).run())
+    except Superseded:
+        return LaneOutcome(lane.lane, "left")
+    except JobError as error:
+        return LaneOutcome(lane.lane, "failed", error.code, error.message)
+    except Exception:  # noqa: BLE001  (the edge of the task: a bug must reach the daemon as an error code)
+        return LaneOutcome(lane.lane, "failed", "internal", "".join(traceback.format_exc()[-2000:]))
+
+
+class Lane:
+    """Holds the clients of one lane while `run` lasts."""
+
+    def __init__(self, spec: JobSpec, lane: LaneSpec) -> None:
+        client_id = lane_client_id(spec.recovery, lane.lane)
+        self._spec, self._lane, self._client_id = spec, lane, client_id
+        self._heads = Heads(spec, lane.lane, lane.partitions, lane.ledger_from)
+        self._status = LaneStatus(spec, lane, self._heads)
+        self._progress = ProgressSender(spec.control, f"{client_id}.progress", lane.lane, self._status.heartbeat)
+        self._status.announce = self._progress.nudge
+        self._directives = Directives(spec, f"{client_id}.directives")
+        self._source_topic = Topic(spec.source, "source", f"{client_id}.admin")
+        self._target_topic = Topic(spec.target, "target", f"{client_id}.admin")
+        self._receipts_topic = _receipts_topic(spec, self._target_topic, f"{client_id}.admin")
+        self._source: Source | None = None
+        self._target: TransactionalTarget | None = None
+        self._trouble_since_s: float | None = None
+        self._fences = 0
+        self._opened = False
+        self._copied_to: dict[int, int] = {}  # what this lane itself committed, whatever a ledger says later
+
+    def run(self) -> str:
+        """How it ended: done | stopped | capped. Raises Superseded or JobError."""
+        self._progress.start()
+        gc_was_on = gc.isenabled()
+        gc.disable()  # the hot loop makes no cycles; the loop collects now and then at a chunk's end
+        try:
+            return self._run_through_doubt(*self._prepare())
+        except JobError as error:
+            self._status.feel("blocked", why=error.message)
+            raise
+        finally:
+            if gc_was_on:
+                gc.enable()
+            self._close()
+
+    def _prepare(self) -> tuple[TransactionalTarget, LaneLoop]:
+        """All that can be had before the older attempt is fenced. A late attempt must not fence a newer one, so it looks at directives first."""
+        deadline_s = time.monotonic() + TROUBLE_BUDGET_S
+        for topic, code in ((self._source_topic, "source_unavailable"), (self._target_topic, "target_unavailable")):
+            try:
+                topic.check_id(deadline_s)
+            except NoAnswer as silence:
+                raise JobError(code, f"No answer from the cluster: {silence}.") from None
+        settings = self._target_topic.settings()
+        self._target = target = TransactionalTarget(self._spec, self._lane.lane, settings.max_message_bytes)
+        copier = Copier(self._spec, target, is_stamped=settings.is_stamped)
+        first = Lease(self._directives.current().directive, self._lane.lane, len(self._spec.lanes), time.monotonic())
+        ahead_bytes = fetch_ahead_bytes(first.rates(time.monotonic(), 0.0), FIRST_GUESS_BYTES, QUEUE_FULL_SPEED_BYTES)
+        copier_id = copy_client_id(self._spec.scope, self._spec.recovery)
+        self._source = Source(self._spec.source, copier_id, ahead_bytes)
+        target.connect()
+        self._source.connect()
+        intake = ChunkFiller(self._spec, self._lane, self._source, self._source_topic, copier)
+        self._directives.refresh(_REFRESH_S)
+        if self._directives.is_superseded():
+            raise Superseded
+        return target, LaneLoop(self._spec, self._lane, self._status, self._directives, target, copier, intake)
+
+    def _run_through_doubt(self, target: TransactionalTarget, loop: LaneLoop) -> str:
+        while True:
+            try:
+                loop.begin(*self._open(target))
+                ended = self._run_through_redo(target, loop)
+            except (Doubt, KafkaException, SystemError) as trouble:
+                doubt = trouble if isinstance(trouble, Doubt) else untranslated(trouble)
+                target.drop()
+                self._copied_to = loop.positions
+                self._note_trouble(loop, str(doubt))
+                self._check_fence(doubt)
+                time.sleep(_PAUSE_S)
+            else:
+                if ended is not None:
+                    return ended
+
+    def _open(self, target: TransactionalTarget) -> tuple[LaneLedger, Committer]:
+        """Rule 1: init_transactions, then the receipts up to the high watermark; the loop then seeks."""
+        self._starting("opens its transactional session")
+        target.open(time.monotonic() + TROUBLE_BUDGET_S, self._starting)
+        failpoints.hit("lane.after_init")
+        reader, began = f"{self._client_id}.ledger", self._heads.offset
+        found = receipts.read(self._spec, reader, self._starting, self._lane.lane, began)
+        failpoints.hit("lane.after_receipts_read")
+        self._check_receipts_topic()
+        ranges = [_with_floor(r, self._copied_to.get(r.partition, 0)) for r in self._lane.partitions]
+        try:
+            ledger = self._fold(found, ranges)
+        except JobError:
+            if found.head is None:
+                raise
+            found = receipts.read(self._spec, reader, self._starting)  # a head is only a shorter way
+            ledger = self._fold(found, ranges)
+        self._heads.begin(found.head, found.receipts)
+        if ledger.newest_attempt > self._spec.attempt:
+            raise Superseded
+        if self._opened or self._spec.attempt > 1:
+            self._starting("looks for transactions that lost their end")
+            end_abandoned(
+                target,
+                self._target_topic,
+                target_partitions(self._spec, self._lane),
+                found.receipts,
+                time.monotonic() + self._spec.transaction_timeout_ms / 1000.0,
+                self._heads.claimed,
+            )
+        self._opened = True
+        topics = [t for t in (self._source_topic, self._target_topic, self._receipts_topic) if t is not None]
+        return ledger, Committer(self._spec, self._lane.lane, target, topics, found.partition, self._heads)
+
+    def _fold(self, found: FoundReceipt, ranges: list[PartitionRange]) -> LaneLedger:
+        ids = self._spec.source.topic_id, self._spec.target.topic_id
+        return receipts.fold(found.receipts, ranges, self._lane.lane, *ids, head=found.head)
+
+    def _check_receipts_topic(self) -> None:
+        """Asked after the receipts were read: they came from the topic of the plan."""
+        if self._receipts_topic is None:
+            return
+        try:
+            self._receipts_topic.check_id(time.monotonic() + TROUBLE_BUDGET_S)
+        except NoAnswer as silence:
+            raise Doubt(f"no word whether the receipts topic is still the same: {silence}") from None
+
+    def _run_through_redo(self, target: TransactionalTarget, loop: LaneLoop) -> str | None:
+        """None when a new producer is needed."""
+        while True:
+            try:
+                return loop.work()
+            except Redo as redo:
+                target.abort()
+                if not loop.take_advice(redo):
+                    self._note_trouble(loop, str(redo))
+                    time.sleep(_PAUSE_S)
+                if redo.reopen:
+                    target.drop()
+                    self._copied_to = loop.positions
+                    return None
+                loop.restart()
+
+    def _note_trouble(self, loop: LaneLoop, why: str) -> None:
+        """Trouble has a budget, counted from the last commit that worked; a lane that was told to rest has none."""
+        now_s = time.monotonic()
+        if self._trouble_since_s is None or max(loop.committed_s, loop.rested_s) > self._trouble_since_s:
+            self._trouble_since_s, self._fences = now_s, 0
+            self._status.failed_chunks += 1
+        if now_s - self._trouble_since_s > TROUBLE_BUDGET_S:
+            raise JobError("target_unavailable", f"No chunk could be committed for {TROUBLE_BUDGET_S:.0f} s: {why}.")
+        self._status.feel("starting", why=f"starts over from the ledger: {why}")
+
+    def _check_fence(self, doubt: Doubt) -> None:
+        """Fenced: by a newer attempt, or by the broker because the transaction took too long? Only the directives topic can tell."""
+        if self._directives.is_superseded():
+            raise Superseded
+        if not doubt.fenced:
+            return
+        self._fences += 1
+        is_known = self._directives.refresh(_REFRESH_S)
+        if self._directives.is_superseded():
+            raise Superseded
+        if not is_known or self._fences > _FENCES_MAX:
+            raise JobError(
+                "fenced", f"Another producer took over the transactional id of lane {self._lane.lane}: {doubt}."
+            )
+
+    def _starting(self, why: str) -> None:
+        received = self._directives.current()
+        if self._directives.is_superseded() or received.directive.wanted == "exit":
+            raise Superseded
+        self._status.feel("starting", received.directive.sequence, why=why)
+
+    def _close(self) -> None:
+        """Free the target's last stable offset at once if that is easy; what is left open, the next attempt or the broker ends."""
+        if self._target is not None:
+            with contextlib.suppress(Doubt):
+                self._target.abort(_CLOSE_ABORT_S)
+            self._target.drop()
+        if self._source is not None:
+            self._source.close()
+        self._progress.close()
+        self._directives.close()
+
+
+def _receipts_topic(spec: JobSpec, target: Topic, client_id: str) -> Topic | None:
+    """None for a plan that did not pin it."""
+    if spec.receipts is None:
+        return None
+    place = replace(spec.target, topic=spec.receipts.topic, topic_id=spec.receipts.topic_id)
+    return Topic(place, "receipts", client_id, "ledger_broken", beside=target)
+
+
+def _with_floor(planned: PartitionRange, copied_to: int) -> PartitionRange:
+    return replace(planned, journaled=max(planned.journaled, copied_to))

@@ -1,0 +1,231 @@
+"""The inner loop of a lane: obey the newest directive, hold the rate, read and copy a slice, commit when a chunk is due.
+
+It knows nothing of producers that broke or attempts that took over; errors go up to `recoveryd_jobs.lane.life`, which brings a fresh ledger and begins again.
+"""
+
+import gc
+import math
+import time
+
+from recoveryd_jobs import failpoints
+from recoveryd_jobs.clients import QUEUE_FULL_SPEED_BYTES, lane_client_id
+from recoveryd_jobs.contract import JobSpec, LaneSpec
+from recoveryd_jobs.directives import Directives, Received
+from recoveryd_jobs.errors import JobError, Redo, Superseded
+from recoveryd_jobs.lane.chunk import Chunk, Committer
+from recoveryd_jobs.lane.chunk_filler import ChunkFiller
+from recoveryd_jobs.lane.record_copier import Copier
+from recoveryd_jobs.lane.status import LaneStatus
+from recoveryd_jobs.pacing import Lease, Pacer, fetch_ahead_bytes
+from recoveryd_jobs.receipts import LaneLedger
+from recoveryd_jobs.sinks.transactional import TransactionalTarget
+from recoveryd_jobs.topics import unwritable
+
+_CHUNK_AGE_MAX_S = 30.0
+_IDLE_COMMIT_S = 0.5
+_SLICE_RECORDS = 10_000
+_SLICE_BYTES = 4 * 1024 * 1024
+FIRST_GUESS_BYTES = 8192.0
+_WAIT_S = 0.1
+_REST_S = 0.5
+_DENSE_CHUNKS = 20
+_SHRINK_MAX = 1 << 16
+_COLLECT_S = 60.0
+
+
+class LaneLoop:
+    """Works chunks between a `begin` and the next. Not thread-safe; only `status` is read by others."""
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        lane: LaneSpec,
+        status: LaneStatus,
+        directives: Directives,
+        target: TransactionalTarget,
+        copier: Copier,
+        intake: ChunkFiller,
+    ) -> None:
+        self._spec, self._lane, self._status = spec, lane, status
+        self._directives, self._target, self._copier, self._intake = directives, target, copier, intake
+        self._received: Received | None = None
+        self._lease = Lease(spec.directive, lane.lane, len(spec.lanes), time.monotonic())
+        self._pacer = Pacer(time.monotonic())
+        self._ledger = LaneLedger()
+        self._committer: Committer | None = None
+        self._chunk = Chunk({})
+        self._record_bytes = FIRST_GUESS_BYTES
+        self._read_s = self._collected_s = time.monotonic()
+        self._dense_chunks_left = 0
+        self._shrink = 1
+        self.committed_s = -math.inf  # monotonic time of the last commit that worked
+        self.rested_s = -math.inf  # when it last had nothing to do but to wait
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """What is known to be committed."""
+        return {partition: standing.position for partition, standing in self._ledger.standings.items()}
+
+    def begin(self, ledger: LaneLedger, committer: Committer) -> None:
+        """With a new producer and the ledger as it stands on the topic."""
+        self._ledger, self._committer = ledger, committer
+        self.restart()
+
+    def restart(self) -> None:
+        """An empty chunk at the ledger's positions; whatever was fetched or counted since is forgotten."""
+        self._status.ledger = self._ledger
+        self._status.records_total = sum(s.copied for s in self._ledger.standings.values())
+        self._status.bytes_total = sum(s.bytes for s in self._ledger.standings.values())
+        self._chunk = Chunk(self._ledger.standings)
+        self._intake.begin(self._chunk, self._ledger)
+
+    def take_advice(self, redo: Redo) -> bool:
+        """Change how the next try is done; False when `redo` does not say how. Raises JobError when it was tried that way already."""
+        if redo.code == "target_not_authorised":
+            raise self._refused(redo)
+        if redo.code is not None and self._copier.dense:
+            raise self._chunk.refused_record(self._spec) or JobError(redo.code, f"The target refused records: {redo}.")
+        if redo.dense and not self._copier.dense:
+            self._copier.dense = True
+            self._dense_chunks_left = _DENSE_CHUNKS
+        elif redo.smaller and self._shrink < _SHRINK_MAX:
+            self._shrink *= 4
+        else:
+            return False
+        return True
+
+    def _refused(self, redo: Redo) -> JobError:
+        """Target and receipts share the transaction, and its error does not say which of them may not be written."""
+        spec = self._spec
+        topics = (spec.target.topic, spec.receipts_topic)
+        lacking = unwritable(spec.target, lane_client_id(spec.recovery, self._lane.lane), topics)
+        named = " and on ".join(f"Topic {topic}" for topic in lacking) or f"Topic {topics[0]} or on Topic {topics[1]}"
+        return JobError(
+            "target_not_authorised",
+            f"The target cluster refuses to be written: {redo}; the user lacks Write on {named}.",
+        )
+
+    def work(self) -> str:
+        """How the lane ended: done | stopped | capped. Raises Superseded, Redo, Doubt or JobError."""
+        while True:
+            received = self._obey()
+            wanted = received.directive.wanted
+            if (loss := self._intake.loss) is not None:
+                self._commit()
+                raise loss
+            if not self._intake.unfinished or self._intake.is_capped or wanted in {"stop", "verify"}:
+                return self._end()
+            now_s = time.monotonic()
+            rates = self._lease.rates(now_s, self._status.bytes_per_s)
+            if wanted == "pause" or rates.leaseless:
+                self._rest(received, "paused" if wanted == "pause" else "leaseless")
+                continue
+            if self._is_commit_due(now_s):
+                self._commit()
+                self._intake.fetch_ahead(fetch_ahead_bytes(rates, self._record_bytes, QUEUE_FULL_SPEED_BYTES))
+            self._pacer.set_rates(rates, now_s)
+            wait_s = self._pacer.wait_s(now_s)
+            if wait_s > 0:
+                self._directives.wait(received, min(wait_s, _WAIT_S))
+            else:
+                self._copy_slice()
+            self._feel_busy(received)
+
+    def _obey(self) -> Received:
+        received = self._directives.current()
+        if time.monotonic() - received.at_s > self._spec.orphan_after_ms / 1000.0:
+            raise Superseded  # nobody leads any more; on a cluster of Spark the driver may be gone as well
+        if received is not self._received:
+            if received.directive.attempt > self._spec.attempt or received.directive.wanted == "exit":
+                raise Superseded
+            self._received = received
+            self._lease = Lease(received.directive, self._lane.lane, len(self._spec.lanes), received.at_s)
+        return received
+
+    def _copy_slice(self) -> None:
+        if not self._target.is_open:
+            self._target.begin()  # costs nothing until the first record
+        before_records, before_bytes = self._chunk.records, self._chunk.bytes
+        records, size = self._intake.take(self._slice_records(), _WAIT_S)
+        if not records:
+            return
+        now_s = self._read_s = time.monotonic()
+        self._record_bytes += (size / records - self._record_bytes) * 0.5
+        self._pacer.took(records, size, now_s)
+        self._status.records_total += self._chunk.records - before_records
+        self._status.bytes_total += self._chunk.bytes - before_bytes
+        self._target.producer.poll(0)
+        failpoints.hit("lane.after_produce")
+
+    def _slice_records(self) -> int:
+        """How many records to take at once: enough to be fast, few enough to respect every limit."""
+        limits, chunk = self._spec.chunk, self._chunk
+        count = min(_SLICE_RECORDS, int(_SLICE_BYTES / self._record_bytes))
+        count = min(count, limits.max_records // self._shrink - chunk.records)
+        count = min(count, int((limits.max_bytes / self._shrink - chunk.bytes) / self._record_bytes) + 1)
+        limit = self._pacer.slice_records(self._record_bytes)
+        return max(1, count if limit is None else min(count, limit))
+
+    def _is_commit_due(self, now_s: float) -> bool:
+        chunk, limits = self._chunk, self._spec.chunk
+        if not chunk.has_moved:
+            return False
+        if chunk.records * self._shrink >= limits.max_records or chunk.bytes * self._shrink >= limits.max_bytes:
+            return True
+        interval_s = min(limits.max_ms / 1000.0, _CHUNK_AGE_MAX_S)
+        if chunk.records and self._intake.is_idle and now_s - self._read_s >= _IDLE_COMMIT_S:
+            # A trickle that is followed would make a receipt for each record; a range with an end is done soon.
+            return now_s - self.committed_s >= interval_s or not self._intake.is_following
+        return chunk.age_s(now_s) >= interval_s
+
+    def _commit(self) -> None:
+        if not self._chunk.has_moved:
+            return
+        assert self._committer is not None
+        made = self._committer.commit(self._chunk, self._ledger)
+        self._status.event_times_ms = {**self._status.event_times_ms, **self._chunk.event_times_ms}
+        self._ledger = self._ledger.with_receipts(made)
+        self._status.ledger = self._ledger
+        self._chunk = Chunk(self._ledger.standings)
+        self._intake.adopt(self._chunk, self._ledger)
+        self.committed_s = now_s = time.monotonic()
+        if self._dense_chunks_left:
+            self._dense_chunks_left -= 1
+            self._copier.dense = self._dense_chunks_left > 0 or self._copier.is_always_dense
+        self._shrink = max(1, self._shrink // 2)
+        if now_s - self._collected_s > _COLLECT_S:
+            self._collected_s = now_s
+            gc.collect()
+
+    def _rest(self, received: Received, state: str) -> None:
+        """Commit what is open, say so, and wait for another directive."""
+        sequence = received.directive.sequence
+        if self._chunk.has_moved:
+            self._status.feel("pausing", sequence, chunk_open=True, why=received.directive.why)
+            self._commit()
+        self.rested_s = time.monotonic()
+        why = received.directive.why if state == "paused" else "no directive came within two lease times"
+        if self._status.feel(state, sequence, why=why):
+            self._status.announce()
+        self._directives.wait(received, _REST_S)
+
+    def _end(self) -> str:
+        """Commit what is open; the last heartbeat of the lane has its final positions."""
+        sequence = self._directives.current().directive.sequence
+        self._status.feel("draining", sequence, chunk_open=self._chunk.has_moved)
+        self._commit()
+        ended = "done"
+        if self._intake.unfinished:
+            ended = "capped" if self._intake.is_capped else "stopped"
+        failpoints.hit("lane.drained")
+        self._status.feel("done", sequence, why=ended)
+        return ended
+
+    def _feel_busy(self, received: Received) -> None:
+        blocked = self._intake.blocked
+        self._status.blocked = frozenset(blocked)
+        state = "blocked" if blocked and len(blocked) == len(self._intake.unfinished) else "copying"
+        why = "; ".join(blocked.values())[:500] if blocked else ""
+        changed = self._status.feel(state, received.directive.sequence, chunk_open=self._chunk.has_moved, why=why)
+        if changed:
+            self._status.announce()

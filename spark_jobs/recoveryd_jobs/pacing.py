@@ -1,0 +1,162 @@
+"""How fast a lane may go right now: the lease on a rate, the token bucket that holds it, and the meter that shows what was reached.
+
+Pure: monotonic seconds come in as `now_s`, nothing here reads a clock or sleeps. A rate is a lease. When the daemon falls silent for longer than the
+lease, the rate shrinks by a fifth each second down to the floor, and after one more lease time the lane has to pause. Any newer directive revives it.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from recoveryd_jobs.contract import Directive
+
+DECAY_PER_S = 0.8
+BURST_S = 0.4  # what may be caught up after a stall: keeps any 10 s within 4 % of the rate
+AHEAD_S = 2.0
+AHEAD_MIN_BYTES = 1024 * 1024
+SLICE_S = 0.1  # a limited lane works in slices of about this much of its rate
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRates:
+    """What one lane may do now; None = unlimited. `leaseless`: commit what is open and wait."""
+
+    bytes_per_s: float | None
+    records_per_s: float | None
+    leaseless: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        return self.bytes_per_s is not None or self.records_per_s is not None
+
+
+def fetch_ahead_bytes(rates: LeaseRates, record_bytes: float, most: int) -> int:
+    """How much a lane may fetch before it needs it: a guest on a limit does not take 64 MB at full speed first."""
+    wanted = float(most)
+    if rates.bytes_per_s is not None:
+        wanted = min(wanted, rates.bytes_per_s * AHEAD_S)
+    if rates.records_per_s is not None:
+        wanted = min(wanted, rates.records_per_s * record_bytes * AHEAD_S)
+    return max(AHEAD_MIN_BYTES, int(wanted))
+
+
+class Lease:
+    """The newest directive as one lane sees it. `received_s` is when this lane first saw its sequence."""
+
+    def __init__(self, directive: Directive, lane: int, lanes: int, received_s: float) -> None:
+        self._directive = directive
+        self._share = directive.shares.get(lane, 1.0 / max(lanes, 1))
+        self._ends_s = received_s + directive.lease_ttl_ms / 1000.0
+        self._silent_s = self._ends_s + directive.lease_ttl_ms / 1000.0
+        self._reached_bytes_per_s: float | None = None
+
+    def rates(self, now_s: float, reached_bytes_per_s: float) -> LeaseRates:
+        """`reached_bytes_per_s` is what the lane did lately: where the decay of an unlimited lane begins."""
+        bytes_per_s = _part(self._directive.max_bytes_per_s, self._share)
+        records_per_s = _part(self._directive.max_records_per_s, self._share)
+        overdue_s = now_s - self._ends_s
+        if overdue_s <= 0:
+            return LeaseRates(bytes_per_s, records_per_s)
+        if self._reached_bytes_per_s is None:
+            self._reached_bytes_per_s = reached_bytes_per_s
+        factor = DECAY_PER_S**overdue_s
+        floor = self._directive.floor_bytes_per_s * self._share
+        began = bytes_per_s if bytes_per_s is not None else self._reached_bytes_per_s
+        slow = max(began * factor, min(floor, began) if bytes_per_s is not None else floor)
+        return LeaseRates(slow, records_per_s, leaseless=now_s > self._silent_s)
+
+
+def _part(rate: float | None, share: float) -> float | None:
+    return None if rate is None else rate * share
+
+
+class TokenBucket:
+    """Amounts are taken after the fact and may leave a debt, because a record's size is known only once it was read."""
+
+    def __init__(self, now_s: float) -> None:
+        self._rate: float | None = None
+        self._tokens = 0.0
+        self._at_s = now_s
+
+    def set_rate(self, rate: float | None, now_s: float) -> None:
+        """A new rate holds at once: what is owed or saved under the old one is kept only as far as the new one allows."""
+        if rate == self._rate:
+            return
+        self._fill(now_s)
+        if self._rate is None:
+            self._tokens = 0.0
+        self._rate = rate
+        if rate is not None:
+            self._tokens = min(self._tokens, rate * BURST_S)
+
+    def take(self, amount: float, now_s: float) -> None:
+        self._fill(now_s)
+        if self._rate is not None:
+            self._tokens -= amount
+
+    def wait_s(self, now_s: float) -> float:
+        """Seconds until the debt is paid; 0 = go on; infinite at rate 0."""
+        self._fill(now_s)
+        if self._rate is None or self._tokens > 0:
+            return 0.0
+        return -self._tokens / self._rate + 0.001 if self._rate > 0 else math.inf
+
+    def _fill(self, now_s: float) -> None:
+        if self._rate is not None:
+            self._tokens = min(self._tokens + (now_s - self._at_s) * self._rate, self._rate * BURST_S)
+        self._at_s = now_s
+
+
+class Pacer:
+    """Both buckets of a lane and the size of the next slice."""
+
+    def __init__(self, now_s: float) -> None:
+        self._bytes = TokenBucket(now_s)
+        self._records = TokenBucket(now_s)
+        self._rates = LeaseRates(None, None)
+
+    def set_rates(self, rates: LeaseRates, now_s: float) -> None:
+        self._rates = rates
+        self._bytes.set_rate(rates.bytes_per_s, now_s)
+        self._records.set_rate(rates.records_per_s, now_s)
+
+    def took(self, records: int, size: int, now_s: float) -> None:
+        self._bytes.take(size, now_s)
+        self._records.take(records, now_s)
+
+    def wait_s(self, now_s: float) -> float:
+        if not self._rates.is_limited:
+            return 0.0
+        return max(self._bytes.wait_s(now_s), self._records.wait_s(now_s))
+
+    def slice_records(self, record_bytes: float) -> int | None:
+        """How many records of about `record_bytes` the next slice may hold, None = no limit from here."""
+        if not self._rates.is_limited:
+            return None
+        found = math.inf
+        if self._rates.bytes_per_s is not None:
+            found = self._rates.bytes_per_s * SLICE_S / max(record_bytes, 1.0)
+        if self._rates.records_per_s is not None:
+            found = min(found, self._rates.records_per_s * SLICE_S)
+        return max(1, int(found))
+
+
+class RateMeter:
+    """Records and bytes per second over the last few seconds, from running totals."""
+
+    def __init__(self, window_s: float = 4.0) -> None:
+        self._window_s = window_s
+        self._seen: deque[tuple[float, int, int]] = deque(maxlen=64)
+
+    def add(self, records_total: int, bytes_total: int, now_s: float) -> None:
+        self._seen.append((now_s, records_total, bytes_total))
+        while len(self._seen) > 2 and now_s - self._seen[1][0] >= self._window_s:
+            self._seen.popleft()
+
+    def per_s(self) -> tuple[float, float]:
+        """(records/s, bytes/s); zero until two samples are known."""
+        if len(self._seen) < 2:
+            return 0.0, 0.0
+        (from_s, records_from, bytes_from), (to_s, records_to, bytes_to) = self._seen[0], self._seen[-1]
+        elapsed_s = max(to_s - from_s, 0.001)
+        return max(0.0, (records_to - records_from) / elapsed_s), max(0.0, (bytes_to - bytes_from) / elapsed_s)

@@ -1,0 +1,69 @@
+"""Tells the daemon once a second how a lane or the driver is doing. Hints only: nothing waits for them and nothing is proven by them.
+
+The records go through a small plain producer of its own with a bounded queue; when the cluster does not take them they are dropped. A report that must
+not get lost (the driver's last word) is flushed by its sender.
+"""
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaException, Producer
+
+from recoveryd_jobs.clients import make_sender
+from recoveryd_jobs.contract import ControlSpec, DriverHeartbeat, LaneHeartbeat, encode, progress_key
+
+INTERVAL_S = 1.0
+_CLOSE_TIMEOUT_S = 3.0
+
+Report = LaneHeartbeat | DriverHeartbeat
+
+
+class ProgressSender:
+    """Sends `snapshot()` every second, and at once after `nudge()`, from a thread of its own, until `close`."""
+
+    def __init__(self, control: ControlSpec, client_id: str, lane: int | None, snapshot: Callable[[], Report]) -> None:
+        self._topic = control.progress_topic
+        self._lane = lane
+        self._snapshot = snapshot
+        self._producer: Producer = make_sender(control.client, client_id)
+        self._wake = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """Something changed that the daemon waits for."""
+        self._wake.set()
+
+    def send_now(self, timeout_s: float) -> bool:
+        """Send the snapshot of now and wait until the broker has it; False when it did not take it in time."""
+        self._send()
+        try:
+            return bool(self._producer.flush(timeout_s) == 0)
+        except KafkaException:
+            return False
+
+    def close(self) -> None:
+        """Sends the last snapshot; waits for it a moment, then lets go."""
+        self._closing = True
+        self._wake.set()
+        self._thread.join(_CLOSE_TIMEOUT_S)
+        self.send_now(_CLOSE_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while not self._closing:
+            self._send()
+            self._wake.wait(INTERVAL_S)
+            self._wake.clear()
+
+    def _send(self) -> None:
+        report = dataclasses.replace(self._snapshot(), sent_ms=time.time_ns() // 1_000_000)
+        try:
+            self._producer.produce(self._topic, encode(report), progress_key(report.recovery, self._lane))
+            self._producer.poll(0)
+        except (BufferError, KafkaException):
+            return

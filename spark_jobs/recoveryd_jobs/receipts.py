@@ -1,0 +1,278 @@
+"""The ledger of a recovery: reading its receipts, and folding them into where each partition stands.
+
+Receipts were committed together with the records they speak of, so they alone say what is done; group offsets and heartbeats do not count. A lane
+reads them only after `init_transactions`, up to the high watermark of that moment: the last stable offset would hide newer receipts behind a dead
+writer's open transaction. Whatever does not fit together is an error, never repaired. The verifier has its own reader on purpose.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from recoveryd_jobs import errors
+from recoveryd_jobs.clients import (
+    ASK_TIMEOUT_S,
+    QUICK_FETCH_WAIT_MS,
+    START,
+    UNCOMMITTED_END,
+    make_admin,
+    make_reader,
+    meet,
+    start_offset_query,
+)
+from recoveryd_jobs.contract import (
+    ContractError,
+    JobSpec,
+    LedgerHead,
+    PartitionRange,
+    Receipt,
+    ReceiptsHome,
+    decode,
+    head_key,
+    receipts_partition,
+)
+from recoveryd_jobs.errors import Doubt, JobError
+
+_STEP_S = 0.2
+_BATCH = 1000
+_QUEUE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the receipts of one source partition add up to. `position` = end of the last one, or the planned start."""
+
+    position: int
+    copied: int = 0
+    filtered: int = 0
+    skipped: int = 0
+    lost: int = 0
+    bytes: int = 0
+
+    def plus(self, receipt: Receipt) -> "Standing":
+        return Standing(
+            receipt.stop,
+            self.copied + receipt.copied,
+            self.filtered + receipt.filtered,
+            self.skipped + receipt.skipped,
+            self.lost + receipt.lost,
+            self.bytes + receipt.bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLedger:
+    """All receipts of one lane, folded. `next_chunk` counts over attempts; `newest_attempt` is 0 without receipts."""
+
+    standings: Mapping[int, Standing] = field(default_factory=dict)
+    next_chunk: int = 0
+    newest_attempt: int = 0
+
+    def with_receipts(self, receipts: Iterable[Receipt]) -> "LaneLedger":
+        """After a chunk of our own was committed."""
+        standings, newest = dict(self.standings), self.newest_attempt
+        for receipt in receipts:
+            standings[receipt.partition] = standings[receipt.partition].plus(receipt)
+            newest = max(newest, receipt.attempt)
+        return LaneLedger(standings, self.next_chunk + 1, newest)
+
+
+def fold(
+    receipts: Iterable[Receipt],
+    ranges: Iterable[PartitionRange],
+    lane: int,
+    source_id: str,
+    target_id: str,
+    head: LedgerHead | None = None,
+) -> LaneLedger:
+    """With `head`, of the receipts behind it. Raises JobError: `topic_recreated` for other topic ids, `ledger_broken` when receipts do not follow each other
+    from the planned start, or end before what the journal knows as copied: copying that again would double it.
+    """
+    planned = {r.partition: r for r in ranges}
+    standings = {p: Standing(r.start) for p, r in planned.items()}
+    next_chunk = newest = 0
+    if head is not None:
+        standings = _standings(head, planned)
+        next_chunk, newest = head.next_chunk, head.attempt
+    for receipt in sorted(receipts, key=lambda r: (r.partition, r.start)):
+        newest = max(newest, receipt.attempt)
+        if receipt.lane == lane:
+            next_chunk = max(next_chunk, receipt.chunk + 1)
+        if receipt.partition not in planned or (
+            head is not None and receipt.stop <= standings[receipt.partition].position
+        ):
+            continue
+        _check(receipt, standings[receipt.partition].position, planned[receipt.partition])
+        if (receipt.source_topic_id, receipt.target_topic_id) != (source_id, target_id):
+            raise JobError("topic_recreated", f"Receipt {receipt.key} speaks of other topics than the plan.")
+        standings[receipt.partition] = standings[receipt.partition].plus(receipt)
+    for partition, standing in standings.items():
+        if standing.position < planned[partition].journaled:
+            known = planned[partition].journaled
+            raise JobError(
+                "ledger_broken",
+                f"Receipts of partition {partition} end at {standing.position}, but it was copied to {known}: some are gone.",
+            )
+    return LaneLedger(standings, next_chunk, newest)
+
+
+def _standings(head: LedgerHead, planned: Mapping[int, PartitionRange]) -> dict[int, Standing]:
+    """Raises JobError when the head is not about these ranges."""
+    rows = {row.partition: row for row in head.rows}
+    for partition, wanted in planned.items():
+        row = rows.get(partition)
+        if row is None or row.start != wanted.start:
+            raise JobError(
+                "ledger_broken", f"The head {head.key} does not know partition {partition} from {wanted.start} on."
+            )
+    return {
+        p: Standing(r.position, r.copied, r.filtered, r.skipped, r.lost, r.bytes)
+        for p, r in rows.items()
+        if p in planned
+    }
+
+
+def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
+    if receipt.start != position:
+        raise JobError(
+            "ledger_broken", f"Receipt {receipt.key} begins at {receipt.start}, the one before ended at {position}."
+        )
+    if receipt.stop <= receipt.start or (planned.stop is not None and receipt.stop > planned.stop):
+        raise JobError("ledger_broken", f"Receipt {receipt.key} ends at {receipt.stop}, outside of the planned range.")
+    parts = receipt.copied + receipt.filtered + receipt.skipped + receipt.lost
+    if parts != receipt.stop - receipt.start:
+        raise JobError(
+            "ledger_broken", f"Receipt {receipt.key} explains {parts} of {receipt.stop - receipt.start} offsets."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundReceipt:
+    """`partition` of the topic; with `head`, only the receipts behind it."""
+
+    partition: int
+    receipts: list[Receipt]
+    head: LedgerHead | None = None
+
+
+def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: int = 0, begin: int = 0) -> FoundReceipt:
+    """The receipts of this recovery in its pinned place up to the high watermark of now, in the order of the topic: all, or those behind the lane's head
+    when that is found from offset `begin` on.
+
+    `waiting` hears why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing topic, receipts that are gone or unreadable,
+    `stop_blocked` when a foreign transaction hides the end for longer than `stop_wait_ms`. Raises Doubt when the cluster does not answer.
+    """
+    consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
+    try:
+        meet(consumer, spec.receipts_topic)
+        home = spec.receipts
+        partition = _partition(consumer, spec) if home is None else home.partition
+        start, high = _bounds(spec, client_id, partition)
+        if home is not None:
+            _check_bounds(home, start, high)
+            start = max(home.start, begin if begin < high else 0)
+        consumer.assign([TopicPartition(spec.receipts_topic, partition, start)])
+        raw = _collect(consumer, spec, partition, (start, high), waiting)
+        head = (
+            _head(raw, head_key(spec.scope, spec.recovery, lane)) if home is not None and start > home.start else None
+        )
+        if home is not None and head is None and start > home.start:
+            consumer.assign([TopicPartition(spec.receipts_topic, partition, home.start)])
+            raw = _collect(consumer, spec, partition, (home.start, high), waiting)
+    finally:
+        consumer.close()
+    prefix = f"{spec.scope}/{spec.recovery}/".encode()
+    try:
+        return FoundReceipt(partition, [decode(Receipt, v) for k, v in raw.items() if k.startswith(prefix)], head)
+    except ContractError as error:
+        raise JobError("ledger_broken", f"A receipt of {spec.recovery} can not be read: {error}.") from None
+
+
+def _head(raw: Mapping[bytes, bytes], key: str) -> LedgerHead | None:
+    """None when there is none, or one that can not be read: then all receipts are."""
+    value = raw.get(key.encode())
+    try:
+        return None if value is None else decode(LedgerHead, value)
+    except ContractError:
+        return None
+
+
+def _partition(consumer: Consumer, spec: JobSpec) -> int:
+    try:
+        topic = consumer.list_topics(spec.receipts_topic, timeout=ASK_TIMEOUT_S).topics[spec.receipts_topic]
+    except KafkaException as error:
+        _raise_final(error.args[0], spec)
+        raise Doubt(f"no metadata from the target cluster: {error.args[0].str()}") from None
+    if topic.error is not None or not topic.partitions:
+        raise JobError("ledger_broken", f"The receipts topic {spec.receipts_topic} is missing: {topic.error}.")
+    return receipts_partition(spec.recovery, len(topic.partitions))
+
+
+def _check_bounds(home: ReceiptsHome, start: int, high: int) -> None:
+    """Whatever was deleted or cut off since the plan may have been a receipt of ours."""
+    where = f"{home.topic} partition {home.partition}"
+    if start > home.start:
+        why = f"Receipts were deleted from {where}: it begins at {start}, those of this recovery at {home.start}."
+        raise JobError("ledger_broken", why)
+    if high < home.start:
+        raise JobError(
+            "ledger_broken", f"{where} was cut back: it ends at {high}, and ended at {home.start} when planned."
+        )
+
+
+def _bounds(spec: JobSpec, client_id: str, partition: int) -> tuple[int, int]:
+    """Log start and high watermark."""
+    wanted = TopicPartition(spec.receipts_topic, partition)
+    admin = make_admin(spec.target.client, client_id)  # held until the answers are there
+    answers = [start_offset_query(admin, [wanted], which)[wanted] for which in (START, UNCOMMITTED_END)]
+    try:
+        start, high = (int(answer.result(ASK_TIMEOUT_S + 1.0).offset) for answer in answers)
+    except KafkaException as error:
+        _raise_final(error.args[0], spec)
+        raise Doubt(f"the end of {spec.receipts_topic} is unknown: {error.args[0].str()}") from None
+    except TimeoutError:
+        raise Doubt(f"the end of {spec.receipts_topic} is unknown: no answer") from None
+    return start, high
+
+
+def _collect(
+    consumer: Consumer, spec: JobSpec, partition: int, bounds: tuple[int, int], waiting: Callable[[str], None]
+) -> dict[bytes, bytes]:
+    """Newest value of each key of this recovery, within `bounds`."""
+    prefix = (f"{spec.scope}/{spec.recovery}/".encode(), f"{spec.scope}/{spec.recovery}#".encode())
+    found: dict[bytes, bytes] = {}
+    (position, high), moved_s = bounds, time.monotonic()
+    while position < high:
+        for message in consumer.consume(_BATCH, 0) or consumer.consume(1, _STEP_S):
+            error, offset = message.error(), message.offset()
+            if error is not None and error.code() != errors.END:
+                _raise_final(error, spec, f"partition {partition} at {position}")
+                continue
+            assert offset is not None
+            position, moved_s = max(position, offset + (error is None)), time.monotonic()
+            key = message.key()
+            if error is None and isinstance(key, bytes) and key.startswith(prefix):
+                found.pop(key, None)
+                value = message.value()
+                if isinstance(value, bytes):
+                    found[key] = value
+        if position < high:
+            why = f"reads receipts: partition {partition} at {position} of {high}"
+            waiting(why)
+            if time.monotonic() - moved_s > spec.stop_wait_ms / 1000.0:
+                raise JobError(
+                    "stop_blocked",
+                    f"A foreign transaction holds {spec.receipts_topic} partition {partition} at {position}, its end is {high}.",
+                )
+    return found
+
+
+def _raise_final(error: KafkaError, spec: JobSpec, where: str = "") -> None:
+    if error.code() in errors.OUT_OF_RANGE:
+        raise JobError("ledger_broken", f"{spec.receipts_topic} {where} holds nothing any more: receipts were deleted.")
+    code = errors.final_code(error)
+    if code is not None:
+        told = errors.refusal(error, "Read", spec.receipts_topic)
+        raise JobError(code, f"{spec.receipts_topic} can not be read: {told}")

@@ -1,0 +1,151 @@
+"""Reads committed records of chosen partitions, and says exactly how far it got.
+
+Progress is a position, never a count of records: aborted records, transaction markers and compacted records leave offsets that never come. What comes
+out of `take` is in order per partition: runs of records, the end of a partition (nothing visible lies before that offset, up to the last stable
+offset), or trouble. What the lane makes of it is not decided here.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from recoveryd_jobs import errors
+from recoveryd_jobs.clients import make_reader, meet
+from recoveryd_jobs.contract import SourceSpec
+
+RESIZE_FACTOR = 8
+
+_error_of = Message.error
+_partition_of: Callable[[Message], int] = Message.partition  # type: ignore[assignment]  # never None on what a consumer returns
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """At least one record, all of one partition, in offset order. Only visible ones: gaps between them hold nothing."""
+
+    partition: int
+    messages: list[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """No visible record of the partition lies between what came before and `offset`."""
+
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfRange:
+    """The broker has nothing at the offset that was asked for: deleted, cut off, or another topic of the same name."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that the client library goes on trying by itself."""
+
+    partition: int
+    error: KafkaError
+
+
+Item = Run | End | OutOfRange | Trouble
+
+
+class Source:
+    """One consumer on some partitions of the source topic. Not for use from several threads at once."""
+
+    def __init__(self, spec: SourceSpec, client_id: str, queue_bytes: int) -> None:
+        self._spec = spec
+        self._topic = spec.topic
+        self._client_id = client_id
+        self._queue_bytes = queue_bytes
+        self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes)
+
+    def resize(self, queue_bytes: int, positions: Mapping[int, int]) -> bool:
+        """Fetch ahead about this much from now on. Takes a new consumer at `positions`, so only a change that matters is made: then True."""
+        if self._queue_bytes < queue_bytes * RESIZE_FACTOR and queue_bytes < self._queue_bytes * RESIZE_FACTOR:
+            return False
+        self._consumer.close()
+        self._queue_bytes = queue_bytes
+        self._consumer = make_reader(self._spec.client, self._client_id, queue_bytes)
+        self.connect()
+        self.assign(positions)
+        return True
+
+    def connect(self) -> None:
+        """Know the topic's leaders, so that the first `assign` starts to fetch at once."""
+        meet(self._consumer, self._topic)
+
+    def assign(self, positions: Mapping[int, int]) -> None:
+        """Forget everything fetched and read these partitions from these offsets."""
+        self._consumer.assign([TopicPartition(self._topic, p, at) for p, at in positions.items()])
+
+    def move(self, partition: int, offset: int) -> None:
+        """Go on at another offset of one partition."""
+        self.drop(partition)
+        self._consumer.incremental_assign([TopicPartition(self._topic, partition, offset)])
+
+    def drop(self, partition: int) -> None:
+        """Read no more of this partition; records already fetched may still come once."""
+        self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+
+    def take(self, count_max: int, wait_s: float) -> list[Item]:
+        """What is there now, up to `count_max`; when nothing is, wait for the first item up to `wait_s` seconds."""
+        messages = self._consumer.consume(count_max, 0)
+        if not messages:
+            messages = self._consumer.consume(1, wait_s) if wait_s > 0 else []
+        if not messages:
+            return []
+        if any(map(_error_of, messages)):
+            return list(_with_errors(messages))
+        return list(_runs(messages))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _runs(messages: list[Message]) -> Iterator[Run]:
+    partitions: list[int] = list(map(_partition_of, messages))
+    first = partitions[0]
+    if partitions.count(first) == len(partitions):
+        yield Run(first, messages)
+        return
+    at = 0
+    for partition, group in groupby(partitions):
+        stop = at + sum(1 for _ in group)
+        yield Run(partition, messages[at:stop])
+        at = stop
+
+
+def _with_errors(messages: Iterable[Message]) -> Iterator[Item]:
+    plain: list[Message] = []
+    for message in messages:
+        error = message.error()
+        if error is None:
+            plain.append(message)
+            continue
+        if plain:
+            yield from _runs(plain)
+            plain = []
+        yield _item(message, error)
+    if plain:
+        yield from _runs(plain)
+
+
+def _item(message: Message, error: KafkaError) -> Item:
+    """Raises JobError when the broker says no for good."""
+    partition = message.partition()
+    assert partition is not None
+    if error.code() == errors.END:
+        offset = message.offset()
+        assert offset is not None
+        return End(partition, offset)
+    if error.code() in errors.OUT_OF_RANGE:
+        return OutOfRange(partition)
+    if (final := errors.unreadable(error, "source", message.topic() or "")) is not None:
+        raise final
+    return Trouble(partition, error)

@@ -1,0 +1,194 @@
+"""Questions about the topics of a recovery: are they still the planned ones, where do they begin and end, what do they take.
+
+A topic that is deleted and made again keeps its name and gets a new id. The lane asks for the ids after it read and wrote a chunk and before it
+commits it, so that whatever the answer covers came from, and went to, the planned topics. All answers have deadlines.
+"""
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from recoveryd_jobs import errors
+from recoveryd_jobs.clients import ASK_TIMEOUT_S, COMMITTED_END, START, UNCOMMITTED_END, make_admin, start_offset_query
+from recoveryd_jobs.contract import SourceSpec, TargetSpec
+from recoveryd_jobs.errors import JobError
+
+_GONE_AFTER_S = 6.0  # a broker that just started may not know its topics for a moment
+_PAUSE_S = 0.5
+_MAX_MESSAGE_BYTES = 1_048_588
+
+
+class NoAnswer(Exception):  # noqa: N818  (says what happened; the caller decides what it means)
+    """The cluster did not answer in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """Log start, last stable offset and high watermark of a partition."""
+
+    start: int
+    stable: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """`is_stamped`: the broker replaces the time of each record (LogAppendTime), so times can not be compared.
+
+    `is_compacted`: records may go from the middle of the log.
+    """
+
+    max_message_bytes: int = _MAX_MESSAGE_BYTES
+    is_stamped: bool = False
+    is_compacted: bool = False
+
+
+class _Admin:
+    """An admin client that can be replaced under all topics that ask through it."""
+
+    def __init__(self, client: dict[str, str], client_id: str) -> None:
+        self._client, self._client_id = client, client_id
+        self.admin: AdminClient = make_admin(client, client_id)
+
+    def renew(self) -> None:
+        """After a change of leaders or a freeze a client may go on with an old leader epoch or without a controller, for ever: a new one asks again."""
+        self.admin = make_admin(self._client, self._client_id)
+
+
+def unwritable(spec: TargetSpec, client_id: str, topics: Iterable[str]) -> list[str]:
+    """Those of `topics` that the user may not write, as the cluster says now; empty also when it does not say."""
+    admin = make_admin(spec.client, client_id)  # held until the answers are there
+    asked = admin.describe_topics(
+        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=ASK_TIMEOUT_S
+    )
+    found = []
+    for topic, answer in asked.items():
+        try:
+            allowed = answer.result(ASK_TIMEOUT_S + 1.0).authorized_operations or ()
+            may_write = any(operation.name == "WRITE" for operation in allowed)
+        except KafkaException as error:
+            may_write = not errors.is_refusal(error.args[0])
+        except TimeoutError:
+            may_write = True
+        if not may_write:
+            found.append(topic)
+    return found
+
+
+class Topic:
+    """One planned topic, asked through an admin client of its own, or that of a topic `beside` it on the same cluster.
+
+    `changed`: the error code when it is another topic now, or gone.
+    """
+
+    def __init__(
+        self,
+        spec: SourceSpec | TargetSpec,
+        side: str,
+        client_id: str,
+        changed: str = "topic_recreated",
+        beside: "Topic | None" = None,
+    ) -> None:
+        self.name = spec.topic
+        self._id = spec.topic_id
+        self._side = side
+        self._changed = changed
+        self.asker: _Admin = _Admin(spec.client, client_id) if beside is None else beside.asker
+        self._missing_since_s: float | None = None
+
+    def ask_id(self) -> "Future[Any]":
+        """Start asking who the topic is now; `settle_id` takes the answer. Costs the caller nothing meanwhile."""
+        topics = TopicCollection([self.name])
+        return self.asker.admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
+
+    def settle_id(self, answer: "Future[Any]") -> int:
+        """How many partitions it has. Raises JobError `topic_recreated` for another topic or none, NoAnswer when the cluster did not say."""
+        try:
+            described = answer.result(ASK_TIMEOUT_S + 1.0)
+            found = str(described.topic_id)
+        except KafkaException as error:
+            self._judge(error.args[0])
+            self.asker.renew()
+            raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None
+        except TimeoutError:
+            self.asker.renew()
+            raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
+        self._missing_since_s = None
+        if found != self._id:
+            raise JobError(
+                self._changed,
+                f"The {self._side} topic {self.name} was deleted and made again: its id is {found}, planned was {self._id}.",
+            )
+        return len(described.partitions)
+
+    def check_id(self, deadline_s: float) -> int:
+        """Ask until there is an answer: how many partitions it has. Raises JobError; NoAnswer after `deadline_s` (monotonic)."""
+        while True:
+            try:
+                return self.settle_id(self.ask_id())
+            except NoAnswer:
+                if time.monotonic() >= deadline_s:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
+        """Raises NoAnswer when the cluster does not answer, JobError when the topic is gone or may not be read."""
+        wanted = [TopicPartition(self.name, p) for p in partitions]
+        try:
+            starts, stable, high = (self._offsets(wanted, which) for which in (START, COMMITTED_END, UNCOMMITTED_END))
+        except NoAnswer:
+            self.asker.renew()
+            raise
+        return {p.partition: LogBounds(starts[p.partition], stable[p.partition], high[p.partition]) for p in wanted}
+
+    def settings(self) -> "TopicSettings":
+        """What the topic takes and does to records; Kafka's defaults where the broker does not say. Raises JobError without the right to ask."""
+        resource = ConfigResource(ResourceType.TOPIC, self.name)
+        try:
+            configs = self.asker.admin.describe_configs([resource], request_timeout=ASK_TIMEOUT_S)[resource].result(
+                ASK_TIMEOUT_S + 1.0
+            )
+            return TopicSettings(
+                int(configs["max.message.bytes"].value),
+                configs["message.timestamp.type"].value == "LogAppendTime",
+                "compact" in configs["cleanup.policy"].value,
+            )
+        except KafkaException as error:
+            self._judge(error.args[0], "DescribeConfigs")
+            return TopicSettings()
+        except (TimeoutError, KeyError, ValueError):
+            return TopicSettings()
+
+    def _offsets(self, wanted: list[TopicPartition], which: str) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for partition, answer in start_offset_query(self.asker.admin, wanted, which).items():
+            try:
+                found[partition.partition] = int(answer.result(ASK_TIMEOUT_S + 1.0).offset)
+            except KafkaException as error:
+                self._judge(error.args[0])
+                raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None
+            except TimeoutError:
+                raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
+        return found
+
+    def _judge(self, error: KafkaError, operation: str = "Read") -> None:
+        """Raises when the error is final: no right to ask, or the topic has been missing for a while.
+
+        Whoever may read may describe too, so who may not describe lacks the right to read, which is the one that every side needs.
+        """
+        if errors.is_refusal(error):
+            told = errors.refusal(error, operation, self.name)
+            code = "not_authorised" if self._side == "source" else "target_not_authorised"
+            raise JobError(code, f"The {self._side} topic {self.name} may not be asked about: {told}")
+        if not errors.is_no_topic(error):
+            return
+        now_s = time.monotonic()
+        if self._missing_since_s is None:
+            self._missing_since_s = now_s
+        elif now_s - self._missing_since_s >= _GONE_AFTER_S:
+            raise JobError(self._changed, f"The {self._side} topic {self.name} ({self._id}) does not exist any more.")

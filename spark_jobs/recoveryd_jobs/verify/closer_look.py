@@ -1,0 +1,179 @@
+"""The closer look at segments of a pair where source and target differ: both are read again, record by record."""
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from recoveryd_jobs import errors
+from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
+from recoveryd_jobs.contract import Difference, JobSpec
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.selection import Columns, Selection
+from recoveryd_jobs.verify.differences import ComparedRecord, FoundDifference, differences, is_subsequence
+from recoveryd_jobs.verify.guest import Guest
+from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
+from recoveryd_jobs.verify.ledger import ProofLedger
+from recoveryd_jobs.verify.match import SOURCE, TARGET
+from recoveryd_jobs.verify.plan import ProofPlan
+from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, Pair, Shown, segments
+
+_QUEUE_BYTES = 4 * 1024 * 1024
+_WAIT_S = 0.1
+
+_WORDS = {
+    "missing": "{n} of the source {are} not in the target.",
+    "extra": "{n} of the target {are} not in the source.",
+    "altered": "The record is another one in the target.",
+    "reordered": "The record stands in another place of the target.",
+}
+
+
+class Look:
+    """Looks for one task."""
+
+    def __init__(self, spec: JobSpec, plan: ProofPlan, ledger: ProofLedger, guest: Guest) -> None:
+        self._spec, self._plan, self._ledger, self._guest = spec, plan, ledger, guest
+        self._selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
+
+    def answer(self, question: PairQuestion) -> PairFinding:
+        """Stops to look once enough differences are known; what is left is counted by segments."""
+        finding, left = PairFinding(), set(question.starts)
+        source, target = (self._reader(place) for place in (self._spec.source, self._spec.target))
+        try:
+            for start, stop in self._segments(question.pair[0], frozenset(left)):
+                left.discard(start)
+                if len(finding.differences) >= DIFFERENCES_MAX:
+                    finding.more += 1
+                elif start in question.agreed and self._is_compacted(
+                    question.pair, (start, stop), finding, (source, target)
+                ):
+                    continue
+                else:
+                    self._tell(question.pair, (start, stop), finding, (source, target))
+            for start in sorted(left):  # only in the target: no part of the source's range begins there
+                self._tell(question.pair, (start, start), finding, (source, target))
+        finally:
+            source.close()
+            target.close()
+        return finding
+
+    def _reader(self, place: object) -> Consumer:
+        client, topic = place.client, place.topic  # type: ignore[attr-defined]
+        reader = make_reader(client, self._guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
+        meet(reader, topic)
+        return reader
+
+    def _segments(self, partition: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
+        for planned in (r for r in self._plan.sources if r.partition == partition):
+            for segment in segments(partition, planned.start, planned.stop, self._ledger, Shown(), kept=False):
+                if segment.start in wanted:
+                    yield segment.start, segment.stop
+
+    def _is_compacted(
+        self, pair: Pair, segment: tuple[int, int], finding: PairFinding, readers: tuple[Consumer, Consumer]
+    ) -> bool:
+        """The target is what the receipt says. Is all that the source still has a part of it, and may compaction have taken the rest?"""
+        if not self._plan.is_compacted:
+            return False
+        is_part, more, keyless = is_subsequence(
+            self._expected(pair, segment, readers[0]), self._stored(pair, segment, readers[1])
+        )
+        if not is_part or keyless:
+            return False
+        finding.by_receipts += more
+        return True
+
+    def _tell(
+        self, pair: Pair, segment: tuple[int, int], finding: PairFinding, readers: tuple[Consumer, Consumer]
+    ) -> None:
+        found = differences(self._expected(pair, segment, readers[0]), self._stored(pair, segment, readers[1]))
+        room, before = max(0, DIFFERENCES_MAX - len(finding.differences)), len(finding.differences) + finding.more
+        finding.differences += [_difference(pair, item) for item in islice(found, room)]
+        finding.more += sum(1 for _ in found)
+        if len(finding.differences) + finding.more == before:
+            message = (
+                "Source and target differed from here on when they were read, and what differed was deleted since."
+            )
+            finding.differences.append(Difference("altered", pair[0], segment[0], pair[1], None, 1, message))
+
+    def _expected(self, pair: Pair, segment: tuple[int, int], reader: Consumer) -> Iterator[ComparedRecord]:
+        partition, target = pair
+        for messages in self._read(reader, SOURCE, partition, *segment):
+            columns = self._selection.expected(messages)
+            to = self._selection.targets(partition, columns.keys, columns.offsets)
+            yield from _records(columns if to is None else columns.only([t == target for t in to]))
+
+    def _stored(self, pair: Pair, segment: tuple[int, int], reader: Consumer) -> Iterator[ComparedRecord]:
+        partition, target = pair
+        ranges = (
+            [(run.first, run.first + run.records) for run in self._ledger.runs_of(target, partition, segment[0])]
+            if self._spec.receipts_topic
+            else [(0, 2**63 - 1)]
+        )
+        whole = next(r for r in self._plan.targets if r.partition == target)
+        for first, stop in ((max(first, whole.start), min(stop, whole.stop)) for first, stop in ranges):
+            for messages in self._read(reader, TARGET, target, first, stop):
+                inside = messages if self._spec.receipts_topic else self._selection.inside(messages)
+                yield from _records(self._selection.seen(inside))
+
+    def _read(self, reader: Consumer, side: int, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
+        """What is visible of [start, stop). What was deleted meanwhile is left out."""
+        topic = (self._spec.source, self._spec.target)[side].topic
+        reader.assign([TopicPartition(topic, partition, start)])
+        position, silent_s = start, 0.0
+        while position < stop:
+            count, before = self._guest.turn(), position
+            asked_s = time.monotonic()
+            messages = reader.consume(count, 0) or reader.consume(1, _WAIT_S)
+            silent_s += time.monotonic() - asked_s
+            good = [m for m in messages if m.error() is None]
+            for message in messages if len(good) != len(messages) else ():
+                position = self._after(message, side, position, stop)
+            if good:
+                position = max(position, (good[-1].offset() or 0) + 1)
+                self._guest.took(len(good), sum(map(len, good)), 0)
+                inside = [m for m in good if (m.offset() or 0) < stop]
+                if inside:
+                    yield inside
+            if position > before:
+                silent_s = 0.0
+            elif silent_s > self._spec.stop_wait_ms / 1000.0:
+                raise JobError(
+                    "stop_blocked", f"{topic} partition {partition} can not be read past {position} to {stop}."
+                )
+        reader.unassign()
+
+    def _after(self, message: Message, side: int, position: int, stop: int) -> int:
+        """Where the reader stands after an event that is no record."""
+        error = message.error()
+        if error is None:
+            return position
+        if error.code() == errors.END:
+            return max(position, message.offset() or 0)
+        if error.code() in errors.OUT_OF_RANGE:
+            return stop
+        name = ("source", "target")[side]
+        if (final := errors.unreadable(error, name, message.topic() or f"The {name}")) is not None:
+            raise final
+        return position
+
+
+def _records(columns: Columns) -> Iterator[ComparedRecord]:
+    headers = columns.headers or [None] * len(columns.offsets)
+    for offset, key, value, at, row in zip(
+        columns.offsets, columns.keys, columns.values, columns.times, headers, strict=True
+    ):
+        yield ComparedRecord(offset, (key, value, at, tuple(row or ())))
+
+
+def _difference(pair: Pair, found: FoundDifference) -> Difference:
+    return Difference(
+        found.kind, pair[0], found.source, pair[1], found.target, found.count, sentence(found.kind, found.count)
+    )
+
+
+def sentence(kind: str, count: int) -> str:
+    n, are = ("1 record", "is") if count == 1 else (f"{count} records", "are")
+    return _WORDS[kind].format(n=n, are=are)

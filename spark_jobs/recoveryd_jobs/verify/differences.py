@@ -1,0 +1,204 @@
+"""Two sequences of records, compared one by one: what is missing, extra, altered or in another place. Pure, and bounded in memory.
+
+Where the two part, a window of either is looked through for the nearest place where they meet again. So differences are found in one pass over sequences
+of any length; parts that do not meet again inside the window are called altered, record by record.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+WINDOW = 500
+_OPEN_MAX = 2 * WINDOW
+_SURE = 3  # so many records in a row must agree for a place to count as met again
+
+
+class ComparedRecord(NamedTuple):
+    """`content` is all that is compared."""
+
+    offset: int
+    content: tuple[object, ...]
+
+
+@dataclass(slots=True)
+class FoundDifference:
+    """`source`, `target`: offset there, None = has none. `count` in a row for missing and extra; `place` = its number in its sequence."""
+
+    kind: str  # missing | extra | altered | reordered
+    source: int | None
+    target: int | None
+    count: int = 1
+    place: int = 0
+
+
+class _Side:
+    """The next records of one sequence, as many as were asked for."""
+
+    def __init__(self, records: Iterable[ComparedRecord]) -> None:
+        self._records = iter(records)
+        self.ahead: deque[ComparedRecord] = deque()
+        self.taken = 0
+
+    def fill(self, count: int) -> bool:
+        """Have `count` records ahead if there are so many; whether there is any."""
+        if len(self.ahead) < count:
+            self.ahead.extend(islice(self._records, count - len(self.ahead)))
+        return bool(self.ahead)
+
+    def take(self) -> tuple[int, ComparedRecord]:
+        """The next record and its number."""
+        self.taken += 1
+        return self.taken, self.ahead.popleft()
+
+
+def differences(
+    source: Iterable[ComparedRecord], target: Iterable[ComparedRecord], window: int = WINDOW
+) -> Iterator[FoundDifference]:
+    """In the order of the sequences, except that a record found in another place is told when the second place is seen."""
+    return _joined(_moved(_steps(_Side(source), _Side(target), window)))
+
+
+def is_subsequence(part: Iterable[ComparedRecord], whole: Iterable[ComparedRecord]) -> tuple[bool, int, int]:
+    """(whether all of `part` stands in `whole` in this order, how many more `whole` has, how many of these have no key)."""
+    rest = iter(part)
+    wanted = next(rest, None)
+    more = keyless = 0
+    for record in whole:
+        if wanted is not None and record.content == wanted.content:
+            wanted = next(rest, None)
+        else:
+            more += 1
+            keyless += record.content[0] is None
+    return wanted is None, more, keyless
+
+
+# Only in the source, only in the target; both = they stand in for each other.
+_Step = tuple[tuple[int, ComparedRecord] | None, tuple[int, ComparedRecord] | None]
+
+
+def _steps(source: _Side, target: _Side, window: int) -> Iterator[_Step]:
+    while True:
+        has_source, has_target = source.fill(1), target.fill(1)
+        if not has_source or not has_target:
+            break
+        if source.ahead[0].content == target.ahead[0].content:
+            source.take()
+            target.take()
+            continue
+        source.fill(window)
+        target.fill(window)
+        left, right = _meeting(source.ahead, target.ahead)
+        same = min(left, right)
+        for _ in range(same):
+            yield source.take(), target.take()
+        for _ in range(left - same):
+            yield source.take(), None
+        for _ in range(right - same):
+            yield None, target.take()
+    while source.fill(1):
+        yield source.take(), None
+    while target.fill(1):
+        yield None, target.take()
+
+
+def _meeting(left: deque[ComparedRecord], right: deque[ComparedRecord]) -> tuple[int, int]:
+    """How many records of each side come before the nearest place where both go on alike; all of the window when there is none."""
+    a, b = [r.content for r in left], [r.content for r in right]
+    places: dict[tuple[object, ...], list[int]] = {}
+    for j, content in enumerate(b):
+        places.setdefault(content, []).append(j)
+    best: tuple[int, int] | None = None
+    for i, content in enumerate(a):
+        if best is not None and i >= sum(best):
+            break
+        for j in places.get(content, ()):
+            if best is not None and max(i, j) >= max(best) and i + j >= sum(best):
+                break
+            if a[i : i + _SURE] == b[j : j + _SURE] or min(len(a) - i, len(b) - j) < _SURE:
+                if best is None or (max(i, j), i + j) < (max(best), sum(best)):
+                    best = i, j
+                break
+    return best if best is not None else (len(a), len(b))
+
+
+_Pool = dict[tuple[object, ...], deque[ComparedRecord]]
+
+
+def _moved(steps: Iterable[_Step]) -> Iterator[FoundDifference]:
+    """Tell what stands elsewhere from what is missing or extra. Remembers the last records only."""
+    lost: _Pool = {}
+    odd: _Pool = {}
+    waiting: deque[_Step] = deque()
+    gone: set[int] = set()  # ids of records in `waiting` that found their place
+    for step in steps:
+        source, target = step[0] and step[0][1], step[1] and step[1][1]
+        waiting.append(step)
+        if source is not None:
+            match = _claim(odd, source)
+            if match is None:
+                lost.setdefault(source.content, deque()).append(source)
+            else:
+                gone |= {id(match), id(source)}
+                yield FoundDifference("reordered", source.offset, match.offset)
+        if target is not None:
+            match = _claim(lost, target)
+            if match is None:
+                odd.setdefault(target.content, deque()).append(target)
+            else:
+                gone |= {id(match), id(target)}
+                yield FoundDifference("reordered", match.offset, target.offset)
+        while len(waiting) > _OPEN_MAX:
+            yield from _told(waiting.popleft(), lost, odd, gone)
+    while waiting:
+        yield from _told(waiting.popleft(), lost, odd, gone)
+
+
+def _claim(pool: _Pool, record: ComparedRecord) -> ComparedRecord | None:
+    found = pool.get(record.content)
+    return found.popleft() if found else None
+
+
+def _told(step: _Step, lost: _Pool, odd: _Pool, gone: set[int]) -> Iterator[FoundDifference]:
+    source, target = _left(step[0], lost, gone), _left(step[1], odd, gone)
+    if source is not None and target is not None:
+        yield FoundDifference("altered", source[1].offset, target[1].offset, place=source[0])
+    elif source is not None:
+        yield FoundDifference("missing", source[1].offset, None, place=source[0])
+    elif target is not None:
+        yield FoundDifference("extra", None, target[1].offset, place=target[0])
+
+
+def _left(item: tuple[int, ComparedRecord] | None, pool: _Pool, gone: set[int]) -> tuple[int, ComparedRecord] | None:
+    """The record, if it found no place elsewhere; it is forgotten then."""
+    if item is None:
+        return None
+    record = item[1]
+    if id(record) in gone:
+        gone.discard(id(record))
+        return None
+    queue = pool.get(record.content)
+    if queue:
+        queue.popleft()
+        if not queue:
+            del pool[record.content]
+    return item
+
+
+def _joined(found: Iterable[FoundDifference]) -> Iterator[FoundDifference]:
+    """Missing or extra records in a row become one."""
+    last: FoundDifference | None = None
+    for item in found:
+        if (
+            last is not None
+            and item.kind in {"missing", "extra"}
+            and (last.kind, last.place + last.count) == (item.kind, item.place)
+        ):
+            last.count += 1
+            continue
+        if last is not None:
+            yield last
+        last = item
+    if last is not None:
+        yield last

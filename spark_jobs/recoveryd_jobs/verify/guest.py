@@ -1,0 +1,125 @@
+"""How a task of the proof behaves next to live traffic: like a lane. It holds its rate, pauses, stops and leaves as directives say, and tells how far it is.
+
+It reads both sides under the `client.id` of the copy, so one broker quota limits their sum, and takes an equal share of the directive's rates.
+"""
+
+import time
+from dataclasses import replace
+
+from recoveryd_jobs.clients import lane_client_id
+from recoveryd_jobs.contract import JobSpec, LaneHeartbeat, copy_client_id
+from recoveryd_jobs.directives import Directives, Received
+from recoveryd_jobs.errors import Superseded
+from recoveryd_jobs.pacing import Lease, Pacer, RateMeter
+from recoveryd_jobs.progress import ProgressSender
+
+_REFRESH_S = 10.0
+_WAIT_S = 0.1
+_REST_S = 0.5
+_FIRST_GUESS_BYTES = 1024.0
+SLICE_RECORDS = 4_000
+
+
+class Stopped(Exception):  # noqa: N818  (not an error: it was told to)
+    """A directive ended the proof before it had a verdict."""
+
+
+class Guest:
+    """One task of the proof, `task` of `tasks`. Reports from `begin` to `close`."""
+
+    def __init__(self, spec: JobSpec, task: int, tasks: int, offsets: int) -> None:
+        client_id = lane_client_id(spec.recovery, task)
+        self.client_id = copy_client_id(spec.scope, spec.recovery)
+        self._spec, self._task, self._tasks, self._offsets_to_verify = spec, task, tasks, offsets
+        self._state, self._why = "starting", ""
+        self._records = self._bytes = self._offsets = 0
+        now_s = time.monotonic()
+        self._meter, self._pacer = RateMeter(), Pacer(now_s)
+        self._directives = Directives(spec, f"{client_id}.directives")
+        self._received: Received | None = None
+        self._lease = Lease(spec.directive, task, tasks, now_s)
+        self._progress = ProgressSender(spec.control, f"{client_id}.progress", task, self._heartbeat)
+
+    def begin(self) -> None:
+        """Raises Superseded or Stopped when there is nothing to do here any more."""
+        self._progress.start()
+        self._directives.refresh(_REFRESH_S)
+        self.turn()
+
+    def close(self) -> None:
+        self._progress.close()
+        self._directives.close()
+
+    def turn(self) -> int:
+        """How many records may be read now, at least 1. Waits as long as it is paused, without a lease, or too fast. Raises Superseded or Stopped."""
+        while True:
+            received = self._obey()
+            now_s = time.monotonic()
+            rates = self._lease.rates(now_s, self._meter.per_s()[1])
+            if received.directive.wanted == "pause" or rates.leaseless:
+                self._feel("paused" if received.directive.wanted == "pause" else "leaseless")
+                self._directives.wait(received, _REST_S)
+                continue
+            self._feel("verifying")
+            self._pacer.set_rates(rates, now_s)
+            wait_s = self._pacer.wait_s(now_s)
+            if wait_s <= 0:
+                each = self._bytes / self._records if self._records else _FIRST_GUESS_BYTES
+                return min(SLICE_RECORDS, self._pacer.slice_records(each) or SLICE_RECORDS)
+            self._directives.wait(received, min(wait_s, _WAIT_S))
+
+    def took(self, records: int, size: int, offsets: int) -> None:
+        """Read, on either side; `offsets` passed, with or without a record."""
+        self._records += records
+        self._bytes += size
+        self._offsets += offsets
+        self._pacer.took(records, size, time.monotonic())
+
+    def wait_for(self, why: str) -> None:
+        """Something else holds the task up; `why` is told."""
+        self._why = why
+
+    def done(self) -> None:
+        self._offsets = self._offsets_to_verify
+        self._feel("done")
+
+    def _obey(self) -> Received:
+        received = self._directives.current()
+        if received is not self._received:
+            if received.directive.attempt > self._spec.attempt or received.directive.wanted == "exit":
+                raise Superseded
+            self._received = received
+            directive = received.directive
+            self._lease = Lease(replace(directive, shares={}), self._task, self._tasks, received.at_s)
+            if directive.wanted == "stop":
+                self._feel("done")
+                raise Stopped
+            self._progress.nudge()
+        return received
+
+    def _feel(self, state: str) -> None:
+        if state != self._state:
+            self._state = state
+            self._progress.nudge()
+
+    def _heartbeat(self) -> LaneHeartbeat:
+        self._meter.add(self._records, self._bytes, time.monotonic())
+        records_per_s, bytes_per_s = self._meter.per_s()
+        received = self._received
+        return LaneHeartbeat(
+            recovery=self._spec.recovery,
+            attempt=self._spec.attempt,
+            lane=self._task,
+            directive_sequence=received.directive.sequence if received is not None else 0,
+            state=self._state,
+            chunk_open=False,
+            records_per_s=round(records_per_s, 1),
+            bytes_per_s=round(bytes_per_s, 1),
+            positions=(),
+            why=self._why,
+            phase="verify",
+            verified_records=self._records,
+            verified_bytes=self._bytes,
+            verified_offsets=min(self._offsets, self._offsets_to_verify),
+            offsets_to_verify=self._offsets_to_verify,
+        )

@@ -1,0 +1,237 @@
+"""From what the tasks of the proof saw to the verdict. Pure.
+
+Where the rows of a pair agree, it is proved by the source. Where they do not, there is a question to look at record by record. Where the source can not be
+read any more, a segment is proved by its receipt only if the target holds exactly what the receipt says; the report names how many records that is.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recoveryd_jobs.contract import Difference, JobSpec, Verification
+from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, ROW, Pair, Shown
+
+_NAMED_MAX = 5
+NOTHING = "neither side holds a record of the range, so nothing was compared"
+
+
+class PairQuestion(NamedTuple):
+    """Segments of a pair, by their start, of which source and target differ. `agreed`: those of which the target is what the receipt says."""
+
+    pair: Pair
+    starts: tuple[int, ...]
+    agreed: frozenset[int]
+
+
+class Doubts(NamedTuple):
+    """(pair, start) of segments of which the target is not what the receipt says, and of those of which the receipt has no digest to compare."""
+
+    dissent: set[tuple[Pair, int]]
+    undigested: set[tuple[Pair, int]]
+
+    def has(self, place: tuple[Pair, int]) -> bool:
+        return place in self.dissent or place in self.undigested
+
+
+@dataclass(slots=True)
+class PairFinding:
+    """What a closer look showed. `by_receipts`: records that compaction took from the source since, and that receipts prove."""
+
+    differences: list[Difference] = field(default_factory=list)
+    more: int = 0
+    by_receipts: int = 0
+
+
+@dataclass(slots=True)
+class ProofVerdict:
+    """The sum of all tasks, before the closer look."""
+
+    differences: list[Difference] = field(default_factory=list)
+    more: int = 0
+    questions: list[PairQuestion] = field(default_factory=list)
+    source_records: int = 0
+    target_records: int = 0
+    by_receipts: int = 0
+    extra: dict[int, int] = field(default_factory=dict)
+    digest: str = ""
+    notes: list[str] = field(default_factory=list)
+    has_read_all: bool = True
+    has_read_some: bool = False
+
+
+def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> ProofVerdict:
+    tasks, verdict = list(shown), ProofVerdict(notes=list(notes))
+    verdict.differences = [d for s in tasks for d in s.differences]
+    verdict.more = sum(s.differences_more for s in tasks)
+    verdict.target_records = sum(s.claimed for s in tasks)
+    sources = {pair: bytes(rows) for s in tasks for pair, rows in s.sources.items()}
+    targets = {pair: bytes(rows) for s in tasks for pair, rows in s.targets.items()}
+    folds = {pair: fold for s in tasks for pair, fold in s.folds.items()}
+    doubts = Doubts(_places(s.dissent for s in tasks), _places(s.undigested for s in tasks))
+    if spec.verify == "source":
+        begins = {p: at for s in tasks for p, at in s.readable_from.items()}
+        verdict.source_records = sum(s.selected for s in tasks)
+        verdict.has_read_some = verdict.source_records > 0 or not folds
+        for pair in sorted(sources.keys() | targets.keys()):
+            if sources.get(pair) != targets.get(pair):
+                rows = _rows(sources.get(pair)), _rows(targets.get(pair))
+                _compare(verdict, pair, rows, begins.get(pair[0], 0), doubts, kept=bool(spec.receipts_topic))
+        _note_unread(verdict, tasks, begins)
+    else:
+        verdict.source_records = verdict.by_receipts = sum(s.promised for s in tasks)
+        verdict.has_read_all = False
+        for pair, start in sorted(doubts.undigested):
+            _add(
+                verdict,
+                Difference(
+                    "ledger",
+                    pair[0],
+                    start,
+                    pair[1],
+                    None,
+                    1,
+                    "The receipt has no digest that this release could compare.",
+                ),
+            )
+    for pair, start in sorted(doubts.dissent):
+        message = f"What the receipt from {start} on says of target partition {pair[1]} is not what stands there."
+        kind = "ledger" if spec.verify == "source" else "altered"
+        _add(verdict, Difference(kind, pair[0], start, pair[1], None, 1, message))
+    _judge_extra(spec, verdict, tasks)
+    if spec.verify != "count":
+        verdict.digest = _whole(folds)
+    if not spec.receipts_topic and not verdict.source_records + verdict.target_records:
+        verdict.notes.append(NOTHING)
+    lost = sum(s.lost for s in tasks)
+    if lost:
+        verdict.notes.append(f"{lost} offsets were lost in the source")
+    return verdict
+
+
+def _places(found: Iterable[Mapping[Pair, "array[int]"]]) -> set[tuple[Pair, int]]:
+    return {(pair, start) for places in found for pair, starts in places.items() for start in starts}
+
+
+def _rows(raw: bytes | None) -> dict[int, tuple[int, bytes]]:
+    return {start: (records, digest) for start, records, digest in ROW.iter_unpack(raw or b"")}
+
+
+def _compare(
+    verdict: ProofVerdict,
+    pair: Pair,
+    rows: tuple[Mapping[int, tuple[int, bytes]], Mapping[int, tuple[int, bytes]]],
+    readable_from: int,
+    doubts: Doubts,
+    *,
+    kept: bool,
+) -> None:
+    """`doubts.dissent` keeps only what is to be told of receipts themselves. `kept`: there are receipts that can agree with anything."""
+    source, target = rows
+    nothing = (0, b"")
+    starts = []
+    for start in sorted(source.keys() | target.keys()):
+        left, right = source.get(start, nothing), target.get(start, nothing)
+        if left == right or (left[0] == right[0] == 0):
+            continue
+        if left[0] == 0 and start < readable_from:
+            _by_receipt(verdict, pair, start, right[0], doubts)
+        else:
+            starts.append(start)
+    if starts:
+        agreed = frozenset(s for s in starts if kept and s in target and not doubts.has((pair, s)))
+        verdict.questions.append(PairQuestion(pair, tuple(starts), agreed))
+        doubts.dissent.difference_update({(pair, s) for s in starts})
+
+
+def _by_receipt(verdict: ProofVerdict, pair: Pair, start: int, records: int, doubts: Doubts) -> None:
+    if not doubts.has((pair, start)):
+        verdict.by_receipts += records
+        verdict.source_records += records
+    elif (pair, start) in doubts.dissent:
+        doubts.dissent.discard((pair, start))
+        message = "The source cannot be read here any more, and the target does not hold what the receipt says."
+        _add(verdict, Difference("altered", pair[0], start, pair[1], None, 1, message))
+    else:
+        message = "The source cannot be read here any more, and the receipt has no digest that could prove the copy."
+        _add(verdict, Difference("ledger", pair[0], start, pair[1], None, 1, message))
+
+
+def _note_unread(verdict: ProofVerdict, tasks: list[Shown], begins: Mapping[int, int]) -> None:
+    unread = {p: count for s in tasks for p, count in s.unread.items() if count > 0}
+    if not unread:
+        return
+    verdict.has_read_all = False
+    named = [f"partition {p} begins at {begins[p]} now" for p in sorted(unread)[:_NAMED_MAX]]
+    more = f" and {len(unread) - _NAMED_MAX} more" if len(unread) > _NAMED_MAX else ""
+    verdict.notes.append(f"{sum(unread.values())} offsets can not be read again, {', '.join(named)}{more}")
+
+
+def _judge_extra(spec: JobSpec, verdict: ProofVerdict, tasks: list[Shown]) -> None:
+    for shown in tasks:
+        for partition, count in shown.extra.items():
+            verdict.extra[partition] = verdict.extra.get(partition, 0) + count
+    total = sum(verdict.extra.values())
+    verdict.target_records += total
+    if not total:
+        return
+    if spec.target.exclusive:
+        for partition, first, count in sorted(run for s in tasks for run in s.extra_runs):
+            owner = "no receipt of this recovery" if spec.receipts_topic else "no partition of the source"
+            message = f"{count} records that belong to {owner}."
+            _add(verdict, Difference("extra", None, None, partition, first, count, message))
+        return
+    parts = [f"{n} in partition {p}" for p, n in sorted(verdict.extra.items())[:_NAMED_MAX]]
+    parts += [f"{len(verdict.extra) - _NAMED_MAX} more partitions"] if len(verdict.extra) > _NAMED_MAX else []
+    verdict.notes.append(f"others wrote to the target meanwhile: {', '.join(parts)}")
+
+
+def _add(verdict: ProofVerdict, difference: Difference) -> None:
+    if len(verdict.differences) < DIFFERENCES_MAX:
+        verdict.differences.append(difference)
+    else:
+        verdict.more += 1
+
+
+def _whole(folds: Mapping[Pair, bytes]) -> str:
+    whole = hashlib.sha256()
+    for (source, target), fold in sorted(folds.items()):
+        whole.update(f"{source}/{target};".encode() + fold)
+    return whole.hexdigest()[:32]
+
+
+def report(verdict: ProofVerdict, findings: Iterable[PairFinding]) -> Verification:
+    differences, more, by_receipts = list(verdict.differences), verdict.more, verdict.by_receipts
+    source_records, taken = verdict.source_records, 0
+    for finding in findings:
+        differences += finding.differences
+        more += finding.more
+        taken += finding.by_receipts
+    notes = list(verdict.notes)
+    if taken:
+        notes.append(f"{taken} records were compacted away in the source since")
+    total = len(differences) + more
+    if total > DIFFERENCES_MAX:
+        notes.append(f"{total} differences, the first {DIFFERENCES_MAX} are listed")
+    is_whole = verdict.has_read_all and not taken
+    scope = "source" if is_whole else "mixed" if verdict.has_read_some else "receipts"
+    ordered = sorted(differences, key=_place)
+    return Verification(
+        result="mismatch" if differences else "match",
+        source_records=source_records + taken,
+        target_records=verdict.target_records,
+        digest=verdict.digest,
+        differences=tuple(ordered[:DIFFERENCES_MAX]),
+        why="; ".join(notes),
+        scope=scope,
+        extra_records=sum(verdict.extra.values()),
+        records_by_receipts=by_receipts + taken,
+    )
+
+
+def _place(d: Difference) -> tuple[bool, int, int, int, int]:
+    """What is said of records before what is said of receipts; then by place."""
+    source = -1 if d.source_partition is None else d.source_partition
+    at = d.source_offset if d.source_offset is not None else d.target_offset
+    return d.kind == "ledger", source, at or 0, d.target_partition or 0, d.target_offset or 0

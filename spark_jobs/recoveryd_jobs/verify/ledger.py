@@ -1,0 +1,221 @@
+"""What the receipts of a recovery claim, for the proof that checks every word of it.
+
+Shares no code with `recoveryd_jobs.receipts`, which the lanes use: the ledger is read a second time, from scratch. It is kept in a private file of SQLite that
+goes with its connection, so a million receipts cost disk and not memory. Nothing here is believed; whatever does not fit together becomes a difference.
+"""
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
+
+from recoveryd_jobs import errors
+from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
+from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, receipts_partition
+from recoveryd_jobs.errors import JobError
+
+_PATIENCE_S = 120.0
+_BATCH = 1000
+_CACHE_KB = 16_384
+_TABLES = """
+    PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;
+    CREATE TABLE raw (p INT, start INT, value BLOB, PRIMARY KEY (p, start)) WITHOUT ROWID;
+    CREATE TABLE claim (p INT, start INT, stop INT, copied INT, filtered INT, skipped INT, lost INT, PRIMARY KEY (p, start)) WITHOUT ROWID;
+    CREATE TABLE target (p INT, t INT, start INT, count INT, digest BLOB, PRIMARY KEY (p, t, start)) WITHOUT ROWID;
+    CREATE TABLE run (t INT, first INT, count INT, p INT, start INT, PRIMARY KEY (t, first, p, start)) WITHOUT ROWID;
+"""
+
+
+class ReceiptClaim(NamedTuple):
+    """What one receipt says about its range of the source partition."""
+
+    start: int
+    stop: int
+    copied: int
+    filtered: int
+    skipped: int
+    lost: int
+
+
+class ClaimedRun(NamedTuple):
+    """`records` from `first` on of a target partition are said to be those of the receipt that begins at `start` in source partition `source`."""
+
+    first: int
+    records: int
+    source: int
+    start: int
+
+
+class ClaimedDigest(NamedTuple):
+    """`digest` b"" = none, or one of a form that another release made."""
+
+    records: int
+    digest: bytes
+
+
+class ProofLedger:
+    """The claims of some source partitions. Not for use from several threads."""
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.executescript(f"PRAGMA cache_size=-{_CACHE_KB};{_TABLES}")
+
+    def close(self) -> None:
+        self._db.close()
+
+    def put(self, partition: int, start: int, value: bytes | None) -> None:
+        """The newest record of a key; None takes the receipt back."""
+        if value is None:
+            self._db.execute("DELETE FROM raw WHERE p=? AND start=?", (partition, start))
+        else:
+            self._db.execute("INSERT OR REPLACE INTO raw VALUES (?,?,?)", (partition, start, value))
+
+    def settle(self) -> None:
+        """All records are in: take them apart. Raises JobError `ledger_broken` for what is no receipt."""
+        self._db.execute("BEGIN")
+        for partition, start, value in self._db.execute("SELECT p, start, value FROM raw"):
+            try:
+                self._take_apart(json.loads(value))
+            except (ValueError, KeyError, TypeError, sqlite3.Error) as error:
+                raise JobError(
+                    "ledger_broken", f"The receipt of partition {partition} at {start} can not be read: {error!r}."
+                ) from None
+        self._db.execute("COMMIT")
+        self._db.execute("DROP TABLE raw")
+
+    def _take_apart(self, r: dict[str, object]) -> None:
+        key = r["partition"], r["start"]
+        numbers = [r[name] for name in ("stop", "copied", "filtered", "skipped", "lost")]
+        self._db.execute("INSERT INTO claim VALUES (?,?,?,?,?,?,?)", (*key, *numbers))
+        for target in r.get("targets") or ():  # type: ignore[attr-defined]
+            is_known = target.get("digest_form", 1) == DIGEST_FORM
+            to, digest = target["partition"], bytes.fromhex(target.get("digest") or "") if is_known else b""
+            self._db.execute("INSERT INTO target VALUES (?,?,?,?,?)", (key[0], to, key[1], target["count"], digest))
+            self._db.executemany("INSERT INTO run VALUES (?,?,?,?,?)", [(to, *run, *key) for run in target["runs"]])
+
+    def claims(self, partition: int) -> Iterator[ReceiptClaim]:
+        """In order of their start."""
+        found = "SELECT start, stop, copied, filtered, skipped, lost FROM claim WHERE p=? ORDER BY start"
+        return map(ReceiptClaim._make, self._db.execute(found, (partition,)))
+
+    def claim(self, partition: int, start: int) -> ReceiptClaim | None:
+        found = "SELECT start, stop, copied, filtered, skipped, lost FROM claim WHERE p=? AND start=?"
+        row = self._db.execute(found, (partition, start)).fetchone()
+        return None if row is None else ReceiptClaim._make(row)
+
+    def runs(self, target: int) -> Iterator[ClaimedRun]:
+        """All claimed runs of a target partition in order of their first offset."""
+        return map(
+            ClaimedRun._make,
+            self._db.execute("SELECT first, count, p, start FROM run WHERE t=? ORDER BY first, p, start", (target,)),
+        )
+
+    def runs_of(self, target: int, partition: int, start: int) -> Iterator[ClaimedRun]:
+        """The runs of one receipt in a target partition, in order."""
+        found = "SELECT first, count, p, start FROM run WHERE t=? AND p=? AND start=? ORDER BY first"
+        return map(ClaimedRun._make, self._db.execute(found, (target, partition, start)))
+
+    def digest(self, partition: int, target: int, start: int) -> ClaimedDigest | None:
+        found = "SELECT count, digest FROM target WHERE p=? AND t=? AND start=?"
+        row = self._db.execute(found, (partition, target, start)).fetchone()
+        return None if row is None else ClaimedDigest._make(row)
+
+    def sent(self, partition: int, start: int) -> tuple[int, int]:
+        """(records that a receipt says it sent, records that its runs hold)."""
+        key = partition, start
+        (said,) = self._db.execute("SELECT coalesce(sum(count), 0) FROM target WHERE p=? AND start=?", key).fetchone()
+        (held,) = self._db.execute("SELECT coalesce(sum(count), 0) FROM run WHERE p=? AND start=?", key).fetchone()
+        return int(said), int(held)
+
+    def partitions(self) -> set[int]:
+        """Source partitions that have receipts."""
+        return {p for (p,) in self._db.execute("SELECT DISTINCT p FROM claim")}
+
+    def position(self, partition: int) -> int | None:
+        """Where the last receipt of a source partition ends."""
+        found = self._db.execute("SELECT max(stop) FROM claim WHERE p=?", (partition,)).fetchone()[0]
+        return None if found is None else int(found)
+
+    def index(self) -> None:
+        """For asking by source partition and start."""
+        self._db.execute("CREATE INDEX run_by_source ON run (p, start)")
+
+
+def load(spec: JobSpec, wanted: Callable[[int], bool], waiting: Callable[[], object] = lambda: None) -> ProofLedger:
+    """All committed receipts of the source partitions that are `wanted`, newest of each key; empty when nobody kept any.
+
+    `waiting` is called between batches and may raise. Raises JobError when the topic can not be read to its end in time.
+    """
+    ledger = ProofLedger()
+    try:
+        if spec.receipts_topic:
+            _read(spec, wanted, ledger, waiting)
+        ledger.settle()
+        ledger.index()
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, waiting: Callable[[], object]) -> None:
+    client_id = f"recoveryd.{spec.recovery}.verifier"
+    reader = make_reader(spec.target.client, client_id, 4 * 1024 * 1024, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
+    try:
+        meet(reader, spec.receipts_topic)
+        if spec.receipts is not None:
+            home = TopicPartition(spec.receipts.topic, spec.receipts.partition, spec.receipts.start)
+        else:
+            count = len(reader.list_topics(spec.receipts_topic, timeout=30.0).topics[spec.receipts_topic].partitions)
+            home = TopicPartition(spec.receipts_topic, receipts_partition(spec.recovery, count), OFFSET_BEGINNING)
+        end = _high_watermark(spec, client_id, home)
+        reader.assign([home])
+        position, silent_s = 0, 0.0
+        while position < end:
+            waiting()
+            before, asked_s = position, time.monotonic()  # being told to wait is no silence of the topic
+            for message in reader.consume(_BATCH, 0) or reader.consume(1, 0.2):
+                error, offset = message.error(), message.offset() or 0
+                if error is None:
+                    _keep(spec, message, wanted, ledger)
+                    position = offset + 1
+                elif error.code() == errors.END:
+                    position = max(position, offset)
+                elif error.code() in errors.OUT_OF_RANGE:
+                    why = f"{home.topic} partition {home.partition} holds nothing at {home.offset} any more"
+                    raise JobError("ledger_broken", f"{why}: receipts of this recovery were deleted.")
+                elif (final := errors.unreadable(error, "target", home.topic)) is not None:
+                    raise final
+            silent_s = 0.0 if position > before else silent_s + time.monotonic() - asked_s
+            if silent_s > _PATIENCE_S:
+                why = f"{home.topic} partition {home.partition} can not be read past {position}, its end is {end}"
+                raise JobError("stop_blocked", f"{why}: a foreign transaction holds it, or the broker does not answer.")
+    finally:
+        reader.close()
+
+
+def _high_watermark(spec: JobSpec, client_id: str, home: TopicPartition) -> int:
+    """Where the log ends, open transactions included: a committed reader alone would stop before a foreign open one, and miss what is behind."""
+    reader = make_reader(spec.target.client, client_id, 1024 * 1024, isolation="read_uncommitted")
+    try:
+        found = reader.get_watermark_offsets(TopicPartition(home.topic, home.partition), timeout=30.0, cached=False)
+    finally:
+        reader.close()
+    if found is None:
+        raise JobError("target_unavailable", f"The end of {spec.receipts_topic} is unknown: no answer.")
+    return int(found[1])
+
+
+def _keep(spec: JobSpec, message: Message, wanted: Callable[[int], bool], ledger: ProofLedger) -> None:
+    key, value = message.key(), message.value()
+    scope, _, rest = (key or b"").decode("utf-8", "replace").partition("/")
+    if scope != spec.scope or not rest.startswith(f"{spec.recovery}/"):
+        return
+    with contextlib.suppress(ValueError):  # something else that is kept under the recovery's name
+        partition, start = map(int, rest[len(spec.recovery) + 1 :].split("/"))
+        if wanted(partition):
+            ledger.put(partition, start, value)

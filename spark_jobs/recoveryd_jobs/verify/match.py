@@ -1,0 +1,158 @@
+"""Both sides of a pair of partitions, compared while they are read: column against column, segment by segment. Pure.
+
+A comparison of lists costs a tenth of a hash. What one side has read and the other has not yet waits here, and `lead` says how many bytes of it, so that
+whoever reads can let the other side catch up. Segments that are alike leave nothing behind; of the others both rows are told.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from recoveryd_jobs.digest import Headers
+from recoveryd_jobs.selection import Columns
+
+SOURCE, TARGET = 0, 1
+_ITEM_BYTES = 1000  # what an item costs beside its records
+_RECORD_BYTES = 200  # what a record costs beside its value, as Python objects
+
+
+class _Waiting:
+    """Records of the segment that begins at `start`, or its end: then `columns` is None, and `row` says what the side saw of all of it."""
+
+    __slots__ = ("at", "columns", "count", "row", "size", "start")
+
+    def __init__(self, start: int, columns: Columns | None, row: bytes) -> None:
+        self.start, self.columns, self.row = start, columns, row
+        self.at, self.count = 0, 0 if columns is None else len(columns.offsets)
+        self.size = _ITEM_BYTES + (0 if columns is None else self.count * _RECORD_BYTES + _bytes(columns.values))
+
+
+class PairMatch:
+    """A source partition and the target partition that has all of it. Segments of either side come in order, those that do not are unlike.
+
+    `tell` gets (side, row) of each segment that is not the same on both sides. `lead` is shared by the pairs of a task.
+    """
+
+    def __init__(self, tell: Callable[[int, bytes], None], lead: list[int]) -> None:
+        self._tell, self._lead = tell, lead
+        self._waiting: deque[_Waiting] = deque()
+        self._ahead = SOURCE
+        self._over = [False, False]
+        self._unlike: set[int] = set()  # starts of segments that are not through yet
+
+    def is_ahead(self, side: int) -> bool:
+        """Whether something of this side waits for the other one."""
+        return bool(self._waiting) and self._ahead == side
+
+    def feed(self, side: int, start: int, columns: Columns) -> None:
+        """The next records that this side has of a segment."""
+        self._take(side, _Waiting(start, columns, b""))
+
+    def close(self, side: int, start: int, row: bytes) -> None:
+        """That was all that this side has of the segment."""
+        self._take(side, _Waiting(start, None, row))
+
+    def finish(self, side: int) -> None:
+        """Nothing more comes of this side."""
+        self._over[side] = True
+        if self._over[1 - side] or self._ahead != side:
+            while self._waiting:
+                self._alone(self._ahead, self._next())
+
+    def _take(self, side: int, item: _Waiting) -> None:
+        while self._waiting and self._ahead != side:
+            other = self._waiting[0]
+            if other.start < item.start:
+                self._alone(1 - side, self._next())
+            elif item.start < other.start:
+                self._alone(side, item)
+                return
+            elif self._is_used_up(side, item, other):
+                return
+        if self._over[1 - side]:
+            self._alone(side, item)
+            return
+        self._ahead = side
+        self._waiting.append(item)
+        self._lead[side] += item.size
+
+    def _is_used_up(self, side: int, item: _Waiting, other: _Waiting) -> bool:
+        """Put both against each other, as far as both go; whether nothing is left of `item`."""
+        if item.columns is None and other.columns is None:
+            self._next()
+            if item.start in self._unlike:
+                self._alone(side, item)
+                self._tell(1 - side, other.row)
+            return True
+        if item.columns is None:
+            self._unlike.add(self._next().start)
+            return False
+        if other.columns is None:
+            self._unlike.add(item.start)
+            return True
+        count = min(item.count - item.at, other.count - other.at)
+        if item.start not in self._unlike and not _alike(item.columns, item.at, other.columns, other.at, count):
+            self._unlike.add(item.start)
+        item.at += count
+        other.at += count
+        if other.at == other.count:
+            self._next()
+        return item.at == item.count
+
+    def _alone(self, side: int, item: _Waiting) -> None:
+        """The other side has nothing to put against this, and so nothing against the end of its segment."""
+        if item.columns is None:
+            self._unlike.discard(item.start)
+            self._tell(side, item.row)
+
+    def _next(self) -> _Waiting:
+        item = self._waiting.popleft()
+        self._lead[self._ahead] -= item.size
+        return item
+
+
+class Matches:
+    """The pairs that a task compares as it reads; `tell` gets (pair, side, row). `lead`: bytes that wait for the other side, by side."""
+
+    def __init__(self, tell: Callable[[tuple[int, int], int, bytes], None]) -> None:
+        self._tell = tell
+        self._pairs: dict[int, PairMatch] = {}
+        self.lead = [0, 0]
+
+    def begin(self, partitions: Iterable[int]) -> None:
+        """These come next, on both sides; those before are through."""
+        self._pairs = {p: PairMatch(partial(self._tell, (p, p)), self.lead) for p in partitions}
+
+    def of(self, source: int, target: int) -> PairMatch | None:
+        """None for a pair that is not compared as it comes."""
+        return self._pairs.get(source) if source == target else None
+
+    def ahead(self, side: int) -> frozenset[int]:
+        """Partitions of which something of this side waits for the other one."""
+        return frozenset(p for p, match in self._pairs.items() if match.is_ahead(side))
+
+
+def _alike(a: Columns, i: int, b: Columns, j: int, count: int) -> bool:
+    m, n = i + count, j + count
+    return (
+        a.keys[i:m] == b.keys[j:n]
+        and a.values[i:m] == b.values[j:n]
+        and a.times[i:m] == b.times[j:n]
+        and _headers(a.headers, i, m) == _headers(b.headers, j, n)
+    )
+
+
+def _headers(column: list[Headers] | None, start: int, stop: int) -> list[Any] | None:
+    """None when no record has any; none and an empty list are the same."""
+    if column is None:
+        return None
+    some = column[start:stop]
+    return [row or None for row in some] if any(some) else None
+
+
+def _bytes(values: list[Any]) -> int:
+    try:
+        return sum(map(len, values))
+    except TypeError:  # a null
+        return sum(len(value) for value in values if value is not None)

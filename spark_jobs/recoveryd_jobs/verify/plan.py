@@ -1,0 +1,216 @@
+"""What the proof has to read, pinned once by the driver, and shared out to tasks."""
+
+import functools
+import time
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+
+from recoveryd_jobs.contract import JobSpec, PartitionRange
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic
+from recoveryd_jobs.verify.match import SOURCE, TARGET
+from recoveryd_jobs.verify.reader import Range
+
+PATIENCE_S = 120.0
+_CUT_BACK_AFTER_S = 10.0
+_PAUSE_S = 0.5
+_NAMED_MAX = 5
+_UNAVAILABLE = ("source_unavailable", "target_unavailable")  # by side
+
+
+@dataclass(frozen=True, slots=True)
+class ProofPlan:
+    """`sources`: the planned ranges as far as they can end; where `is_open`, the ledger says where. `log_starts` of the source, `offsets` on both sides.
+
+    `beside`: offsets that others wrote to partitions of the target that the copy does not write to.
+    """
+
+    sources: tuple[Range, ...]
+    targets: tuple[Range, ...]
+    log_starts: dict[int, int]
+    is_stamped: bool
+    is_compacted: bool
+    is_open: frozenset[int]
+    beside: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def offsets(self) -> int:
+        return sum(r.stop - r.start for r in (*self.sources, *self.targets))
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the verdict has to know about what it does not cover."""
+        notes = (
+            ["the target stamps records with the time they land: times were not compared"] if self.is_stamped else []
+        )
+        if self.beside:
+            where = ", ".join(f"{n} offsets in partition {p}" for p, n in sorted(self.beside.items())[:_NAMED_MAX])
+            notes.append(f"others wrote to {len(self.beside)} partitions that the copy does not write to: {where}")
+        return notes
+
+
+@dataclass(frozen=True, slots=True)
+class ProofShare:
+    """What one task reads."""
+
+    task: int
+    tasks: int
+    sources: tuple[Range, ...] = ()
+    targets: tuple[Range, ...] = ()
+
+    @property
+    def offsets(self) -> int:
+        return sum(r.stop - r.start for r in (*self.sources, *self.targets))
+
+
+def make_topics(spec: JobSpec) -> tuple[Topic, Topic]:
+    return _make_topic(spec, SOURCE), _make_topic(spec, TARGET)
+
+
+def _make_topic(spec: JobSpec, side: int) -> Topic:
+    client_id = f"recoveryd.{spec.recovery}.verifier"
+    return Topic(spec.source, "source", client_id) if side == SOURCE else Topic(spec.target, "target", client_id)
+
+
+def check_topics(topics: tuple[Topic, ...]) -> list[int]:
+    """How many partitions each has. Raises JobError when a topic is another one than planned, or nobody answers."""
+    return [_check(topic, side) for side, topic in enumerate(topics)]
+
+
+def _check(topic: Topic, side: int) -> int:
+    try:
+        return topic.check_id(time.monotonic() + PATIENCE_S)
+    except NoAnswer as silence:
+        raise JobError(_UNAVAILABLE[side], f"No answer from the cluster: {silence}.") from None
+
+
+class Asked:
+    """The topic of one side, while it is read. It has clients of its own, which are not made before somebody asks."""
+
+    def __init__(self, spec: JobSpec, side: int) -> None:
+        self._side = side
+        self._topic = functools.cache(lambda: _make_topic(spec, side))
+
+    def log_start(self, partition: int) -> int:
+        """Raises JobError when nobody answers, or the topic is gone."""
+        return _bounds(self._topic(), [partition], _UNAVAILABLE[self._side])[partition].start
+
+    def check(self) -> None:
+        """Raises JobError when it is another topic, or gone, or nobody answers."""
+        _check(self._topic(), self._side)
+
+
+def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
+    """`is_whole`: every lane came to the end of its range; else a range ends where its receipts do. Raises JobError."""
+    source, target = make_topics(spec)
+    _, width = check_topics((source, target))
+    ranges = [r for lane in spec.lanes for r in lane.partitions]
+    numbers = [r.partition for r in ranges]
+    to = numbers if spec.target.mapping == "same" else list(range(spec.target.partitions))
+    if spec.target.stops:  # a range of the target was planned: all of it is looked at
+        to = [partition for partition, _ in spec.target.stops]
+    try:
+        source_bounds = _source_bounds(source, ranges) if spec.verify == "source" else {}
+        target_bounds = _bounds(target, list(range(width)) if spec.receipts_topic else to, "target_unavailable")
+        is_stamped = target.settings().is_stamped
+        is_compacted = spec.verify == "source" and source.settings().is_compacted
+    except KafkaException as raised:
+        raise JobError("target_unavailable", f"The topics can not be described: {raised.args[0].str()}.") from None
+    starts, stops = dict(spec.target.starts), dict(spec.target.stops)
+    found = {p: _target_range(p, b, starts, stops) for p, b in sorted(target_bounds.items())}
+    beside = {p: r.stop - r.start for p, r in found.items() if p not in to and r.stop > r.start}
+    return ProofPlan(
+        sources=tuple(_source_range(r, source_bounds.get(r.partition)) for r in ranges),
+        targets=tuple(found[p] for p in sorted(to)),
+        log_starts={p: b.start for p, b in source_bounds.items()},
+        is_stamped=is_stamped,
+        is_compacted=is_compacted,
+        is_open=frozenset(r.partition for r in ranges if r.stop is None or not is_whole),
+        beside=beside,
+    )
+
+
+def _source_range(planned: PartitionRange, bounds: LogBounds | None) -> Range:
+    end = planned.stop if planned.stop is not None else planned.start if bounds is None else bounds.high
+    return Range(planned.partition, planned.start, max(planned.start, end))
+
+
+def _target_range(partition: int, bounds: LogBounds, starts: dict[int, int], stops: dict[int, int]) -> Range:
+    start = max(bounds.start, starts.get(partition, bounds.start))
+    return Range(partition, start, max(start, stops.get(partition, bounds.high)))
+
+
+def _source_bounds(source: Topic, ranges: list[PartitionRange]) -> dict[int, LogBounds]:
+    """A broker that just started may not know its high watermark yet: ask for a while before believing that the log is shorter."""
+    deadline_s = time.monotonic() + _CUT_BACK_AFTER_S
+    while True:
+        found = _bounds(source, [r.partition for r in ranges], "source_unavailable")
+        short = [r for r in ranges if r.stop is not None and found[r.partition].high < r.stop]
+        if not short:
+            return found
+        if time.monotonic() >= deadline_s:
+            number, stop, high = short[0].partition, short[0].stop, found[short[0].partition].high
+            raise JobError(
+                "data_lost", f"{source.name} partition {number} ends at {high}, before {stop}: it was cut back."
+            )
+        time.sleep(_PAUSE_S)
+
+
+def _bounds(topic: Topic, partitions: list[int], code: str) -> dict[int, LogBounds]:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return topic.bounds(partitions) if partitions else {}
+        except NoAnswer as silence:
+            if time.monotonic() >= deadline_s:
+                raise JobError(code, f"No answer from the cluster: {silence}.") from None
+            time.sleep(_PAUSE_S)
+
+
+def share_out(spec: JobSpec, plan: ProofPlan, tasks: int) -> list[ProofShare]:
+    """Ranges for each task, the heaviest first, so that tasks end at about the same time. At least one task, for the ledger's sake.
+
+    A task has both sides of what it compares: partitions of the same number, or everything where keys chose the partition and no receipt says from where.
+    Otherwise each side shows digests, and any task can take any range.
+    """
+    if spec.target.mapping == "same":
+        items = [_Item((r,), ()) for r in plan.sources] if is_compared(spec) else []
+        paired = {r.partition: r for r in plan.targets}
+        items = [i._replace(targets=tuple(t for r in i.sources if (t := paired.pop(r.partition, None)))) for i in items]
+        items += [_Item((), (r,)) for r in paired.values()]
+    elif is_spilled(spec):
+        items = [_Item(plan.sources, plan.targets)]
+    else:
+        items = [_Item((), (r,)) for r in plan.targets]
+        items += [_Item((r,), ()) for r in plan.sources if spec.verify == "source"]
+    count = max(1, min(tasks, len(items)))
+    shares, weights = [ProofShare(n, count) for n in range(count)], [0] * count
+    for item in sorted(items, key=lambda i: -i.weight):
+        at = weights.index(min(weights))
+        weights[at] += item.weight
+        share = shares[at]
+        shares[at] = replace(share, sources=(*share.sources, *item.sources), targets=(*share.targets, *item.targets))
+    return shares
+
+
+def is_spilled(spec: JobSpec) -> bool:
+    """Whether the proof has to know each record, or each key."""
+    return spec.compare == "latest" or (spec.target.mapping != "same" and not spec.receipts_topic)
+
+
+def is_compared(spec: JobSpec) -> bool:
+    """Whether a task compares both sides of its partitions by itself."""
+    return is_spilled(spec) or (spec.verify == "source" and spec.target.mapping == "same")
+
+
+class _Item(NamedTuple):
+    """What has to stay together."""
+
+    sources: tuple[Range, ...]
+    targets: tuple[Range, ...]
+
+    @property
+    def weight(self) -> int:
+        return sum(r.stop - r.start for r in (*self.sources, *self.targets))

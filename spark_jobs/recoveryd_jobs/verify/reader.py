@@ -1,0 +1,231 @@
+"""Reads ranges of many partitions with one consumer, as a read_committed reader sees them, and says when each is through. For the proof only.
+
+A range is through when the reader's position reached its stop, whether records were there or not. Partitions are read in groups, so that what waits in
+the hands of whoever listens is bounded however many there are.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from recoveryd_jobs import errors
+from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.verify.guest import Guest
+
+GROUP = 256  # partitions read at a time
+_QUEUE_BYTES = 6 * 1024 * 1024
+_FETCH_BYTES = 2 * 1024 * 1024  # compressed: what it becomes comes on top of the queue
+WAIT_S = 0.1
+_PROBE_S = 20.0
+
+_error_of, _partition_of, _offset_of = Message.error, Message.partition, Message.offset
+
+
+class Range(NamedTuple):
+    """[start, stop) of a partition."""
+
+    partition: int
+    start: int
+    stop: int
+
+
+class Listener(Protocol):
+    """What becomes of the records. All of one partition come in order of their offsets."""
+
+    def begin(self, ranged: Range) -> None:
+        """The records of this range come next, among those of others of its group."""
+
+    def feed(self, partition: int, messages: list[Message]) -> None: ...
+
+    def deleted(self, partition: int, log_start: int) -> None:
+        """What lay before `log_start` and was not fed yet can not be read any more."""
+
+    def finish(self, partition: int) -> None:
+        """Nothing more comes of this partition."""
+
+
+class AskedTopic(Protocol):
+    """Both raise JobError when nobody answers, or the topic is gone."""
+
+    def log_start(self, partition: int) -> int: ...
+
+    def check(self) -> None: ...
+
+
+class Place(NamedTuple):
+    """A topic to read; `side` is source or target."""
+
+    client: Mapping[str, str]
+    topic: str
+    side: str
+    asked: AskedTopic
+
+
+class RangeReader:
+    """Reads ranges of one task on one side, a group of them at a time."""
+
+    def __init__(self, place: Place, guest: Guest, listener: Listener, patience_s: float) -> None:
+        self._place, self._guest, self._listener, self._patience_s = place, guest, listener, patience_s
+        self._consumer: Consumer = make_reader(
+            place.client,
+            guest.client_id,
+            _QUEUE_BYTES,
+            fetch_wait_ms=QUICK_FETCH_WAIT_MS,
+            fetch_bytes=_FETCH_BYTES,
+        )
+        self._open: dict[int, int] = {}  # partition: stop
+        self.held: frozenset[int] = frozenset()  # open, and not read for the time being
+        self._positions: dict[int, int] = {}
+        self._silent_s = 0.0
+        self._probed_s = 0.0  # how long it had been silent when the topic was last asked for
+        meet(self._consumer, place.topic)
+
+    @property
+    def is_open(self) -> bool:
+        """Some range of the group is not through yet."""
+        return bool(self._open)
+
+    @property
+    def can_step(self) -> bool:
+        """Some open range is not held."""
+        return len(self._open) > len(self.held)
+
+    def read(self, ranges: Iterable[Range]) -> None:
+        """All of them. Raises JobError when one can not be read to its stop; whatever the guest raises."""
+        todo = sorted(ranges, key=lambda r: r.start - r.stop)  # the largest first: those of a group end together
+        for at in range(0, len(todo), GROUP):
+            self.begin(todo[at : at + GROUP])
+            while self.is_open:
+                count = self._guest.turn()
+                if not self.step(count):
+                    self.step(1, WAIT_S)
+
+    def begin(self, ranges: Sequence[Range]) -> None:
+        """These come next, those before are through. For `step`."""
+        self._open = {r.partition: r.stop for r in ranges if r.stop > r.start}
+        self.held = frozenset()
+        self._positions = {r.partition: r.start for r in ranges}
+        for r in ranges:
+            self._listener.begin(r)
+            if r.partition not in self._open:
+                self._listener.finish(r.partition)
+        self._consumer.assign([TopicPartition(self._place.topic, p, self._positions[p]) for p in self._open])
+        self._silent_s = self._probed_s = 0.0
+
+    def step(self, count: int, wait_s: float = 0.0) -> bool:
+        """Take what is there, up to `count` records, or wait for the first one. False when nothing came. Raises JobError."""
+        asked_s = time.monotonic()
+        messages = self._consumer.consume(count, wait_s)
+        if messages and self._take(messages):
+            self._silent_s = self._probed_s = 0.0
+            return True
+        self._silent_s += time.monotonic() - asked_s
+        if self._silent_s > self._patience_s:
+            self._give_up()
+        if self._silent_s > self._probed_s + _PROBE_S:  # a client does not tell of a topic that is gone
+            self._probed_s = self._silent_s
+            self._place.asked.check()
+        return bool(messages)
+
+    def hold(self, partitions: Iterable[int]) -> None:
+        """Read no more of these before they are released: exactly these are held."""
+        wanted = self._open.keys() & partitions
+        if stopped := wanted - self.held:
+            self._consumer.incremental_unassign([TopicPartition(self._place.topic, p) for p in stopped])
+        if released := self.held - wanted:
+            again = [TopicPartition(self._place.topic, p, self._positions[p]) for p in released]
+            self._consumer.incremental_assign(again)
+        self.held = frozenset(wanted)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _give_up(self) -> None:
+        partition, stop = next(iter(self._open.items()))
+        where = f"{self._place.topic} partition {partition} can not be read past {self._positions[partition]}"
+        why = "a foreign transaction holds it, or the broker does not answer"
+        raise JobError("stop_blocked", f"{where}, what is to be verified ends at {stop}: {why}.")
+
+    def _take(self, messages: list[Message]) -> bool:
+        """True when some position moved."""
+        before = sum(self._positions.values())
+        records = len(messages)
+        if any(map(_error_of, messages)):
+            good: list[Message] = []
+            for message in messages:
+                if message.error() is None:
+                    good.append(message)
+                    continue
+                self._on_runs(good)
+                self._on_event(message)
+                records, good = records - 1, []
+            self._on_runs(good)
+        else:
+            self._on_runs(messages)
+        moved = sum(self._positions.values()) - before
+        self._guest.took(records, sum(map(len, messages)), max(0, moved))
+        return moved > 0
+
+    def _on_runs(self, messages: list[Message]) -> None:
+        if not messages:
+            return
+        partitions = list(map(_partition_of, messages))
+        if partitions.count(partitions[0]) == len(partitions):  # a large one is read alone
+            self._on_records(partitions[0] or 0, messages)
+            return
+        at = 0
+        for partition, group in groupby(partitions):
+            stop = at + sum(1 for _ in group)
+            self._on_records(partition or 0, messages[at:stop])
+            at = stop
+
+    def _on_records(self, partition: int, messages: list[Message]) -> None:
+        stop = self._open.get(partition)
+        if stop is None or partition in self.held:
+            return
+        last = messages[-1].offset()
+        assert last is not None
+        is_through = last >= stop - 1
+        if last >= stop:
+            messages = [m for m in messages if m.offset() < stop]  # type: ignore[operator]
+        if messages:
+            self._listener.feed(partition, messages)
+        self._advance(partition, last + 1, is_through=is_through)
+
+    def _on_event(self, message: Message) -> None:
+        error, partition = message.error(), message.partition()
+        assert error is not None
+        if partition in self.held:
+            return
+        if error.code() == errors.END and partition is not None:
+            self._advance(partition, message.offset() or 0)
+        elif error.code() in errors.OUT_OF_RANGE and partition in self._open:
+            self._skip_deleted(partition)
+        elif (final := errors.unreadable(error, self._place.side, self._place.topic)) is not None:
+            raise final
+
+    def _skip_deleted(self, partition: int) -> None:
+        self._place.asked.check()  # another topic of the name may be shorter
+        start = self._place.asked.log_start(partition)
+        if start <= self._positions[partition]:
+            where = f"{self._place.topic} partition {partition}"
+            raise JobError("data_lost", f"{where} ends before {self._positions[partition]} now: it was cut back.")
+        self._listener.deleted(partition, start)
+        self._consumer.incremental_unassign([TopicPartition(self._place.topic, partition)])
+        self._advance(partition, start)
+        if partition in self._open:
+            self._consumer.incremental_assign([TopicPartition(self._place.topic, partition, start)])
+
+    def _advance(self, partition: int, position: int, *, is_through: bool = False) -> None:
+        stop = self._open.get(partition)
+        if stop is None:
+            return
+        self._positions[partition] = max(self._positions[partition], min(position, stop))
+        if is_through or position >= stop:
+            del self._open[partition]
+            self._consumer.incremental_unassign([TopicPartition(self._place.topic, partition)])
+            self._listener.finish(partition)

@@ -1,0 +1,156 @@
+"""Reads what a task of the proof has to read: both sides at the same time where they are compared as they come, else one after the other.
+
+What one side may have read more than the other is bounded; where each waits for what the other does not come to, both leave it for a while.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+from confluent_kafka import Message
+
+from recoveryd_jobs.contract import JobSpec
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.selection import Selection
+from recoveryd_jobs.verify.guest import Guest
+from recoveryd_jobs.verify.ledger import ClaimedRun, ProofLedger
+from recoveryd_jobs.verify.match import SOURCE, TARGET, Matches
+from recoveryd_jobs.verify.plan import Asked, ProofPlan, ProofShare, is_compared
+from recoveryd_jobs.verify.reader import GROUP, WAIT_S, Listener, Place, Range, RangeReader
+from recoveryd_jobs.verify.sides import Shown, SourceSide, TargetSide
+
+_LEAD_BYTES = 8 * 1024 * 1024
+_GROUP_OFFSETS = 100_000  # of both sides
+
+
+class ShareReading:
+    """Both sides of a share, read at the same time where they are compared as they come, else one after the other."""
+
+    def __init__(
+        self, spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest, ledger: ProofLedger, shown: Shown
+    ) -> None:
+        self._spec, self._plan, self._share, self._guest = spec, plan, share, guest
+        self._ledger, self._shown = ledger, shown
+        self._matches = Matches(shown.tell) if is_compared(spec) else None
+        selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
+        starts = {r.partition: r.start for r in share.sources}
+        self._source_side = SourceSide(
+            spec.recovery, selection, ledger, shown, starts, self._matches,
+            kept=bool(spec.receipts_topic), compacted=plan.is_compacted,
+        )  # fmt: skip
+        runs = (lambda r: ledger.runs(r.partition)) if spec.receipts_topic else _all_of(plan)
+        self._target_side = TargetSide(
+            spec.recovery, selection, ledger, shown, runs, self._matches,
+            with_digest=spec.verify != "count", with_rows=spec.verify == "source",
+        )  # fmt: skip
+
+    def read(self) -> None:
+        sources = [self._readable(r) for r in self._share.sources] if self._spec.verify == "source" else []
+        with contextlib.ExitStack() as stack:
+            source = self._reader(stack, 0, self._source_side) if sources else None
+            target = self._reader(stack, 1, self._target_side) if self._share.targets else None
+            if self._matches is not None and source is not None and target is not None:
+                for pairs in _groups(sources, self._share.targets):
+                    self._matches.begin(p for p, (here, there) in pairs.items() if here and there)
+                    source.begin([here for here, _ in pairs.values() if here])
+                    target.begin([there for _, there in pairs.values() if there])
+                    self._step_both((source, target), self._matches)
+            else:
+                if source is not None:
+                    source.read(sources)
+                if target is not None:
+                    target.read(self._share.targets)
+
+    def _step_both(self, readers: tuple[RangeReader, RangeReader], matches: Matches) -> None:
+        """Read on where less waits for the other side, so that little does."""
+        while any(reader.is_open for reader in readers):
+            count = self._guest.turn()
+            self._hold_ahead(readers, matches)
+            behind = TARGET if matches.lead[SOURCE] > matches.lead[TARGET] else SOURCE
+            order = [side for side in (behind, 1 - behind) if readers[side].can_step]
+            if len(order) == 2 and matches.lead[order[1]] > _LEAD_BYTES:
+                order.pop()
+            if not any(readers[side].step(count) for side in order):
+                readers[order[0]].step(1, WAIT_S)
+
+    def _hold_ahead(self, readers: tuple[RangeReader, RangeReader], matches: Matches) -> None:
+        """Where each side waits for partitions that the other one does not come to, both leave what they have too much of."""
+        is_full = min(matches.lead) > _LEAD_BYTES
+        for side, reader in enumerate(readers):
+            if is_full or reader.held:
+                ahead = matches.ahead(side)
+                reader.hold(ahead if is_full else reader.held & ahead)
+
+    def _readable(self, r: Range) -> Range:
+        stop, log_start = end_of(self._plan, r, self._ledger), self._plan.log_starts[r.partition]
+        if not self._spec.receipts_topic:
+            check_readable(self._spec, r.partition, r.start, log_start)
+        if log_start > r.start:
+            self._shown.readable_from[r.partition] = log_start
+        return Range(r.partition, min(max(r.start, log_start), stop), stop)
+
+    def _reader(self, stack: contextlib.ExitStack, which: int, listener: Listener) -> RangeReader:
+        reader = open_reader(self._spec, which, self._guest, listener)
+        stack.callback(reader.close)
+        return reader
+
+
+def _groups(
+    sources: Sequence[Range], targets: Sequence[Range]
+) -> Iterator[dict[int, tuple[Range | None, Range | None]]]:
+    """By partition, both ranges, in groups that are read together: a large one alone."""
+    here, there = ({r.partition: r for r in ranges} for ranges in (sources, targets))
+    pairs = {p: (here.get(p), there.get(p)) for p in sorted(here.keys() | there.keys())}
+    group: dict[int, tuple[Range | None, Range | None]] = {}
+    offsets = 0
+    for partition, pair in pairs.items():
+        size = sum(r.stop - r.start for r in pair if r is not None)
+        if group and (len(group) == GROUP or offsets + size > _GROUP_OFFSETS):
+            yield group
+            group, offsets = {}, 0
+        group[partition] = pair
+        offsets += size
+    if group:
+        yield group
+
+
+def end_of(plan: ProofPlan, ranged: Range, ledger: ProofLedger) -> int:
+    if ranged.partition not in plan.is_open:
+        return ranged.stop
+    return min(ranged.stop, max(ranged.start, ledger.position(ranged.partition) or ranged.start))
+
+
+def check_readable(spec: JobSpec, partition: int, start: int, log_start: int) -> None:
+    """Without receipts nothing can stand in for records that are gone."""
+    if log_start > start:
+        where = f"{spec.source.topic} partition {partition} begins at {log_start} now"
+        raise JobError("data_lost", f"{where}, after the start {start} of the range, and there are no receipts.")
+
+
+def _all_of(plan: ProofPlan) -> Callable[[Range], Iterator[ClaimedRun]]:
+    """Without receipts, and with the same partitions, everything in the range of the target has to be the source's; nothing where the source has no such partition."""
+    starts = {r.partition: r.start for r in plan.sources}
+    return lambda r: iter(
+        [ClaimedRun(r.start, r.stop - r.start, r.partition, starts[r.partition])] if r.partition in starts else []
+    )
+
+
+def open_reader(spec: JobSpec, which: int, guest: Guest, listener: Listener) -> RangeReader:
+    """Of the source (0) or the target (1)."""
+    topic, name = (spec.source, "source") if which == SOURCE else (spec.target, "target")
+    place = Place(topic.client, topic.topic, name, Asked(spec, which))
+    if which == TARGET and not spec.receipts_topic:
+        listener = _Inside(listener, Selection(spec.source, spec.target, is_stamped=False))
+    return RangeReader(place, guest, listener, spec.stop_wait_ms / 1000.0)
+
+
+class _Inside:
+    """What a listener gets of a target that nobody kept receipts of: records whose own time is inside the bounds, as in the source."""
+
+    def __init__(self, listener: Listener, selection: Selection) -> None:
+        self.begin, self.deleted, self.finish = listener.begin, listener.deleted, listener.finish
+        self._feed, self._selection = listener.feed, selection
+
+    def feed(self, partition: int, messages: list[Message]) -> None:
+        inside = self._selection.inside(messages)
+        if inside:
+            self._feed(partition, inside)

@@ -1,0 +1,436 @@
+"""What each side of the proof sees of each receipt's records, per pair of partitions. Fed by readers; no I/O but the task's own ledger file.
+
+A pair is (source partition, target partition), a segment what one receipt covers of it. Segments only say where to cut: every record that a reader of the
+source sees belongs to exactly one segment, also where no receipt is, and every record that a reader of the target sees belongs to a claimed run or is
+extra. So when all segments of a pair agree and stand in order, the pair agrees, whatever the receipts say. What they say is compared with what was seen.
+
+Where partitions keep their number, a task has both sides, and they are compared as they come (`proof_match`). Where keys choose the partition, each side
+shows a digest per segment and pair, and the driver compares those.
+"""
+
+import hashlib
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from confluent_kafka import Message
+
+from recoveryd_jobs.contract import Difference
+from recoveryd_jobs.digest import SequenceDigest
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.selection import Columns, Selection
+from recoveryd_jobs.verify.ledger import ClaimedRun, ProofLedger, ReceiptClaim
+from recoveryd_jobs.verify.match import SOURCE, TARGET, Matches, PairMatch
+from recoveryd_jobs.verify.reader import Range
+
+DIFFERENCES_MAX = 100
+ROW = struct.Struct("<qq16s")  # start of the segment, records, digest
+_DIGEST_SIZE = 16
+
+_offset_of = Message.offset
+Pair = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Shown:
+    """What one task saw. `sources`, `targets`: rows of segments per pair that are still to be compared, or were compared and differ. `folds`: the digest of
+    everything that stands in the target, per pair. `dissent`: starts of segments of a pair of which a receipt says something else than what stands there.
+    """
+
+    sources: dict[Pair, bytearray] = field(default_factory=dict)
+    targets: dict[Pair, bytearray] = field(default_factory=dict)
+    folds: dict[Pair, bytes] = field(default_factory=dict)
+    dissent: dict[Pair, "array[int]"] = field(default_factory=dict)
+    undigested: dict[Pair, "array[int]"] = field(
+        default_factory=dict
+    )  # where a receipt has no digest to prove anything by
+    differences: list[Difference] = field(default_factory=list)
+    differences_more: int = 0
+    selected: int = 0  # source records in the rows
+    promised: int = 0  # records that receipts call copied, where the source is not read again
+    claimed: int = 0  # target records in the rows
+    extra: dict[int, int] = field(default_factory=dict)
+    extra_runs: list[tuple[int, int, int]] = field(default_factory=list)  # target partition, first offset, records
+    lost: int = 0  # offsets that receipts call lost, and that are not readable
+    readable_from: dict[int, int] = field(default_factory=dict)  # source partitions that begin later than the range
+    unread: dict[int, int] = field(default_factory=dict)  # offsets of these that receipts do not call lost
+
+    def differ(self, difference: Difference) -> None:
+        if len(self.differences) < DIFFERENCES_MAX:
+            self.differences.append(difference)
+        else:
+            self.differences_more += 1
+
+    def tell(self, pair: Pair, side: int, row: bytes) -> None:
+        """A row to compare."""
+        (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
+
+
+def no_verdict(partition: int, log_start: int) -> JobError:
+    """Without receipts nothing can stand in for records of the source that are gone."""
+    where = f"Partition {partition} of the source begins at {log_start} now"
+    return JobError("data_lost", f"{where}: records were deleted before they were compared, and there are no receipts.")
+
+
+class Segment(NamedTuple):
+    start: int
+    stop: int
+    claim: ReceiptClaim | None
+
+
+def segments(
+    partition: int, start: int, stop: int, ledger: ProofLedger, shown: Shown, *, kept: bool
+) -> Iterator[Segment]:
+    """[start, stop) of a source partition, cut where receipts begin and end; what is wrong with the receipts themselves goes to `shown`. `kept`: there should be some."""
+    at = start
+    for claim in ledger.claims(partition):
+        _audit_sums(partition, claim, ledger, shown)
+        if claim.start > at:
+            if (count := min(claim.start, stop) - at) > 0:
+                _differ(shown, partition, at, count, f"No receipt covers the {count} offsets from here.")
+            yield Segment(at, claim.start, None)
+        if claim.start < at:
+            _differ(
+                shown,
+                partition,
+                claim.start,
+                at - claim.start,
+                "The receipt that begins here covers offsets that another one covers.",
+            )
+        if claim.stop > stop:
+            _differ(
+                shown,
+                partition,
+                max(stop, claim.start),
+                claim.stop - max(stop, claim.start),
+                "A receipt goes past the end of the range.",
+            )
+        if claim.stop > max(at, claim.start):
+            yield Segment(max(at, claim.start), claim.stop, claim)
+        at = max(at, claim.stop)
+    if at < stop:
+        if kept:
+            _differ(shown, partition, at, stop - at, f"No receipt covers the {stop - at} offsets from here to the end.")
+        yield Segment(at, stop, None)
+
+
+def _differ(shown: Shown, partition: int, start: int, count: int, message: str) -> None:
+    shown.differ(Difference("ledger", partition, start, None, None, count, message))
+
+
+def _audit_sums(partition: int, claim: ReceiptClaim, ledger: ProofLedger, shown: Shown) -> None:
+    explained, count = claim.copied + claim.filtered + claim.skipped + claim.lost, claim.stop - claim.start
+    if explained != count:
+        _differ(shown, partition, claim.start, count, f"The receipt explains {explained} of {count} offsets.")
+    said, held = ledger.sent(partition, claim.start)
+    if said != claim.copied:
+        _differ(shown, partition, claim.start, count, f"The receipt says {claim.copied} copied and {said} sent.")
+    if said != held:
+        _differ(shown, partition, claim.start, count, f"The receipt says {said} sent, its runs hold {held}.")
+
+
+class _Piece:
+    """Records of one segment that go to one target partition."""
+
+    __slots__ = ("digest", "records")
+
+    def __init__(self, digest: SequenceDigest | None) -> None:
+        self.digest = digest
+        self.records = 0
+
+    def take(self, columns: Columns) -> None:
+        self.records += len(columns.offsets)
+        if self.digest is not None:
+            self.digest.extend(columns.keys, columns.values, columns.times, columns.headers)
+
+    def row(self, start: int) -> bytes:
+        return ROW.pack(start, self.records, b"" if self.digest is None else self.digest.digest())
+
+
+class SourceSide:
+    """Takes what readers of the source see. `matches`: where what is selected of a partition is compared; None = by its digest. `starts`: where ranges begin of which the first part is not there to be read.
+
+    `kept`: somebody kept receipts, so they must cover all. `compacted`: records may have gone since they were copied.
+    """
+
+    def __init__(
+        self,
+        recovery: str,
+        selection: Selection,
+        ledger: ProofLedger,
+        shown: Shown,
+        starts: Mapping[int, int],
+        matches: Matches | None,
+        *,
+        kept: bool,
+        compacted: bool,
+    ) -> None:
+        self._recovery, self._selection, self._ledger, self._shown = recovery, selection, ledger, shown
+        self._starts, self._matches, self._kept, self._compacted = starts, matches, kept, compacted
+        self._segments: dict[int, Iterator[Segment]] = {}
+        self._current: dict[int, Segment | None] = {}
+        self._pieces: dict[int, dict[int, _Piece]] = {}
+        self._seen: dict[int, int] = {}
+
+    def begin(self, ranged: Range) -> None:
+        partition = ranged.partition
+        start = min(ranged.start, self._starts.get(partition, ranged.start))
+        self._segments[partition] = segments(partition, start, ranged.stop, self._ledger, self._shown, kept=self._kept)
+        self._pieces[partition], self._seen[partition] = {}, 0
+        self._current[partition] = next(self._segments[partition], None)
+
+    def feed(self, partition: int, messages: list[Message]) -> None:
+        offsets: list[int] = list(map(_offset_of, messages))  # type: ignore[arg-type]
+        at = 0
+        while at < len(offsets):
+            segment = self._current[partition]
+            if segment is None:
+                return  # past the range: nobody's
+            cut = bisect_left(offsets, segment.stop, at)
+            if cut > at:
+                self._take(partition, messages[at:cut] if cut - at < len(offsets) else messages)
+                at = cut
+            if cut < len(offsets):
+                self._close(partition, segment)
+
+    def deleted(self, partition: int, log_start: int) -> None:
+        """The range is not whole any more: its segments that begin before `log_start` and are not closed yet get no row."""
+        if not self._kept:
+            raise no_verdict(partition, log_start)
+        self._shown.readable_from[partition] = log_start
+
+    def finish(self, partition: int) -> None:
+        while (segment := self._current[partition]) is not None:
+            self._close(partition, segment)
+        if (match := self._match(partition, partition)) is not None:
+            match.finish(SOURCE)
+
+    def _match(self, partition: int, target: int) -> PairMatch | None:
+        return None if self._matches is None else self._matches.of(partition, target)
+
+    def _take(self, partition: int, messages: list[Message]) -> None:
+        self._seen[partition] += len(messages)
+        columns = self._selection.expected(messages)
+        if not columns.offsets:
+            return
+        to = self._selection.targets(partition, columns.keys, columns.offsets)
+        if to is None:
+            self._piece(partition, partition).take(columns)
+            segment, match = self._current[partition], self._match(partition, partition)
+            if match is not None and segment is not None and segment.start >= self._readable_from(partition):
+                match.feed(SOURCE, segment.start, columns)
+            return
+        for target in set(to):
+            self._piece(partition, target).take(columns.only([t == target for t in to]))
+
+    def _piece(self, partition: int, target: int) -> _Piece:
+        pieces = self._pieces[partition]
+        if target not in pieces:
+            pieces[target] = _Piece(None if self._matches is not None else SequenceDigest(self._recovery, target))
+        return pieces[target]
+
+    def _readable_from(self, partition: int) -> int:
+        return self._shown.readable_from.get(partition, 0)
+
+    def _close(self, partition: int, segment: Segment) -> None:
+        pieces, seen = self._pieces[partition], self._seen[partition]
+        shown, readable_from = self._shown, self._readable_from(partition)
+        if segment.start < readable_from:
+            lost = 0 if segment.claim is None else segment.claim.lost
+            shown.lost += lost
+            gone = min(segment.stop, readable_from) - segment.start
+            shown.unread[partition] = shown.unread.get(partition, 0) + max(0, gone - lost)
+        else:
+            selected = 0
+            for target, piece in pieces.items():
+                row, match = piece.row(segment.start), self._match(partition, target)
+                if match is None:
+                    shown.tell((partition, target), SOURCE, row)
+                else:
+                    match.close(SOURCE, segment.start, row)
+                selected += piece.records
+            shown.selected += selected
+            if segment.claim is not None:
+                self._audit(partition, segment, segment.claim, seen, selected)
+        self._pieces[partition], self._seen[partition] = {}, 0
+        self._current[partition] = next(self._segments[partition], None)
+
+    def _audit(self, partition: int, segment: Segment, claim: ReceiptClaim, seen: int, selected: int) -> None:
+        """Is what the receipt calls copied, filtered, skipped and lost what a reader of its range sees?"""
+        said, count = claim.copied + claim.filtered, segment.stop - segment.start
+        if seen > said:
+            hidden = f"{seen - said} readable records skipped or lost"
+            message = f"The receipt calls {hidden}: it says {claim.skipped} skipped, {claim.lost} lost."
+            _differ(self._shown, partition, segment.start, count, message)
+        elif seen < said and not self._compacted:
+            message = (
+                f"The receipt says {claim.copied} copied and {claim.filtered} filtered, only {seen} records are there."
+            )
+            _differ(self._shown, partition, segment.start, count, message)
+        elif seen == said and selected != claim.copied:
+            message = f"The receipt says {claim.copied} copied, {selected} of its records are inside the bounds."
+            _differ(self._shown, partition, segment.start, count, message)
+
+
+class _Cursor:
+    """Where the check of one target partition stands among its claimed runs."""
+
+    __slots__ = ("folds", "open", "run", "runs", "taken")
+
+    def __init__(self, runs: Iterator[ClaimedRun]) -> None:
+        self.runs = runs
+        self.run: ClaimedRun | None = next(runs, None)
+        self.open: dict[int, tuple[int, _Piece]] = {}  # source partition: (start of its segment, what was seen of it)
+        self.folds: dict[int, Any] = {}  # source partition: digest of the rows so far
+        self.taken = 0  # end of the runs so far
+
+
+class TargetSide:
+    """Takes what readers of the target see. `runs` tells what is claimed of a range, in order. `with_digest` False = counts only.
+
+    `matches`: where what stands here is compared as it comes. `with_rows`: digests of the rest are compared by the driver.
+    """
+
+    def __init__(
+        self,
+        recovery: str,
+        selection: Selection,
+        ledger: ProofLedger,
+        shown: Shown,
+        runs: Callable[[Range], Iterator[ClaimedRun]],
+        matches: Matches | None,
+        *,
+        with_digest: bool,
+        with_rows: bool,
+    ) -> None:
+        self._recovery, self._selection, self._ledger, self._shown = recovery, selection, ledger, shown
+        self._runs, self._matches, self._with_digest, self._with_rows = runs, matches, with_digest, with_rows
+        self._cursors: dict[int, _Cursor] = {}
+
+    def begin(self, ranged: Range) -> None:
+        target = ranged.partition
+        cursor = self._cursors[target] = _Cursor(self._runs(ranged))
+        if cursor.run is not None:
+            self._enter(target, cursor, cursor.run)
+
+    def feed(self, target: int, messages: list[Message]) -> None:
+        cursor = self._cursors[target]
+        offsets: list[int] = list(map(_offset_of, messages))  # type: ignore[arg-type]
+        at = 0
+        while at < len(offsets):
+            run = cursor.run
+            low = len(offsets) if run is None else bisect_left(offsets, run.first, at)
+            self._extra(target, offsets[at:low])
+            if run is None or low == len(offsets):
+                return
+            at = bisect_left(offsets, run.first + run.records, low)
+            if at > low:
+                start, piece = cursor.open[run.source]
+                columns = self._columns(messages[low:at] if at - low < len(offsets) else messages)
+                piece.take(columns)
+                if (match := self._match(run.source, target)) is not None:
+                    match.feed(TARGET, start, columns)
+            if at < len(offsets):
+                self._advance(target, cursor)
+
+    def finish(self, target: int) -> None:
+        cursor = self._cursors.pop(target)
+        while cursor.run is not None:
+            self._advance(target, cursor)
+        for source in list(cursor.open):
+            self._close(target, cursor, source)
+        self._shown.folds |= {(source, target): fold.digest() for source, fold in cursor.folds.items()}
+        if (match := self._match(target, target)) is not None:
+            match.finish(TARGET)
+
+    def _match(self, source: int, target: int) -> PairMatch | None:
+        return None if self._matches is None else self._matches.of(source, target)
+
+    def deleted(self, partition: int, log_start: int) -> None:
+        """What is gone from the target is missing there; its claims find too few records."""
+
+    def _columns(self, messages: list[Message]) -> Columns:
+        if self._with_digest:
+            return self._selection.seen(messages)
+        return Columns(messages, [], [], [], None)
+
+    def _advance(self, target: int, cursor: _Cursor) -> None:
+        """On to the next run. What another run claimed already is not counted twice: the rest of a run behind it is taken."""
+        while True:
+            if cursor.run is not None:
+                cursor.taken = max(cursor.taken, cursor.run.first + cursor.run.records)
+            cursor.run = run = next(cursor.runs, None)
+            if run is None:
+                return
+            self._enter(target, cursor, run)
+            if run.first >= cursor.taken:
+                return
+            stop = run.first + run.records
+            message = (
+                f"Receipt {run.start} of source partition {run.source} claims records that another receipt claims."
+            )
+            self._shown.differ(
+                Difference(
+                    "ledger", run.source, run.start, target, run.first, min(stop, cursor.taken) - run.first, message
+                )
+            )
+            if stop > cursor.taken:
+                cursor.run = run._replace(first=cursor.taken, records=stop - cursor.taken)
+                return
+
+    def _enter(self, target: int, cursor: _Cursor, run: ClaimedRun) -> None:
+        known = cursor.open.get(run.source)
+        if known is not None and known[0] == run.start:
+            return
+        if known is not None:
+            self._close(target, cursor, run.source)
+            if run.start < known[0]:
+                message = f"Records of source partition {run.source} from {run.start} on stand behind those from {known[0]} on."
+                self._shown.differ(
+                    Difference("reordered", run.source, run.start, target, run.first, run.records, message)
+                )
+        digest = SequenceDigest(self._recovery, target) if self._with_digest else None
+        cursor.open[run.source] = run.start, _Piece(digest)
+
+    def _close(self, target: int, cursor: _Cursor, source: int) -> None:
+        start, piece = cursor.open.pop(source)
+        row, match = piece.row(start), self._match(source, target)
+        if match is not None:
+            match.close(TARGET, start, row)
+        elif self._with_rows:
+            self._shown.tell((source, target), TARGET, row)
+        cursor.folds.setdefault(source, hashlib.sha256()).update(row)
+        self._shown.claimed += piece.records
+        claimed = self._ledger.digest(source, target, start)
+        if claimed is None:
+            return
+        differs = claimed.digest not in (b"", row[-_DIGEST_SIZE:])
+        if claimed.records != piece.records or (self._with_digest and differs):
+            self._shown.dissent.setdefault((source, target), array("q")).append(start)
+        elif self._with_digest and not claimed.digest:
+            self._shown.undigested.setdefault((source, target), array("q")).append(start)
+
+    def _extra(self, target: int, offsets: list[int]) -> None:
+        if not offsets:
+            return
+        shown = self._shown
+        shown.extra[target] = shown.extra.get(target, 0) + len(offsets)
+        last = shown.extra_runs[-1] if shown.extra_runs else None
+        if (
+            last is not None
+            and last[0] == target
+            and last[1] + last[2] == offsets[0]
+            and offsets[-1] - offsets[0] == len(offsets) - 1
+        ):
+            shown.extra_runs[-1] = target, last[1], last[2] + len(offsets)
+            return
+        first = previous = offsets[0]
+        for offset in [*offsets[1:], -1]:
+            if offset != previous + 1:
+                if len(shown.extra_runs) < DIFFERENCES_MAX:
+                    shown.extra_runs.append((target, first, previous - first + 1))
+                first = offset
+            previous = offset

@@ -1,0 +1,145 @@
+"""The verification of a copy: the source range itself is read again, and compared with what stands in the target.
+
+    make_plan ─> share_out ─> show_share (a task each) ─> judge ─> look_closer (a task each, only where something differs) ─> report
+
+It shares nothing with the lanes but record types and the pure selection. What a read_committed reader of the source sees, after bounds, map and header
+rules, must be what a read_committed reader of the target sees, per pair of partitions, in count, order and content. Receipts are audited against that.
+Differences are values in the report; an exception means that there is no verdict.
+"""
+
+import gc
+from collections.abc import Callable
+from typing import TypeVar
+
+from confluent_kafka import KafkaException
+
+from recoveryd_jobs.contract import Difference, JobSpec
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.selection import Selection
+from recoveryd_jobs.verify import ledger as proof_ledger
+from recoveryd_jobs.verify.closer_look import Look
+from recoveryd_jobs.verify.guest import Guest
+from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
+from recoveryd_jobs.verify.ledger import ProofLedger
+from recoveryd_jobs.verify.match import SOURCE, TARGET
+from recoveryd_jobs.verify.plan import ProofPlan, ProofShare, check_topics, make_topics
+from recoveryd_jobs.verify.reader import Range
+from recoveryd_jobs.verify.reading import ShareReading, check_readable, end_of, open_reader
+from recoveryd_jobs.verify.sides import Shown, segments
+from recoveryd_jobs.verify.spill import Spill, SpillFinding, SpillSide
+
+T = TypeVar("T")
+
+
+def show_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Shown:
+    """Read what this task has to read. Raises JobError when it can not be read or is another topic now, Stopped or Superseded when told."""
+    return _as_guest(spec, share.task, share.tasks, share.offsets, lambda guest: _show(spec, plan, share, guest))
+
+
+def spill_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> SpillFinding:
+    """Compare these partitions, of both sides, by a hash of each record or key."""
+    return _as_guest(spec, share.task, share.tasks, share.offsets, lambda guest: _spill(spec, plan, share, guest))
+
+
+def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> SpillFinding:
+    topics, is_latest = make_topics(spec), spec.compare == "latest"
+    check_topics(topics)
+    spill, selection = Spill(), Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
+    try:
+        for r in share.sources:
+            check_readable(spec, r.partition, r.start, plan.log_starts[r.partition])
+        for side, ranges in ((SOURCE, share.sources), (TARGET, share.targets)):
+            reader = open_reader(spec, side, guest, SpillSide(spill, selection, side, latest=is_latest))
+            try:
+                reader.read(ranges)
+            finally:
+                reader.close()
+        found = spill.compare_latest() if is_latest else spill.compare_records()
+    finally:
+        spill.close()
+    check_topics(topics)
+    return found
+
+
+def look_closer(
+    spec: JobSpec, plan: ProofPlan, questions: list[PairQuestion], task: int, tasks: int
+) -> list[PairFinding]:
+    """Find out record by record what is wrong with these segments."""
+
+    def look(guest: Guest) -> list[PairFinding]:
+        planned = {r.partition for r in plan.sources}
+        ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn)
+        try:
+            found = [Look(spec, plan, ledger, guest).answer(question) for question in questions]
+        finally:
+            ledger.close()
+        check_topics(make_topics(spec))
+        return found
+
+    return _as_guest(spec, task, tasks, 0, look)
+
+
+def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable[[Guest], T]) -> T:
+    guest = Guest(spec, task, tasks, offsets)
+    gc_was_on = gc.isenabled()
+    gc.disable()  # reading makes no cycles, and millions of objects that live for a moment
+    try:
+        guest.begin()
+        found = work(guest)
+        guest.done()
+    except KafkaException as raised:
+        raise JobError("target_unavailable", f"The topics can not be read: {raised.args[0].str()}.") from None
+    else:
+        return found
+    finally:
+        if gc_was_on:
+            gc.enable()
+        guest.close()
+
+
+def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Shown:
+    topics = make_topics(spec)
+    check_topics(topics)
+    shown = Shown()
+    ledger = proof_ledger.load(spec, _wanted(spec, plan, share), guest.turn)
+    try:
+        _audit_strays(plan, share, ledger, shown)
+        if spec.verify != "source":
+            _audit_only(plan, share, ledger, shown)
+        ShareReading(spec, plan, share, guest, ledger, shown).read()
+    finally:
+        ledger.close()
+    check_topics(topics)
+    return shown
+
+
+def _wanted(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Callable[[int], bool]:
+    """Whose receipts this task needs. The first one also looks for those that nobody planned."""
+    planned = {r.partition for r in plan.sources}
+    mine = {r.partition for r in share.sources} | {r.partition for r in _audited(plan, share)}
+    if share.targets:
+        mine |= {r.partition for r in share.targets} if spec.target.mapping == "same" else planned
+    return lambda partition: partition in mine or (share.task == 0 and partition not in planned)
+
+
+def _audited(plan: ProofPlan, share: ProofShare) -> tuple[Range, ...]:
+    """Without rereading the source, its ranges are shared out anyhow, to look at their receipts."""
+    return plan.sources[share.task :: share.tasks]
+
+
+def _audit_strays(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown: Shown) -> None:
+    if share.task == 0:
+        for partition in sorted(ledger.partitions() - {r.partition for r in plan.sources}):
+            shown.differ(
+                Difference(
+                    "ledger", partition, message=f"Source partition {partition} is not in the plan, and has receipts."
+                )
+            )
+
+
+def _audit_only(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown: Shown) -> None:
+    for r in _audited(plan, share):
+        for segment in segments(r.partition, r.start, end_of(plan, r, ledger), ledger, shown, kept=True):
+            if segment.claim is not None:
+                shown.promised += segment.claim.copied
+                shown.lost += segment.claim.lost

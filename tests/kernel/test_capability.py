@@ -1,0 +1,189 @@
+"""A capability that the house knows nothing of takes part in everything: commands, events, state, status topic, restart."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from recoveryd.capabilities import make_capabilities
+from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
+from recoveryd.kernel.commands import Meta, StopCommand
+from recoveryd.kernel.decide import Decider
+from recoveryd.kernel.draft import Draft, View
+from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
+from recoveryd.kernel.state import CoreState, Slot
+from recoveryd.recovery.params import Params
+from recoveryd.wire.codec import Codec
+from recoveryd.wire.forms import CommandData, verb_form
+from recoveryd.wire.status_topic import StatusTopic, encode_daemon
+from tests.builders.core import NOW_MS, command
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """Rings once its time has come."""
+
+    id: str
+    created_ms: int
+    at_ms: int
+    state: str = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class SetBell:
+    meta: Meta
+    in_ms: int
+    verb = "bell"
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """Somebody struck it by hand."""
+
+    bell: str
+
+
+class BellData(CommandData):
+    in_ms: int
+
+
+BELLS: Slot[dict[str, Bell]] = Slot("bells", {})
+
+
+class BellDraft(View):
+    def __init__(self, draft: Draft) -> None:
+        super().__init__(draft)
+        self.bells = draft.before.of(BELLS)
+
+    def put(self, bell: Bell) -> None:
+        self.draft.journal(bell)
+        self.bells = {**self.bells, bell.id: bell}
+
+    def finish(self, state: CoreState) -> CoreState:
+        return state.having(BELLS, self.bells)
+
+
+def _set(draft: BellDraft, event: CommandReceived, given: SetBell) -> None:
+    draft.put(Bell(given.meta.subject, draft.now_ms, draft.now_ms + given.in_ms))
+    draft.answer(event, "accepted", "it will ring")
+
+
+def _stop(draft: BellDraft, event: CommandReceived, given: StopCommand) -> None:
+    draft.put(replace(draft.bells[given.meta.subject], state="stopped"))
+    draft.answer(event, "accepted", "it is quiet")
+
+
+def _ring(draft: BellDraft, bell: Bell) -> None:
+    draft.put(replace(bell, state="rung"))
+    draft.notice("bell_rang", bell.id, {"why": "its time has come"})
+
+
+def _steer(draft: BellDraft, _event: object) -> None:
+    for bell in draft.bells.values():
+        if bell.state == "waiting" and draft.now_ms >= bell.at_ms:
+            _ring(draft, bell)
+
+
+def _subject(draft: BellDraft, bell_id: str) -> Subject | None:
+    bell = draft.bells.get(bell_id)
+    return None if bell is None else Subject("bell", bell.state)
+
+
+def _to_document(bell: Bell) -> dict[str, Any]:
+    return {"recovery": bell.id, "kind": "bell", "created": bell.created_ms, "at": bell.at_ms, "state": bell.state}
+
+
+def make_bells() -> Capability[BellDraft]:
+    return Capability(
+        name="bells",
+        view=BellDraft,
+        make_view=BellDraft,
+        events=(Struck,),
+        verbs=(begins(SetBell, _set), steers(StopCommand, _stop)),
+        handlers=(on(Struck, lambda draft, event: _ring(draft, draft.bells[event.bell])),),
+        steer=_steer,
+        subject=_subject,
+        forms={"bell": verb_form(BellData, "rings later", lambda meta, data: SetBell(meta, data.in_ms))},
+        status=StatusForm(
+            Bell,
+            lambda kind: kind == "bell",
+            _to_document,
+            lambda d: Bell(d["recovery"], d["created"], d["at"], d["state"]),
+        ),
+        restore=lambda state, nouns, _: state.having(BELLS, {i: n for i, n in nouns.items() if isinstance(n, Bell)}),
+        known=lambda state: state.of(BELLS),
+        is_active=lambda state: any(b.state == "waiting" for b in state.of(BELLS).values()),
+    )
+
+
+@dataclass
+class House:
+    """All capabilities of the daemon and one more, with what they wrote."""
+
+    capabilities: list[Capability[Any]] = field(default_factory=lambda: [*make_capabilities(Params()), make_bells()])
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        self.core, self.codec = Decider(self.capabilities), Codec(self.capabilities)
+        self.topic = StatusTopic(self.capabilities)
+        self.state, self.now_ms = CoreState(), NOW_MS
+        self.written: dict[bytes, bytes] = {}
+        self.told: list[str] = []
+        self.feed(BecameLeader(1, "control"))
+
+    def feed(self, event: object) -> list[str]:
+        """The kinds of the answers."""
+        decision = self.core.decide(self.state, event, self.now_ms)
+        self.state = decision.state
+        self.written |= dict(map(self.topic.encode, decision.changed))
+        self.told += [notice.type for notice in decision.notices]
+        return [answer.kind for answer in decision.answers]
+
+    def send(self, verb: str, subject: str, **data: object) -> list[str]:
+        self.offset += 1
+        made = self.codec.encode(
+            verb, subject, {"reason": "r", **data}, id=str(self.offset), source="//t", time_ms=self.now_ms
+        )
+        event = self.codec.decode_event(0, self.offset, self.now_ms, made.key, made.value, made.headers)  # type: ignore[union-attr]
+        return self.feed(event)
+
+
+def test_a_capability_from_outside_lives_like_those_of_the_house() -> None:
+    house = House()
+    assert house.send("bell", "b1", in_ms=5_000) == ["accepted"]
+    assert house.core.is_active(house.state)
+    assert house.send("replay", "b1", source={"topic": "a", "from": "earliest", "to": "latest"}, target={"topic": "b"}) == ["rejected"]  # fmt: skip
+    assert house.send("pause", "b1") == ["rejected"]
+    fold = house.topic.fold([encode_daemon(house.state.daemon), *house.written.items()])
+    house.state = house.core.restore(fold.daemon, fold.nouns, {})
+    house.now_ms += 5_000
+    house.feed(Tick())
+    assert house.core.known(house.state)["b1"] == Bell("b1", NOW_MS, NOW_MS + 5_000, "rung")
+    assert "bell_rang" in house.told
+    assert not house.core.is_active(house.state)
+
+
+def test_an_event_of_its_own_and_a_verb_that_all_understand_reach_it() -> None:
+    house = House()
+    house.send("bell", "b1", in_ms=5_000)
+    house.send("bell", "b2", in_ms=5_000)
+    house.feed(Struck("b1"))
+    assert house.send("stop", "b2") == ["accepted"]
+    assert [bell.state for bell in house.state.of(BELLS).values()] == ["rung", "stopped"]
+
+
+def test_a_recovery_and_a_bell_never_share_an_id() -> None:
+    house = House()
+    house.feed(command("replay", "r1"))
+    assert house.send("bell", "r1", in_ms=1) == ["rejected"]
+
+
+def test_two_that_begin_the_same_command_are_refused() -> None:
+    with pytest.raises(ValueError, match="SetBell has two that begin it: bells, bells"):
+        Decider([make_bells(), make_bells(), *make_capabilities(Params())])
+
+
+def test_an_event_that_nobody_handles_is_refused() -> None:
+    deaf = replace(make_bells(), handlers=())
+    with pytest.raises(ValueError, match="no capability handles Struck"):
+        Decider([deaf, *make_capabilities(Params())])

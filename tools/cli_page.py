@@ -1,0 +1,117 @@
+"""docs/cli.md, made from the program itself: every verb, every option, every exit code.
+
+`python -m tools.cli_page --write` makes it, `--check` says whether it is up to date; a test does the latter.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from recoveryd.cli.app import PROGRAM, app
+from recoveryd.cli.failure import ExitCode
+from tools.generated import write_or_check
+
+FILE: Final = Path("docs/cli.md")
+
+_EXIT_MEANINGS: Final = {
+    ExitCode.DONE: "Done, or accepted by the daemon (also when it knew the command already). A recovery that was stopped on purpose counts as done.",
+    ExitCode.FAILED: "The recovery failed, or something could not be reached.",
+    ExitCode.USAGE: "The command line or the config is wrong; nothing was sent.",
+    ExitCode.NOT_FOUND: "There is no recovery with this id.",
+    ExitCode.REJECTED: "The daemon refused the command, or the recovery ended as `rejected` or `expired`.",
+    ExitCode.NOT_AUTHORISED: "A broker refused us or the daemon.",
+    ExitCode.STALE_PLAN: "The plan made now is not the one of `--plan-hash` (RCV-1012).",
+    ExitCode.AWAITING_APPROVAL: "The recovery waits for `approve` or `reject`.",
+    ExitCode.TIMED_OUT: "`--wait` or `wait` took longer than `--timeout`, or no daemon answered; the recovery or command stays.",
+    ExitCode.DIFFERENCES: "Verification found differences between source and target.",
+    ExitCode.DETACHED: "Ctrl-C while following; the recovery goes on.",
+}
+
+_HEAD: Final = f"""\
+# {PROGRAM}
+
+<!-- Made by `python -m tools.cli_page --write`; edit the code instead. -->
+
+`{PROGRAM}` writes control records and reads the status and events topics. Anything it does, a Kafka producer can do: `--print-record` shows the
+record of any command, with a `kcat` line that sends it.
+
+- stdout carries data only; progress, hints and questions go to stderr.
+- It asks only on a terminal; elsewhere an error names the flag that answers.
+- `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o name` gives ids only. `NO_COLOR` is honoured.
+- Every error is a code, a sentence and a next step; `{PROGRAM} explain CODE` says more about it, offline.
+- Ctrl-C while following detaches; the recovery goes on.
+
+Where recoveryd is, say `--bootstrap HOST:PORT` or `--config FILE`, `RECOVERYD_BOOTSTRAP_SERVERS` or `RECOVERYD_CONFIG`.
+
+## Exit codes
+
+| code | meaning |
+| --- | --- |
+"""
+
+_CONNECTION: Final = "Connection"
+
+
+def render() -> str:
+    """The whole page."""
+    root: Any = typer.main.get_command(app)
+    context = root.make_context(PROGRAM, [], resilient_parsing=True)
+    exits = "".join(f"| {int(code)} | {meaning} |\n" for code, meaning in _EXIT_MEANINGS.items())
+    verbs = "\n".join(line for name, verb in _verbs(root, context, "") for line in _section(name, verb, context))
+    return f"{_HEAD}{exits}\n## Verbs\n\n{verbs}\n{_connection(root, context)}"
+
+
+def _verbs(group: Any, context: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Full name and command of each verb, in the order of the help."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if hasattr(command, "list_commands"):
+            yield from _verbs(command, context, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
+
+
+def _section(name: str, verb: Any, context: Any) -> Iterator[str]:
+    arguments = [p for p in verb.params if p.param_type_name == "argument"]
+    words = [p.metavar or p.name.upper() for p in arguments]
+    usage = " ".join(word if p.required else f"[{word}]" for p, word in zip(arguments, words, strict=True))
+    yield f"### `{f'{PROGRAM} {name} {usage}'.strip()}`\n"
+    yield f"{verb.help}\n"
+    options = [p for p in verb.params if p.param_type_name == "option" and p.name != "help"]
+    rows = [_row(option, context) for option in options if option.rich_help_panel != _CONNECTION]
+    if rows:
+        yield "| option | meaning |\n| --- | --- |"
+        yield from rows
+        yield ""
+
+
+def _connection(root: Any, context: Any) -> str:
+    """The options of every verb that talks to Kafka or the daemon, once."""
+    options = [p for p in root.get_command(context, "get").params if getattr(p, "rich_help_panel", "") == _CONNECTION]
+    rows = "\n".join(_row(option, context) for option in options)
+    return f"## Options of every verb that connects\n\n| option | meaning |\n| --- | --- |\n{rows}\n"
+
+
+def _row(option: Any, context: Any) -> str:
+    names = ", ".join(sorted(option.opts, key=len, reverse=True))
+    kind = option.metavar or option.display_type(context).strip("<>")
+    shown = f"`{names}`" if option.is_flag else f"`{names} {kind}`".replace("|", "\\|")
+    default = option.default
+    told = (
+        f" Default: `{getattr(default, 'value', default)}`."
+        if default not in {None, False} and option.show_default
+        else ""
+    )
+    variable = f" Also `{option.envvar}`." if option.envvar else ""
+    return f"| {shown} | {option.help}{told}{variable} |"
+
+
+def main(arguments: list[str]) -> int:
+    return write_or_check({FILE: render()}, arguments, "tools.cli_page")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,189 @@
+"""The generated parts of the docs: tables of topics, fields, defaults, events and errors, made from the models and the catalogue.
+
+docs/errors.md is made whole. docs/contract.md has prose, in which blocks between `<!-- begin NAME -->` and `<!-- end NAME -->` are filled in.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, create_model
+from pydantic.fields import FieldInfo
+
+from recoveryd.capabilities import make_codec
+from recoveryd.kernel.catalogue import CATALOGUE
+from recoveryd.recovery.wire.status_model import StatusRecord
+from recoveryd.watches.wire.status_model import WatchPart
+from recoveryd.wire.event_kinds import ANSWERS, OTHERS, TRANSITIONS, WATCH_ENDS, EventKind
+from recoveryd.wire.forms import CommandData
+from recoveryd.wire.topics import TopicNames, own_topics
+from tools import examples
+
+CONTRACT_FILE: Final = Path("docs/contract.md")
+ERRORS_FILE: Final = Path("docs/errors.md")
+_DAY_MS: Final = 86_400_000
+_BLOCK: Final = re.compile(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", flags=re.DOTALL)
+_GROUPS: Final = {
+    "1": "Commands: refused for what they say",
+    "2": "Planning: refused for what the clusters say",
+    "3": "While running",
+    "4": "Config, topics and command line",
+    "5": "The daemon itself",
+}
+
+
+def render_errors() -> str:
+    """docs/errors.md: every code with its meaning and next step."""
+    lines = [
+        "# Errors",
+        "",
+        "Every refusal and failure has a stable code. `recoveryctl explain CODE` prints the same offline.",
+        "Made from `daemon/recoveryd/kernel/catalogue.py` by `python -m tools.schemas --write`.",
+    ]
+    for digit, title in _GROUPS.items():
+        lines += ["", f"## {title}", "", "| code | name | meaning | next step |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"| `{code.value}` | `{code.name.lower()}` | {_cell(entry.sentence)} | {_cell(entry.next_step)} |"
+            for code, entry in sorted(CATALOGUE.items())
+            if code.value.startswith(f"RCV-{digit}")
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def fill_contract(text: str) -> str:
+    """docs/contract.md with its generated blocks up to date. Raises KeyError for a block nobody makes."""
+    blocks = _blocks()
+    return _BLOCK.sub(lambda match: f"{match[1]}\n{blocks[match[2]]}\n\n{match[3]}", text)
+
+
+def _blocks() -> dict[str, str]:
+    blocks = {
+        "topics": _topics(),
+        "verbs": _verbs(),
+        "replay-fields": _fields_table(make_codec().verbs["replay"].model),
+        "verify-fields": _fields_table(make_codec().verbs["verify"].model),
+        "watch-fields": _fields_table(make_codec().verbs["watch"].model),
+        "watch-status-fields": _fields_table(WatchPart, defaults=False),
+        "example-verify": _example(examples.COMMANDS["verify"]),
+        "example-watch": _example(examples.COMMANDS["watch"]),
+        "answers": _kinds(ANSWERS),
+        "events": _kinds(TRANSITIONS | OTHERS | WATCH_ENDS),
+        "status-fields": _fields_table(StatusRecord, defaults=False),
+        "example-replay": _example(examples.COMMANDS["replay"]),
+        "example-answer": _example(examples.ANSWER),
+        "example-status": _example({name: part for name, part in examples.STATUS.items() if name != "internal"}),
+    }
+    for kind, spec in make_codec().signals.items():
+        blocks[f"signal-{kind}-fields"] = _fields_table(spec.model)
+        blocks[f"example-signal-{kind}"] = _example(examples.SIGNALS[kind])
+    return blocks
+
+
+def _topics() -> str:
+    names = TopicNames()
+    rows = ["| topic | cleanup | partitions | other settings |", "| --- | --- | --- | --- |"]
+    for topic in own_topics(names):
+        configs = dict(topic.configs)
+        policy, retention = configs.pop("cleanup.policy"), configs.pop("retention.ms", None)
+        cleanup = policy if retention is None else f"{policy} {_span(int(retention))}"
+        others = ", ".join(f"`{name}={value}`" for name, value in configs.items())
+        where = ", on each target cluster" if topic.on_targets else ""
+        rows.append(f"| `{topic.name}` | {cleanup}{where} | {topic.partitions} | {others} |")
+    return "\n".join(rows)
+
+
+def _span(ms: int) -> str:
+    return f"{ms // _DAY_MS} d" if ms >= _DAY_MS else f"{ms // 60_000} min"
+
+
+def _verbs() -> str:
+    rows = ["| verb | data besides `reason` | effect |", "| --- | --- | --- |"]
+    for verb, spec in make_codec().verbs.items():
+        own = [name for name in spec.model.model_fields if name not in CommandData.model_fields]
+        fields = "see below" if verb in {"replay", "verify", "watch"} else ", ".join(f"`{name}`" for name in own)
+        rows.append(f"| `{verb}` | {fields} | {spec.effect} |")
+    return "\n".join(rows)
+
+
+def _kinds(kinds: dict[str, EventKind]) -> str:
+    rows = ["| kind | says | data |", "| --- | --- | --- |"]
+    rows += [
+        f"| `{name}` | {_cell(kind.meaning)} | {', '.join(f'`{field}`' for field in kind.fields)} |"
+        for name, kind in kinds.items()
+    ]
+    return "\n".join(rows)
+
+
+def _fields_table(model: type[BaseModel], *, defaults: bool = True) -> str:
+    head = ["| field | values | default | meaning |", "| --- | --- | --- | --- |"]
+    if not defaults:
+        head = ["| field | values | meaning |", "| --- | --- | --- |"]
+    return "\n".join([*head, *_rows(model, "", defaults=defaults)])
+
+
+def _rows(model: type[BaseModel], prefix: str, *, defaults: bool) -> Iterator[str]:
+    for name, info in model.model_fields.items():
+        path = f"{prefix}{info.alias or name}"
+        inner, is_list = _model_of(info.annotation)
+        if inner is not None:
+            mark = "[]" if is_list else ""
+            if defaults and info.is_required() and is_list:
+                yield f"| `{path}{mark}` | list | required | {_cell(info.description or '')} |"
+            yield from _rows(inner, f"{path}{mark}.", defaults=defaults)
+            continue
+        cells = [f"`{path}`", _values(info), *([_default(info)] if defaults else []), _cell(info.description or "")]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _model_of(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
+    """The model in an annotation, and whether it stands in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, False
+    is_list = getattr(annotation, "__origin__", None) in {list, tuple}
+    for argument in get_args(annotation):
+        found, inside = _model_of(argument)
+        if found is not None:
+            return found, inside or is_list
+    return None, False
+
+
+def _values(info: FieldInfo) -> str:
+    field: Any = (info.annotation, info)
+    schema = create_model("Holder", field=field).model_json_schema()["properties"]
+    return _cell(_schema_text(next(iter(schema.values()))))
+
+
+def _schema_text(schema: dict[str, Any]) -> str:
+    """What a schema allows, in a few words."""
+    if "anyOf" in schema:
+        return ", ".join(dict.fromkeys(_schema_text(choice) for choice in schema["anyOf"]))
+    words = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    if words:
+        return ", ".join(f"`{word}`" for word in words)
+    kind = str(schema.get("type", "any"))
+    if kind == "array":
+        return f"list of {_schema_text(schema.get('items', {}))}"
+    names = schema.get("properties")
+    if names:
+        return f"`{{{', '.join(names)}}}`"
+    if kind == "string":
+        is_duration = schema.get("description", "").startswith("duration")
+        return "duration" if is_duration else "time" if schema.get("format") == "date-time" else "text"
+    return {"boolean": "true, false", "integer": "whole number"}.get(kind, kind)
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "required"
+    default = info.get_default(call_default_factory=True)
+    return f"`{json.dumps(default)}`" if default or isinstance(default, bool | int | float | str) else "none"
+
+
+def _example(value: dict[str, Any]) -> str:
+    return f"```json\n{json.dumps(value, indent=2)}\n```"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,154 @@
+"""JSON Schemas of everything on the wire, and the docs that list it, made from the models.
+
+`python -m tools.schemas --write` makes config/schemas, docs/errors.md and the generated parts of docs/contract.md; `--check` names what is not
+up to date. Nothing of the daemon's running imports this module.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import BaseModel
+
+from recoveryd.capabilities import make_codec
+from recoveryd.recovery.wire.status_model import DaemonStatusRecord, StatusRecord
+from recoveryd.watches.wire.status_model import WatchStatusRecord
+from recoveryd.wire.cloudevents import MAX_ATTRIBUTE_CHARS
+from recoveryd.wire.codec import COMMAND_TYPE, SIGNAL_TYPE, SUBJECT_PATTERN
+from recoveryd.wire.event_kinds import ANSWERS, EVENT_KINDS
+from recoveryd.wire.events import EVENT_TYPE
+from tools import asyncapi, contract_page, examples
+from tools.generated import write_or_check
+
+FOLDER: Final = Path("config/schemas")
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MAX_ATTRIBUTE_CHARS}
+_TIME: Final = {"type": "string", "format": "date-time"}
+
+
+def make_schemas() -> dict[str, dict[str, Any]]:
+    """File name to JSON Schema."""
+    schemas: dict[str, dict[str, Any]] = {}
+    for verb, spec in make_codec().verbs.items():
+        more = list(examples.MORE.get(verb, ()))
+        schemas[f"command.{verb}.v1.json"] = _control_schema(
+            COMMAND_TYPE.format(verb), spec.effect, spec.model, [examples.COMMANDS[verb], *more], needs_subject=True
+        )
+    for kind, signal in make_codec().signals.items():
+        schemas[f"signal.{kind}.v1.json"] = _control_schema(
+            SIGNAL_TYPE.format(kind), signal.meaning, signal.model, [examples.SIGNALS[kind]], needs_subject=False
+        )
+    schemas["event.answer.v1.json"] = _answer_schema()
+    schemas["event.v1.json"] = _event_schema()
+    schemas["status.v1.json"] = _model_schema(StatusRecord) | {"examples": [examples.STATUS]}
+    schemas["status.watch.v1.json"] = _model_schema(WatchStatusRecord) | {"examples": [examples.WATCH_STATUS]}
+    schemas["status.daemon.v1.json"] = _model_schema(DaemonStatusRecord)
+    return {
+        name: {"$schema": _DIALECT, "title": name.removesuffix(".json")} | schema for name, schema in schemas.items()
+    }
+
+
+def make_files() -> dict[Path, str]:
+    """Every generated file with its text. Reads docs/contract.md, whose prose stays."""
+    files = {FOLDER / name: json.dumps(schema, indent=2) + "\n" for name, schema in make_schemas().items()}
+    document = asyncapi.make_document()
+    files[FOLDER / "asyncapi.yaml"] = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    files[contract_page.ERRORS_FILE] = contract_page.render_errors()
+    files[contract_page.CONTRACT_FILE] = contract_page.fill_contract(
+        contract_page.CONTRACT_FILE.read_text(encoding="utf-8")
+    )
+    return files
+
+
+def _control_schema(
+    event_type: str, description: str, model: type[BaseModel], shown: list[dict[str, Any]], *, needs_subject: bool
+) -> dict[str, Any]:
+    data = _model_schema(model)
+    definitions = data.pop("$defs", {})
+    schema = {
+        "description": description,
+        "type": "object",
+        "properties": {
+            "specversion": {"const": "1.0"},
+            "id": {**_TEXT, "description": "with source, the idempotency key"},
+            "source": dict(_TEXT),
+            "type": {"const": event_type},
+            "subject": {"type": "string", "pattern": f"^{SUBJECT_PATTERN}$", "description": "the recovery's id"},
+            "time": {**_TIME, "description": "with zone"},
+            "expirytime": {**_TIME, "description": "with zone; not done once it has passed"},
+            "datacontenttype": {"type": "string"},
+            "data": data,
+        },
+        "required": ["specversion", "id", "source", "type", *(["subject"] if needs_subject else []), "data"],
+        "propertyNames": {"pattern": "^[a-z0-9]+$"},
+        "examples": shown,
+    }
+    return schema | ({"$defs": definitions} if definitions else {})
+
+
+def _answer_schema() -> dict[str, Any]:
+    fields = ANSWERS["command_accepted"].fields
+    data = {name: {"type": "integer"} if name == "control_offset" else {"type": "string"} for name in fields}
+    schema = _event_envelope("the one answer to a control record", list(ANSWERS))
+    schema["properties"]["causationid"] = {**_TEXT, "description": "the command's id"}
+    schema["properties"]["data"] = {"type": "object", "properties": data, "required": list(fields)}
+    return schema | {"examples": [examples.ANSWER]}
+
+
+def _event_schema() -> dict[str, Any]:
+    schema = _event_envelope("a fact on the events topic", list(EVENT_KINDS))
+    schema["properties"]["causationid"] = {**_TEXT, "description": "id of the command that caused it, if one did"}
+    schema["properties"]["data"] = {"type": "object"}
+    schema["oneOf"] = [
+        {
+            "description": kind.meaning,
+            "properties": {
+                "type": {"const": EVENT_TYPE.format(name)},
+                "data": {"type": "object", "required": list(kind.fields)},
+            },
+        }
+        for name, kind in EVENT_KINDS.items()
+    ]
+    return schema
+
+
+def _event_envelope(description: str, kinds: list[str]) -> dict[str, Any]:
+    properties: dict[str, Any] = {
+        "specversion": {"const": "1.0"},
+        "id": {**_TEXT, "description": "UUIDv7"},
+        "source": {"type": "string", "pattern": "^//recoveryd/"},
+        "type": {"enum": [EVENT_TYPE.format(kind) for kind in kinds]},
+        "subject": {"type": "string", "description": "the recovery's id"},
+        "time": _TIME,
+        "datacontenttype": {"const": "application/json"},
+    }
+    required = ["specversion", "id", "source", "type", "time", "data"]
+    return {"description": description, "type": "object", "properties": properties, "required": required}
+
+
+def _model_schema(model: type[BaseModel]) -> dict[str, Any]:
+    schema = _without_titles(model.model_json_schema(by_alias=True))
+    assert isinstance(schema, dict)
+    return schema
+
+
+def _without_titles(schema: Any) -> Any:
+    """Pydantic titles everything after its Python name, which tells readers nothing."""
+    if isinstance(schema, Mapping):
+        return {
+            name: _without_titles(inner)
+            for name, inner in schema.items()
+            if not (name == "title" and isinstance(inner, str))
+        }
+    return [_without_titles(inner) for inner in schema] if isinstance(schema, list) else schema
+
+
+def main(arguments: list[str]) -> int:
+    return write_or_check(make_files(), arguments, "tools.schemas")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
