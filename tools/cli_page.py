@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import typer
 
-from recoveryd.cli.app import PROGRAM, app
+from recoveryd.cli.app import app
 from recoveryd.cli.failure import ExitCode
+from recoveryd.cli.options import PROGRAM
 from tools.generated import write_or_check
 
 FILE: Final = Path("docs/cli.md")

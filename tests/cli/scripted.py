@@ -12,7 +12,8 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from recoveryd.cli.app import app
-from recoveryd.cli.send.connect import OutgoingRecord, Sent, Tools
+from recoveryd.cli.send.backend import OutgoingRecord, Sent
+from recoveryd.cli.send.connect import Tools
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from tests.cli.recoveries import make_answer

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from recoveryd.cli.send import waiting
+from recoveryd.cli import status
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import TERMINAL, State
 from recoveryd.recovery.model import CompletenessRow
@@ -42,8 +42,8 @@ def test_list_can_be_narrowed_to_states() -> None:
 def test_the_states_known_here_are_those_of_the_core() -> None:
     ended = {state.value for state in TERMINAL} | {"planned"}
 
-    assert [state.value for state in waiting.StateName] == [state.value for state in State]
-    assert ended == waiting.ENDED
+    assert [state.value for state in status.StateName] == [state.value for state in State]
+    assert ended == status.ENDED
 
 
 def test_list_refuses_a_state_that_does_not_exist() -> None:

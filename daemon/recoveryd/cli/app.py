@@ -15,6 +15,7 @@ from typer.completion import get_completion_inspect_parameters
 from typer.core import TyperGroup
 
 from recoveryd.cli.failure import ExitCode, Failure, exit_code_of, usage
+from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM
 from recoveryd.cli.render.output import note, print_failure
 from recoveryd.cli.send.connect import Tools
 from recoveryd.cli.send.waiting import Detached
@@ -36,9 +37,6 @@ from recoveryd.cli.verbs import (
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd_sandbox.errors import SandboxError
-
-PROGRAM = "recoveryctl"
-COMPLETE_VARIABLE = "_RECOVERYCTL_COMPLETE"
 
 _EPILOG = (
     "Exit codes: 0 done or accepted, 1 failed, 2 usage or config, 3 not found, 4 rejected, 5 not authorised, 6 stale plan, "

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from recoveryd.cli.send.connect import Document
+from recoveryd.cli.status import Document
 
 NONE = "-"
 _SIZES = ("B", "kB", "MB", "GB", "TB")

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-from recoveryd.cli.send.connect import Document
-from recoveryd.cli.send.waiting import OnChange
+from recoveryd.cli.status import Document, OnChange
 
 
 @contextmanager

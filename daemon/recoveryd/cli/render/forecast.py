@@ -6,7 +6,7 @@ from rich.table import Table
 
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.tables import facts
-from recoveryd.cli.send.connect import Document
+from recoveryd.cli.status import Document
 
 VERDICTS = {
     "retention_loss": "RETENTION_LOSS",

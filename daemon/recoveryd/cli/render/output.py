@@ -8,8 +8,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from recoveryd.cli.options import Format
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -17,13 +18,6 @@ if TYPE_CHECKING:
 from recoveryd.errors import RecoverydError
 
 _PIPE_WIDTH = 10_000  # tables take what they need of it, so that nothing is cut or folded
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
 
 
 def is_interactive() -> bool:

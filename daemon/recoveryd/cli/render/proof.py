@@ -11,7 +11,7 @@ from rich.text import Text
 
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.tables import columns
-from recoveryd.cli.send.connect import Document
+from recoveryd.cli.status import Document
 
 _TERMS = ("offsets", "copied", "filtered", "skipped", "lost", "unexplained")
 

@@ -16,8 +16,7 @@ from recoveryd.cli.render.forecast import forecast_facts, interval
 from recoveryd.cli.render.proof import result_parts
 from recoveryd.cli.render.tables import columns, facts
 from recoveryd.cli.render.watched import watch_parts
-from recoveryd.cli.send.connect import Document
-from recoveryd.cli.send.waiting import has_ended
+from recoveryd.cli.status import Document, has_ended
 
 _STATE_STYLES = {
     "completed": "green",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-from recoveryd.cli.render.output import Format, show
-from recoveryd.cli.send.connect import Document
+from recoveryd.cli.options import Format
+from recoveryd.cli.render.output import show
+from recoveryd.cli.status import Document
 
 
 def public(document: Document) -> Document:

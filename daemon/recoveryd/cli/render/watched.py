@@ -6,7 +6,7 @@ from rich.text import Text
 
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.tables import columns, facts
-from recoveryd.cli.send.connect import Document
+from recoveryd.cli.status import Document
 
 
 def watch_parts(document: Document) -> list[RenderableType]:

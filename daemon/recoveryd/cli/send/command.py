@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 from recoveryd.cli.failure import invalid, usage
-from recoveryd.cli.render.output import Format, show
-from recoveryd.cli.send.connect import OutgoingRecord
+from recoveryd.cli.options import Format
+from recoveryd.cli.render.output import show
+from recoveryd.cli.send.backend import OutgoingRecord
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import TopicNames
 

@@ -1,16 +1,17 @@
-"""The thin seam between the verbs and the world: what a backend can do, and how one is found.
+"""Where recoveryd is, as far as a command line says, and the backend that this leads to.
 
-The CLI only writes control records and reads the status and events topics (or the HTTP API); `Backend` is exactly that. Which client library does it,
-lives in `recoveryd.adapters`, imported when a verb first needs it: help and offline verbs never load one.
+Which client library does it, lives in `recoveryd.adapters`, imported when a verb first needs it: help and offline verbs never load one.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Self
+
+from recoveryd.cli.send.backend import Backend
 
 if TYPE_CHECKING:
     from recoveryd.adapters.kafka.clusters import KafkaClusters
@@ -20,56 +21,6 @@ from recoveryd.cli.render.output import is_interactive
 from recoveryd.wire.topics import TopicNames
 
 _NOWHERE = "unset:9092"  # stands in where only names are wanted
-
-# A status record or an event as the contract spells it: parsed JSON.
-Document = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingRecord:
-    """One record for the control topic, as bytes; `id` is the CloudEvents id inside, by which its answer is known."""
-
-    topic: str
-    key: str
-    headers: tuple[tuple[str, bytes], ...]
-    value: bytes
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Where a record landed on the control topic, and when by the broker's clock (None = it did not say)."""
-
-    offset: int
-    broker_ms: int | None = None
-
-
-class Backend(Protocol):
-    """Everything the verbs need of a running recoveryd. Raises `RecoverydError` when it can not be reached."""
-
-    def send(self, record: OutgoingRecord) -> Sent:
-        """Write it to the control topic; returns once the broker has it."""
-        ...
-
-    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
-        """The event that answers a command sent by this backend, None when there is none in time."""
-        ...
-
-    def statuses(self) -> dict[str, Document]:
-        """All recoveries by id, as of now."""
-        ...
-
-    def status(self, recovery: str) -> Document | None: ...
-
-    def follow(self, recovery: str) -> Iterator[Document | None]:
-        """The status as of now, then each change, without end; None about every half second in between, so that the caller can look at its clock."""
-        ...
-
-    def events(self, recovery: str, since: str | None = None) -> list[Document]:
-        """Events about one recovery, oldest first; `since` (RFC 3339) saves reading what is older."""
-        ...
-
-    def close(self) -> None: ...
 
 
 def open_backend(connection: "Connection") -> Backend:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from recoveryd.cli.failure import usage
-from recoveryd.cli.send.connect import Backend, Document, OutgoingRecord, Sent
+from recoveryd.cli.send.backend import Backend, OutgoingRecord, Sent
+from recoveryd.cli.status import Document
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from recoveryd.adapters.kafka.client import make_admin
 from recoveryd.adapters.kafka.status_reader import StatusReader
 from recoveryd.adapters.kafka.topic_admin import describe
-from recoveryd.cli.send.connect import Document, OutgoingRecord, Sent
+from recoveryd.cli.send.backend import OutgoingRecord, Sent
+from recoveryd.cli.status import Document
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.times import TimeProblem, parse_time_ms
@@ -20,7 +21,7 @@ _ASK_S = 5.0
 
 
 class KafkaBackend:
-    """Implements `recoveryd.cli.send.connect.Backend` on the cluster `main` of the config.
+    """Implements `recoveryd.cli.send.backend.Backend` on the cluster `main` of the config.
 
     Raises at once when no broker answers or an own topic is missing: asked for a topic that is not there, the client would wait for a leader instead.
     """

@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import CommandId, Expires, Output, PrintRecord, Timeout, Wait
+from recoveryd.cli.options import CommandId, Expires, Format, Output, PrintRecord, Timeout, Wait
 from recoveryd.cli.render.following import following
-from recoveryd.cli.render.output import Format, note, stderr_console
+from recoveryd.cli.render.output import note, stderr_console
+from recoveryd.cli.send.backend import OutgoingRecord
 from recoveryd.cli.send.command import make_record, print_record
-from recoveryd.cli.send.connect import Connection, Document, OutgoingRecord
+from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.values import parse_duration_s
 from recoveryd.cli.send.waiting import wait_for
+from recoveryd.cli.status import Document
 from recoveryd.kernel.catalogue import Code
 
 ANSWER_TIMEOUT_S = 60.0

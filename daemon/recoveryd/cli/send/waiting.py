@@ -6,50 +6,16 @@ Ctrl-C never touches the recovery: it detaches us and says how to attach again.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 
 from recoveryd.cli.failure import ExitCode, Failure, exit_code_of
 from recoveryd.cli.render.output import note
-from recoveryd.cli.send.connect import Backend, Document
+from recoveryd.cli.send.backend import Backend
+from recoveryd.cli.status import Document, OnChange
 from recoveryd.kernel.catalogue import Code
-
-
-class StateName(StrEnum):
-    """The states of the contract. Not taken from the core, because help must not pay for loading it; a test compares the two."""
-
-    REQUESTED = "requested"
-    PLANNING = "planning"
-    PLANNED = "planned"
-    AWAITING_APPROVAL = "awaiting_approval"
-    STARTING = "starting"
-    RUNNING = "running"
-    PAUSING = "pausing"
-    PAUSED = "paused"
-    STOPPING = "stopping"
-    VERIFYING = "verifying"
-    COMPLETED = "completed"
-    STOPPED = "stopped"
-    FAILED = "failed"
-    REJECTED = "rejected"
-    EXPIRED = "expired"
-
-
-# A dry run ends in `planned`, which is not terminal in the sense of the core, but nothing follows it.
-ENDED = frozenset({"planned", "completed", "stopped", "failed", "rejected", "expired"})
-OnChange = Callable[[Document], None]
 
 
 class Detached(Exception):  # noqa: N818  (it is no error: the recovery goes on)
     """Ctrl-C while following."""
-
-
-def has_ended(document: Document) -> bool:
-    return document["state"] in ENDED
-
-
-def is_settled(document: Document) -> bool:
-    """It ended, or it waits for a person: nothing more happens by itself."""
-    return has_ended(document) or document["state"] == "awaiting_approval"
 
 
 def exit_code_of_state(document: Document) -> ExitCode:

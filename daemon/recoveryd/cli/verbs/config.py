@@ -8,9 +8,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 from recoveryd.cli.failure import ExitCode
-from recoveryd.cli.options import Output, connected
-from recoveryd.cli.render.output import Format, as_json, note, show
+from recoveryd.cli.options import Format, Output
+from recoveryd.cli.render.output import as_json, note, show
 from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import connected
 
 _group = typer.Typer(help="The daemon's config.", no_args_is_help=True)
 

@@ -11,12 +11,13 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from recoveryd.cli.verbs.doctor_machine import CheckResult
+    from recoveryd.cli.verbs.doctor_checks import CheckResult
 
 from recoveryd.cli.failure import ExitCode
-from recoveryd.cli.options import Output, connected
-from recoveryd.cli.render.output import Format, note, show
+from recoveryd.cli.options import Format, Output
+from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import connected
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
 
@@ -42,7 +43,8 @@ def doctor(
     output: Output = Format.TABLE,
 ) -> int:
     """Check Java, Spark and its profiles, brokers, topics, permissions, the work folder and the daemon."""
-    from recoveryd.cli.verbs.doctor_machine import CheckVerdict, run_checks  # noqa: PLC0415  (help must not pay for it)
+    from recoveryd.cli.verbs.doctor_checks import CheckVerdict  # noqa: PLC0415  (help must not pay for it)
+    from recoveryd.cli.verbs.doctor_machine import run_checks  # noqa: PLC0415  (help must not pay for it)
 
     checks = list(run_checks(connection, deep=deep, source=source, target=target))
     rows = [{"check": c.name, "verdict": c.verdict.value, "found": c.found, "next_step": c.next_step} for c in checks]

@@ -13,7 +13,7 @@ from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.permissions import lacking
 from recoveryd.cli.send.command import make_record
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.verbs.doctor_machine import CheckResult, CheckVerdict, failed, good
+from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, failed, good
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.wire.acls import Role, own_acls, replay_acls

@@ -12,12 +12,11 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.http_reader import check_url
+from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, failed, good
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd_sandbox.errors import SandboxError
@@ -26,23 +25,6 @@ from recoveryd_sandbox.java import find_java
 _SPARK_TIMEOUT_S = 60.0
 _HTTP_TIMEOUT_S = 3.0
 _WANTED_FREE_GB = 1.0
-
-
-class CheckVerdict(StrEnum):
-    OK = "ok"
-    WARN = "warn"  # worth knowing; does not fail the run
-    FAIL = "fail"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """One line of the table. `next_step` is empty only for what is good."""
-
-    name: str
-    verdict: CheckVerdict
-    found: str
-    next_step: str = ""
 
 
 def run_checks(
@@ -69,14 +51,6 @@ def run_checks(
 
     yield from check_clusters(connection, deep=deep, source=source, target=target)
     yield check_daemon(check_url(connection.http or settings.values.http.listen))
-
-
-def good(name: str, found: str) -> CheckResult:
-    return CheckResult(name, CheckVerdict.OK, found)
-
-
-def failed(name: str, error: RecoverydError, next_step: str = "") -> CheckResult:
-    return CheckResult(name, CheckVerdict.FAIL, f"{error.code.value} {error.message}", next_step or error.hint)
 
 
 def check_java() -> CheckResult:

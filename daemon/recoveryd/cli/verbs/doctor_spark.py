@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from recoveryd.cli.verbs.doctor_machine import CheckResult, CheckVerdict, good
+from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, good
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.settings import Settings
 from recoveryd.settings.kinds import LOCAL_MASTER

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import Output
-from recoveryd.cli.render.output import Format, show
+from recoveryd.cli.options import Format, Output
+from recoveryd.cli.render.output import show
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from recoveryd.cli.failure import usage
-from recoveryd.cli.send.connect import Document
+from recoveryd.cli.status import Document
 
 Values = Mapping[str, Any]  # flag name -> what the user gave, only for flags that were given
 

@@ -11,12 +11,12 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from recoveryd.cli.send.connect import Document
+    from recoveryd.cli.status import Document
     from recoveryd.cli.verbs.forecast_case import Case
 
 from recoveryd.cli.failure import ExitCode, invalid, usage
-from recoveryd.cli.options import Output
-from recoveryd.cli.render.output import Format, show
+from recoveryd.cli.options import Format, Output
+from recoveryd.cli.render.output import show
 from recoveryd.kernel.catalogue import Code
 
 _PANEL = "Sizes and prices"

@@ -5,13 +5,15 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import Id, Output, Timeout, connected
+from recoveryd.cli.options import Format, Output, Timeout
 from recoveryd.cli.render.following import following
-from recoveryd.cli.render.output import Format, note, stderr_console, stdout_console
+from recoveryd.cli.render.output import note, stderr_console, stdout_console
 from recoveryd.cli.render.showing import show_all, show_recoveries, show_recovery
-from recoveryd.cli.send.connect import Connection, Document
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.values import parse_duration_s
-from recoveryd.cli.send.waiting import StateName, exit_code_of_state, has_ended, is_settled, wait_for
+from recoveryd.cli.send.waiting import exit_code_of_state, wait_for
+from recoveryd.cli.status import Document, StateName, has_ended, is_settled
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import Output, connected
-from recoveryd.cli.render.output import Format, note, show
-from recoveryd.cli.send.connect import Connection, Document
+from recoveryd.cli.options import Format, Output
+from recoveryd.cli.render.output import note, show
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import connected
+from recoveryd.cli.status import Document
 from recoveryd.kernel.catalogue import Code
 
 _STYLES = {

@@ -12,13 +12,16 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, usage
-from recoveryd.cli.options import Yes, connected
+from recoveryd.cli.options import Yes
 from recoveryd.cli.render.output import confirm, note
 from recoveryd.cli.render.showing import show_recovery
+from recoveryd.cli.send.backend import OutgoingRecord
 from recoveryd.cli.send.command import make_id
-from recoveryd.cli.send.connect import Connection, Document, OutgoingRecord
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.sending import ANSWER_TIMEOUT_S, Staying, begin, quiet_status
-from recoveryd.cli.send.waiting import exit_code_of_state, has_ended, is_settled
+from recoveryd.cli.send.waiting import exit_code_of_state
+from recoveryd.cli.status import Document, has_ended, is_settled
 from recoveryd.cli.verbs.flag_table import FlagTable, Values, value_at
 from recoveryd.cli.verbs.flags import REPLAY, VERIFY
 

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from recoveryd_sandbox.live import LiveStats
 
 from recoveryd.cli.failure import ExitCode
-from recoveryd.cli.options import connected
 from recoveryd.cli.render.output import note
 from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.values import parse_duration_s
 
 _group = typer.Typer(help="A real Kafka on this machine, to try things on.", no_args_is_help=True)

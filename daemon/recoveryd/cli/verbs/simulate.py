@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from recoveryd.simulation.study import Study
 
 from recoveryd.cli.failure import ExitCode, invalid
-from recoveryd.cli.options import Output
-from recoveryd.cli.render.output import Format, note, show
+from recoveryd.cli.options import Format, Output
+from recoveryd.cli.render.output import note, show
 from recoveryd.kernel.catalogue import Code
 
 PICTURED = ("none", "fixed 50 %", "budget")

@@ -9,13 +9,15 @@ from typing import Annotated, Literal
 import typer
 
 from recoveryd.cli.failure import ExitCode, Failure, usage
-from recoveryd.cli.options import Id, Reason, Yes, connected
+from recoveryd.cli.options import Reason, Yes
 from recoveryd.cli.render.output import confirm, note, show, stderr_console
 from recoveryd.cli.render.showing import show_recovery
-from recoveryd.cli.send.connect import Connection, Document
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.sending import Sending, Staying, send
 from recoveryd.cli.send.values import parse_count, parse_size
-from recoveryd.cli.send.waiting import exit_code_of_state, has_ended
+from recoveryd.cli.send.waiting import exit_code_of_state
+from recoveryd.cli.status import Document, has_ended
 from recoveryd.kernel.catalogue import Code
 
 PlanHash = Annotated[

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from recoveryd.adapters.kafka.own_topics import TopicReport
 
 from recoveryd.cli.failure import ExitCode
-from recoveryd.cli.options import Output, connected
-from recoveryd.cli.render.output import Format, note, show
+from recoveryd.cli.options import Format, Output
+from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import connected
 
 _group = typer.Typer(help="recoveryd's own topics.", no_args_is_help=True)
 

@@ -9,13 +9,15 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, invalid, usage
-from recoveryd.cli.options import Reason, connected
+from recoveryd.cli.options import Reason
 from recoveryd.cli.render.output import note
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.command import make_id
-from recoveryd.cli.send.connect import Connection, Document
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.sending import Staying, begin, quiet_status
-from recoveryd.cli.send.waiting import exit_code_of_state, has_ended
+from recoveryd.cli.send.waiting import exit_code_of_state
+from recoveryd.cli.status import Document, has_ended
 from recoveryd.kernel.catalogue import Code
 
 _FORMS = "Use caught_up, offsets:P=N,P=N, offsets:TOPIC/P=N,TOPIC/P=N or deadline:2h."

@@ -1,0 +1,31 @@
+"""What one check of `recoveryctl doctor` says. Every check gives such a line and none raises."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recoveryd.errors import RecoverydError
+
+
+class CheckVerdict(StrEnum):
+    OK = "ok"
+    WARN = "warn"  # worth knowing; does not fail the run
+    FAIL = "fail"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One line of the table. `next_step` is empty only for what is good."""
+
+    name: str
+    verdict: CheckVerdict
+    found: str
+    next_step: str = ""
+
+
+def good(name: str, found: str) -> CheckResult:
+    return CheckResult(name, CheckVerdict.OK, found)
+
+
+def failed(name: str, error: RecoverydError, next_step: str = "") -> CheckResult:
+    return CheckResult(name, CheckVerdict.FAIL, f"{error.code.value} {error.message}", next_step or error.hint)
