@@ -12,7 +12,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo gameday soak test test-cluster test-fast lint format bench docs pictures schemas clean clean-all java
+.PHONY: help setup demo gameday soak test test-cluster test-fast lint format bench docs pictures clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -57,17 +57,11 @@ format: $(STAMP) ## Let ruff format and fix what it can
 bench: setup ## Measure, and compare with plain loops in the same run
 	$(PY) -m bench $(ARGS)
 
-docs: schemas ## Regenerate everything in docs/ and config/ that is made from the code
-	$(PY) -m tools.config_reference --write
-	$(PY) -m tools.cli_page --write
-	$(PY) -m tools.acls_page --write
-	$(PY) -m grafana.generate
+docs: $(STAMP) ## Regenerate everything that is made from the code: schemas, references, dashboards
+	$(PY) -m tools.generate $(ARGS)
 
 pictures: setup ## Draw the dashboards of a real run for docs/img (needs Chromium, four minutes)
 	$(PY) -m grafana.pictures $(ARGS)
-
-schemas: $(STAMP) ## Regenerate the JSON Schemas and the AsyncAPI document
-	$(PY) -m tools.schemas --write
 
 clean: ## Remove caches and build products
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

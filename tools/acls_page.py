@@ -1,23 +1,19 @@
-"""docs/acls.md, made from the table of needs.
+"""docs/acls.md, made from the table of needs."""
 
-`python -m tools.acls_page --write` makes it, `--check` says whether it is up to date; a test does the latter.
-"""
-
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from recoveryd.wire.acls import every_need
 from recoveryd.wire.topics import TopicNames
-from tools.generated import write_or_check
+from tools.markdown import table
 
 FILE: Final = Path("docs/acls.md")
 
 
-def render() -> str:
-    """docs/acls.md."""
-    return "\n".join([_HEAD, *_rows(TopicNames()), _TAIL])
+def make_files() -> dict[Path, str]:
+    headers = ("who", "cluster", "resource", "name", "operations", "needed for")
+    return {FILE: "\n".join([_HEAD, table(headers, _rows(TopicNames())), _TAIL])}
 
 
 _HEAD: Final = """\
@@ -31,10 +27,8 @@ Read and Write imply Describe, AlterConfigs implies DescribeConfigs. *prefixed* 
 `topics.prefix` the names of the own topics change with it. `recoveryctl doctor` says what is missing, also for one replay
 with `--source` and `--target`; a refusal (`RCV-2012`) names the missing ACL.
 
-Made by `python -m tools.acls_page --write`; edit `daemon/recoveryd/wire/acls.py` instead.
-
-| who | cluster | resource | name | operations | needed for |
-| --- | --- | --- | --- | --- | --- |"""
+Made by `python -m tools.generate`; edit `daemon/recoveryd/wire/acls.py` instead.
+"""
 
 
 _TAIL: Final = """
@@ -49,17 +43,9 @@ For one user that is daemon and jobs, with Kafka's own tool:
 """
 
 
-def _rows(names: TopicNames) -> Iterator[str]:
+def _rows(names: TopicNames) -> Iterator[tuple[str, ...]]:
     for acl in every_need(names):
         who = ", ".join(role.value for role in acl.roles)
         name = f"`{acl.name}`{' (prefixed)' if acl.prefixed else ''}" if " " not in acl.name else acl.name
         why = f"{acl.why} (`{acl.when}`)" if acl.when else acl.why
-        yield f"| {who} | {acl.cluster} | {acl.resource.value} | {name} | {', '.join(acl.operations)} | {why} |"
-
-
-def main(arguments: list[str]) -> int:
-    return write_or_check({FILE: render()}, arguments, "tools.acls_page")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+        yield who, acl.cluster, acl.resource.value, name, ", ".join(acl.operations), why

@@ -1,9 +1,5 @@
-"""docs/cli.md, made from the program itself: every verb, every option, every exit code.
+"""docs/cli.md, made from the program itself: every verb, every option, every exit code."""
 
-`python -m tools.cli_page --write` makes it, `--check` says whether it is up to date; a test does the latter.
-"""
-
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +9,7 @@ import typer
 from recoveryd.cli.app import app
 from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import PROGRAM
-from tools.generated import write_or_check
+from tools.markdown import table
 
 FILE: Final = Path("docs/cli.md")
 
@@ -34,7 +30,7 @@ _EXIT_MEANINGS: Final = {
 _HEAD: Final = f"""\
 # {PROGRAM}
 
-<!-- Made by `python -m tools.cli_page --write`; edit the code instead. -->
+<!-- Made by `python -m tools.generate`; edit the code instead. -->
 
 `{PROGRAM}` writes control records and reads the status and events topics. Anything it does, a Kafka producer can do: `--print-record` shows the
 record of any command, with a `kcat` line that sends it.
@@ -49,20 +45,22 @@ Where recoveryd is, say `--bootstrap HOST:PORT` or `--config FILE`, `RECOVERYD_B
 
 ## Exit codes
 
-| code | meaning |
-| --- | --- |
 """
 
 _CONNECTION: Final = "Connection"
+_OPTION: Final = ("option", "meaning")
 
 
-def render() -> str:
-    """The whole page."""
+def make_files() -> dict[Path, str]:
+    return {FILE: _page()}
+
+
+def _page() -> str:
     root: Any = typer.main.get_command(app)
     context = root.make_context(PROGRAM, [], resilient_parsing=True)
-    exits = "".join(f"| {int(code)} | {meaning} |\n" for code, meaning in _EXIT_MEANINGS.items())
+    exits = table(("code", "meaning"), ((str(int(code)), meaning) for code, meaning in _EXIT_MEANINGS.items()))
     verbs = "\n".join(line for name, verb in _verbs(root, context, "") for line in _section(name, verb, context))
-    return f"{_HEAD}{exits}\n## Verbs\n\n{verbs}\n{_connection(root, context)}"
+    return f"{_HEAD}{exits}\n\n## Verbs\n\n{verbs}\n{_connection(root, context)}"
 
 
 def _verbs(group: Any, context: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -84,22 +82,20 @@ def _section(name: str, verb: Any, context: Any) -> Iterator[str]:
     options = [p for p in verb.params if p.param_type_name == "option" and p.name != "help"]
     rows = [_row(option, context) for option in options if option.rich_help_panel != _CONNECTION]
     if rows:
-        yield "| option | meaning |\n| --- | --- |"
-        yield from rows
-        yield ""
+        yield table(_OPTION, rows) + "\n"
 
 
 def _connection(root: Any, context: Any) -> str:
     """The options of every verb that talks to Kafka or the daemon, once."""
     options = [p for p in root.get_command(context, "get").params if getattr(p, "rich_help_panel", "") == _CONNECTION]
-    rows = "\n".join(_row(option, context) for option in options)
-    return f"## Options of every verb that connects\n\n| option | meaning |\n| --- | --- |\n{rows}\n"
+    rows = table(_OPTION, (_row(option, context) for option in options))
+    return f"## Options of every verb that connects\n\n{rows}\n"
 
 
-def _row(option: Any, context: Any) -> str:
+def _row(option: Any, context: Any) -> tuple[str, str]:
     names = ", ".join(sorted(option.opts, key=len, reverse=True))
     kind = option.metavar or option.display_type(context).strip("<>")
-    shown = f"`{names}`" if option.is_flag else f"`{names} {kind}`".replace("|", "\\|")
+    shown = f"`{names}`" if option.is_flag else f"`{names} {kind}`"
     default = option.default
     told = (
         f" Default: `{getattr(default, 'value', default)}`."
@@ -107,12 +103,4 @@ def _row(option: Any, context: Any) -> str:
         else ""
     )
     variable = f" Also `{option.envvar}`." if option.envvar else ""
-    return f"| {shown} | {option.help}{told}{variable} |"
-
-
-def main(arguments: list[str]) -> int:
-    return write_or_check({FILE: render()}, arguments, "tools.cli_page")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return shown, f"{option.help}{told}{variable}"

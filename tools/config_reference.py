@@ -1,10 +1,5 @@
-"""The config reference, config/recoveryd.yaml (every option with its default and one line), and its JSON Schema, made from the model.
+"""The config reference, config/recoveryd.yaml (every option with its default and one line), made from the model."""
 
-`python -m tools.config_reference --write` makes it, `--check` says whether it is up to date.
-"""
-
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,12 +8,9 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from recoveryd.settings import schema
 from recoveryd.settings.model import SettingsModel
-from tools.generated import write_or_check
 
 FILE: Final = Path("config/recoveryd.yaml")
-SCHEMA_FILE: Final = Path("config/schemas/config.json")
 _HEAD: Final = """\
 # The config of recoveryd: every option with its default. Only clusters.main.bootstrap.servers is required, here, as
 # --bootstrap HOST:PORT or as RECOVERYD_BOOTSTRAP_SERVERS; keep of the rest what you change.
@@ -27,7 +19,7 @@ _HEAD: Final = """\
 # RECOVERYD_LOG__LEVEL=debug; RECOVERYD_CONFIG names this file. Flags win over variables, variables over the file.
 # Unknown keys are errors. Durations: 5s, 1h30m, PT5S or seconds. Sizes: 32MiB, 30MB or bytes.
 #
-# Made by `python -m tools.config_reference --write`; edit daemon/recoveryd/settings/model.py instead.
+# Made by `python -m tools.generate`; edit daemon/recoveryd/settings/model.py instead.
 """
 _CLUSTERS: Final = """\
 # Named clusters with Kafka's own client properties; `main` carries recoveryd's topics. Commands name clusters, never
@@ -44,8 +36,7 @@ clusters:
 """
 
 
-def render() -> str:
-    """The whole file."""
+def _reference() -> str:
     return "\n".join([_HEAD, _CLUSTERS, *_sections()])
 
 
@@ -82,13 +73,4 @@ def _text(value: Any) -> str:
 
 
 def make_files() -> dict[Path, str]:
-    """Every generated file with its text."""
-    return {FILE: render(), SCHEMA_FILE: json.dumps(schema(), indent=2) + "\n"}
-
-
-def main(arguments: list[str]) -> int:
-    return write_or_check(make_files(), arguments, "tools.config_reference")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return {FILE: _reference()}

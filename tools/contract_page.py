@@ -20,10 +20,16 @@ from recoveryd.wire.event_kinds import ANSWERS, OTHERS, TRANSITIONS, WATCH_ENDS,
 from recoveryd.wire.forms import CommandData
 from recoveryd.wire.topics import TopicNames, own_topics
 from tools import examples
+from tools.markdown import table
 
 CONTRACT_FILE: Final = Path("docs/contract.md")
 ERRORS_FILE: Final = Path("docs/errors.md")
 _DAY_MS: Final = 86_400_000
+_ERRORS_HEAD: Final = """\
+# Errors
+
+Every refusal and failure has a stable code. `recoveryctl explain CODE` prints the same offline.
+Made from `daemon/recoveryd/kernel/catalogue.py` by `python -m tools.generate`."""
 _BLOCK: Final = re.compile(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", flags=re.DOTALL)
 _GROUPS: Final = {
     "1": "Commands: refused for what they say",
@@ -34,28 +40,25 @@ _GROUPS: Final = {
 }
 
 
-def render_errors() -> str:
+def make_files() -> dict[Path, str]:
+    """Reads docs/contract.md, whose prose stays. Raises KeyError for a block nobody makes."""
+    blocks = _blocks()
+    text = CONTRACT_FILE.read_text(encoding="utf-8")
+    filled = _BLOCK.sub(lambda match: f"{match[1]}\n{blocks[match[2]]}\n\n{match[3]}", text)
+    return {CONTRACT_FILE: filled, ERRORS_FILE: _errors()}
+
+
+def _errors() -> str:
     """docs/errors.md: every code with its meaning and next step."""
-    lines = [
-        "# Errors",
-        "",
-        "Every refusal and failure has a stable code. `recoveryctl explain CODE` prints the same offline.",
-        "Made from `daemon/recoveryd/kernel/catalogue.py` by `python -m tools.schemas --write`.",
-    ]
+    parts = [_ERRORS_HEAD]
     for digit, title in _GROUPS.items():
-        lines += ["", f"## {title}", "", "| code | name | meaning | next step |", "| --- | --- | --- | --- |"]
-        lines += [
-            f"| `{code.value}` | `{code.name.lower()}` | {_cell(entry.sentence)} | {_cell(entry.next_step)} |"
+        rows = [
+            (f"`{code.value}`", f"`{code.name.lower()}`", entry.sentence, entry.next_step)
             for code, entry in sorted(CATALOGUE.items())
             if code.value.startswith(f"RCV-{digit}")
         ]
-    return "\n".join(lines) + "\n"
-
-
-def fill_contract(text: str) -> str:
-    """docs/contract.md with its generated blocks up to date. Raises KeyError for a block nobody makes."""
-    blocks = _blocks()
-    return _BLOCK.sub(lambda match: f"{match[1]}\n{blocks[match[2]]}\n\n{match[3]}", text)
+        parts += [f"## {title}", table(("code", "name", "meaning", "next step"), rows)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _blocks() -> dict[str, str]:
@@ -83,15 +86,15 @@ def _blocks() -> dict[str, str]:
 
 def _topics() -> str:
     names = TopicNames()
-    rows = ["| topic | cleanup | partitions | other settings |", "| --- | --- | --- | --- |"]
+    rows = []
     for topic in own_topics(names):
         configs = dict(topic.configs)
         policy, retention = configs.pop("cleanup.policy"), configs.pop("retention.ms", None)
         cleanup = policy if retention is None else f"{policy} {_span(int(retention))}"
         others = ", ".join(f"`{name}={value}`" for name, value in configs.items())
         where = ", on each target cluster" if topic.on_targets else ""
-        rows.append(f"| `{topic.name}` | {cleanup}{where} | {topic.partitions} | {others} |")
-    return "\n".join(rows)
+        rows.append((f"`{topic.name}`", f"{cleanup}{where}", str(topic.partitions), others))
+    return table(("topic", "cleanup", "partitions", "other settings"), rows)
 
 
 def _span(ms: int) -> str:
@@ -99,42 +102,37 @@ def _span(ms: int) -> str:
 
 
 def _verbs() -> str:
-    rows = ["| verb | data besides `reason` | effect |", "| --- | --- | --- |"]
+    rows = []
     for verb, spec in make_codec().verbs.items():
         own = [name for name in spec.model.model_fields if name not in CommandData.model_fields]
         fields = "see below" if verb in {"replay", "verify", "watch"} else ", ".join(f"`{name}`" for name in own)
-        rows.append(f"| `{verb}` | {fields} | {spec.effect} |")
-    return "\n".join(rows)
+        rows.append((f"`{verb}`", fields, spec.effect))
+    return table(("verb", "data besides `reason`", "effect"), rows)
 
 
 def _kinds(kinds: dict[str, EventKind]) -> str:
-    rows = ["| kind | says | data |", "| --- | --- | --- |"]
-    rows += [
-        f"| `{name}` | {_cell(kind.meaning)} | {', '.join(f'`{field}`' for field in kind.fields)} |"
-        for name, kind in kinds.items()
-    ]
-    return "\n".join(rows)
+    rows = (
+        (f"`{name}`", kind.meaning, ", ".join(f"`{field}`" for field in kind.fields)) for name, kind in kinds.items()
+    )
+    return table(("kind", "says", "data"), rows)
 
 
 def _fields_table(model: type[BaseModel], *, defaults: bool = True) -> str:
-    head = ["| field | values | default | meaning |", "| --- | --- | --- | --- |"]
-    if not defaults:
-        head = ["| field | values | meaning |", "| --- | --- | --- |"]
-    return "\n".join([*head, *_rows(model, "", defaults=defaults)])
+    headers = ("field", "values", *(("default",) if defaults else ()), "meaning")
+    return table(headers, _rows(model, "", defaults=defaults))
 
 
-def _rows(model: type[BaseModel], prefix: str, *, defaults: bool) -> Iterator[str]:
+def _rows(model: type[BaseModel], prefix: str, *, defaults: bool) -> Iterator[tuple[str, ...]]:
     for name, info in model.model_fields.items():
         path = f"{prefix}{info.alias or name}"
         inner, is_list = _model_of(info.annotation)
         if inner is not None:
             mark = "[]" if is_list else ""
             if defaults and info.is_required() and is_list:
-                yield f"| `{path}{mark}` | list | required | {_cell(info.description or '')} |"
+                yield f"`{path}{mark}`", "list", "required", info.description or ""
             yield from _rows(inner, f"{path}{mark}.", defaults=defaults)
             continue
-        cells = [f"`{path}`", _values(info), *([_default(info)] if defaults else []), _cell(info.description or "")]
-        yield f"| {' | '.join(cells)} |"
+        yield f"`{path}`", _values(info), *((_default(info),) if defaults else ()), info.description or ""
 
 
 def _model_of(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
@@ -152,7 +150,7 @@ def _model_of(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
 def _values(info: FieldInfo) -> str:
     field: Any = (info.annotation, info)
     schema = create_model("Holder", field=field).model_json_schema()["properties"]
-    return _cell(_schema_text(next(iter(schema.values()))))
+    return _schema_text(next(iter(schema.values())))
 
 
 def _schema_text(schema: dict[str, Any]) -> str:
@@ -183,7 +181,3 @@ def _default(info: FieldInfo) -> str:
 
 def _example(value: dict[str, Any]) -> str:
     return f"```json\n{json.dumps(value, indent=2)}\n```"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

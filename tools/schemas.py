@@ -1,11 +1,6 @@
-"""JSON Schemas of everything on the wire, and the docs that list it, made from the models.
-
-`python -m tools.schemas --write` makes config/schemas, docs/errors.md and the generated parts of docs/contract.md; `--check` names what is not
-up to date. Nothing of the daemon's running imports this module.
-"""
+"""config/schemas: JSON Schemas of everything on the wire and of the config, made from the models, and the AsyncAPI document that names them."""
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +10,13 @@ from pydantic import BaseModel
 
 from recoveryd.capabilities import make_codec
 from recoveryd.recovery.wire.status_model import DaemonStatusRecord, StatusRecord
+from recoveryd.settings import schema as config_schema
 from recoveryd.watches.wire.status_model import WatchStatusRecord
 from recoveryd.wire.cloudevents import MAX_ATTRIBUTE_CHARS
 from recoveryd.wire.codec import COMMAND_TYPE, SIGNAL_TYPE, SUBJECT_PATTERN
 from recoveryd.wire.event_kinds import ANSWERS, EVENT_KINDS
 from recoveryd.wire.events import EVENT_TYPE
-from tools import asyncapi, contract_page, examples
-from tools.generated import write_or_check
+from tools import asyncapi, examples
 
 FOLDER: Final = Path("config/schemas")
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -52,14 +47,10 @@ def make_schemas() -> dict[str, dict[str, Any]]:
 
 
 def make_files() -> dict[Path, str]:
-    """Every generated file with its text. Reads docs/contract.md, whose prose stays."""
     files = {FOLDER / name: json.dumps(schema, indent=2) + "\n" for name, schema in make_schemas().items()}
+    files[FOLDER / "config.json"] = json.dumps(config_schema(), indent=2) + "\n"
     document = asyncapi.make_document()
     files[FOLDER / "asyncapi.yaml"] = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
-    files[contract_page.ERRORS_FILE] = contract_page.render_errors()
-    files[contract_page.CONTRACT_FILE] = contract_page.fill_contract(
-        contract_page.CONTRACT_FILE.read_text(encoding="utf-8")
-    )
     return files
 
 
@@ -144,11 +135,3 @@ def _without_titles(schema: Any) -> Any:
             if not (name == "title" and isinstance(inner, str))
         }
     return [_without_titles(inner) for inner in schema] if isinstance(schema, list) else schema
-
-
-def main(arguments: list[str]) -> int:
-    return write_or_check(make_files(), arguments, "tools.schemas")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,24 +1,22 @@
 """All dashboards, and their JSON text as it is committed: stable order, one value per line, so that a change reads as a diff."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from grafana.generate import daemon_and_jobs, recovery, replay_and_live
 
-FOLDER = Path(__file__).resolve().parents[1] / "dashboards"
+FOLDER = Path("grafana/dashboards")
 
 
-def rendered() -> Mapping[str, str]:
-    """File name to text."""
+def make_files() -> dict[Path, str]:
     boards = {
         "replay-and-live": replay_and_live.make(),
         "recovery": recovery.make(),
         "daemon-and-jobs": daemon_and_jobs.make(),
     }
     return {
-        f"{name}.json": json.dumps(made.build(), cls=JSONEncoder, indent=2, ensure_ascii=False) + "\n"
+        FOLDER / f"{name}.json": json.dumps(made.build(), cls=JSONEncoder, indent=2, ensure_ascii=False) + "\n"
         for name, made in boards.items()
     }

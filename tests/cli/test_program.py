@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from recoveryd.kernel.states import State
 from recoveryd_sandbox.errors import BrokerFailed
 from tests.cli.recoveries import in_state
 from tests.cli.scripted import ScriptedBackend, run
-from tools import cli_page
 
 VERBS = {
     "replay", "watch-group", "list", "get", "describe", "watch", "wait", "pause", "resume", "stop", "throttle", "approve", "reject",
@@ -183,12 +181,6 @@ def test_completion_offers_ids_with_what_was_typed_so_far() -> None:
 
     assert run(backend, env=env).stdout.split() == ["flights-1", "flights-2"]
     assert run(None, env=env).stdout.split() == []
-
-
-def test_the_page_of_the_docs_is_what_the_program_says() -> None:
-    page = Path(__file__).parents[2] / cli_page.FILE
-
-    assert page.read_text(encoding="utf-8") == cli_page.render()
 
 
 def test_output_into_a_closed_pipe_ends_without_a_traceback() -> None:

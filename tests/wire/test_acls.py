@@ -1,12 +1,7 @@
-"""The table of ACLs and the page that is made from it."""
+"""The table of ACLs."""
 
 from recoveryd.wire.acls import Acl, Resource, every_need
 from recoveryd.wire.topics import TopicNames
-from tools.acls_page import FILE, render
-
-
-def test_the_page_is_what_the_table_says() -> None:
-    assert FILE.read_text(encoding="utf-8") == render(), "run python -m tools.acls_page --write"
 
 
 def test_every_own_topic_is_in_the_table() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,29 +33,6 @@ EXAMPLES = [
     *examples.MORE_WATCHES,
     *examples.SIGNALS.values(),
 ]
-
-
-def test_every_generated_file_is_up_to_date() -> None:
-    stale = [str(path) for path, text in schemas.make_files().items() if not path.exists() or path.read_text() != text]
-    assert stale == [], "run python -m tools.schemas --write"
-
-
-def test_the_check_names_a_file_that_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/contract.md").write_text("# The contract\n\n<!-- begin verbs -->\nold\n<!-- end verbs -->\n")
-    monkeypatch.chdir(tmp_path)
-    assert schemas.main(["--check"]) == 1
-    assert "config/schemas/command.replay.v1.json is out of date" in capsys.readouterr().err
-    assert schemas.main(["--write"]) == 0
-    assert schemas.main(["--check"]) == 0
-    assert "| `replay` |" in (tmp_path / "docs/contract.md").read_text()
-
-
-def test_no_file_is_left_over_from_an_earlier_release() -> None:
-    expected = {path.name for path in schemas.make_files() if path.parent == schemas.FOLDER} | {"config.json"}
-    assert {path.name for path in schemas.FOLDER.iterdir()} == expected
 
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: f"{event['type']}-{event['id'][-2:]}")
