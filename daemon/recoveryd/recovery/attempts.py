@@ -6,8 +6,8 @@ Two attempts never both commit (the lanes' transactional ids are stable), so sta
 from dataclasses import replace
 
 from recoveryd.kernel.states import State
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import make_directive, want
-from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.effects import KillAttempt, LaunchAttempt
 from recoveryd.recovery.lane_shares import allowances
 from recoveryd.recovery.model import Recovery, Wanted
@@ -16,90 +16,76 @@ from recoveryd.recovery.quotas import allows_launch
 from recoveryd.recovery.stops.error_rate import with_failures
 
 
-def ensure_application(draft: RecoveryDraft, recovery: Recovery, *, launch: bool = True) -> None:
+def ensure_application(case: Case, *, launch: bool = True) -> None:
     """See that an application lives, or start the next attempt when its time has come."""
-    attempt, params = recovery.attempt, draft.params
+    attempt, seen, params, now_ms = case.recovery.attempt, case.seen, case.params, case.now_ms
     if attempt.released:
-        if launch and draft.now_ms >= attempt.retry_at_ms and allows_launch(draft, recovery):
-            _launch_next(draft, recovery)
-        return
-    seen = draft.observed(recovery.id)
-    if seen.exited is not None:
-        if draft.now_ms - seen.exited_ms >= params.exit_report_wait_ms:
-            lose_attempt(
-                draft, recovery, f"the application exited with code {seen.exited.exit_code}: {seen.exited.message}"
-            )
-        return
-    if seen.heard_ms:
-        if draft.now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
-            silent_s = (draft.now_ms - seen.heard_ms) / 1000
-            lose_attempt(draft, recovery, f"nothing was heard of it for {silent_s:.0f} s")
+        if launch and now_ms >= attempt.retry_at_ms and allows_launch(case.draft, case.recovery):
+            _launch_next(case)
+    elif seen.exited is not None:
+        if now_ms - seen.exited_ms >= params.exit_report_wait_ms:
+            lose_attempt(case, f"the application exited with code {seen.exited.exit_code}: {seen.exited.message}")
+    elif seen.heard_ms:
+        if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
+            lose_attempt(case, f"nothing was heard of it for {(now_ms - seen.heard_ms) / 1000:.0f} s")
     elif seen.adopted_ms:
-        if draft.now_ms - seen.adopted_ms > params.adopt_wait_ms:
-            lose_attempt(draft, recovery, "it did not answer after the daemon's restart", counts=False)
-    elif draft.now_ms - attempt.started_at_ms > params.launch_timeout_ms:
-        lose_attempt(draft, recovery, f"it did not start in {params.launch_timeout_ms / 1000:.0f} s")
+        if now_ms - seen.adopted_ms > params.adopt_wait_ms:
+            lose_attempt(case, "it did not answer after the daemon's restart", counts=False)
+    elif now_ms - attempt.started_at_ms > params.launch_timeout_ms:
+        lose_attempt(case, f"it did not start in {params.launch_timeout_ms / 1000:.0f} s")
 
 
-def _launch_next(draft: RecoveryDraft, recovery: Recovery) -> None:
-    plan = recovery.plan
-    assert plan is not None
+def _launch_next(case: Case) -> None:
+    known = case.recovery
+    number = known.attempt.number + 1
     attempt = replace(
-        recovery.attempt,
-        number=recovery.attempt.number + 1,
-        started_at_ms=draft.now_ms,
-        positions_at_start=_positions(recovery),
+        known.attempt,
+        number=number,
+        started_at_ms=case.now_ms,
+        positions_at_start=_positions(known),
         released=False,
     )
-    _forget_attempt(draft, recovery.id)
-    draft.observe(recovery.id, adopted_ms=0)
-    launched = want(
-        draft, draft.put(replace(recovery, attempt=attempt)), recovery.wanted, f"attempt {attempt.number} starts"
-    )
-    draft.notice("attempt_started", recovery.id, {"attempt": attempt.number, "lanes": len(plan.lanes)})
-    draft.effect(
+    _forget_attempt(case)
+    case.observe(adopted_ms=0)
+    case.put(attempt=attempt)
+    want(case, known.wanted, f"attempt {number} starts")
+    case.notice("attempt_started", {"attempt": number, "lanes": len(case.plan.lanes)})
+    case.effect(
         LaunchAttempt(
-            recovery=recovery.id,
-            attempt=attempt.number,
-            spec=recovery.spec,
-            plan=plan,
-            directive=make_directive(draft, launched, launched.why),
-            allowances=allowances(recovery),
-            positions=durable_positions(recovery),
-            ledger_from=recovery.ledger_from,
+            recovery=case.id,
+            attempt=number,
+            spec=known.spec,
+            plan=case.plan,
+            directive=make_directive(case, case.recovery.why),
+            allowances=allowances(known),
+            positions=durable_positions(known),
+            ledger_from=known.ledger_from,
         )
     )
 
 
-def lose_attempt(
-    draft: RecoveryDraft, recovery: Recovery, message: str, code: str = "internal", *, counts: bool = True
-) -> None:
+def lose_attempt(case: Case, message: str, code: str = "internal", *, counts: bool = True) -> None:
     """The attempt is gone: end what may be left of it and plan the next one. Progress forgives earlier failures."""
-    attempt = recovery.attempt
-    progressed = _positions(recovery) > attempt.positions_at_start
+    attempt, params = case.recovery.attempt, case.params
+    progressed = _positions(case.recovery) > attempt.positions_at_start
     failures = attempt.failures if not counts else 1 if progressed else attempt.failures + 1
-    wait_ms = 0 if not counts else backoff_ms(failures, draft.params)
+    wait_ms = 0 if not counts else backoff_ms(failures, params)
     lost = replace(
         attempt,
         released=True,
         failures=failures,
-        retry_at_ms=draft.now_ms + wait_ms,
+        retry_at_ms=case.now_ms + wait_ms,
         last_error=message,
         last_code=code,
-        failed_ms=with_failures(attempt.failed_ms, int(counts), draft.now_ms, draft.params.max_failures_per_hour),
+        failed_ms=with_failures(attempt.failed_ms, int(counts), case.now_ms, params.max_failures_per_hour),
     )
-    draft.effect(KillAttempt(recovery.id, attempt.number))
-    draft.notice(
-        "attempt_lost",
-        recovery.id,
-        {"attempt": attempt.number, "why": message, "code": code, "failures": failures, "retry_in_ms": wait_ms},
-    )
-    draft.put(replace(recovery, attempt=lost))
-    _forget_attempt(draft, recovery.id)
-    if recovery.state is State.RUNNING:
-        draft.move(
-            draft.put(replace(recovery, attempt=lost)), State.STARTING, f"attempt {attempt.number} was lost: {message}"
-        )
+    case.effect(KillAttempt(case.id, attempt.number))
+    told = {"attempt": attempt.number, "why": message, "code": code, "failures": failures, "retry_in_ms": wait_ms}
+    case.notice("attempt_lost", told)
+    case.put(attempt=lost)
+    _forget_attempt(case)
+    if case.recovery.state is State.RUNNING:
+        case.move(State.STARTING, f"attempt {attempt.number} was lost: {message}")
 
 
 def backoff_ms(failures: int, params: Params) -> int:
@@ -108,24 +94,24 @@ def backoff_ms(failures: int, params: Params) -> int:
     return min(params.backoff_max_ms, doubled)
 
 
-def release_application(draft: RecoveryDraft, recovery: Recovery, why: str) -> None:
+def release_application(case: Case, why: str) -> None:
     """Let the application go on purpose; nothing is held against it."""
-    told = recovery if recovery.wanted is Wanted.EXIT else want(draft, recovery, Wanted.EXIT, why)
-    draft.put(replace(told, attempt=replace(told.attempt, released=True)))
-    draft.effect(KillAttempt(recovery.id, recovery.attempt.number))
-    _forget_attempt(draft, recovery.id)
+    if case.recovery.wanted is not Wanted.EXIT:
+        want(case, Wanted.EXIT, why)
+    case.put(attempt=replace(case.recovery.attempt, released=True))
+    case.effect(KillAttempt(case.id, case.recovery.attempt.number))
+    _forget_attempt(case)
 
 
-def start_over(draft: RecoveryDraft, recovery: Recovery, why: str) -> None:
+def start_over(case: Case, why: str) -> None:
     """Let an application whose lanes have all returned go, and start the next one; nothing is held against it."""
-    release_application(draft, recovery, why)
-    moved = draft.move(draft.recovery(recovery.id) or recovery, State.STARTING, why)
-    want(draft, moved, Wanted.RUN, why)
+    release_application(case, why)
+    case.move(State.STARTING, why)
+    want(case, Wanted.RUN, why)
 
 
-def _forget_attempt(draft: RecoveryDraft, recovery_id: str) -> None:
-    draft.observe(
-        recovery_id,
+def _forget_attempt(case: Case) -> None:
+    case.observe(
         lanes={},
         readers={},
         driver=None,

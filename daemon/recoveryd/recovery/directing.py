@@ -3,38 +3,34 @@
 `want` changes the imperative; `renew` repeats it before the lease ends. Both raise the sequence, so a lane can tell an answer to this from one to an older word.
 """
 
-from dataclasses import replace
-
-from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.lane_shares import lane_shares
-from recoveryd.recovery.model import Recovery, Wanted
+from recoveryd.recovery.model import Wanted
 from recoveryd_jobs.contract import Directive
 
 
-def want(draft: RecoveryDraft, recovery: Recovery, wanted: Wanted, why: str) -> Recovery:
+def want(case: Case, wanted: Wanted, why: str) -> None:
     """Tell the lanes something new. The recovery is journaled, since the imperative must survive a restart."""
-    sequence = recovery.directive_sequence + 1
-    told = draft.put(replace(recovery, wanted=wanted, directive_sequence=sequence, wanted_sequence=sequence))
-    draft.observe(recovery.id, drain_since_ms=draft.now_ms)
-    _publish(draft, told, why)
-    return told
+    sequence = case.recovery.directive_sequence + 1
+    case.put(wanted=wanted, directive_sequence=sequence, wanted_sequence=sequence)
+    case.observe(drain_since_ms=case.now_ms)
+    _publish(case, why)
 
 
-def renew(draft: RecoveryDraft, recovery: Recovery) -> Recovery:
+def renew(case: Case) -> None:
     """Repeat what is wanted with fresh shares of the rate. Memory only: the sequence is found again on the directives topic."""
-    told = draft.keep(replace(recovery, directive_sequence=recovery.directive_sequence + 1))
-    _publish(draft, told, recovery.why)
-    return told
+    case.keep(directive_sequence=case.recovery.directive_sequence + 1)
+    _publish(case, case.recovery.why)
 
 
-def _publish(draft: RecoveryDraft, recovery: Recovery, why: str) -> None:
-    draft.direct(make_directive(draft, recovery, why))
-    draft.observe(recovery.id, directive_ms=draft.now_ms)
+def _publish(case: Case, why: str) -> None:
+    case.draft.direct(make_directive(case, why))
+    case.observe(directive_ms=case.now_ms)
 
 
-def make_directive(draft: RecoveryDraft, recovery: Recovery, why: str) -> Directive:
+def make_directive(case: Case, why: str) -> Directive:
     """The directive that says what the recovery wants now."""
-    params = draft.params
+    recovery, params = case.recovery, case.params
     return Directive(
         recovery=recovery.id,
         attempt=recovery.attempt.number,
@@ -44,21 +40,16 @@ def make_directive(draft: RecoveryDraft, recovery: Recovery, why: str) -> Direct
         max_records_per_s=recovery.limits.max_records_per_s,
         floor_bytes_per_s=params.floor_bytes_per_s,
         lease_ttl_ms=params.lease_ttl_ms,
-        shares=dict(lane_shares(recovery, draft.observed(recovery.id))),
+        shares=dict(lane_shares(recovery, case.seen)),
         why=why,
     )
 
 
-def renew_lease(draft: RecoveryDraft, recovery: Recovery) -> None:
-    """Repeat the directive before the lease of the lanes ends."""
-    seen = draft.observed(recovery.id)
-    if not recovery.attempt.released and draft.now_ms - seen.directive_ms >= draft.params.lease_renew_ms:
-        renew(draft, _with_newest_grant(draft, recovery))
-
-
-def _with_newest_grant(draft: RecoveryDraft, recovery: Recovery) -> Recovery:
-    """Small changes of the granted rate ride along with the lease."""
-    grant = draft.protection.protecting.grants.get(recovery.id)
-    if grant is None or grant.pause:
-        return recovery
-    return replace(recovery, effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
+def renew_lease(case: Case) -> None:
+    """Repeat the directive before the lease of the lanes ends; small changes of the granted rate ride along."""
+    if case.recovery.attempt.released or case.now_ms - case.seen.directive_ms < case.params.lease_renew_ms:
+        return
+    grant = case.draft.protection.protecting.grants.get(case.id)
+    if grant is not None and not grant.pause:
+        case.keep(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
+    renew(case)

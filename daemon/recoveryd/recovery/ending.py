@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.kernel.states import State, Stop, StopReason
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import want
-from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.events import LedgerPartition
 from recoveryd.recovery.model import CompletenessRow, Recovery, Wanted
 from recoveryd_jobs.contract import Verification
@@ -51,8 +51,7 @@ FINAL_ERRORS = frozenset(
 
 
 def begin_end(
-    draft: RecoveryDraft,
-    recovery: Recovery,
+    case: Case,
     reason: StopReason,
     end: State,
     why: str,
@@ -60,26 +59,24 @@ def begin_end(
     mode: str | None = None,
     evidence: Mapping[str, object] | None = None,
     code: Code | None = None,
-) -> Recovery:
+) -> None:
     """Start the drained stop that ends in `end` (completed, stopped or failed)."""
-    stop = Stop(reason, mode, draft.now_ms, dict(evidence or {}))
+    stop = Stop(reason, mode, case.now_ms, dict(evidence or {}))
     told = {"reason": reason.value, "mode": mode, "evidence": stop.evidence, "ends": end.value, "why": why}
     if reason is not StopReason.OPERATOR:
-        draft.notice("auto_stop", recovery.id, told)
-    moved = draft.move(
-        recovery, State.STOPPING, why, told, stop=stop, stop_state=end, error_code=code.value if code else None
-    )
-    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
-    return want(draft, moved, Wanted.STOP, why)
+        case.notice("auto_stop", told)
+    case.move(State.STOPPING, why, told, stop=stop, stop_state=end, error_code=code.value if code else None)
+    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
+    want(case, Wanted.STOP, why)
 
 
-def fail(draft: RecoveryDraft, recovery: Recovery, error: str, message: str) -> Recovery:
+def fail(case: Case, error: str, message: str) -> None:
     """End as failed because of an error a lane, the driver or a collector named."""
+    if case.recovery.state is State.STOPPING:
+        return
     reason, code = FAILURES.get(error, FAILURES["internal"])
     why = f"{CATALOGUE[code].sentence} {message}".strip()
-    if recovery.state is State.STOPPING:
-        return recovery
-    return begin_end(draft, recovery, reason, State.FAILED, why, evidence={"message": message}, code=code)
+    begin_end(case, reason, State.FAILED, why, evidence={"message": message}, code=code)
 
 
 def completeness(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> tuple[CompletenessRow, ...]:
@@ -110,10 +107,9 @@ def last_heard_completeness(recovery: Recovery) -> tuple[CompletenessRow, ...]:
     return completeness(recovery, rows)
 
 
-def settle(
-    draft: RecoveryDraft, recovery: Recovery, end: State, why: str, verification: Verification | None = None
-) -> Recovery:
+def settle(case: Case, end: State, why: str, verification: Verification | None = None) -> None:
     """Enter the terminal state `end`; `completed` needs every offset explained and no verification mismatch."""
+    recovery = case.recovery
     unexplained = sum(r.unexplained for r in recovery.completeness)
     code = recovery.error_code
     if end is State.COMPLETED and unexplained != 0:
@@ -138,8 +134,9 @@ def settle(
         "positions": [{"partition": r.partition, "position": r.stop} for r in recovery.completeness],
         "code": code,
     }
-    moved = draft.move(recovery, end, why, told, verification=verification, error_code=code)
-    return moved if moved.attempt.released else want(draft, moved, Wanted.EXIT, why)
+    case.move(end, why, told, verification=verification, error_code=code)
+    if not recovery.attempt.released:
+        want(case, Wanted.EXIT, why)
 
 
 def _mismatch_why(verification: Verification) -> str:

@@ -16,7 +16,7 @@ from recoveryd.forecast.retention import Retention
 from recoveryd.forecast.track import ForecastTrack
 from recoveryd.kernel.numbers import finite
 from recoveryd.live.slice import SampleHistory
-from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.forecast_plan import sampled_rates
 from recoveryd.recovery.forecasting import ForecastAnswer, ForecastQuestion, LaneWork, Stretch, ask
 from recoveryd.recovery.model import PartitionProgress, Plan, PlannedPartition, Recovery
@@ -29,28 +29,29 @@ AT_HEAD_S = (
 )
 
 
-def review(draft: RecoveryDraft, recovery: Recovery) -> Recovery:
-    """Take a sample of the pace, and once a minute make the forecast. The recovery with its newest forecast."""
-    plan = recovery.plan
+def review(case: Case) -> None:
+    """Take a sample of the pace, and once a minute make the forecast and put it into the progress."""
+    recovery, plan = case.recovery, case.recovery.plan
     if plan is None or not plan.lanes:
-        return recovery
-    known = draft.observed(recovery.id).pace
-    seen = _with_pace(draft, recovery, plan)
+        return
+    known = case.seen.pace
+    _take_pace(case)
+    seen = case.seen
     track = seen.track if seen.track.outlook is not None else _track_of(recovery)
     # Without enough samples the answer stays what it is until the next one is taken, and asking goes over all partitions.
-    if not track.is_due(draft.now_ms) or (seen.pace is known and _lacks_pace(seen, plan)):
-        return recovery
-    question = _question(recovery, plan, seen, draft)
+    if not track.is_due(case.now_ms) or (seen.pace is known and _lacks_pace(seen, plan)):
+        return
+    question = _question(case)
     if question is None:
-        return recovery
+        return
     answer = ask(question)
-    after = track.with_outlook(answer.forecast.outlook, draft.now_ms)
-    draft.observe(recovery.id, track=after, forecast=answer.forecast)
+    after = track.with_outlook(answer.forecast.outlook, case.now_ms)
+    case.observe(track=after, forecast=answer.forecast)
     if after.outlook is not track.outlook and track.outlook is not None:
-        _tell(draft, recovery, track.outlook, answer)
-    view = replace(answer.view, rate_source="measured", live_source="sampled", at_ms=draft.now_ms)
+        _tell(case, track.outlook, answer)
+    view = replace(answer.view, rate_source="measured", live_source="sampled", at_ms=case.now_ms)
     eta_s = view.mid_s if plan.is_following else recovery.progress.eta_seconds
-    return draft.keep(replace(recovery, progress=replace(recovery.progress, forecast=view, eta_seconds=eta_s)))
+    case.keep(progress=replace(recovery.progress, forecast=view, eta_seconds=eta_s))
 
 
 def event_times(seen: Observed) -> Mapping[int, int]:
@@ -65,16 +66,16 @@ def _track_of(recovery: Recovery) -> ForecastTrack:
     return ForecastTrack(Outlook(told.outlook) if told is not None else None)
 
 
-def _with_pace(draft: RecoveryDraft, recovery: Recovery, plan: Plan) -> Observed:
+def _take_pace(case: Case) -> None:
     """One more sample when it is time; a gap (a pause, another attempt) begins anew."""
-    seen = draft.observed(recovery.id)
+    seen, now_ms = case.seen, case.now_ms
     last_ms = seen.pace[-1].at_ms if seen.pace else None
-    if not seen.lanes or (last_ms is not None and draft.now_ms - last_ms < PACE_EVERY_MS):
-        return seen
-    at = {p.partition: p.position for p in recovery.progress.partitions}
-    counts = tuple(sum(at.get(p, 0) for p in members) for members in plan.lanes)
-    known = seen.pace if last_ms is not None and draft.now_ms - last_ms <= 3 * PACE_EVERY_MS else ()
-    return draft.observe(recovery.id, pace=(*known, Pace(draft.now_ms, counts))[-PACES_MOST:])
+    if not seen.lanes or (last_ms is not None and now_ms - last_ms < PACE_EVERY_MS):
+        return
+    at = {p.partition: p.position for p in case.recovery.progress.partitions}
+    counts = tuple(sum(at.get(p, 0) for p in members) for members in case.plan.lanes)
+    known = seen.pace if last_ms is not None and now_ms - last_ms <= 3 * PACE_EVERY_MS else ()
+    case.observe(pace=(*known, Pace(now_ms, counts))[-PACES_MOST:])
 
 
 def _lacks_pace(seen: Observed, plan: Plan) -> bool:
@@ -85,10 +86,10 @@ def _pace_of(seen: Observed, lane: int) -> RateEstimate | None:
     return estimate_rate([CountSample(s.at_ms / 1000, s.lanes[lane]) for s in seen.pace])
 
 
-def _question(recovery: Recovery, plan: Plan, seen: Observed, draft: RecoveryDraft) -> ForecastQuestion | None:
+def _question(case: Case) -> ForecastQuestion | None:
     """What is left, lane by lane; None while it can not be told."""
-    now_ms = draft.now_ms
-    history = draft.history((plan.source.cluster, plan.source.topic))
+    recovery, plan, seen, now_ms = case.recovery, case.plan, case.seen, case.now_ms
+    history = case.source_history
     live = sampled_rates(history, now_ms)
     if plan.is_following and not live:
         return None
@@ -175,7 +176,7 @@ def _deadline_s(recovery: Recovery, now_ms: int) -> float | None:
     return (min(ends) - now_ms) / 1000 if ends else None
 
 
-def _tell(draft: RecoveryDraft, recovery: Recovery, before: Outlook, answer: ForecastAnswer) -> None:
+def _tell(case: Case, before: Outlook, answer: ForecastAnswer) -> None:
     found = answer.forecast
     evidence = {
         **forecast_evidence(found),
@@ -184,4 +185,4 @@ def _tell(draft: RecoveryDraft, recovery: Recovery, before: Outlook, answer: For
         "retention_slack_seconds": answer.view.slack_s,
     }
     told = {"from": before.value, "to": found.outlook.value, "why": found.why, "suggestion": found.suggestion}
-    draft.notice("forecast_changed", recovery.id, told | {"evidence": evidence})
+    case.notice("forecast_changed", told | {"evidence": evidence})

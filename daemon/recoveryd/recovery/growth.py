@@ -12,7 +12,7 @@ from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import TopicSample
 from recoveryd.recovery.attempts import lose_attempt
-from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.ending import begin_end
 from recoveryd.recovery.model import Finding, PartitionProgress, Plan, PlannedPartition, Recovery, Severity
 
@@ -34,29 +34,29 @@ def uncovered(recovery: Recovery, sample: TopicSample | None) -> tuple[int, ...]
     return tuple(range(plan.source.partitions, sample.partitions))
 
 
-def keep_up(draft: RecoveryDraft, recovery: Recovery) -> None:
+def keep_up(case: Case) -> None:
     """Call after each look at the topics."""
-    plan = recovery.plan
+    recovery, plan = case.recovery, case.recovery.plan
     if plan is None or not recovery.spec.copies or recovery.state not in {State.STARTING, State.RUNNING, State.PAUSED}:
         return
-    target = _newest(draft, plan.target.cluster, plan.target.topic)
+    target = case.draft.history((plan.target.cluster, plan.target.topic)).newest
     width = _target_width(plan, target)
     if recovery.spec.target.mapping == "key_hash" and width > plan.target.partitions:
-        _refuse_wider_target(draft, recovery, width)
+        _refuse_wider_target(case, width)
         return
-    source = _newest(draft, plan.source.cluster, plan.source.topic)
+    source = case.source_history.newest
     new = uncovered(recovery, source)
     if not new or source is None:
         return
     if not follows_all(recovery):
-        _note(draft, recovery, Finding(NOT_PART, Severity.INFO, f"{_named(plan, new)}; not part of this range"))
+        _note(case, Finding(NOT_PART, Severity.INFO, f"{_named(plan, new)}; not part of this range"))
     elif recovery.state is State.PAUSED:
         return  # taken along when it runs again
     elif recovery.spec.target.mapping == "same" and width <= new[-1]:
         why = f"{_named(plan, new)}; {plan.target.topic} has {width}: give it {new[-1] + 1}, and they are copied"
-        _note(draft, recovery, Finding(BLOCKED, Severity.WARN, why))
+        _note(case, Finding(BLOCKED, Severity.WARN, why))
     else:
-        _take_along(draft, recovery, source, new, width)
+        _take_along(case, source, new, width)
 
 
 def blocked_why(recovery: Recovery) -> str:
@@ -65,21 +65,16 @@ def blocked_why(recovery: Recovery) -> str:
     return next((f.message for f in findings if f.code == BLOCKED), "")
 
 
-def left_out(draft: RecoveryDraft, recovery: Recovery) -> tuple[int, ...] | None:
+def left_out(case: Case) -> tuple[int, ...] | None:
     """Of a recovery that ends at zero lag: partitions that came too late to be copied; None while the look that tells is still to come."""
-    plan, stop = recovery.plan, recovery.stop
-    if plan is None or stop is None or not follows_all(recovery):
+    recovery, stop = case.recovery, case.recovery.stop
+    if recovery.plan is None or stop is None or not follows_all(recovery):
         return ()
-    sample = _newest(draft, plan.source.cluster, plan.source.topic)
+    sample = case.source_history.newest
     is_fresh = sample is not None and (sample.described_ms or sample.sampled_at_ms) > stop.at_ms
-    if not is_fresh and draft.now_ms - stop.at_ms < _LOOK_WAIT_MS:
+    if not is_fresh and case.now_ms - stop.at_ms < _LOOK_WAIT_MS:
         return None
     return uncovered(recovery, sample)
-
-
-def _newest(draft: RecoveryDraft, cluster: str, topic: str) -> TopicSample | None:
-    samples = draft.history((cluster, topic)).samples
-    return samples[-1] if samples else None
 
 
 def _target_width(plan: Plan, target: TopicSample | None) -> int:
@@ -87,19 +82,15 @@ def _target_width(plan: Plan, target: TopicSample | None) -> int:
     return max(plan.target.partitions, target.partitions) if known and target is not None else plan.target.partitions
 
 
-def _refuse_wider_target(draft: RecoveryDraft, recovery: Recovery, width: int) -> None:
-    plan = recovery.plan
-    assert plan is not None
+def _refuse_wider_target(case: Case, width: int) -> None:
+    plan = case.plan
     found = f"{plan.target.topic} has {width} partitions now, planned were {plan.target.partitions}"
     why = f"{CATALOGUE[Code.TARGET_PARTITIONS].sentence} {found}: keys would be placed elsewhere from now on."
-    begin_end(draft, recovery, StopReason.TARGET_UNAVAILABLE, State.FAILED, why, code=Code.TARGET_PARTITIONS)
+    begin_end(case, StopReason.TARGET_UNAVAILABLE, State.FAILED, why, code=Code.TARGET_PARTITIONS)
 
 
-def _take_along(
-    draft: RecoveryDraft, recovery: Recovery, source: TopicSample, new: tuple[int, ...], width: int
-) -> None:
-    plan = recovery.plan
-    assert plan is not None
+def _take_along(case: Case, source: TopicSample, new: tuple[int, ...], width: int) -> None:
+    plan, progress = case.plan, case.recovery.progress
     planned = tuple(
         PlannedPartition(
             p, 0, None, high_watermark=source.high_watermark.get(p, 0), log_start=source.log_start.get(p, 0)
@@ -121,26 +112,19 @@ def _take_along(
         findings=(*kept, Finding(ADDED, Severity.INFO, why)),
     )
     rows = tuple(PartitionProgress(p, 0, None) for p in new)
-    progress = replace(recovery.progress, partitions=(*recovery.progress.partitions, *rows))
-    changed = draft.put(
-        replace(recovery, plan=revised, progress=progress, updated_ms=draft.now_ms, version=recovery.version + 1)
-    )
-    draft.notice("plan_revised", recovery.id, {"why": why, "partitions": list(new), "lanes": len(revised.lanes)})
-    if not changed.attempt.released:
-        lose_attempt(draft, changed, why, counts=False)
+    case.revise(plan=revised, progress=replace(progress, partitions=(*progress.partitions, *rows)))
+    case.notice("plan_revised", {"why": why, "partitions": list(new), "lanes": len(revised.lanes)})
+    if not case.recovery.attempt.released:
+        lose_attempt(case, why, counts=False)
 
 
-def _note(draft: RecoveryDraft, recovery: Recovery, finding: Finding) -> None:
-    plan = recovery.plan
-    assert plan is not None
+def _note(case: Case, finding: Finding) -> None:
+    plan = case.plan
     if finding in plan.findings:
         return
     findings = (*(f for f in plan.findings if f.code != finding.code), finding)
-    changed = replace(
-        recovery, plan=replace(plan, findings=findings), updated_ms=draft.now_ms, version=recovery.version + 1
-    )
-    draft.put(changed)
-    draft.notice("plan_noted", recovery.id, {"code": finding.code, "why": finding.message})
+    case.revise(plan=replace(plan, findings=findings))
+    case.notice("plan_noted", {"code": finding.code, "why": finding.message})
 
 
 def _named(plan: Plan, new: tuple[int, ...]) -> str:

@@ -1,11 +1,16 @@
-"""Asking for the ledger and using the answer. An answer counts only if it was asked for after the present imperative."""
+"""Asking for the ledger and using the answer. An answer counts only if it was asked for after the present imperative.
+
+Used by `pausing`, `stopping` and a run that has drained by itself: no chunk may be open, then the ledger is read once, so that positions and counts are exact.
+With no application left, the lanes are fenced first, which ends what they may have left open.
+"""
 
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, StopReason
-from recoveryd.recovery.attempts import durable_positions
-from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.attempts import durable_positions, ensure_application, release_application
+from recoveryd.recovery.case import Case
+from recoveryd.recovery.directing import renew_lease
 from recoveryd.recovery.effects import ReadLedger
 from recoveryd.recovery.ending import completeness, fail
 from recoveryd.recovery.events import LedgerPartition, LedgerRead
@@ -13,18 +18,55 @@ from recoveryd.recovery.losses import with_losses
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.progress import with_ledger
 
+RESTING = frozenset(
+    {"paused", "done", "leaseless"}
+)  # of a lane, or of a task of the verification, that was told to pause
 
-def ask_ledger(draft: RecoveryDraft, recovery: Recovery, *, fence: bool) -> None:
+
+def read_when_drained(case: Case, lane_states: frozenset[str]) -> bool:
+    """Drive the drain: True once an exact ledger for it has been put into the recovery."""
+    if use_ledger(case) is not None:
+        return True
+    driver = case.seen.driver
+    if case.recovery.attempt.released:
+        ask_ledger(case, fence=case.recovery.attempt.number > 0)
+    elif _drain_is_over(case, lane_states):
+        ask_ledger(case, fence=False)
+    elif (driver is not None and driver.phase == "failed") or is_drain_late(case):
+        release_application(case, "it did not drain in time")
+    else:
+        ensure_application(case, launch=False)
+    renew_lease(case)
+    return False
+
+
+def is_drain_late(case: Case) -> bool:
+    """Whether lanes or tasks were asked to come to rest too long ago."""
+    return case.now_ms - case.seen.drain_since_ms > case.params.drain_timeout_ms
+
+
+def _drain_is_over(case: Case, lane_states: frozenset[str]) -> bool:
+    """All lanes obeyed the present imperative and hold no open chunk."""
+    seen, recovery = case.seen, case.recovery
+    if seen.driver is not None and seen.driver.phase in {"drained", "verified"}:
+        return True
+    if recovery.plan is None or len(seen.lanes) < len(recovery.plan.lanes):
+        return False
+    beats = [h.heartbeat for h in seen.lanes.values()]
+    obeyed = all(b.directive_sequence >= recovery.wanted_sequence or b.state == "done" for b in beats)
+    return obeyed and all(b.state in lane_states and not b.chunk_open for b in beats)
+
+
+def ask_ledger(case: Case, *, fence: bool) -> None:
     """Ask once; ask again when no answer came for long."""
-    seen = draft.observed(recovery.id)
-    if recovery.plan is None or (
-        seen.ledger_wanted_ms and draft.now_ms - seen.ledger_wanted_ms < draft.params.ledger_retry_ms
-    ):
+    seen, recovery = case.seen, case.recovery
+    asked_ms = seen.ledger_wanted_ms
+    if recovery.plan is None or (asked_ms and case.now_ms - asked_ms < case.params.ledger_retry_ms):
         return
-    draft.observe(recovery.id, ledger_wanted_ms=draft.now_ms, ledger_since_ms=seen.ledger_since_ms or draft.now_ms)
-    draft.effect(
+    case.observe(ledger_wanted_ms=case.now_ms, ledger_since_ms=seen.ledger_since_ms or case.now_ms)
+    case.effect(
         ReadLedger(
-            recovery.id,
+            case.id,
             recovery.attempt.number,
             recovery.plan,
             fence,
@@ -49,37 +91,39 @@ def _at_least_heard(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> 
     return tuple(rows)
 
 
-def unreadable_ledger(draft: RecoveryDraft, recovery: Recovery) -> str:
+def unreadable_ledger(case: Case) -> str:
     """Why the ledger is given up: an error that no waiting mends, at once, or no answer for long; "" while it is worth waiting."""
-    seen = draft.observed(recovery.id)
-    error, since = seen.ledger_error, seen.ledger_since_ms
+    error, since = case.seen.ledger_error, case.seen.ledger_since_ms
     said = f": {error.message}" if error is not None else ""
     if error is not None and not error.retriable:
         return f"the receipts can not be read{said}"
-    if since and draft.now_ms - since > draft.params.ledger_deadline_ms:
-        return f"the receipts could not be read for {(draft.now_ms - since) / 1000:.0f} s{said}"
+    if since and case.now_ms - since > case.params.ledger_deadline_ms:
+        return f"the receipts could not be read for {(case.now_ms - since) / 1000:.0f} s{said}"
     return ""
 
 
-def use_ledger(draft: RecoveryDraft, recovery: Recovery) -> LedgerRead | None:
+def give_up_on_ledger(case: Case) -> bool:
+    """Receipts that can not be read for long, or never will, mean that the target can not be used."""
+    why = unreadable_ledger(case)
+    if why:
+        fail(case, "target_unavailable", why)
+    return bool(why)
+
+
+def use_ledger(case: Case) -> LedgerRead | None:
     """The answer, once, with exact positions and completeness put into the recovery; None while there is none or when it is broken."""
-    seen = draft.observed(recovery.id)
-    ledger = seen.ledger
+    ledger, recovery = case.seen.ledger, case.recovery
     if ledger is None or ledger.sequence != recovery.wanted_sequence or ledger.attempt != recovery.attempt.number:
         return None
-    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, ledger_error=None)
+    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, ledger_error=None)
     found = _at_least_heard(recovery, ledger.partitions) if ledger.problems else ledger.partitions
-    partitions = with_losses(draft, recovery, found)
+    partitions = with_losses(case, found)
     exact = with_ledger(recovery, partitions)
-    exact = draft.put(replace(exact, completeness=completeness(exact, partitions)))
+    case.draft.put(replace(exact, completeness=completeness(exact, partitions)))
     if ledger.problems and recovery.state is not State.STOPPING:
-        fail(draft, exact, "ledger_broken", ledger.problems[0])
+        fail(case, "ledger_broken", ledger.problems[0])
         return None
     if ledger.problems and exact.stop_state is not State.FAILED:
         stop = replace(exact.stop, reason=StopReason.TARGET_UNAVAILABLE) if exact.stop else None
-        draft.put(
-            replace(
-                exact, stop=stop, stop_state=State.FAILED, error_code=Code.LEDGER_BROKEN.value, why=ledger.problems[0]
-            )
-        )
+        case.put(stop=stop, stop_state=State.FAILED, error_code=Code.LEDGER_BROKEN.value, why=ledger.problems[0])
     return ledger

@@ -9,29 +9,26 @@ from dataclasses import replace
 
 from recoveryd.kernel.states import StopReason
 from recoveryd.live.events import TopicSample
-from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.events import LedgerPartition
-from recoveryd.recovery.model import Recovery
 
 _LOOKS_WAITED_FOR = 3
 
 
-def awaits_look(draft: RecoveryDraft, recovery: Recovery) -> bool:
+def awaits_look(case: Case) -> bool:
     """True while a look at the source that is newer than the end is still to come, for as long as one may take."""
-    stop = recovery.stop
-    if stop is None or stop.reason is not StopReason.DATA_LOST or _newest_look(draft, recovery) is not None:
+    stop = case.recovery.stop
+    if stop is None or stop.reason is not StopReason.DATA_LOST or _newest_look(case) is not None:
         return False
-    return draft.now_ms - stop.at_ms < _LOOKS_WAITED_FOR * draft.params.sample_period_ms
+    return case.now_ms - stop.at_ms < _LOOKS_WAITED_FOR * case.params.sample_period_ms
 
 
-def with_losses(
-    draft: RecoveryDraft, recovery: Recovery, ledger: tuple[LedgerPartition, ...]
-) -> tuple[LedgerPartition, ...]:
+def with_losses(case: Case, ledger: tuple[LedgerPartition, ...]) -> tuple[LedgerPartition, ...]:
     """The ledger of a recovery that ends because of a loss, with the losses that no lane has met yet."""
-    look = _newest_look(draft, recovery)
-    if look is None or recovery.plan is None:
+    look = _newest_look(case)
+    if look is None:
         return ledger
-    stops = {p.partition: p.stop for p in recovery.plan.partitions}
+    stops = {p.partition: p.stop for p in case.plan.partitions}
     return tuple(_with_loss(row, stops.get(row.partition, row.position), look) for row in ledger)
 
 
@@ -43,9 +40,9 @@ def _with_loss(row: LedgerPartition, stop: int | None, look: TopicSample) -> Led
     return replace(row, position=gone, lost=row.lost + gone - row.position)
 
 
-def _newest_look(draft: RecoveryDraft, recovery: Recovery) -> TopicSample | None:
-    plan, stop = recovery.plan, recovery.stop
+def _newest_look(case: Case) -> TopicSample | None:
+    plan, stop = case.recovery.plan, case.recovery.stop
     if plan is None or stop is None or stop.reason is not StopReason.DATA_LOST:
         return None
-    samples: Iterable[TopicSample] = reversed(draft.history((plan.source.cluster, plan.source.topic)).samples)
+    samples: Iterable[TopicSample] = reversed(case.source_history.samples)
     return next((s for s in samples if s.sampled_at_ms >= stop.at_ms and s.topic_id == plan.source.topic_id), None)

@@ -7,6 +7,7 @@ from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.attempts import backoff_ms
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.events import AttemptExited, EffectFailed, LedgerMoved, LedgerRead
 from recoveryd.recovery.growth import keep_up
@@ -140,7 +141,7 @@ def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
     draft.notice("effect_failed", recovery.id, told)
     seen = draft.observed(recovery.id)
     if event.effect == "gather_facts" and recovery.state in {State.PLANNING, State.AWAITING_APPROVAL}:
-        _facts_failed(draft, event, recovery)
+        _facts_failed(Case(draft, recovery.id), event)
     elif event.effect in {"create_target", "launch"}:
         failures = recovery.attempt.failures + 1
         code = "target_unavailable" if event.effect == "create_target" else "internal"
@@ -155,14 +156,12 @@ def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
         draft.observe(recovery.id, ledger_wanted_ms=asked_ms, ledger_error=event)
 
 
-def _facts_failed(draft: RecoveryDraft, event: EffectFailed, recovery: Recovery) -> None:
-    waited = draft.now_ms - (draft.observed(recovery.id).facts_since_ms or recovery.updated_ms)
-    if not event.retriable or waited > draft.params.planning_deadline_ms:
-        refuse(draft, recovery, _code(event.code, Code.CLUSTER_UNREACHABLE), event.message)
+def _facts_failed(case: Case, event: EffectFailed) -> None:
+    waited = case.now_ms - (case.seen.facts_since_ms or case.recovery.updated_ms)
+    if not event.retriable or waited > case.params.planning_deadline_ms:
+        refuse(case, _code(event.code, Code.CLUSTER_UNREACHABLE), event.message)
     else:
-        draft.observe(
-            recovery.id, facts_wanted_ms=draft.now_ms - draft.params.facts_retry_ms + draft.params.effect_retry_ms
-        )
+        case.observe(facts_wanted_ms=case.now_ms - case.params.facts_retry_ms + case.params.effect_retry_ms)
 
 
 def _code(value: str, default: Code) -> Code:
@@ -180,24 +179,21 @@ def on_offsets(draft: RecoveryDraft, event: OffsetsSampled) -> None:
         if recovery.state not in ACTIVE or recovery.plan is None:
             continue
         _note_missing(draft, recovery, missing)
-        keep_up(draft, recovery)
-        _judge_by_ends(draft, draft.recovery(recovery.id) or recovery, event)
+        case = Case(draft, recovery.id)
+        keep_up(case)
+        _judge_by_ends(case, event)
 
 
-def _judge_by_ends(draft: RecoveryDraft, recovery: Recovery, event: OffsetsSampled) -> None:
-    plan = recovery.plan
-    assert plan is not None
+def _judge_by_ends(case: Case, event: OffsetsSampled) -> None:
+    plan, history = case.plan, case.source_history
     key = (plan.source.cluster, plan.source.topic)
-    history = draft.history(key)
-    if wants_heads(recovery) and any((s.cluster, s.topic) == key for s in event.topics):
-        before = draft.observed(recovery.id).at_end
-        heads = at_end_since(recovery, before, history, draft.now_ms)
-        draft.observe(recovery.id, at_end=heads, heads_ms=draft.now_ms)
+    if wants_heads(case.recovery) and any((s.cluster, s.topic) == key for s in event.topics):
+        heads = at_end_since(case.recovery, case.seen.at_end, history, case.now_ms)
+        case.observe(at_end=heads, heads_ms=case.now_ms)
     if plan.is_following:
-        draft.keep(_with_live_lag(recovery, history))
-        seen = draft.observed(recovery.id)
-        candidate = evaluate_caught_up(recovery, seen, history, draft.now_ms, draft.params)
-        draft.observe(recovery.id, candidate=candidate)
+        case.draft.keep(_with_live_lag(case.recovery, history))
+        candidate = evaluate_caught_up(case.recovery, case.seen, history, case.now_ms, case.params)
+        case.observe(candidate=candidate)
 
 
 def _note_missing(draft: RecoveryDraft, recovery: Recovery, missing: set[tuple[str, str]]) -> None:

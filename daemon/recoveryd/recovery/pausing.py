@@ -8,35 +8,34 @@ from collections.abc import Mapping
 from typing import Final
 
 from recoveryd.kernel.states import State
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import want
-from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.model import Recovery, Wanted
 
 TELEMETRY: Final = "telemetry"
 LIVE_SLO: Final = "live_slo"
 
 
-def begin_pause(draft: RecoveryDraft, recovery: Recovery, why: str, held: str = "") -> Recovery:
+def begin_pause(case: Case, why: str, held: str = "") -> None:
     """Ask the lanes to drain; `paused` follows once no chunk is open."""
-    moved = draft.move(recovery, State.PAUSING, why, held=held)
-    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
-    return want(draft, moved, Wanted.PAUSE, why)
+    case.move(State.PAUSING, why, held=held)
+    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
+    want(case, Wanted.PAUSE, why)
 
 
-def begin_resume(draft: RecoveryDraft, recovery: Recovery, why: str) -> Recovery:
+def begin_resume(case: Case, why: str) -> None:
     """Go on at the exact positions, with the application that still lives or the next one; a verification goes on, or begins anew with the next one."""
-    to = State.STARTING if recovery.attempt.released else State.RUNNING
-    moved = draft.move(recovery, State.VERIFYING if recovery.is_proving else to, why, held="")
-    draft.observe(
-        recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=draft.now_ms, candidate=None
-    )
-    return want(draft, moved, Wanted.VERIFY if recovery.is_proving else Wanted.RUN, why)
+    is_proving = case.recovery.is_proving
+    to = State.STARTING if case.recovery.attempt.released else State.RUNNING
+    case.move(State.VERIFYING if is_proving else to, why, held="")
+    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=case.now_ms, candidate=None)
+    want(case, Wanted.VERIFY if is_proving else Wanted.RUN, why)
 
 
-def hold(draft: RecoveryDraft, recovery: Recovery, reason: str, why: str, evidence: Mapping[str, object]) -> Recovery:
+def hold(case: Case, reason: str, why: str, evidence: Mapping[str, object]) -> None:
     """An automatic pause, told with the numbers that led to it."""
-    draft.notice("auto_pause", recovery.id, {"reason": reason, "evidence": dict(evidence), "why": why})
-    return begin_pause(draft, recovery, why, reason)
+    case.notice("auto_pause", {"reason": reason, "evidence": dict(evidence), "why": why})
+    begin_pause(case, why, reason)
 
 
 def paused_why(recovery: Recovery) -> str:

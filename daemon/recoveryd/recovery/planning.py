@@ -7,6 +7,7 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.live.traffic import Copied
 from recoveryd.recovery.admission import needs_approval
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.conflicts import target_conflict
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.effects import GatherFacts
@@ -16,37 +17,34 @@ from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.throttling import refuse_over_slo
 
 
-def ask_facts(draft: RecoveryDraft, recovery: Recovery) -> None:
+def ask_facts(case: Case) -> None:
     """Ask the clusters, and again when no answer came for long."""
-    seen = draft.observed(recovery.id)
-    if seen.facts_wanted_ms and draft.now_ms - seen.facts_wanted_ms < draft.params.facts_retry_ms:
+    seen = case.seen
+    if seen.facts_wanted_ms and case.now_ms - seen.facts_wanted_ms < case.params.facts_retry_ms:
         return
-    draft.observe(
-        recovery.id,
-        facts_wanted_ms=draft.now_ms,
-        facts_since_ms=seen.facts_since_ms or draft.now_ms,
-        target_records=_written_by_ended(draft, recovery),
+    case.observe(
+        facts_wanted_ms=case.now_ms,
+        facts_since_ms=seen.facts_since_ms or case.now_ms,
+        target_records=_written_by_ended(case),
     )
-    draft.effect(GatherFacts(recovery.id, recovery.spec))
+    case.effect(GatherFacts(case.id, case.recovery.spec))
 
 
-def facts_given_up(draft: RecoveryDraft, recovery: Recovery) -> bool:
+def facts_given_up(case: Case) -> bool:
     """Clusters that never answer, not even with an error, end the planning all the same."""
-    since = draft.observed(recovery.id).facts_since_ms
-    if not since or draft.now_ms - since <= draft.params.planning_deadline_ms + draft.params.facts_retry_ms:
+    since = case.seen.facts_since_ms
+    if not since or case.now_ms - since <= case.params.planning_deadline_ms + case.params.facts_retry_ms:
         return False
-    waited_s = (draft.now_ms - since) / 1000
-    refuse(
-        draft, recovery, Code.CLUSTER_UNREACHABLE, f"the clusters did not say what the plan needs in {waited_s:.0f} s"
-    )
+    waited_s = (case.now_ms - since) / 1000
+    refuse(case, Code.CLUSTER_UNREACHABLE, f"the clusters did not say what the plan needs in {waited_s:.0f} s")
     return True
 
 
-def _written_by_ended(draft: RecoveryDraft, recovery: Recovery) -> int:
+def _written_by_ended(case: Case) -> int:
     """Changes when a recovery into the same target ends: what was seen of the target before is not true any more."""
-    ended = draft.stored.totals.copied.get(_into(recovery), Copied()).into_records
-    ending = [r for r in draft.live() if r.is_terminal and _into(r) == _into(recovery)]
-    return ended + sum(r.progress.records for r in ending)
+    draft, into = case.draft, _into(case.recovery)
+    ended = draft.stored.totals.copied.get(into, Copied()).into_records
+    return ended + sum(r.progress.records for r in draft.live() if r.is_terminal and _into(r) == into)
 
 
 def _into(recovery: Recovery) -> tuple[str, str]:
@@ -61,69 +59,64 @@ def on_facts(draft: RecoveryDraft, event: FactsGathered) -> None:
     is_approved = recovery.state is State.AWAITING_APPROVAL and bool(recovery.approved)
     if recovery.state is not State.PLANNING and not is_approved:
         return
-    if draft.observed(recovery.id).target_records != _written_by_ended(draft, recovery):
-        draft.observe(recovery.id, facts_wanted_ms=0)  # steering asks again
+    case = Case(draft, recovery.id)
+    if case.seen.target_records != _written_by_ended(case):
+        case.observe(facts_wanted_ms=0)  # steering asks again
     elif is_approved:
-        _start_approved(draft, recovery, event.facts)
+        _start_approved(case, event.facts)
     else:
-        _on_first_facts(draft, recovery, event.facts)
+        _on_first_facts(case, event.facts)
 
 
-def _start_approved(draft: RecoveryDraft, recovery: Recovery, facts: PlanFacts) -> None:
-    assert recovery.plan is not None
-    found = draft.kinds[recovery.kind].stale(recovery.plan, recovery.spec, facts)
-    conflict = target_conflict(recovery, draft.live())
+def _start_approved(case: Case, facts: PlanFacts) -> None:
+    recovery = case.recovery
+    found = case.draft.kinds[recovery.kind].stale(case.plan, recovery.spec, facts)
+    conflict = target_conflict(recovery, case.draft.live())
     if found is not None:
-        refuse(draft, recovery, found.code, f"{found.message}; {recovery.approved}")
+        refuse(case, found.code, f"{found.message}; {recovery.approved}")
     elif conflict is not None:
-        refuse(draft, recovery, Code.TARGET_IN_USE, f"{conflict}; {recovery.approved}")
+        refuse(case, Code.TARGET_IN_USE, f"{conflict}; {recovery.approved}")
     else:
-        draft.move(recovery, State.STARTING, recovery.approved, started_ms=draft.now_ms)
+        case.move(State.STARTING, recovery.approved, started_ms=case.now_ms)
 
 
-def _on_first_facts(draft: RecoveryDraft, recovery: Recovery, facts: PlanFacts) -> None:
-    source = recovery.spec.source
-    history = draft.history((source.cluster, source.topic))
-    plan = draft.kinds[recovery.kind].make_plan(recovery.spec, facts, draft.params, history)
+def _on_first_facts(case: Case, facts: PlanFacts) -> None:
+    kind, spec = case.draft.kinds[case.recovery.kind], case.recovery.spec
+    plan = kind.make_plan(spec, facts, case.params, case.source_history)
     if isinstance(plan, Refused):
-        refuse(draft, recovery, plan.code, plan.message)
+        refuse(case, plan.code, plan.message)
         return
-    progress = _progress_at_start(plan) if recovery.spec.copies else Progress(eta_seconds=_eta(plan))
-    planned = replace(recovery, plan=plan, progress=progress)
-    wanted_hash = recovery.spec.plan_hash
-    if wanted_hash is not None and wanted_hash != plan.hash:
-        refuse(draft, planned, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
-        return
-    _proceed(draft, planned, plan)
+    case.put(plan=plan, progress=_progress_at_start(plan) if spec.copies else Progress(eta_seconds=_eta(plan)))
+    if spec.plan_hash is not None and spec.plan_hash != plan.hash:
+        refuse(case, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
+    else:
+        _proceed(case)
 
 
-def _proceed(draft: RecoveryDraft, recovery: Recovery, plan: Plan) -> None:
+def _proceed(case: Case) -> None:
+    plan = case.plan
     size = f"{plan.records_at_most:,} records at most in {len(plan.partitions)} partitions"
-    draft.put(recovery)
-    if recovery.spec.dry_run:
-        recovery = draft.answer_creation(recovery, "accepted", f"planned: {size}")
-        draft.move(recovery, State.PLANNED, f"dry run: {size}, nothing was started", _told(plan))
+    if case.recovery.spec.dry_run:
+        case.draft.answer_creation(case.recovery, "accepted", f"planned: {size}")
+        case.move(State.PLANNED, f"dry run: {size}, nothing was started", _told(plan))
         return
-    conflict = target_conflict(recovery, draft.live())
-    if conflict is not None:
-        refuse(draft, recovery, Code.TARGET_IN_USE, conflict)
+    if conflict := target_conflict(case.recovery, case.draft.live()):
+        refuse(case, Code.TARGET_IN_USE, conflict)
         return
-    over_slo = refuse_over_slo(draft, recovery)
-    if over_slo is not None:
-        refuse(draft, recovery, Code.LIVE_OVER_SLO, over_slo)
+    if over_slo := refuse_over_slo(case.draft, case.recovery):
+        refuse(case, Code.LIVE_OVER_SLO, over_slo)
         return
-    recovery = draft.answer_creation(recovery, "accepted", f"planned: {size}")
-    why = needs_approval(plan, draft.params)
-    if why is not None:
-        draft.move(recovery, State.AWAITING_APPROVAL, f"waits for approval: {why}", _told(plan))
-        return
-    draft.move(recovery, State.STARTING, f"plan made: {size}", _told(plan), started_ms=draft.now_ms)
+    case.draft.answer_creation(case.recovery, "accepted", f"planned: {size}")
+    if why := needs_approval(plan, case.params):
+        case.move(State.AWAITING_APPROVAL, f"waits for approval: {why}", _told(plan))
+    else:
+        case.move(State.STARTING, f"plan made: {size}", _told(plan), started_ms=case.now_ms)
 
 
-def refuse(draft: RecoveryDraft, recovery: Recovery, code: Code, message: str) -> None:
+def refuse(case: Case, code: Code, message: str) -> None:
     """The command can not be carried out; its answer is `rejected`."""
-    recovery = draft.answer_creation(recovery, "rejected", message, code.value, CATALOGUE[code].next_step)
-    draft.move(recovery, State.REJECTED, message, {"code": code.value}, error_code=code.value)
+    case.draft.answer_creation(case.recovery, "rejected", message, code.value, CATALOGUE[code].next_step)
+    case.move(State.REJECTED, message, {"code": code.value}, error_code=code.value)
 
 
 def on_target_ready(draft: RecoveryDraft, event: TargetReady) -> None:
@@ -131,15 +124,11 @@ def on_target_ready(draft: RecoveryDraft, event: TargetReady) -> None:
     recovery = draft.recovery(event.recovery)
     if recovery is None or recovery.plan is None or recovery.plan.target.topic_id or recovery.is_terminal:
         return
-    target = replace(recovery.plan.target, topic_id=event.topic_id, partitions=event.partitions)
-    draft.put(
-        replace(
-            recovery, plan=replace(recovery.plan, target=target), version=recovery.version + 1, updated_ms=draft.now_ms
-        )
-    )
-    draft.notice(
-        "target_ready", recovery.id, {"topic": target.topic, "topic_id": event.topic_id, "partitions": event.partitions}
-    )
+    case, plan = Case(draft, recovery.id), recovery.plan
+    target = replace(plan.target, topic_id=event.topic_id, partitions=event.partitions)
+    case.revise(plan=replace(plan, target=target))
+    told = {"topic": target.topic, "topic_id": event.topic_id, "partitions": event.partitions}
+    case.notice("target_ready", told)
 
 
 def _progress_at_start(plan: Plan) -> Progress:

@@ -9,33 +9,32 @@ from dataclasses import replace
 
 from recoveryd.kernel.states import State
 from recoveryd.recovery.attempts import ensure_application, release_application
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import renew_lease, want
-from recoveryd.recovery.draft import RecoveryDraft
-from recoveryd.recovery.drain import RESTING
 from recoveryd.recovery.ending import settle
+from recoveryd.recovery.ledger import RESTING, is_drain_late
 from recoveryd.recovery.model import Recovery, Wanted
 from recoveryd_jobs.contract import Verification
 
 _SILENT_MS = 5_000  # a task that said nothing for so long has ended
 
 
-def begin_proof(draft: RecoveryDraft, recovery: Recovery, why: str) -> None:
+def begin_proof(case: Case, why: str) -> None:
     """The copy is over: verify it, unless the command asked for none."""
-    if recovery.spec.verify == "none":
-        skipped = Verification("skipped", recovery.progress.records, 0, "", (), "the command asked for none")
-        settle(draft, recovery, State.COMPLETED, why, skipped)
+    progress = case.recovery.progress
+    if case.recovery.spec.verify == "none":
+        skipped = Verification("skipped", progress.records, 0, "", (), "the command asked for none")
+        settle(case, State.COMPLETED, why, skipped)
         return
-    idle = replace(recovery.progress, records_per_s=0.0, bytes_per_s=0.0, eta_seconds=None)
-    moved = draft.move(
-        recovery, State.VERIFYING, f"{why}; compares source and target", resume_state=State.VERIFYING, progress=idle
-    )
-    draft.observe(recovery.id, ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=draft.now_ms)
-    want(draft, moved, Wanted.VERIFY, why)
+    idle = replace(progress, records_per_s=0.0, bytes_per_s=0.0, eta_seconds=None)
+    case.move(State.VERIFYING, f"{why}; compares source and target", resume_state=State.VERIFYING, progress=idle)
+    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=case.now_ms)
+    want(case, Wanted.VERIFY, why)
 
 
-def has_begun(draft: RecoveryDraft, recovery: Recovery) -> bool:
+def has_begun(case: Case) -> bool:
     """Whether the application reads, or has read."""
-    driver = draft.observed(recovery.id).driver
+    driver = case.seen.driver
     return driver is not None and driver.phase in {"verifying", "verified"}
 
 
@@ -49,30 +48,28 @@ def proved_why(recovery: Recovery, found: Verification) -> str:
     )
 
 
-def is_at_rest(draft: RecoveryDraft, recovery: Recovery) -> bool:
+def is_at_rest(case: Case) -> bool:
     """Drive a verification to a stand: True once the driver and every task that reads obeyed the present imperative."""
-    seen = draft.observed(recovery.id)
-    if recovery.attempt.released or _has_obeyed(draft, recovery):
+    driver = case.seen.driver
+    if case.recovery.attempt.released or _has_obeyed(case):
         return True
-    if (
-        seen.driver is not None and seen.driver.phase == "failed"
-    ) or draft.now_ms - seen.drain_since_ms > draft.params.drain_timeout_ms:
-        release_application(draft, recovery, "the verification did not stand still in time")
+    if (driver is not None and driver.phase == "failed") or is_drain_late(case):
+        release_application(case, "the verification did not stand still in time")
         return True
-    ensure_application(draft, recovery, launch=False)
-    renew_lease(draft, draft.recovery(recovery.id) or recovery)
+    ensure_application(case, launch=False)
+    renew_lease(case)
     return False
 
 
-def _has_obeyed(draft: RecoveryDraft, recovery: Recovery) -> bool:
+def _has_obeyed(case: Case) -> bool:
     """A task that says nothing any more has ended, or the driver will tell that it failed."""
-    seen = draft.observed(recovery.id)
-    if seen.driver is None or seen.driver.directive_sequence < recovery.wanted_sequence:
+    seen, wanted_sequence = case.seen, case.recovery.wanted_sequence
+    if seen.driver is None or seen.driver.directive_sequence < wanted_sequence:
         return False
     if seen.driver.phase != "verifying":
         return True
-    present = [h.heartbeat for h in seen.readers.values() if draft.now_ms - h.received_ms <= _SILENT_MS]
+    present = [h.heartbeat for h in seen.readers.values() if case.now_ms - h.received_ms <= _SILENT_MS]
     return bool(present) and all(
-        beat.state == "done" or (beat.state in RESTING and beat.directive_sequence >= recovery.wanted_sequence)
+        beat.state == "done" or (beat.state in RESTING and beat.directive_sequence >= wanted_sequence)
         for beat in present
     )

@@ -19,6 +19,7 @@ from recoveryd.live.freshness import Reading
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict
 from recoveryd.live.on_live import refresh_lags
 from recoveryd.live.protecting import Protecting, grown
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import renew
 from recoveryd.recovery.draft import RecoveryDraft
@@ -42,7 +43,7 @@ def control(draft: RecoveryDraft) -> None:
     recoveries = [r for r in draft.live() if r.state in WORKING or (r.state in _DRAINED and r.held == TELEMETRY)]
     if not params.live.domains:
         for recovery in recoveries:
-            _release_if_held(draft, recovery, "nothing is listed to be protected any more")
+            _release_if_held(Case(draft, recovery.id), "nothing is listed to be protected any more")
         return
     period_ms = params.control.period_ms
     if draft.now_ms - before.stepped_ms < period_ms - min(_SLACK_MS, period_ms // 4):
@@ -216,21 +217,23 @@ def _tell(
 def _apply(
     draft: RecoveryDraft, recovery: Recovery, grant: Grant | None, decisions: Mapping[str, ControlDecision]
 ) -> None:
+    case = Case(draft, recovery.id)
     if grant is None:
-        _release_if_held(draft, recovery, "no controller decides on it any more")
+        _release_if_held(case, "no controller decides on it any more")
         return
     bound = [decisions[d] for d in touched_domains(recovery.spec, draft.params)]
     if recovery.held == TELEMETRY and recovery.state in _DRAINED:
         if not grant.pause and all(d.verdict not in _BLIND for d in bound):
-            _release_if_held(draft, _granted(recovery, grant), "live traffic is measured again: goes on by itself")
+            case.keep(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
+            _release_if_held(case, "live traffic is measured again: goes on by itself")
     elif grant.pause:
-        paused = draft.put(replace(recovery, rule=grant.why))
+        case.put(rule=grant.why)
         evidence = {"domain": grant.domain, **decision_evidence(decisions[grant.domain])}
-        hold(draft, paused, TELEMETRY, grant.why, evidence)
+        hold(case, TELEMETRY, grant.why, evidence)
     elif _is_told_at_once(recovery.effective_bytes_per_s, grant, any(d.publish for d in bound)):
-        told = draft.put(replace(_granted(recovery, grant), version=recovery.version + 1, updated_ms=draft.now_ms))
-        if not told.attempt.released:
-            renew(draft, told)
+        case.revise(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
+        if not recovery.attempt.released:
+            renew(case)
 
 
 def _is_told_at_once(held: float | None, grant: Grant, publish: bool) -> bool:
@@ -241,13 +244,9 @@ def _is_told_at_once(held: float | None, grant: Grant, publish: bool) -> bool:
     return rate >= held * _RAISE or rate <= held * _CUT or (publish and rate != held)
 
 
-def _granted(recovery: Recovery, grant: Grant) -> Recovery:
-    return replace(recovery, effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
-
-
-def _release_if_held(draft: RecoveryDraft, recovery: Recovery, why: str) -> None:
-    if recovery.held == TELEMETRY and recovery.state in _DRAINED:
-        begin_resume(draft, recovery, why)
+def _release_if_held(case: Case, why: str) -> None:
+    if case.recovery.held == TELEMETRY and case.recovery.state in _DRAINED:
+        begin_resume(case, why)
 
 
 def _pause_pressed(
@@ -264,4 +263,4 @@ def _pause_pressed(
             recovery = draft.recovery(name)
             if recovery is not None and recovery.state in WORKING:
                 evidence = {"domain": domain, **condition.evidence}
-                hold(draft, recovery, LIVE_SLO, f"{domain}: {condition.why}", evidence)
+                hold(Case(draft, name), LIVE_SLO, f"{domain}: {condition.why}", evidence)

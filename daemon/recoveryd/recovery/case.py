@@ -1,0 +1,77 @@
+"""One recovery in a step, always as it is now: whoever changes it need not hand the new value on, and nobody works on a stale one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from recoveryd.kernel.states import State
+from recoveryd.live.slice import SampleHistory
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.model import Plan, Recovery
+from recoveryd.recovery.observed import Observed
+from recoveryd.recovery.params import Params
+
+
+class Case:
+    """`draft` knows all recoveries; this is the one with `id`, which must be known."""
+
+    __slots__ = ("draft", "id")
+
+    def __init__(self, draft: RecoveryDraft, recovery_id: str) -> None:
+        self.draft = draft
+        self.id = recovery_id
+
+    @property
+    def recovery(self) -> Recovery:
+        found = self.draft.recovery(self.id)
+        assert found is not None
+        return found
+
+    @property
+    def plan(self) -> Plan:
+        """Of a recovery that has one."""
+        found = self.recovery.plan
+        assert found is not None
+        return found
+
+    @property
+    def seen(self) -> Observed:
+        return self.draft.observed(self.id)
+
+    @property
+    def source_history(self) -> SampleHistory:
+        source = self.recovery.spec.source
+        return self.draft.history((source.cluster, source.topic))
+
+    @property
+    def now_ms(self) -> int:
+        return self.draft.now_ms
+
+    @property
+    def params(self) -> Params:
+        return self.draft.params
+
+    def put(self, **changes: Any) -> None:
+        """Change and journal it."""
+        self.draft.put(replace(self.recovery, **changes))
+
+    def keep(self, **changes: Any) -> None:
+        """Change it in memory only."""
+        self.draft.keep(replace(self.recovery, **changes))
+
+    def revise(self, **changes: Any) -> None:
+        """Change and journal it as its next version."""
+        self.put(**changes, updated_ms=self.now_ms, version=self.recovery.version + 1)
+
+    def move(self, to: State, why: str, told: Mapping[str, object] | None = None, **changes: Any) -> None:
+        """Into its next state, which the events topic is told."""
+        self.draft.move(self.recovery, to, why, told, **changes)
+
+    def observe(self, **changes: Any) -> None:
+        self.draft.observe(self.id, **changes)
+
+    def notice(self, kind: str, data: Mapping[str, object], causation_id: str = "") -> None:
+        self.draft.notice(kind, self.id, data, causation_id)
+
+    def effect(self, effect: object) -> None:
+        self.draft.effect(effect)
