@@ -1,0 +1,4 @@
+"""Everything outside, behind the protocols of `ports`: Kafka, Spark, HTTP, the clock, and all of it in memory.
+
+Foreign errors are translated here, once. No rule about recovery lives here.
+"""

@@ -1,0 +1,1 @@
+"""What people see: tables, numbers, progress. Nothing here asks or sends anything."""

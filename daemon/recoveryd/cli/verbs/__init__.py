@@ -1,0 +1,1 @@
+"""One module per verb or group of verbs; `app` puts them together."""

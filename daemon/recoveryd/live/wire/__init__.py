@@ -1,0 +1,1 @@
+"""How signals look on the control topic, and lag and budgets on the HTTP API."""
