@@ -110,7 +110,11 @@ class Unreadable(World):
     def _run(self, effect: Effect) -> list[Event]:
         if isinstance(effect, ReadLedger):
             what = "no right to read recovery.receipts.v1"
-            return [EffectFailed(effect.recovery, "read_ledger", effect.attempt, "RCV-2012", what, self.is_retriable)]
+            return [
+                EffectFailed(
+                    effect.recovery, "read_ledger", effect.attempt, "RCV-2012", what, self.is_retriable, effect.sequence
+                )
+            ]
         return super()._run(effect)
 
 
@@ -128,3 +132,35 @@ def test_a_drain_whose_receipts_can_not_be_read_ends_with_the_reason(
     failed = world.run_until(State.FAILED, seconds=within_s + 10)
     assert "no right to read recovery.receipts.v1" in failed.why
     assert "the positions are the last ones heard" in failed.why
+
+
+class SlowLedger(World):
+    """Questions about receipts wait in `asked` until a test answers them."""
+
+    def __init__(self) -> None:
+        self.asked: list[ReadLedger] = []
+        super().__init__(LONG)
+
+    def _run(self, effect: Effect) -> list[Event]:
+        if isinstance(effect, ReadLedger):
+            self.asked.append(effect)
+            return []
+        return super()._run(effect)
+
+
+def test_a_late_word_about_an_older_question_does_not_end_the_present_one() -> None:
+    world = SlowLedger()
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.feed(command("pause", offset=1))
+    world.second(5)
+    world.feed(command("stop", offset=2))
+    world.second(5)
+    first, last = world.asked[0], world.asked[-1]
+    assert first.sequence != last.sequence
+    world.feed(EffectFailed("r1", "read_ledger", first.attempt, "RCV-2012", "no right", False, first.sequence))
+    world.second(2)
+    assert world.recovery().state is State.STOPPING
+    world.feed(EffectFailed("r1", "read_ledger", last.attempt, "RCV-2012", "no right", False, last.sequence))
+    world.second(2)
+    assert world.recovery().state is State.FAILED

@@ -93,7 +93,10 @@ class QuotasSwept:
 
 @dataclass(frozen=True, slots=True)
 class EffectFailed:
-    """An effect (by its kind, such as `gather_facts`, `create_target`, `launch`, `read_ledger`, `fence_lanes`) did not succeed; `retriable` says whether trying later may help."""
+    """An effect (by its kind, such as `gather_facts`, `create_target`, `launch`, `read_ledger`, `fence_lanes`) did not succeed; `retriable` says whether trying later may help.
+
+    `sequence`: of the ReadLedger that failed; a word about an older question says nothing about the present one.
+    """
 
     recovery: str
     effect: str
@@ -101,3 +104,4 @@ class EffectFailed:
     code: str
     message: str
     retriable: bool
+    sequence: int = 0

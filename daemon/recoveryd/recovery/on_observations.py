@@ -139,18 +139,20 @@ def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
         "retriable": event.retriable,
     }
     draft.notice("effect_failed", recovery.id, told)
-    seen = draft.observed(recovery.id)
+    is_present = event.attempt == recovery.attempt.number
     if event.effect == "gather_facts" and recovery.state in {State.PLANNING, State.AWAITING_APPROVAL}:
         _facts_failed(Case(draft, recovery.id), event)
-    elif event.effect in {"create_target", "launch"}:
+    elif event.effect == "create_target" or (event.effect == "launch" and is_present):
         failures = recovery.attempt.failures + 1
         code = "target_unavailable" if event.effect == "create_target" else "internal"
         attempt = replace(recovery.attempt, failures=failures, last_error=event.message, last_code=code)
-        if event.effect == "launch" and event.attempt == recovery.attempt.number:
+        if event.effect == "launch":
             attempt = replace(attempt, released=True, retry_at_ms=draft.now_ms + backoff_ms(failures, draft.params))
         draft.put(replace(recovery, attempt=attempt))
         draft.observe(recovery.id, effect_error=event)
-    elif event.effect == "read_ledger" and seen.ledger_wanted_ms:
+    elif event.effect == "read_ledger" and is_present and event.sequence == recovery.wanted_sequence:
+        if not draft.observed(recovery.id).ledger_wanted_ms:
+            return
         params = draft.params
         asked_ms = draft.now_ms - params.ledger_retry_ms + params.effect_retry_ms
         draft.observe(recovery.id, ledger_wanted_ms=asked_ms, ledger_error=event)

@@ -158,7 +158,8 @@ class Interpreter:
         kind = KINDS[type(effect)]
         log.warning("an effect failed", effect=kind, recovery_id=_subject(effect), code=code.value, error=message)
         attempt = effect.attempt if isinstance(effect, LaunchAttempt | KillAttempt | ReadLedger) else 0
-        self._emit(EffectFailed(_subject(effect), kind, attempt, code.value, message, is_retriable))
+        sequence = effect.sequence if isinstance(effect, ReadLedger) else 0
+        self._emit(EffectFailed(_subject(effect), kind, attempt, code.value, message, is_retriable, sequence))
 
     def _forget(self, recovery: str, done: asyncio.Task[None]) -> None:
         if self._applications.get(recovery) is done:
