@@ -181,6 +181,8 @@ def test_following_the_head_ends_only_when_told(cluster: Cluster) -> None:
 
 def test_a_lane_that_nobody_leads_any_more_leaves(slow: Recovery) -> None:
     lane = LaneThread(replace(slow.spec, orphan_after_ms=4_000))
+    while not slow.ledger() and lane.is_running:
+        slow.direct("run", **SLOW)
     assert lane.outcome() == LaneOutcome(0, "left")
     assert 0 < copied(slow) < COUNT
 
