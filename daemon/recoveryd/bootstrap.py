@@ -36,8 +36,10 @@ from recoveryd.recovery.params import Params
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
 from recoveryd.runtime.health import Health, HealthServer, Sources
 from recoveryd.runtime.interpreter import Interpreter
+from recoveryd.runtime.runners import recovery_runners
 from recoveryd.settings import Settings
 from recoveryd.settings.live import CANARY_READING
+from recoveryd.watches.effects import CallWebhook
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic
 
@@ -109,7 +111,8 @@ def build(settings: Settings) -> Daemon:
     quotas = KafkaClientQuotas({name: settings.access(name) for name in clients}, values.scope)
     targets = {name: WebhookTarget(*target) for name, target in settings.webhook_targets().items()}
     webhooks = HttpWebhooks(targets, values.scope, inbox.emit, clock.now_ms)
-    interpreter = Interpreter(clusters, ledger, jobs, inbox.emit, quotas=quotas, webhooks=webhooks)
+    runners = recovery_runners(clusters, ledger, jobs, quotas, inbox.emit)
+    interpreter = Interpreter(runners, inbox.emit, {CallWebhook: webhooks.start}, webhooks.close)
     intake = ControlIntake(inbox, KafkaControlLog(clients[MAIN], names.control), decode)
     runtime = Runtime(
         core=core,

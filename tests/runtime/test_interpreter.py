@@ -15,6 +15,7 @@ from recoveryd.recovery.events import EffectFailed, LedgerRead, TargetReady
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.interpreter import AT_ONCE, Interpreter
+from recoveryd.runtime.runners import recovery_runners
 from recoveryd_jobs.contract import Directive
 from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
@@ -29,7 +30,9 @@ class Rig:
     def __init__(self) -> None:
         self.clusters, self.ledger, self.jobs = QuietClusters(), ScriptedLedger(), ScriptedJobs()
         self.events: list[Event] = []
-        self.interpreter = Interpreter(self.clusters, self.ledger, self.jobs, self.events.append)
+        self.interpreter = Interpreter(
+            recovery_runners(self.clusters, self.ledger, self.jobs, None, self.events.append), self.events.append
+        )
 
     async def run(self, effect: Effect, events: int = 1) -> list[Event]:
         self.interpreter.start(effect)
@@ -100,7 +103,7 @@ async def test_starting_and_ending_applications_of_a_recovery_keep_their_order()
     await until(lambda: len(rig.jobs.log) == 4)
     assert rig.jobs.log[1:] == [("launch", "r1", 1), ("kill", "r1", 1), ("launch", "r1", 2)]
     await until(lambda: not rig.interpreter._tasks)
-    assert rig.interpreter._applications == {}
+    assert rig.interpreter._queues == {}
 
 
 async def test_only_so_many_effects_run_at_once() -> None:

@@ -106,7 +106,9 @@ def test_a_producer_fenced_without_a_newer_attempt_starts_over_from_the_ledger(
     assert_all_there_once(recovery, cluster)
 
 
-@pytest.mark.parametrize("step", ["end_abandoned", "TransactionalTarget.flush", "TransactionalTarget.send", "LaneLoop._copy_slice"])
+@pytest.mark.parametrize(
+    "step", ["end_abandoned", "TransactionalTarget.flush", "TransactionalTarget.send", "LaneLoop._copy_slice"]
+)
 def test_a_producer_fenced_at_any_step_starts_over_from_the_ledger(
     recovery: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
