@@ -100,6 +100,28 @@ def test_what_is_not_as_planned_is_named(what: str, facts: dict[str, object], co
     assert world.launches == []
 
 
+@pytest.mark.parametrize(("on_existing", "state"), [("refuse", State.REJECTED), ("append", State.STARTING)])
+def test_records_that_came_to_a_partition_beside_the_copy_while_the_plan_waited_are_named(
+    on_existing: str, state: State
+) -> None:
+    """They would be extra in the proof of a target of our own."""
+    plain = make_spec()
+    spec = replace(
+        plain,
+        source=replace(plain.source, partitions=(0,)),
+        target=TargetRef("flights.v2", on_existing=on_existing),
+    )
+    there = replace(make_target(), ends={0: 0, 1: 3})
+    world = waiting(spec, make_facts(target=there))
+    world.facts = make_facts(target=replace(there, ends={0: 0, 1: 8}))
+    approve(world)
+    found = world.recovery()
+    assert found.state is state
+    if state is State.REJECTED:
+        assert found.error_code == "RCV-2005"
+        assert "partition 1 of flights.v2 got up to 5 records since the plan was made" in found.why
+
+
 def test_another_source_of_the_same_name_is_named() -> None:
     world = waiting()
     world.facts = replace(world.facts, source=source(world, topic_id="new"))

@@ -306,6 +306,25 @@ def test_two_replays_into_one_target_are_refused_unless_both_append() -> None:
     assert [a.kind for a in other.answers] == ["accepted", "accepted"]
 
 
+def test_two_replays_into_different_partitions_of_one_target_are_refused_unless_both_append() -> None:
+    """The proof of a target of our own counts what came to any of its partitions."""
+    world = World(speed=1)
+
+    def replay(subject: str, partition: int, on_existing: str) -> None:
+        plain = make_spec(target=TargetRef("flights.v2", on_existing=on_existing))
+        spec = replace(plain, source=replace(plain.source, partitions=(partition,)))
+        world.feed(command("replay", subject, offset=len(world.answers), spec=spec))
+
+    replay("a", 0, "refuse")
+    replay("b", 1, "refuse")
+    replay("c", 1, "append")
+    assert [(a.subject, a.code) for a in world.answers] == [("a", ""), ("b", "RCV-2007"), ("c", "RCV-2007")]
+    world.run_until(State.COMPLETED, recovery_id="a")
+    replay("d", 1, "append")
+    replay("e", 0, "append")
+    assert [(a.subject, a.code) for a in world.answers[3:]] == [("d", ""), ("e", "")]
+
+
 def test_a_deleted_source_fails_a_running_recovery() -> None:
     world = World(speed=1)
     world.feed(command("replay"))

@@ -118,22 +118,56 @@ def test_an_aborted_copy_in_front_of_the_good_one_is_not_seen_and_a_committed_on
     assert places(verify(copy_all(commit=True))) == [("extra", 0, None, 0, 12, 5)]
 
 
-def test_what_others_wrote_to_partitions_that_the_copy_does_not_write_to_is_told(cluster: Cluster) -> None:
+def beside(cluster: Cluster, *, exclusive: bool) -> Recovery:
+    """A copy of partition 0 into a topic of two, that had records in the other one when it was planned."""
     source, target = cluster.topic("in"), cluster.topic("out", 2)
     cluster.fill(source, rows(10))
-    cluster.fill(target, rows(2, 1))  # there when it was planned
-    more = {"starts": ((0, 0), (1, 2))}
+    cluster.fill(target, rows(2, 1))
+    more = {"starts": ((0, 0), (1, 2)), "exclusive": exclusive}
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]], partitions=2, target_more=more)
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
+    return recovery
+
+
+def test_what_others_wrote_to_partitions_that_the_copy_does_not_write_to_is_told_where_they_may(
+    cluster: Cluster,
+) -> None:
+    recovery = beside(cluster, exclusive=False)
     assert verify(recovery.spec).why == ""
 
-    cluster.fill(target, rows(3, 1))
-    cluster.grow(target, 3)
-    cluster.fill(target, rows(4, 2))
+    cluster.fill(recovery.target, rows(3, 1))
+    cluster.grow(recovery.target, 3)
+    cluster.fill(recovery.target, rows(4, 2))
     found = verify(recovery.spec)
     assert (found.result, found.extra_records) == ("match", 0)
     where = "3 offsets in partition 1, 4 offsets in partition 2"
     assert found.why == f"others wrote to 2 partitions that the copy does not write to: {where}"
+
+
+@pytest.mark.parametrize("check", ["source", "digest", "count"])
+def test_what_others_wrote_to_any_partition_of_a_target_of_our_own_is_extra(cluster: Cluster, check: str) -> None:
+    recovery = beside(cluster, exclusive=True)
+    spec = replace(recovery.spec, verify=check)
+    assert (verify(spec).result, verify(spec).target_records) == ("match", 10)
+
+    cluster.fill(recovery.target, rows(3, 1))
+    cluster.grow(recovery.target, 3)
+    cluster.fill(recovery.target, rows(4, 2))
+    found = verify(spec)
+    assert sorted(places(found)) == [("extra", None, None, 1, 2, 3), ("extra", None, None, 2, 0, 4)]
+    assert (found.extra_records, found.target_records, found.why) == (7, 17, "")
+
+
+def test_what_others_wrote_and_aborted_in_a_target_of_our_own_is_nothing(cluster: Cluster) -> None:
+    recovery = beside(cluster, exclusive=True)
+    other = cluster.producer(f"{cluster.unique}other")
+    other.begin_transaction()
+    for row in rows(5, 1):
+        put(other, recovery.target, row)
+    other.flush()
+    other.abort_transaction()
+    found = verify(recovery.spec)
+    assert (found.result, found.extra_records, found.why) == ("match", 0, "")
 
 
 def test_times_that_were_not_compared_are_told(cluster: Cluster) -> None:

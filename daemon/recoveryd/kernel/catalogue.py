@@ -218,7 +218,7 @@ CATALOGUE: dict[Code, Entry] = {
         "Add partitions to the target, or use `target.mapping: key_hash`.",
     ),
     Code.TARGET_IN_USE: Entry(
-        "Another recovery writes to the same target partitions.",
+        "Another recovery writes to the same target topic.",
         "Wait for it, choose another target, or have both say `target.on_existing: append`.",
     ),
     Code.TARGET_COMPACTED: Entry(

@@ -12,7 +12,6 @@ from dataclasses import asdict, replace
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, RefusedError
 from recoveryd.live.slice import SampleHistory
-from recoveryd.recovery.conflicts import written_partitions
 from recoveryd.recovery.forecast_plan import NO_SAMPLES, retention_of, with_forecast
 from recoveryd.recovery.lane_shares import assign_lanes
 from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTopic, Severity
@@ -130,7 +129,8 @@ def held_records(spec: ReplaySpec, partitions: tuple[PlannedPartition, ...], tar
     """The sentence that names records in a target that must have none, or ""."""
     if spec.target.on_existing == "append":
         return ""
-    for partition in written_partitions(spec, partitions, target.partitions):
+    written = [p.partition for p in partitions] if spec.target.mapping == "same" else range(target.partitions)
+    for partition in written:
         held = target.ends.get(partition, 0) - target.starts.get(partition, 0)
         if held > 0:
             return f"partition {partition} of {target.topic} holds up to {held} records already"

@@ -6,7 +6,7 @@ Pure: the facts were gathered again by an adapter. What the plan pinned is compa
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.model import Plan, PlannedPartition, Severity
-from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts
+from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, TopicFacts
 from recoveryd.recovery.recheck import changed_source, changed_target
 from recoveryd.replay.plan import ERROR_CODES, held_records
 from recoveryd.replay.preflight import inspect_target
@@ -47,10 +47,22 @@ def _target(plan: Plan, spec: ReplaySpec, facts: PlanFacts) -> Refused | None:
     why = changed_target(plan, target)
     if why:
         return Refused(Code.STALE_PLAN, why)
-    held = held_records(spec, plan.partitions, target)
+    held = held_records(spec, plan.partitions, target) or _written_since(plan, spec, target)
     if held:
         return Refused(Code.TARGET_NOT_EMPTY, held)
     for finding in inspect_target(spec, facts):
         if finding.severity is Severity.ERROR:
             return Refused(ERROR_CODES.get(finding.code, Code.TARGET_LIMITS), finding.message)
     return None
+
+
+def _written_since(plan: Plan, spec: ReplaySpec, target: TopicFacts) -> str:
+    """In a target of our own what came since the plan would count as extra, also in partitions that the copy does not write to."""
+    if spec.appends:
+        return ""
+    planned = dict(plan.target_starts)
+    for partition, end in sorted(target.ends.items()):
+        more = end - planned.get(partition, 0)
+        if more > 0:
+            return f"partition {partition} of {target.topic} got up to {more} records since the plan was made"
+    return ""

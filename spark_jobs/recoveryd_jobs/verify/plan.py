@@ -24,7 +24,8 @@ _UNAVAILABLE = ("source_unavailable", "target_unavailable")  # by side
 class ProofPlan:
     """`sources`: the planned ranges as far as they can end; where `is_open`, the ledger says where. `log_starts` of the source, `offsets` on both sides.
 
-    `beside`: offsets that others wrote to partitions of the target that the copy does not write to.
+    `targets` of a target of our own are all its partitions that got something, also those that the copy does not write to. `beside`: offsets that others wrote
+    to such partitions of a target that others may write to.
     """
 
     sources: tuple[Range, ...]
@@ -121,6 +122,8 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
     starts, stops = dict(spec.target.starts), dict(spec.target.stops)
     found = {p: _target_range(p, b, starts, stops) for p, b in sorted(target_bounds.items())}
     beside = {p: r.stop - r.start for p, r in found.items() if p not in to and r.stop > r.start}
+    if spec.target.exclusive:
+        to, beside = [*to, *beside], {}
     return ProofPlan(
         sources=tuple(_source_range(r, source_bounds.get(r.partition)) for r in ranges),
         targets=tuple(found[p] for p in sorted(to)),
