@@ -1,4 +1,4 @@
-"""One study: policies in scenarios over seeds, and the gate when everything the gate looks at was run. What `simulate` and the module's own main share."""
+"""One study: policies in scenarios over seeds, and the gate when everything the gate looks at was run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
