@@ -59,8 +59,8 @@ def test_a_record_is_sent_whole_and_its_place_and_broker_time_are_known(
     kafka: KafkaHarness, reader: StatusReader
 ) -> None:
     before_ms = kafka.now_ms()
-    first = reader.send(b"r1", b'{"a": 1}', [("content-type", b"application/json")])
-    second = reader.send(None, b"x")
+    first = reader.write(b"r1", b'{"a": 1}', [("content-type", b"application/json")])
+    second = reader.write(None, b"x")
     assert (first.offset, second.offset) == (0, 1)
     assert first.broker_ms is not None
     assert before_ms - 1_000 <= first.broker_ms <= kafka.now_ms() + 1_000
@@ -76,7 +76,7 @@ async def test_the_answer_to_a_sent_command_is_found_among_other_events(
     kafka: KafkaHarness, reader: StatusReader
 ) -> None:
     await commit(kafka, answer("mine", "rejected"))  # before it was sent: not an answer to it
-    reader.send(b"r1", b"x")
+    reader.write(b"r1", b"x")
     told = Notice("recovery_planned", "r1", {}, causation_id="mine")
     await commit(kafka, JournalBatch(notices=[told]), answer("other"), answer("mine"))
     found = reader.await_answer("mine", DEADLINE_S)
@@ -85,7 +85,7 @@ async def test_the_answer_to_a_sent_command_is_found_among_other_events(
 
 
 def test_without_an_answer_the_wait_ends_in_time(reader: StatusReader) -> None:
-    reader.send(b"r1", b"x")
+    reader.write(b"r1", b"x")
     assert reader.await_answer("mine", 0.7) is None
 
 
@@ -135,10 +135,10 @@ async def test_events_can_be_read_by_recovery_and_from_a_time_on(kafka: KafkaHar
     def types(events: list[Document]) -> list[str]:
         return [event["type"].split(".")[3] for event in events]
 
-    assert types(reader.events()) == ["a", "b", "c"]
-    assert types(reader.events("r1")) == ["a", "c"]
-    assert types(reader.events("r1", since_ms=first.timestamp_ms + 1)) == ["c"]
-    assert reader.events(since_ms=kafka.now_ms() + 60_000) == []
+    assert types(reader.read_events()) == ["a", "b", "c"]
+    assert types(reader.read_events("r1")) == ["a", "c"]
+    assert types(reader.read_events("r1", since_ms=first.timestamp_ms + 1)) == ["c"]
+    assert reader.read_events(since_ms=kafka.now_ms() + 60_000) == []
 
 
 async def test_new_events_are_followed(kafka: KafkaHarness, reader: StatusReader) -> None:

@@ -1,21 +1,18 @@
-"""How the daemon's own Kafka clients are made, how they read a bounded range, and how their errors become ours.
+"""How the daemon's own Kafka clients are made, and how their errors become ours.
 
 Everything here blocks and runs in worker threads with a deadline. Properties are librdkafka's, as given for a cluster; they may hold secrets and are
-never logged. Records of data topics are read here only as samples: copying is the lanes' work.
+never logged. How they read is `reading`.
 """
 
 import logging
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
-    Message,
     Producer,
-    TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
 
@@ -28,10 +25,7 @@ Properties = Mapping[str, Any]  # librdkafka properties
 _log = logging.getLogger("recoveryd.kafka")
 
 READER_GROUP = "recoveryd-reader"  # a name that the library wants; nothing joins it
-_BATCH_RECORDS = 2_000
-_POLL_S = 0.05
-_METADATA_S = 10.0
-_NOT_AUTHORISED = frozenset({
+NOT_AUTHORISED = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -142,7 +136,7 @@ def problem(
     """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     text = f"Could not {doing}: {cause.str()}"
-    if cause.code() in _NOT_AUTHORISED:
+    if cause.code() in NOT_AUTHORISED:
         lacks = _lacking(cause.code(), operation, topic, other)
         hint = f"Grant {lacks} to the user; docs/acls.md has the whole list." if lacks else ""
         message = f"{text}; the user lacks {lacks}" if lacks else text
@@ -168,76 +162,3 @@ def _lacking(code: int, operation: str, topic: str, other: str) -> str:
 
 def is_no_such_topic(error: KafkaException) -> bool:
     return error.args[0].code() in _NO_SUCH_TOPIC
-
-
-def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s: float) -> None:
-    """Read these partitions from these offsets on. Raises `ClusterProblem` when the cluster does not answer.
-
-    Asking for the topic first looks idle, but an assignment made before the client is connected waits for a timer of a second; and an offset such
-    as "beginning" that must be resolved for half of one.
-    """
-    try:
-        consumer.list_topics(topic, timeout=timeout_s)
-    except KafkaException as error:
-        raise problem(error, f"read {topic}", "Describe", topic) from error
-    consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
-
-
-def read_to(
-    consumer: Consumer, topic: str, partition: int, start: int, stop: int, patience_s: float
-) -> Iterator[Message]:
-    """Messages of one partition with offsets in [start, stop).
-
-    The end is recognised by the position the broker reports there, never by a count of messages: compaction, aborted records and transaction
-    markers leave gaps. Raises `ClusterProblem` when nothing came for `patience_s` seconds before `stop`, for instance because a foreign
-    transaction is open before it. A long log is read for as long as it takes.
-    """
-    give_up_s = time.monotonic() + patience_s
-    assign(consumer, topic, {partition: start}, min(patience_s, _METADATA_S))
-    while True:
-        for message in next_messages(consumer, _POLL_S):
-            error, offset = message.error(), message.offset() or 0
-            if error is None:
-                give_up_s = time.monotonic() + patience_s
-                if offset >= stop:
-                    return
-                yield message
-                if offset == stop - 1:
-                    return
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                if offset >= stop:
-                    return
-            elif error.fatal() or not is_passing(error):
-                raise problem(error, f"read {topic}", "Read", topic, READER_GROUP)
-        if time.monotonic() > give_up_s:
-            raise ClusterProblem(f"Could not read {topic} to offset {stop}: nothing came for {patience_s:.0f} s")
-
-
-def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
-    """What is there at once, or else the first one to come: waiting for a full batch would add its time-out to every small read."""
-    messages = consumer.consume(_BATCH_RECORDS, 0)
-    if not messages:
-        first = consumer.poll(wait_s)
-        return [] if first is None else [first]
-    return messages
-
-
-def is_passing(error: KafkaError) -> bool:
-    """Lost connections are reported in the stream of messages, and librdkafka heals them by itself."""
-    return bool(error.retriable() or error.code() < 0) and error.code() not in _NOT_AUTHORISED
-
-
-def headers_of(message: Message) -> tuple[tuple[str, bytes | None], ...]:
-    """The record's headers; none when one has a name that is not UTF-8, because the client library has no way to give it.
-
-    Ask once per record, and only here: its answer is then a list with a hole, which ends the process when it is asked again, or by a plain call that Python
-    has sped up. `map` makes the call that is checked.
-    """
-    try:
-        [found] = map(_pairs_of, (message,))
-    except SystemError:
-        return ()
-    return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in found or ())
-
-
-_pairs_of: Any = Message.headers

@@ -6,8 +6,9 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import Properties, headers_of, make_admin, make_consumer, read_to
+from recoveryd.adapters.kafka.client import Properties, make_admin
 from recoveryd.adapters.kafka.offsets import LATEST, log_range, read_offsets
+from recoveryd.adapters.kafka.reading import headers_of, read_range
 from recoveryd.adapters.kafka.transactions import Marks
 from recoveryd.wire.status_topic import DAEMON_KEY
 from recoveryd.wire.topics import TopicNames
@@ -36,31 +37,23 @@ class KafkaEvidence:
     def other_leader_since(self, offset: int) -> str | None:
         # Uncommitted records too: whoever tried to write opened the journal, and no open transaction may hide it.
         start, end = log_range(make_admin(self._properties), self._status, 0, _ASK_S)
-        if max(start, offset) >= end:
-            return None
-        consumer = make_consumer(self._properties, isolation_level="read_uncommitted")
-        try:
-            for message in read_to(consumer, self._status, 0, max(start, offset), end, _READ_S):
-                if message.key() == DAEMON_KEY.encode():
-                    found = dict(headers_of(message)).get(LEADER_HEADER)
-                    if found != self._leader:
-                        return found.decode(errors="replace") if isinstance(found, bytes) else _UNKNOWN
-        finally:
-            consumer.close()
+        bounds = (max(start, offset), end)
+        for message in read_range(
+            self._properties, self._status, 0, bounds, _READ_S, isolation_level="read_uncommitted"
+        ):
+            if message.key() == DAEMON_KEY.encode():
+                found = dict(headers_of(message)).get(LEADER_HEADER)
+                if found != self._leader:
+                    return found.decode(errors="replace") if isinstance(found, bytes) else _UNKNOWN
         return None
 
     def has_landed(self, marks: Marks) -> bool:
         admin = make_admin(self._properties)
         for (topic, partition), offset in marks.items():
             stable = read_offsets(admin, [(topic, partition)], LATEST, _ASK_S, committed=True)[partition]
-            if stable <= offset:
-                continue
-            consumer = make_consumer(self._properties)
-            try:
-                if any(True for _ in read_to(consumer, topic, partition, offset, offset + 1, _READ_S)):
-                    return True
-            finally:
-                consumer.close()
+            landed = (offset, min(offset + 1, stable))
+            if any(True for _ in read_range(self._properties, topic, partition, landed, _READ_S)):
+                return True
         return False
 
     def left_open(self) -> Sequence[tuple[str, int]]:

@@ -10,11 +10,11 @@ import gc
 import time
 from collections.abc import Iterable, Iterator
 
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import headers_of, read_to
 from recoveryd.adapters.kafka.offsets import log_range
+from recoveryd.adapters.kafka.reading import control_record, read_to
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand
@@ -106,7 +106,7 @@ class TopicReader:
         if start < stop:
             left_s = self._give_up_s - time.monotonic()
             for message in read_to(self._consumer, topic, 0, start, stop, left_s):
-                yield _record(message)
+                yield control_record(message)
 
 
 def _identity(codec: Codec, record: ControlRecord) -> tuple[tuple[str, str], str] | None:
@@ -117,12 +117,3 @@ def _identity(codec: Codec, record: ControlRecord) -> tuple[tuple[str, str], str
             return ((refusal.source, refusal.id), refusal.content_hash) if refusal.source and refusal.id else None
         case command:
             return (command.meta.source, command.meta.id), command.meta.content_hash
-
-
-def _record(message: Message) -> ControlRecord:
-    key, value = _bytes(message.key()), _bytes(message.value())
-    return ControlRecord(0, message.offset() or 0, message.timestamp()[1], key, value, headers_of(message))
-
-
-def _bytes(value: str | bytes | None) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value

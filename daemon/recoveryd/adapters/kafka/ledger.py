@@ -16,13 +16,12 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from recoveryd.adapters.kafka.client import (
     Properties,
     make_admin,
-    make_consumer,
     make_producer,
     make_transactional_producer,
     problem,
-    read_to,
 )
 from recoveryd.adapters.kafka.offsets import log_range
+from recoveryd.adapters.kafka.reading import pair_of, read_range
 from recoveryd.adapters.kafka.receipts import (
     LedgerSum,
     add_up,
@@ -140,19 +139,13 @@ class KafkaLedger:
     def _keys(
         self, properties: Properties, place: tuple[str, int], bounds: tuple[int, int], recoveries: Collection[str]
     ) -> list[bytes]:
-        if bounds[0] >= bounds[1]:
-            return []
         scope, found = self._scope.encode(), dict[bytes, bool]()
         names = {name.encode() for name in recoveries}
-        consumer = make_consumer(properties)
-        try:
-            for message in read_to(consumer, *place, *bounds, _PATIENCE_S):
-                key, value = _Place().pair(message)
-                parts = (key or b"").split(b"/", 2)
-                if key is not None and len(parts) == 3 and parts[0] == scope and parts[1].partition(b"#")[0] in names:
-                    found[key] = value is not None
-        finally:
-            consumer.close()
+        for message in read_range(properties, *place, bounds, _PATIENCE_S):
+            key, value = pair_of(message)
+            parts = (key or b"").split(b"/", 2)
+            if key is not None and len(parts) == 3 and parts[0] == scope and parts[1].partition(b"#")[0] in names:
+                found[key] = value is not None
         return [key for key, is_there in found.items() if is_there]
 
     @staticmethod
@@ -230,15 +223,9 @@ class KafkaLedger:
 
     def _values(self, properties: Properties, recovery: str, at: "_Place", stop: int) -> dict[bytes, bytes]:
         """Receipts and heads of the recovery between `at` and `stop`."""
-        if at.offset >= stop:
-            return {}
-        consumer = make_consumer(properties)
-        try:
-            messages = read_to(consumer, at.topic, at.partition, at.offset, stop, _PATIENCE_S)
-            prefixes = key_prefix(self._scope, recovery), heads_prefix(self._scope, recovery)
-            return newest_values((at.pair(m) for m in messages), prefixes)
-        finally:
-            consumer.close()
+        messages = read_range(properties, at.topic, at.partition, (at.offset, stop), _PATIENCE_S)
+        prefixes = key_prefix(self._scope, recovery), heads_prefix(self._scope, recovery)
+        return newest_values((at.pair(m) for m in messages), prefixes)
 
 
 def fence(properties: Properties, name: str, transaction_timeout_ms: int) -> None:
@@ -265,6 +252,5 @@ class _Place:
     offset: int = 0
 
     def pair(self, message: Message) -> tuple[bytes | None, bytes | None]:
-        key, value = message.key(), message.value()
         self.offset = message.offset() or 0
-        return (key.encode() if isinstance(key, str) else key), (value.encode() if isinstance(value, str) else value)
+        return pair_of(message)

@@ -1,14 +1,12 @@
-"""Questions about offsets: log starts, ends and the offset of a time, for many partitions at once.
+"""Questions about the offsets of one topic: log starts, ends and the offset of a time, exact and complete or not at all.
 
-Several questions can be under way together: `ask` sends, `collect` waits. A partition the broker gives no offset for is told apart from one that
-does not exist, because the first is a hint to try later and the second ends a recovery.
+Very many partitions every few seconds, of which some may have no answer, are `bulk_offsets`; what is asked so is sampled by `sampling`, which knows the
+topics. Jobs have a way of their own, since they never import the daemon.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
@@ -23,22 +21,7 @@ OffsetSpec: Any = _OffsetSpec  # the library does not type it
 EARLIEST: Final = OffsetSpec.earliest()
 LATEST: Final = OffsetSpec.latest()
 
-Partition = tuple[str, int]  # topic, partition
 _RETRY_S = 0.05
-
-Asked = Mapping[TopicPartition, "Future[Any]"]
-
-
-@dataclass(frozen=True, slots=True)
-class Offsets:
-    """`found` by (topic, partition); `missing` do not exist; `failed` got no answer this time, with the reason."""
-
-    found: dict[Partition, int] = field(default_factory=dict)
-    missing: set[Partition] = field(default_factory=set)
-    failed: dict[Partition, ClusterProblem] = field(default_factory=dict)
-
-    def of(self, topic: str) -> dict[int, int]:
-        return {partition: offset for (name, partition), offset in self.found.items() if name == topic}
 
 
 def at_time(time_ms: int) -> Any:
@@ -48,51 +31,35 @@ def at_time(time_ms: int) -> Any:
     )  # negative numbers are Kafka's codes for earliest, latest and so on
 
 
-def ask(
-    admin: AdminClient, partitions: Iterable[Partition], spec: Any, timeout_s: float, *, committed: bool = False
-) -> Asked:
-    """Send one question. With `committed` LATEST is the last stable offset, otherwise the high watermark."""
-    wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
-    if not wanted:
-        return {}
-    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    return admin.list_offsets(wanted, isolation_level=level, request_timeout=timeout_s)
-
-
-def collect(asked: Asked, deadline_s: float) -> Offsets:
-    """Wait for the answers until `deadline_s` on the monotonic clock."""
-    offsets = Offsets()
-    for partition, answer in asked.items():
-        key = (partition.topic, partition.partition)
-        try:
-            offsets.found[key] = int(answer.result(max(deadline_s - time.monotonic(), 0.01)).offset)
-        except KafkaException as error:
-            if is_no_such_topic(error):
-                offsets.missing.add(key)
-            else:
-                offsets.failed[key] = problem(error, f"read offsets of {key[0]}", "Describe", key[0])
-        except FutureTimeoutError:
-            offsets.failed[key] = ClusterProblem(f"Could not read offsets of {key[0]}: no answer in time")
-    return offsets
-
-
 def read_offsets(
-    admin: AdminClient, partitions: Sequence[Partition], spec: Any, timeout_s: float, *, committed: bool = False
+    admin: AdminClient, partitions: Sequence[tuple[str, int]], spec: Any, timeout_s: float, *, committed: bool = False
 ) -> dict[int, int]:
-    """The answers for all of one topic's partitions, by partition. Asks again for those whose leader is not ready yet; raises `ClusterProblem`."""
+    """The answers for all of one topic's partitions, by partition. Asks again for those whose leader is not ready yet; raises `ClusterProblem`.
+
+    With `committed` LATEST is the last stable offset, otherwise the high watermark.
+    """
     deadline_s = time.monotonic() + timeout_s
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     found: dict[int, int] = {}
-    waiting: set[Partition] = set(partitions)
+    waiting = [TopicPartition(topic, partition) for topic, partition in partitions]
     while waiting:
         left_s = max(deadline_s - time.monotonic(), 0.1)
-        answers = collect(ask(admin, waiting, spec, left_s, committed=committed), time.monotonic() + left_s)
-        found |= {partition: offset for (_topic, partition), offset in answers.found.items()}
-        for topic, partition in sorted(answers.missing):
-            raise ClusterProblem(f"Partition {partition} of {topic} does not exist.", retriable=False)
-        for reason in answers.failed.values():
+        asked = admin.list_offsets(dict.fromkeys(waiting, spec), isolation_level=level, request_timeout=left_s)
+        waiting = []
+        for where, answer in asked.items():
+            try:
+                found[where.partition] = int(answer.result(max(deadline_s - time.monotonic(), 0.01)).offset)
+                continue
+            except KafkaException as error:
+                if is_no_such_topic(error):
+                    text = f"Partition {where.partition} of {where.topic} does not exist."
+                    raise ClusterProblem(text, retriable=False) from error
+                reason = problem(error, f"read offsets of {where.topic}", "Describe", where.topic)
+            except FutureTimeoutError:
+                reason = ClusterProblem(f"Could not read offsets of {where.topic}: no answer in time")
             if not reason.retriable or time.monotonic() >= deadline_s:
                 raise reason
-        waiting = set(answers.failed)
+            waiting.append(TopicPartition(where.topic, where.partition))
         if waiting:
             time.sleep(_RETRY_S)
     return found

@@ -13,16 +13,9 @@ from dataclasses import replace
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
-from recoveryd.adapters.kafka.client import (
-    Properties,
-    assign,
-    is_passing,
-    make_admin,
-    make_consumer,
-    next_messages,
-    problem,
-)
+from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
 from recoveryd.adapters.kafka.offsets import LATEST, at_time, read_offsets
+from recoveryd.adapters.kafka.reading import assign, is_passing, next_messages, pair_of
 from recoveryd.adapters.kafka.topic_admin import describe
 from recoveryd.errors import ClusterProblem, RecoverydError
 from recoveryd.ports import Emit
@@ -59,7 +52,7 @@ class KafkaProgressFeed:
         self._thread: threading.Thread | None = None
         self._positions: dict[int, int] = {}
         self._started_ms = 0
-        self._known: dict[str | bytes | None, tuple[bytes, tuple[LanePosition, ...]]] = {}  # by key: as told last
+        self._known: dict[bytes | None, tuple[bytes, tuple[LanePosition, ...]]] = {}  # by key: as told last
         self.unreadable = 0
 
     async def start(self, emit: Emit) -> None:
@@ -120,9 +113,9 @@ class KafkaProgressFeed:
 
     def _pass_on(self, message: Message, emit: Emit) -> None:
         self._positions[message.partition() or 0] = (message.offset() or 0) + 1
-        value = message.value()
+        key, value = pair_of(message)
         try:
-            event = self._decode(message.key(), value.encode() if isinstance(value, str) else value or b"")
+            event = self._decode(key, value or b"")
         except ContractError as error:
             self.unreadable += 1
             if self.unreadable == 1:
@@ -130,7 +123,7 @@ class KafkaProgressFeed:
             return
         emit(event)
 
-    def _decode(self, key: str | bytes | None, raw: bytes) -> LaneHeartbeat | DriverHeartbeat:
+    def _decode(self, key: bytes | None, raw: bytes) -> LaneHeartbeat | DriverHeartbeat:
         """A lane of a thousand partitions says most of the time what it said a second ago: its positions are read again only when they changed."""
         start, stop = raw.find(_POSITIONS), raw.find(_AFTER_POSITIONS)
         told = raw[start + len(_POSITIONS) : stop]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
 
-from recoveryd.adapters.kafka.client import Properties, assign, headers_of, make_consumer
+from recoveryd.adapters.kafka.client import Properties, make_consumer
+from recoveryd.adapters.kafka.reading import assign, headers_of
 
 _RECORDS_EACH = 100
 _PARTITIONS_MAX = 64

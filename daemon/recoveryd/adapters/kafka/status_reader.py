@@ -14,18 +14,9 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import (
-    Properties,
-    assign,
-    is_passing,
-    make_admin,
-    make_consumer,
-    make_producer,
-    next_messages,
-    problem,
-    read_to,
-)
+from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, make_producer, problem
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
+from recoveryd.adapters.kafka.reading import assign, is_passing, next_messages, pair_of, read_range
 from recoveryd.errors import ClusterProblem
 from recoveryd.wire.topics import TopicNames
 
@@ -55,7 +46,7 @@ class StatusReader:
         self._producer: Producer | None = None
         self._events_before: int | None = None  # where answers to what this reader sent can begin
 
-    def send(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> Sent:
+    def write(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> Sent:
         """Write a control record; returns once all in-sync replicas have it."""
         if self._events_before is None:
             # The high watermark: what was written before we sent is no answer to it, committed already or not.
@@ -125,7 +116,7 @@ class StatusReader:
             elif record[0] == wanted:
                 yield record[1]
 
-    def events(self, recovery: str | None = None, since_ms: int | None = None) -> list[Document]:
+    def read_events(self, recovery: str | None = None, since_ms: int | None = None) -> list[Document]:
         """Events as of now, oldest first; of one recovery, and from a time on, when given."""
         wanted = None if recovery is None else recovery.encode()
         found = [
@@ -156,15 +147,8 @@ class StatusReader:
         return (end if start < 0 else start), end
 
     def _pairs(self, topic: str, since_ms: int | None = None) -> Iterator[tuple[bytes, bytes | None]]:
-        start, end = self._ends(topic, since_ms)
-        if start >= end:
-            return
-        consumer = make_consumer(self._properties)
-        try:
-            for message in read_to(consumer, topic, 0, start, end, _READ_S):
-                yield _pair(message)
-        finally:
-            consumer.close()
+        for message in read_range(self._properties, topic, 0, self._ends(topic, since_ms), _READ_S):
+            yield _pair(message)
 
     def _tail(self, topic: str, start: int, look_s: float) -> Iterator[tuple[bytes, Document] | None]:
         """Records from `start` on for ever, with None whenever none came for `look_s`."""
@@ -202,8 +186,8 @@ def _good(messages: Sequence[Message], topic: str) -> Iterator[Message]:
 
 
 def _pair(message: Message) -> tuple[bytes, bytes | None]:
-    key, value = message.key() or b"", message.value()
-    return (key.encode() if isinstance(key, str) else key), (value.encode() if isinstance(value, str) else value)
+    key, value = pair_of(message)
+    return key or b"", value
 
 
 def _parse(value: bytes) -> Document | None:

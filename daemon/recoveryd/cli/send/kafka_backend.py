@@ -1,6 +1,5 @@
-"""The backend of everyday use: Kafka itself. Turns what the verbs ask into calls of `recoveryd.adapters.kafka.status_reader`; importing it loads the Kafka client."""
+"""The backend of everyday use: Kafka itself, as `recoveryd.adapters.kafka.status_reader` reads it; importing it loads the Kafka client."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from recoveryd.adapters.kafka.client import make_admin
@@ -20,7 +19,7 @@ _MARGIN_MS = 600_000
 _ASK_S = 5.0
 
 
-class KafkaBackend:
+class KafkaBackend(StatusReader):
     """Implements `recoveryd.cli.send.backend.Backend` on the cluster `main` of the config.
 
     Raises at once when no broker answers or an own topic is missing: asked for a topic that is not there, the client would wait for a leader instead.
@@ -28,29 +27,14 @@ class KafkaBackend:
 
     def __init__(self, settings: "Settings") -> None:
         _require_topics(settings)
-        self._reader = StatusReader(settings.librdkafka(), settings.topic_names)
+        super().__init__(settings.librdkafka(), settings.topic_names)
 
     def send(self, record: OutgoingRecord) -> Sent:
-        sent = self._reader.send(record.key.encode(), record.value, record.headers)
+        sent = self.write(record.key.encode(), record.value, record.headers)
         return Sent(sent.offset, sent.broker_ms)
 
-    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
-        return self._reader.await_answer(command_id, timeout_s)
-
-    def statuses(self) -> dict[str, Document]:
-        return self._reader.statuses()
-
-    def status(self, recovery: str) -> Document | None:
-        return self._reader.status(recovery)
-
-    def follow(self, recovery: str) -> Iterator[Document | None]:
-        return self._reader.follow(recovery)
-
     def events(self, recovery: str, since: str | None = None) -> list[Document]:
-        return self._reader.events(recovery, _since_ms(since))
-
-    def close(self) -> None:
-        self._reader.close()
+        return self.read_events(recovery, _since_ms(since))
 
 
 def _require_topics(settings: "Settings") -> None:
