@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.verbs import doctor_clusters, doctor_machine
+from recoveryd.cli.verbs.doctor_checks import CheckVerdict
 from recoveryd.cli.verbs.doctor_spark import check_profiles
 from recoveryd.settings import load
 from tests.cli.scripted import run
@@ -104,7 +105,7 @@ def test_doctor_tells_the_package_when_java_is_missing(monkeypatch: pytest.Monke
 
     found = doctor_machine.check_java()
 
-    assert found.verdict is doctor_machine.CheckVerdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert "openjdk-17-jre-headless" in found.next_step
 
 
@@ -122,8 +123,8 @@ def test_doctor_fails_for_a_broker_that_does_not_answer(monkeypatch: pytest.Monk
 def test_doctor_finds_a_work_dir_that_can_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    assert doctor_machine.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is doctor_machine.CheckVerdict.OK
-    assert doctor_machine.check_work_dir(tmp_path / "file").verdict is doctor_machine.CheckVerdict.FAIL
+    assert doctor_machine.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is CheckVerdict.OK
+    assert doctor_machine.check_work_dir(tmp_path / "file").verdict is CheckVerdict.FAIL
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
@@ -140,10 +141,10 @@ def test_doctor_says_how_many_lanes_a_profile_runs_and_whether_its_master_answer
         there = f"127.0.0.1:{serving.getsockname()[1]}"
         found = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", f"spark://127.0.0.1:1,{there}").replace("CONF", ""))
         assert found["profile default"].found == "local[2,4], 2 lanes at once"
-        assert (found["profile far"].verdict, found["profile far"].next_step) == (doctor_machine.CheckVerdict.OK, "")
+        assert (found["profile far"].verdict, found["profile far"].next_step) == (CheckVerdict.OK, "")
         assert "4 lanes at once; the master answers" in found["profile far"].found
         kubernetes = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", f"k8s://https://{there}").replace("CONF", ""))
-        assert kubernetes["profile far"].verdict is doctor_machine.CheckVerdict.OK
+        assert kubernetes["profile far"].verdict is CheckVerdict.OK
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_doctor_fails_for_a_profile_whose_master_is_not_there(
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     found = profiles(tmp_path, GOOD + REMOTE.replace("MASTER", master).replace("CONF", ""))["profile far"]
-    assert found.verdict is doctor_machine.CheckVerdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert said in found.found
     assert found.next_step
 
@@ -167,21 +168,19 @@ def test_doctor_fails_for_secrets_that_would_travel_unprotected_and_takes_spark_
         text = SECRET + REMOTE.replace("MASTER", f"spark://127.0.0.1:{serving.getsockname()[1]}")
         found = profiles(tmp_path, text.replace("CONF", "spark.authenticate: true"))
         assert (found["profile default"].verdict, found["profile far"].verdict) == (
-            doctor_machine.CheckVerdict.OK,
-            doctor_machine.CheckVerdict.FAIL,
+            CheckVerdict.OK,
+            CheckVerdict.FAIL,
         )
         told = "RCV-3042 sasl.password would travel to spark://"
         assert found["profile far"].found.startswith(told)
         assert "without spark.network.crypto.enabled, spark.io.encryption.enabled." in found["profile far"].found
         assert "hunter2" not in str(found)
-        assert (
-            profiles(tmp_path, text.replace("CONF", SECURED))["profile far"].verdict is doctor_machine.CheckVerdict.OK
-        )
+        assert profiles(tmp_path, text.replace("CONF", SECURED))["profile far"].verdict is CheckVerdict.OK
         defaults = "# of the operator\nspark.network.crypto.enabled  true\nspark.io.encryption.enabled=true\n"
         (tmp_path / "spark-defaults.conf").write_text(defaults)
         monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
         found = profiles(tmp_path, text.replace("CONF", "spark.authenticate: true"))
-        assert found["profile far"].verdict is doctor_machine.CheckVerdict.OK
+        assert found["profile far"].verdict is CheckVerdict.OK
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typer.completion import get_completion_inspect_parameters
 from typer.core import TyperGroup
 
 from recoveryd.cli.failure import ExitCode, Failure, exit_code_of, usage
-from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM
+from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM, option
 from recoveryd.cli.render.output import note, print_failure
 from recoveryd.cli.send.connect import Tools
 from recoveryd.cli.send.waiting import Detached
@@ -140,7 +140,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, option("--version", "Print the version and leave.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     _ = version  # acted upon by its callback

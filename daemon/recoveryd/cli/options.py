@@ -5,7 +5,7 @@ Only what stands on a command line. How a verb gets its connection is `send.conn
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,65 +23,49 @@ class Format(StrEnum):
     NAME = "name"
 
 
-Bootstrap = Annotated[
-    str | None,
-    typer.Option(
-        "--bootstrap", metavar="HOST:PORT", envvar="RECOVERYD_BOOTSTRAP_SERVERS", help="Kafka brokers.",
-        rich_help_panel=_PANEL, show_default=False,
-    ),
-]  # fmt: skip
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", metavar="FILE", envvar="RECOVERYD_CONFIG", help="The daemon's YAML config.",
-        rich_help_panel=_PANEL, show_default=False,
-    ),
-]  # fmt: skip
-Http = Annotated[
-    str | None,
-    typer.Option(
-        "--http", metavar="URL", help="Read status from the daemon's HTTP API instead of the topic.",
-        rich_help_panel=_PANEL, show_default=False,
-    ),
-]  # fmt: skip
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_PANEL)]
+def option(
+    name: str,
+    text: str,
+    metavar: str | None = None,
+    panel: str | None = None,
+    *,
+    shows_default: bool = False,
+    **more: Any,
+) -> typer.models.OptionInfo:
+    """`name` with dashes, a short form after a blank; `text` says in the help what it is for."""
+    made: typer.models.OptionInfo = typer.Option(
+        *name.split(), metavar=metavar, help=text, rich_help_panel=panel, show_default=shows_default, **more
+    )
+    return made
 
-Reason = Annotated[
-    str | None,
-    typer.Option(
-        "--reason", metavar="TEXT", help="Why, for the record; required (1 to 500 characters).", show_default=False
-    ),
+
+def argument(metavar: str | None, text: str, **more: Any) -> typer.models.ArgumentInfo:
+    made: typer.models.ArgumentInfo = typer.Argument(metavar=metavar, help=text, show_default=False, **more)
+    return made
+
+
+Bootstrap = Annotated[
+    str | None, option("--bootstrap", "Kafka brokers.", "HOST:PORT", _PANEL, envvar="RECOVERYD_BOOTSTRAP_SERVERS")
 ]
-Output = Annotated[Format, typer.Option("-o", "--output", help="How to print the result.")]
-Wait = Annotated[
-    bool,
-    typer.Option("--wait", help="Stay until it is done; the exit code says how it ended.", rich_help_panel=_SENDING),
+Config = Annotated[
+    Path | None, option("--config", "The daemon's YAML config.", "FILE", _PANEL, envvar="RECOVERYD_CONFIG")
 ]
-Timeout = Annotated[
-    str | None,
-    typer.Option(
-        "--timeout", metavar="DURATION", help="Longest wait, like 10m; then exit code 8.",
-        rich_help_panel=_SENDING, show_default=False,
-    ),
-]  # fmt: skip
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.", rich_help_panel=_SENDING)]
+Http = Annotated[
+    str | None, option("--http", "Read status from the daemon's HTTP API instead of the topic.", "URL", _PANEL)
+]
+Debug = Annotated[bool, option("--debug", "Show the traceback of an error.", panel=_PANEL)]
+
+Reason = Annotated[str | None, option("--reason", "Why, for the record; required (1 to 500 characters).", "TEXT")]
+Output = Annotated[Format, option("-o --output", "How to print the result.", shows_default=True)]
+Wait = Annotated[bool, option("--wait", "Stay until it is done; the exit code says how it ended.", panel=_SENDING)]
+Timeout = Annotated[str | None, option("--timeout", "Longest wait, like 10m; then exit code 8.", "DURATION", _SENDING)]
+Yes = Annotated[bool, option("--yes -y", "Do not ask.", panel=_SENDING)]
 PrintRecord = Annotated[
-    bool,
-    typer.Option(
-        "--print-record", help="Print the control record and a kcat line; send nothing.", rich_help_panel=_SENDING
-    ),
+    bool, option("--print-record", "Print the control record and a kcat line; send nothing.", panel=_SENDING)
 ]
 Expires = Annotated[
-    str | None,
-    typer.Option(
-        "--expires", metavar="DURATION", help="The command is void when not handled within this time.",
-        rich_help_panel=_SENDING, show_default=False,
-    ),
-]  # fmt: skip
+    str | None, option("--expires", "The command is void when not handled within this time.", "DURATION", _SENDING)
+]
 CommandId = Annotated[
-    str | None,
-    typer.Option(
-        "--command-id", metavar="TEXT", help="Idempotency key; sending the same again does nothing.",
-        rich_help_panel=_SENDING, show_default=False,
-    ),
-]  # fmt: skip
+    str | None, option("--command-id", "Idempotency key; sending the same again does nothing.", "TEXT", _SENDING)
+]

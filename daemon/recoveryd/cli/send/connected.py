@@ -15,7 +15,7 @@ from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
 
-from recoveryd.cli.options import Bootstrap, Config, Debug, Http
+from recoveryd.cli.options import Bootstrap, Config, Debug, Http, argument
 from recoveryd.cli.send.connect import Connection, Tools
 
 P = ParamSpec("P")
@@ -34,7 +34,7 @@ def complete_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Recovery id.", show_default=False, autocompletion=complete_ids)]
+Id = Annotated[str, argument("ID", "Recovery id.", autocompletion=complete_ids)]
 
 
 def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callable[..., int | None]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM
+from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM, argument
 
 
 class Shell(StrEnum):
@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="The shell to make the script for.", show_default=False)],
+    shell: Annotated[Shell, argument(None, "The shell to make the script for.")],
 ) -> None:
     """Print a shell's completion script, for instance for `source <(recoveryctl completion bash)`."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recoveryd.cli.verbs.doctor_checks import CheckResult
 
 from recoveryd.cli.failure import ExitCode
-from recoveryd.cli.options import Format, Output
+from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
@@ -30,16 +30,10 @@ def add_to(app: typer.Typer) -> None:
 def doctor(
     connection: Connection,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also start spark-submit, and send a command that must be refused.")
+        bool, option("--deep", "Also start spark-submit, and send a command that must be refused.")
     ] = False,
-    source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="[CLUSTER:]TOPIC", help="Check the ACLs for reading it.", show_default=False),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="[CLUSTER:]TOPIC", help="Check the ACLs for writing it.", show_default=False),
-    ] = None,
+    source: Annotated[str | None, option("--source", "Check the ACLs for reading it.", "[CLUSTER:]TOPIC")] = None,
+    target: Annotated[str | None, option("--target", "Check the ACLs for writing it.", "[CLUSTER:]TOPIC")] = None,
     output: Output = Format.TABLE,
 ) -> int:
     """Check Java, Spark and its profiles, brokers, topics, permissions, the work folder and the daemon."""

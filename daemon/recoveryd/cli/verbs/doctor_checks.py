@@ -29,3 +29,15 @@ def good(name: str, found: str) -> CheckResult:
 
 def failed(name: str, error: RecoverydError, next_step: str = "") -> CheckResult:
     return CheckResult(name, CheckVerdict.FAIL, f"{error.code.value} {error.message}", next_step or error.hint)
+
+
+def bad(name: str, found: str, next_step: str) -> CheckResult:
+    return CheckResult(name, CheckVerdict.FAIL, found, next_step)
+
+
+def doubtful(name: str, found: str, next_step: str) -> CheckResult:
+    return CheckResult(name, CheckVerdict.WARN, found, next_step)
+
+
+def skipped(name: str, found: str, next_step: str = "") -> CheckResult:
+    return CheckResult(name, CheckVerdict.SKIPPED, found, next_step)

@@ -13,7 +13,7 @@ from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.permissions import lacking
 from recoveryd.cli.send.command import make_record
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, failed, good
+from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.wire.acls import Role, own_acls, replay_acls
@@ -42,7 +42,7 @@ def check_clusters(
     if is_main_good:
         yield from _check_way(connection)
     else:
-        yield CheckResult("command", CheckVerdict.SKIPPED, "main is not good", "See above.")
+        yield skipped("command", "main is not good", "See above.")
 
 
 def _topic_on(cluster: str, place: str | None) -> str | None:
@@ -75,7 +75,7 @@ async def _check_topics(connection: Connection, cluster: str) -> list[CheckResul
         if any(not report.exists and report.is_required for report in reports):
             return [
                 topics,
-                CheckResult(f"write to {cluster}", CheckVerdict.SKIPPED, "needs the topics", topics.next_step),
+                skipped(f"write to {cluster}", "needs the topics", topics.next_step),
             ]
         try:
             missing = {report.topic for report in reports if not report.exists}
@@ -106,9 +106,8 @@ def _check_acls(connection: Connection, cluster: str, source: str | None, target
     except RecoverydError as error:
         return failed(name, error)
     if found:
-        return CheckResult(
+        return bad(
             name,
-            CheckVerdict.FAIL,
             f"{Code.NOT_AUTHORISED.value} Missing: {'; '.join(found)}.",
             "Grant them; docs/acls.md has the whole list.",
         )
@@ -119,18 +118,16 @@ def _judge_topics(name: str, reports: tuple[TopicReport, ...]) -> CheckResult:
     step = CATALOGUE[Code.OWN_TOPIC_MISSING].next_step
     missing = [report.topic for report in reports if not report.exists and report.is_required]
     if missing:
-        return CheckResult(name, CheckVerdict.FAIL, f"Missing: {', '.join(missing)}.", step)
+        return bad(name, f"Missing: {', '.join(missing)}.", step)
     differing = [(d, f"{d.topic}: {d.setting} is {d.found}, wanted {d.wanted}") for r in reports for d in r.differences]
     fatal = [text for difference, text in differing if difference.fatal]
     if fatal:
-        return CheckResult(name, CheckVerdict.FAIL, "; ".join(fatal), CATALOGUE[Code.OWN_TOPIC_WRONG].next_step)
+        return bad(name, "; ".join(fatal), CATALOGUE[Code.OWN_TOPIC_WRONG].next_step)
     wanted = [report.topic for report in reports if not report.exists]
     if wanted:
-        return CheckResult(name, CheckVerdict.WARN, f"Missing, needed to measure latency: {', '.join(wanted)}.", step)
+        return doubtful(name, f"Missing, needed to measure latency: {', '.join(wanted)}.", step)
     if differing:
-        return CheckResult(
-            name, CheckVerdict.WARN, "; ".join(text for _, text in differing), "Correct it when convenient."
-        )
+        return doubtful(name, "; ".join(text for _, text in differing), "Correct it when convenient.")
     return good(name, f"{len(reports)} topics as wanted")
 
 
@@ -138,7 +135,7 @@ def _judge_writes(name: str, denied: dict[str, str | None]) -> CheckResult:
     problems = [why for why in denied.values() if why is not None]
     if problems:
         step = "Grant Write on these topics, and Write on TransactionalId with the prefix `recoveryd.`."
-        return CheckResult(name, CheckVerdict.FAIL, "; ".join(problems), step)
+        return bad(name, "; ".join(problems), step)
     return good(name, f"{len(denied)} topics can be written in a transaction")
 
 
@@ -155,13 +152,11 @@ def _check_way(connection: Connection) -> Iterator[CheckResult]:
         return
     if answer is None:
         step = "Look for the daemon and its log; it will refuse the command when it runs."
-        yield CheckResult(name, CheckVerdict.FAIL, f"No daemon answered in {_ANSWER_S:.0f} s.", step)
+        yield bad(name, f"No daemon answered in {_ANSWER_S:.0f} s.", step)
         return
     code = (answer.get("data") or {}).get("code")
     if code != Code.NO_SUCH_RECOVERY.value:
-        yield CheckResult(
-            name, CheckVerdict.WARN, f"Answered with {code or 'yes'}, not as expected.", f"Look at `{_NOBODY}`."
-        )
+        yield doubtful(name, f"Answered with {code or 'yes'}, not as expected.", f"Look at `{_NOBODY}`.")
         return
     yield good(name, f"a command was read, refused as it should be, and answered after {_now_ms() - started_ms} ms")
 
@@ -170,14 +165,12 @@ def judge_clock(broker_ms: int | None, before_ms: int, after_ms: int) -> CheckRe
     """Our clock against the broker's, which stamps control records; the sending itself is the tolerance."""
     name = "clock"
     if broker_ms is None:
-        return CheckResult(
-            name, CheckVerdict.SKIPPED, "the broker did not stamp the record", "Check message.timestamp.type."
-        )
+        return skipped(name, "the broker did not stamp the record", "Check message.timestamp.type.")
     ahead_ms = max(before_ms - broker_ms, broker_ms - after_ms, 0)
     direction = "ahead of" if before_ms > broker_ms else "behind"
     if ahead_ms > _CLOCK_TOLERANCE_MS:
         step = "Set the clock by NTP: expirytime and durations back from now are judged by the broker's."
-        return CheckResult(name, CheckVerdict.WARN, f"{ahead_ms / 1000:.1f} s {direction} the broker's", step)
+        return doubtful(name, f"{ahead_ms / 1000:.1f} s {direction} the broker's", step)
     return good(name, "agrees with the broker's")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.http_reader import check_url
-from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, failed, good
+from recoveryd.cli.verbs.doctor_checks import CheckResult, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd_sandbox.errors import SandboxError
@@ -37,10 +37,7 @@ def run_checks(
         settings = connection.settings
     except RecoverydError as error:
         yield failed("config", error)
-        yield from (
-            CheckResult(name, CheckVerdict.SKIPPED, "needs the config")
-            for name in ("brokers", "topics", "write", "daemon")
-        )
+        yield from (skipped(name, "needs the config") for name in ("brokers", "topics", "write", "daemon"))
         return
     yield good("config", str(connection.config or "from the environment and flags"))
     yield check_work_dir(settings.work_dir)
@@ -57,18 +54,14 @@ def check_java() -> CheckResult:
     try:
         return good("java", str(find_java()))
     except SandboxError as error:
-        return CheckResult(
-            "java", CheckVerdict.FAIL, error.message, error.hint or CATALOGUE[Code.JAVA_MISSING].next_step
-        )
+        return bad("java", error.message, error.hint or CATALOGUE[Code.JAVA_MISSING].next_step)
 
 
 def check_spark(*, deep: bool) -> CheckResult:
     """PySpark is installed; `deep` also starts its `spark-submit`, which needs some seconds."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        return CheckResult(
-            "spark", CheckVerdict.FAIL, "PySpark is not installed.", "Install it: pip install 'pyspark>=4.2,<5'."
-        )
+        return bad("spark", "PySpark is not installed.", "Install it: pip install 'pyspark>=4.2,<5'.")
     from importlib.metadata import version  # noqa: PLC0415
 
     submit = Path(spec.origin).parent / "bin" / "spark-submit"
@@ -79,20 +72,10 @@ def check_spark(*, deep: bool) -> CheckResult:
             [submit, "--version"], capture_output=True, text=True, timeout=_SPARK_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return CheckResult(
-            "spark",
-            CheckVerdict.FAIL,
-            f"spark-submit does not run: {error}.",
-            "Check Java first, then reinstall PySpark.",
-        )
+        return bad("spark", f"spark-submit does not run: {error}.", "Check Java first, then reinstall PySpark.")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        return CheckResult(
-            "spark",
-            CheckVerdict.FAIL,
-            f"spark-submit ended with {done.returncode}: {last}",
-            "Check the Java it uses.",
-        )
+        return bad("spark", f"spark-submit ended with {done.returncode}: {last}", "Check the Java it uses.")
     return good("spark", f"PySpark {version('pyspark')}, spark-submit runs")
 
 
@@ -105,17 +88,10 @@ def check_work_dir(folder: Path) -> CheckResult:
             pass
         room = os.statvfs(nearest)
     except OSError as error:
-        return CheckResult(
-            name,
-            CheckVerdict.FAIL,
-            f"{nearest} can not be written: {error.strerror}.",
-            "Correct its owner, or `work_dir`.",
-        )
+        return bad(name, f"{nearest} can not be written: {error.strerror}.", "Correct its owner, or `work_dir`.")
     free_gb = room.f_bavail * room.f_frsize / 1e9
     if free_gb < _WANTED_FREE_GB:
-        return CheckResult(
-            name, CheckVerdict.WARN, f"{folder} has only {free_gb:.1f} GB left.", "Spark spills there; make room."
-        )
+        return doubtful(name, f"{folder} has only {free_gb:.1f} GB left.", "Spark spills there; make room.")
     return good(name, f"{folder}, {free_gb:.0f} GB free")
 
 
@@ -127,10 +103,10 @@ def check_daemon(url: str) -> CheckResult:
             return good(name, f"ready at {url}: {_short(answer.read())}")
     except urllib.error.HTTPError as error:
         step = "A standby takes over by itself; otherwise read the daemon's log."
-        return CheckResult(name, CheckVerdict.WARN, f"not ready at {url} ({error.code}): {_short(error.read())}", step)
+        return doubtful(name, f"not ready at {url} ({error.code}): {_short(error.read())}", step)
     except (OSError, ValueError) as error:
         step = "Start it with `recoveryd run`; if it runs elsewhere, give --http URL."
-        return CheckResult(name, CheckVerdict.WARN, f"no answer at {url}: {getattr(error, 'reason', error)}", step)
+        return doubtful(name, f"no answer at {url}: {getattr(error, 'reason', error)}", step)
 
 
 def _short(body: bytes) -> str:

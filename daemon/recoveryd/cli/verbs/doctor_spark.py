@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, good
+from recoveryd.cli.verbs.doctor_checks import CheckResult, bad, good
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.settings import Settings
 from recoveryd.settings.kinds import LOCAL_MASTER
@@ -35,9 +35,9 @@ def _check_profile(name: str, profile: Profile, clients: Mapping[str, Mapping[st
     secrets, missing = unsecured(_defaults() | profile.conf, clients.values())
     if secrets and missing:
         found = f"{Code.SPARK_UNSECURED.value} {', '.join(secrets)} would travel to {profile.master} without {', '.join(missing)}."
-        return CheckResult(name, CheckVerdict.FAIL, found, CATALOGUE[Code.SPARK_UNSECURED].next_step)
+        return bad(name, found, CATALOGUE[Code.SPARK_UNSECURED].next_step)
     if problem := _unreachable(profile.master):
-        return CheckResult(name, CheckVerdict.FAIL, problem, "Start it, or correct the profile's `master`.")
+        return bad(name, problem, "Start it, or correct the profile's `master`.")
     return good(name, f"{slots}; the master answers")
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import Format, Output
+from recoveryd.cli.options import Format, Output, argument
 from recoveryd.cli.render.output import show
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 
@@ -19,9 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def explain(
-    code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="Like RCV-1012; all of them when left out.", show_default=False)
-    ] = None,
+    code: Annotated[str | None, argument("CODE", "Like RCV-1012; all of them when left out.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Say what an error code means and what to do next. Works offline."""

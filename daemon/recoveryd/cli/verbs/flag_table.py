@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
 from recoveryd.cli.failure import usage
+from recoveryd.cli.options import option
 from recoveryd.cli.status import Document
 
 Values = Mapping[str, Any]  # flag name -> what the user gave, only for flags that were given
@@ -102,17 +101,13 @@ def value_at(document: Document, path: tuple[str, ...]) -> object:
 
 
 def _parameter(flag: Flag) -> inspect.Parameter:
-    declared = f"--{flag.name}"
-    option = typer.Option(
-        declared, metavar=flag.metavar, help=flag.help, rich_help_panel=flag.panel, show_default=False
-    )
     is_switch = flag.kind is bool
     kind = flag.kind if is_switch else flag.kind | None
     return inspect.Parameter(
         flag.parameter,
         inspect.Parameter.KEYWORD_ONLY,
         default=False if is_switch else None,
-        annotation=Annotated[kind, option],
+        annotation=Annotated[kind, option(f"--{flag.name}", flag.help, flag.metavar, flag.panel)],
     )
 
 

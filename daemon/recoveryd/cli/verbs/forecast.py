@@ -15,50 +15,34 @@ if TYPE_CHECKING:
     from recoveryd.cli.verbs.forecast_case import Case
 
 from recoveryd.cli.failure import ExitCode, invalid, usage
-from recoveryd.cli.options import Format, Output
+from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import show
 from recoveryd.kernel.catalogue import Code
 
 _PANEL = "Sizes and prices"
 
 
-def _option(name: str, metavar: str, text: str, panel: str | None = None) -> typer.models.OptionInfo:
-    made: typer.models.OptionInfo = typer.Option(
-        name, metavar=metavar, help=text, show_default=False, rich_help_panel=panel
-    )
-    return made
-
-
-def _number(name: str, text: str, panel: str | None = None) -> typer.models.OptionInfo:
-    made: typer.models.OptionInfo = typer.Option(
-        name, metavar="N", min=1, help=text, show_default=False, rich_help_panel=panel
-    )
-    return made
-
-
-Window = Annotated[str, _option("--window", "DURATION", "How far back it begins, like 4d.")]
-ReplayRate = Annotated[str, _option("--replay-rate", "RATE", "Sustained, like 2M/s records or 250MB/s.")]
-LiveRate = Annotated[str, _option("--live-rate", "RATE", "Of the source, now and in the window, like 10k/s.")]
-Moving = Annotated[bool, typer.Option("--moving/--pinned", help="Judge a moving head, or an end pinned at the start.")]
-Contended = Annotated[
-    bool, typer.Option("--contended", help="The replay rate was measured read-only: take a fifth off.")
-]
+Window = Annotated[str, option("--window", "How far back it begins, like 4d.", "DURATION")]
+ReplayRate = Annotated[str, option("--replay-rate", "Sustained, like 2M/s records or 250MB/s.", "RATE")]
+LiveRate = Annotated[str, option("--live-rate", "Of the source, now and in the window, like 10k/s.", "RATE")]
+Moving = Annotated[bool, option("--moving/--pinned", "Judge a moving head, or an end pinned at the start.")]
+Contended = Annotated[bool, option("--contended", "The replay rate was measured read-only: take a fifth off.")]
 Spread = Annotated[
-    float, typer.Option("--spread", metavar="PERCENT", min=0, max=99, help="Both rates may be off by this percent.")
+    float, option("--spread", "Both rates may be off by this percent.", "PERCENT", shows_default=True, min=0, max=99)
 ]
-Startup = Annotated[str | None, _option("--startup", "DURATION", "Until the first record is copied.")]
-Deadline = Annotated[str | None, _option("--deadline", "DURATION", "It must be done within this time.")]
-Retention = Annotated[str | None, _option("--retention", "DURATION", "Of the source, by time.")]
-Age = Annotated[str | None, _option("--age", "DURATION", "Of the oldest record wanted; the window when left out.")]
+Startup = Annotated[str | None, option("--startup", "Until the first record is copied.", "DURATION")]
+Deadline = Annotated[str | None, option("--deadline", "It must be done within this time.", "DURATION")]
+Retention = Annotated[str | None, option("--retention", "Of the source, by time.", "DURATION")]
+Age = Annotated[str | None, option("--age", "Of the oldest record wanted; the window when left out.", "DURATION")]
 Margin = Annotated[
-    str | None, _option("--margin", "RECORDS", "Between the start and the log start of a log that is full by size.")
+    str | None, option("--margin", "Between the start and the log start of a log that is full by size.", "RECORDS")
 ]
-Backlog = Annotated[str | None, _option("--backlog", "RECORDS", "In the window; live rate times window when left out.")]
-Lanes = Annotated[int | None, _number("--lanes", "That give the rate.")]
-RecordBytes = Annotated[str | None, _option("--record-bytes", "SIZE", "Mean size of a record.", _PANEL)]
-Replication = Annotated[int, _number("--replication", "Replicas of the copy; 1 when left out.", _PANEL)]
-Brokers = Annotated[int | None, _number("--brokers", "That share the copy.", _PANEL)]
-PricesFile = Annotated[Path | None, _option("--prices", "FILE", "A config with a `prices:` section.", _PANEL)]
+Backlog = Annotated[str | None, option("--backlog", "In the window; live rate times window when left out.", "RECORDS")]
+Lanes = Annotated[int | None, option("--lanes", "That give the rate.", "N", min=1)]
+RecordBytes = Annotated[str | None, option("--record-bytes", "Mean size of a record.", "SIZE", _PANEL)]
+Replication = Annotated[int, option("--replication", "Replicas of the copy; 1 when left out.", "N", _PANEL, min=1)]
+Brokers = Annotated[int | None, option("--brokers", "That share the copy.", "N", _PANEL, min=1)]
+PricesFile = Annotated[Path | None, option("--prices", "A config with a `prices:` section.", "FILE", _PANEL)]
 
 
 def add_to(app: typer.Typer) -> None:

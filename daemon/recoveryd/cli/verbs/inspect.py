@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import Format, Output, Timeout
+from recoveryd.cli.options import Format, Output, Timeout, option
 from recoveryd.cli.render.following import following
 from recoveryd.cli.render.output import note, stderr_console, stdout_console
 from recoveryd.cli.render.showing import show_all, show_recoveries, show_recovery
@@ -28,10 +28,7 @@ def add_to(app: typer.Typer) -> None:
 @connected
 def list_recoveries(
     connection: Connection,
-    state: Annotated[
-        list[StateName] | None,
-        typer.Option("--state", metavar="STATE", help="Only in this state; may be repeated.", show_default=False),
-    ] = None,
+    state: Annotated[list[StateName] | None, option("--state", "Only in this state; may be repeated.", "STATE")] = None,
     output: Output = Format.TABLE,
 ) -> int:
     """All recoveries, newest first."""
@@ -77,13 +74,7 @@ def wait(
     connection: Connection,
     recovery: Id,
     wanted: Annotated[
-        StateName | None,
-        typer.Option(
-            "--for",
-            metavar="STATE",
-            help="Until it is in this state; until it ended when left out.",
-            show_default=False,
-        ),
+        StateName | None, option("--for", "Until it is in this state; until it ended when left out.", "STATE")
     ] = None,
     timeout: Timeout = None,
     output: Output = Format.TABLE,

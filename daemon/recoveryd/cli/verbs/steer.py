@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from recoveryd.cli.failure import ExitCode, Failure, usage
-from recoveryd.cli.options import Reason, Yes
+from recoveryd.cli.options import Reason, Yes, option
 from recoveryd.cli.render.output import confirm, note, show, stderr_console
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.connect import Connection
@@ -20,10 +20,7 @@ from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, has_ended
 from recoveryd.kernel.catalogue import Code
 
-PlanHash = Annotated[
-    str | None,
-    typer.Option("--plan-hash", metavar="HASH", help="The plan meant; read from the status when left out.", show_default=False),
-]  # fmt: skip
+PlanHash = Annotated[str | None, option("--plan-hash", "The plan meant; read from the status when left out.", "HASH")]
 Reached = Callable[[Document], bool]
 
 
@@ -35,8 +32,8 @@ def add_to(app: typer.Typer) -> None:
         _make_verb("resume", "Go on with a paused recovery at the exact position; --wait stays until it ended."),
         _make_verb("stop", "End a recovery for good at a chunk boundary, with exact final positions."),
         throttle,
-        approve,
-        reject,
+        _make_judging("approve", "Let a recovery run that waits for approval; --wait stays until it ended.", Staying),
+        _make_judging("reject", "Refuse a recovery that waits for approval; it ends as rejected.", Sending),
     ):
         app.command(rich_help_panel="Steering")(verb)
 
@@ -64,17 +61,16 @@ def throttle(
     connection: Connection,
     recovery: Id,
     max_bytes_per_s: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Rate of all lanes together, like 10MB, or none.", show_default=False),
+        str | None, option("--max-bytes-per-s", "Rate of all lanes together, like 10MB, or none.", "SIZE")
     ] = None,
     max_records_per_s: Annotated[
-        str | None, typer.Option(metavar="N", help="Rate of all lanes together, or none.", show_default=False)
+        str | None, option("--max-records-per-s", "Rate of all lanes together, or none.", "N")
     ] = None,
     mode: Annotated[
         Literal["unlimited", "fixed", "controller"] | None,
-        typer.Option(help="controller yields to live traffic, up to the rate; kept when left out.", show_default=False),
+        option("--mode", "controller yields to live traffic, up to the rate; kept when left out."),
     ] = None,
-    lift: Annotated[bool, typer.Option("--lift", help="No limit any more.")] = False,
+    lift: Annotated[bool, option("--lift", "No limit any more.")] = False,
     reason: Reason = None,
     *,
     sending: Sending,
@@ -92,34 +88,23 @@ def throttle(
     return _steer(connection, "throttle", recovery, {"reason": reason, "limits": limits}, sending)
 
 
-@connected
-def approve(
-    connection: Connection,
-    recovery: Id,
-    plan_hash: PlanHash = None,
-    reason: Reason = None,
-    yes: Yes = False,
-    *,
-    sending: Staying,
-) -> int:
-    """Let a recovery run that waits for approval; --wait stays until it ended."""
-    data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, "approve", yes), "reason": reason}
-    return _steer(connection, "approve", recovery, data, sending)
+def _make_judging(name: str, summary: str, kind: type[Sending]) -> Callable[..., int | None]:
+    """The verb of a command that judges the plan that waits; `kind` is how it is sent."""
 
+    def verb(
+        connection: Connection,
+        recovery: Id,
+        plan_hash: PlanHash = None,
+        reason: Reason = None,
+        yes: Yes = False,
+        *,
+        sending: Sending,
+    ) -> int:
+        data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, name, yes), "reason": reason}
+        return _steer(connection, name, recovery, data, sending)
 
-@connected
-def reject(
-    connection: Connection,
-    recovery: Id,
-    plan_hash: PlanHash = None,
-    reason: Reason = None,
-    yes: Yes = False,
-    *,
-    sending: Sending,
-) -> int:
-    """Refuse a recovery that waits for approval; it ends as rejected."""
-    data = {"plan_hash": plan_hash or _hash_to_judge(connection, recovery, "reject", yes), "reason": reason}
-    return _steer(connection, "reject", recovery, data, sending)
+    verb.__name__, verb.__doc__, verb.__annotations__["sending"] = name, summary, kind
+    return connected(verb)
 
 
 def _steer(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from recoveryd.adapters.kafka.own_topics import TopicReport
 
 from recoveryd.cli.failure import ExitCode
-from recoveryd.cli.options import Format, Output
+from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
@@ -43,13 +43,7 @@ def _topics() -> None:
 def apply(
     connection: Connection,
     cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            metavar="NAME",
-            help="Only on this cluster; all of the config when left out.",
-            show_default=False,
-        ),
+        str | None, option("--cluster", "Only on this cluster; all of the config when left out.", "NAME")
     ] = None,
     output: Output = Format.TABLE,
 ) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, invalid, usage
-from recoveryd.cli.options import Reason
+from recoveryd.cli.options import Reason, argument, option
 from recoveryd.cli.render.output import note
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.command import make_id
@@ -23,39 +23,32 @@ from recoveryd.kernel.catalogue import Code
 _FORMS = "Use caught_up, offsets:P=N,P=N, offsets:TOPIC/P=N,TOPIC/P=N or deadline:2h."
 _OFFSET = re.compile(r"(?:([a-zA-Z0-9._-]{1,249})/)?([0-9]{1,10})=([0-9]{1,19})")
 
-Group = Annotated[
-    str, typer.Argument(metavar="GROUP", help="Consumer group to watch; it is only looked at.", show_default=False)
-]
-Topics = Annotated[
-    list[str] | None,
-    typer.Option("--topic", metavar="TOPIC", help="Topic it reads; may be repeated.", show_default=False),
-]
+Group = Annotated[str, argument("GROUP", "Consumer group to watch; it is only looked at.")]
+Topics = Annotated[list[str] | None, option("--topic", "Topic it reads; may be repeated.", "TOPIC")]
 Until = Annotated[
     str,
-    typer.Option(
-        "--until", metavar="CONDITION",
-        help="caught_up (zero lag that stays), offsets:0=N,1=N or offsets:TOPIC/0=N (committed once), deadline:2h (a time has come).",
+    option(
+        "--until",
+        "caught_up (zero lag that stays), offsets:0=N,1=N or offsets:TOPIC/0=N (committed once), deadline:2h (a time has come).",
+        "CONDITION",
+        shows_default=True,
     ),
-]  # fmt: skip
-Then = Annotated[
-    str, typer.Option("--then", metavar="ACTION", help="notify, or webhook:NAME with a name of the daemon's config.")
 ]
-Deadline = Annotated[
-    str | None,
-    typer.Option("--deadline", metavar="TIME", help="Give up then: a duration like 2h, or a time with zone.", show_default=False),
-]  # fmt: skip
+Then = Annotated[
+    str, option("--then", "notify, or webhook:NAME with a name of the daemon's config.", "ACTION", shows_default=True)
+]
+Deadline = Annotated[str | None, option("--deadline", "Give up then: a duration like 2h, or a time with zone.", "TIME")]
 Tolerance = Annotated[
     int | None,
-    typer.Option(
-        "--tolerance-records", min=0, metavar="N", help="Lag per partition that counts as zero; 1 where the topic ends in transaction markers.",
-        show_default=False,
+    option(
+        "--tolerance-records",
+        "Lag per partition that counts as zero; 1 where the topic ends in transaction markers.",
+        "N",
+        min=0,
     ),
-]  # fmt: skip
-NewId = Annotated[
-    str | None,
-    typer.Option("--id", metavar="ID", help="Id of the watch; made from the group when left out.", show_default=False),
 ]
-Cluster = Annotated[str, typer.Option("--cluster", metavar="NAME", help="A cluster of the daemon's config.")]
+NewId = Annotated[str | None, option("--id", "Id of the watch; made from the group when left out.", "ID")]
+Cluster = Annotated[str, option("--cluster", "A cluster of the daemon's config.", "NAME", shows_default=True)]
 
 
 def add_to(app: typer.Typer) -> None:
