@@ -19,6 +19,7 @@ _key_of, _value_of, _time_of, _headers_of, _offset_of = (
     Message.key, Message.value, Message.timestamp, Message.headers, Message.offset,
 )  # fmt: skip
 _LOW, _HIGH = -(2**63), 2**63
+NO_TIME = -1
 
 
 class Columns(NamedTuple):
@@ -60,6 +61,12 @@ class Selection:
         low, high = self.window
         chosen = [low <= t < high for t in times_ms]
         return None if all(chosen) else chosen
+
+    def untimed(self, messages: list[Message]) -> int:
+        """How many have no time of their own, and so lie in no window that begins somewhere."""
+        if self.window is None or self.window[0] <= NO_TIME:
+            return 0
+        return [t for _, t in map(_time_of, messages)].count(NO_TIME)
 
     def inside(self, messages: list[Message]) -> list[Message]:
         """Those of which the own time is inside the bounds."""

@@ -247,6 +247,33 @@ def test_a_record_moved_out_of_the_window_by_its_time_is_missing(cluster: Cluste
     assert places(verify(two_topics(cluster, MIXED, stored, source_more=WINDOW))) == [("missing", 0, 3, 0, None, 1)]
 
 
+@pytest.mark.parametrize(("engine", "prepare"), [(verify, lambda s: s), (spilled, hashed)], ids=["same", "key_hash"])
+def test_records_without_a_time_are_in_no_window_and_the_report_says_how_many_were_passed_over(
+    cluster: Cluster, engine: Engine, prepare: Callable[[JobSpec], JobSpec]
+) -> None:
+    """Time -1 is none, and not one before 1970."""
+    data = [replace(r, time_ms=-1) if r.offset in {2, 5} else r for r in MIXED]
+    stored = [r for r in data if r.offset != 5]
+    from_1970 = {"from_time_ms": 0}
+    found = engine(prepare(two_topics(cluster, data, stored, source_more=from_1970)))
+    assert (found.result, found.source_records) == ("match", 6)
+    assert found.why == (
+        "records without a time lie in no window and were not compared, 2 in the source, 1 in the target"
+    )
+
+
+@pytest.mark.parametrize("window", [{}, {"to_time_ms": FIRST_MS + 1_000}], ids=["no times", "an end only"])
+@pytest.mark.parametrize(("engine", "prepare"), [(verify, lambda s: s), (spilled, hashed)], ids=["same", "key_hash"])
+def test_records_without_a_time_are_compared_where_no_window_begins(
+    cluster: Cluster, engine: Engine, prepare: Callable[[JobSpec], JobSpec], window: dict[str, int]
+) -> None:
+    data = [replace(r, time_ms=-1) if r.offset in {2, 5} else r for r in MIXED]
+    found = engine(prepare(two_topics(cluster, data, data, source_more=window)))
+    assert (found.result, found.source_records, found.why) == ("match", 8, "")
+    damaged_there = [r for r in data if r.offset != 5]
+    assert engine(prepare(two_topics(cluster, data, damaged_there, source_more=window))).result == "mismatch"
+
+
 def test_last_values_are_those_inside_the_window(cluster: Cluster) -> None:
     data = [replace(r, key=b"k") for r in MIXED]
     spec = replace(two_topics(cluster, data, data[:3], source_more=WINDOW), compare="latest")

@@ -81,6 +81,12 @@ def test_a_time_that_ends_the_source_does_not_end_what_is_read_of_the_target() -
         ("source.to", "caught_up", "RCV-1005"),
         ("source.to", "never", "RCV-1005"),
         ("source.from", "latest", "RCV-1005"),
+        (
+            "source.from",
+            "1969-12-31T23:59:59Z",
+            "RCV-1005",
+        ),  # no record has such a time, and one without a time has none
+        ("source.from", "-36500d", "RCV-1005"),
         ("target.to", "latest", "RCV-1004"),
         ("target.create", True, "RCV-1004"),
         ("target.topic", "a", "RCV-1019"),

@@ -102,12 +102,23 @@ def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> P
     _judge_extra(spec, verdict, tasks)
     if spec.verify != "count":
         verdict.digest = _whole(folds)
+    verdict.notes += untimed_note(s.untimed for s in tasks)
     if not spec.receipts_topic and not verdict.source_records + verdict.target_records:
         verdict.notes.append(NOTHING)
     lost = sum(s.lost for s in tasks)
     if lost:
         verdict.notes.append(f"{lost} offsets were lost in the source")
     return verdict
+
+
+def untimed_note(counts: Iterable[list[int]]) -> list[str]:
+    """`counts` of source and target, by task."""
+    source, target = (sum(sides) for sides in zip((0, 0), *counts, strict=True))
+    if not source + target:
+        return []
+    return [
+        f"records without a time lie in no window and were not compared, {source} in the source, {target} in the target"
+    ]
 
 
 def _places(found: Iterable[Mapping[Pair, "array[int]"]]) -> set[tuple[Pair, int]]:

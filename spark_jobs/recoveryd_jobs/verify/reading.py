@@ -89,7 +89,7 @@ class ShareReading:
         return Range(r.partition, min(max(r.start, log_start), stop), stop)
 
     def _reader(self, stack: contextlib.ExitStack, which: int, listener: Listener) -> RangeReader:
-        reader = open_reader(self._spec, which, self._guest, listener)
+        reader = open_reader(self._spec, which, self._guest, listener, self._shown.untimed)
         stack.callback(reader.close)
         return reader
 
@@ -134,23 +134,25 @@ def _all_of(plan: ProofPlan) -> Callable[[Range], Iterator[ClaimedRun]]:
     )
 
 
-def open_reader(spec: JobSpec, which: int, guest: Guest, listener: Listener) -> RangeReader:
-    """Of the source (0) or the target (1)."""
+def open_reader(spec: JobSpec, which: int, guest: Guest, listener: Listener, untimed: list[int]) -> RangeReader:
+    """Of the source (0) or the target (1). `untimed`: how many records a window passes over on either side because they have no time, counted here."""
     topic, name = (spec.source, "source") if which == SOURCE else (spec.target, "target")
     place = Place(topic.client, topic.topic, name, Asked(spec, which))
-    if which == TARGET and not spec.receipts_topic:
-        listener = _Inside(listener, Selection(spec.source, spec.target, is_stamped=False))
+    selection = Selection(spec.source, spec.target, is_stamped=False)
+    if selection.window is not None and not spec.receipts_topic:
+        listener = _Inside(listener, selection, which, untimed)
     return RangeReader(place, guest, listener, spec.stop_wait_ms / 1000.0)
 
 
 class _Inside:
-    """What a listener gets of a target that nobody kept receipts of: records whose own time is inside the bounds, as in the source."""
+    """What a listener gets of topics that nobody kept receipts of: of the target, records whose own time is inside the bounds, as the source's side chooses itself."""
 
-    def __init__(self, listener: Listener, selection: Selection) -> None:
+    def __init__(self, listener: Listener, selection: Selection, which: int, untimed: list[int]) -> None:
         self.begin, self.deleted, self.finish = listener.begin, listener.deleted, listener.finish
-        self._feed, self._selection = listener.feed, selection
+        self._feed, self._selection, self._which, self._untimed = listener.feed, selection, which, untimed
 
     def feed(self, partition: int, messages: list[Message]) -> None:
-        inside = self._selection.inside(messages)
+        self._untimed[self._which] += self._selection.untimed(messages)
+        inside = self._selection.inside(messages) if self._which == TARGET else messages
         if inside:
             self._feed(partition, inside)

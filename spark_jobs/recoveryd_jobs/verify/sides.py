@@ -57,6 +57,7 @@ class Shown:
     lost: int = 0  # offsets that receipts call lost, and that are not readable
     readable_from: dict[int, int] = field(default_factory=dict)  # source partitions that begin later than the range
     unread: dict[int, int] = field(default_factory=dict)  # offsets of these that receipts do not call lost
+    untimed: list[int] = field(default_factory=lambda: [0, 0])  # records of either side that a window passed over
 
     def differ(self, difference: Difference) -> None:
         if len(self.differences) < DIFFERENCES_MAX:

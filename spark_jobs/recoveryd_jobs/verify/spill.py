@@ -16,7 +16,7 @@ from confluent_kafka import Message
 
 from recoveryd_jobs.contract import Difference, Verification
 from recoveryd_jobs.selection import Columns, Selection
-from recoveryd_jobs.verify.judge import NOTHING
+from recoveryd_jobs.verify.judge import NOTHING, untimed_note
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.reader import Range
 from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, no_verdict
@@ -42,6 +42,7 @@ class SpillFinding:
     source: int = 0
     target: int = 0
     unkeyed: tuple[int, int] = (0, 0)
+    untimed: list[int] = field(default_factory=lambda: [0, 0])  # records of either side that a window passed over
     extra: int = 0
     total: int = 0
     differences: list[Difference] = field(default_factory=list)
@@ -260,6 +261,7 @@ def report_spilled(findings: list[SpillFinding], *, latest: bool, notes: Iterabl
         counts = f"{unkeyed[SOURCE]} in the source, {unkeyed[TARGET]} in the target"
         odd = ": the numbers differ" if unkeyed[SOURCE] != unkeyed[TARGET] else ""
         notes.append(f"records without a key have no last value and were only counted, {counts}{odd}")
+    notes += untimed_note(f.untimed for f in findings)
     if not any(f.source + f.target for f in findings):
         notes.append(NOTHING)
     if total > DIFFERENCES_MAX:

@@ -44,17 +44,19 @@ def spill_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> SpillFindi
 def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> SpillFinding:
     topics, is_latest = make_topics(spec), spec.compare == "latest"
     check_topics(topics)
+    untimed = [0, 0]
     spill, selection = Spill(), Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
     try:
         for r in share.sources:
             check_readable(spec, r.partition, r.start, plan.log_starts[r.partition])
         for side, ranges in ((SOURCE, share.sources), (TARGET, share.targets)):
-            reader = open_reader(spec, side, guest, SpillSide(spill, selection, side, latest=is_latest))
+            reader = open_reader(spec, side, guest, SpillSide(spill, selection, side, latest=is_latest), untimed)
             try:
                 reader.read(ranges)
             finally:
                 reader.close()
         found = spill.compare_latest() if is_latest else spill.compare_records()
+        found.untimed = untimed
     finally:
         spill.close()
     check_topics(topics)
