@@ -1,4 +1,4 @@
-"""A verification over what happens to the daemon and to live traffic meanwhile: approval, and a rate that yields. The verdict stays exact.
+"""A verification over what happens to the daemon and to live traffic meanwhile: approval, SIGKILL in every state, a rate that yields. The verdict stays exact.
 
 All tests share one stack, whose daemon protects what an application says of itself on the control topic, and asks a person about large plans.
 """
@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tests.builders.history import Draft
+from tests.e2e.asking import accepted
 from tests.e2e.by_hand import copy_by_hand
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
-from tests.e2e.processes import wait_for
+from tests.e2e.processes import kill, wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.test_live_protection import Application
 
@@ -29,6 +30,8 @@ SETTINGS: dict[str, Any] = {
     "control": {"period": "1s", "loop_delay": "3s", "max_bytes_per_s": 1_500_000, "min_bytes_per_s": FLOOR},
     "faust": {"instance_id": "one"},  # the group knows the next daemon as the same member
 }
+SLOW = {"mode": "fixed", "max_records_per_s": 400}
+FREE = {"limits": {"mode": "unlimited"}}
 
 _lives = itertools.count(1)
 
@@ -51,6 +54,13 @@ def large(stack: Stack) -> tuple[str, str]:
     fill_plain(stack.bootstrap, source, 4, EACH, value_bytes=1_000)
     copy_by_hand(stack.bootstrap, source, f"{source}-copy", edit=damage)
     return source, f"{source}-copy"
+
+
+@pytest.fixture(scope="module")
+def whole(stack: Stack, large: tuple[str, str]) -> tuple[str, str]:
+    """The same topic and a copy with nothing wrong."""
+    copy_by_hand(stack.bootstrap, large[0], f"{large[0]}-whole")
+    return large[0], f"{large[0]}-whole"
 
 
 def next_daemon(stack: Stack) -> DaemonProcess:
@@ -78,6 +88,73 @@ def assert_damage_is_named(status: Document) -> None:
     assert found == [("missing", 0, LOST), ("altered", 0, CHANGED)]
     counts = status["verification"]["source_records"], status["verification"]["target_records"]
     assert counts == (4 * EACH, 4 * EACH - 1)
+
+
+def start_slowly(stack: Stack, name: str, topics: tuple[str, str]) -> None:
+    """Approved, and somewhere in the middle of reading."""
+    verify(stack, name, topics, limits=SLOW)
+    waiting = stack.follower.wait_state(name, "awaiting_approval")
+    stack.control.command("approve", name, {"plan_hash": waiting["plan"]["hash"]})
+    stack.follower.wait_state(name, "verifying", 90.0)
+    await_reading(stack, name)
+
+
+def test_a_verification_outlives_daemons_that_are_killed_while_it_waits_reads_and_rests(
+    stack: Stack, whole: tuple[str, str]
+) -> None:
+    running, name = next_daemon(stack), "outlives"
+
+    def killed() -> None:
+        nonlocal running
+        running.kill()
+        running = next_daemon(stack)
+
+    verify(stack, name, whole, limits=SLOW)
+    waiting = stack.follower.wait_state(name, "awaiting_approval")
+    assert waiting["why"].startswith("waits for approval")
+    killed()
+    stale = stack.control.command("approve", name, {"plan_hash": "sha256:" + "0" * 64})
+    assert not accepted(stack, stale)
+    assert stack.follower.status(name)["state"] == "awaiting_approval"  # type: ignore[index]
+    assert accepted(stack, stack.control.command("approve", name, {"plan_hash": waiting["plan"]["hash"]}))
+    stack.follower.wait_state(name, "verifying", 90.0)
+    await_reading(stack, name)
+    killed()
+    await_reading(stack, name)
+
+    stack.control.command("pause", name)
+    stack.follower.wait_state(name, "paused", 30.0)
+    killed()
+    at_rest, beats = read_so_far(stack, name), len(stack.follower.verifying(name))
+    stack.follower.wait(lambda: len(stack.follower.verifying(name)) >= beats + 6, 30.0, "heartbeats at rest")
+    assert (read_so_far(stack, name), stack.follower.status(name)["state"]) == (at_rest, "paused")  # type: ignore[index]
+    stack.control.command("resume", name)
+    await_reading(stack, name)
+    assert read_so_far(stack, name) < 8 * EACH, "it was killed in the middle"
+
+    stack.control.command("throttle", name, FREE)
+    done = stack.completed(name, 120.0)
+    assert done["attempt"] == 1, "the application outlived every daemon"
+    found = done["verification"]
+    assert (found["result"], found["scope"], found["differences"]) == ("match", "source", [])
+    assert found["source_records"] == found["target_records"] == 4 * EACH
+    assert running.terminate() == 0
+
+
+def test_a_verification_whose_daemon_and_application_die_together_starts_again_and_names_the_damage(
+    stack: Stack, large: tuple[str, str]
+) -> None:
+    running, name = next_daemon(stack), "dies"
+    start_slowly(stack, name, large)
+    application = stack.application(name)
+    running.kill()
+    for process in application:
+        kill(process)
+    running = next_daemon(stack)
+    stack.follower.wait(lambda: (stack.follower.status(name) or {}).get("attempt") == 2, 90.0, "a second attempt")
+    stack.control.command("throttle", name, FREE)
+    assert_damage_is_named(stack.completed(name, 120.0))
+    assert running.terminate() == 0
 
 
 def test_a_verification_yields_to_live_traffic_at_its_slo_and_waits_at_the_floor_in_the_dark(
