@@ -285,6 +285,23 @@ def test_what_one_lane_can_not_use_of_a_cap_another_lane_copies(stack: Stack, na
     assert stack.violations(names.recovery, source, names.target, covered, from_time_ms=BASE_MS) == []
 
 
+def test_what_a_lane_at_the_live_head_does_not_use_of_a_cap_another_lane_copies(stack: Stack, names: Names) -> None:
+    source = f"{names.target}-source"
+    create_topics(stack.bootstrap, {source: 2})
+    producer = Producer({"bootstrap.servers": stack.bootstrap, "linger.ms": 20})
+    for number in range(1_000):
+        produce(producer, source, Draft(number >= 50, b"k", b"v%d" % number, (), BASE_MS + number))
+    assert producer.flush(30) == 0
+    stack.control.replay(
+        names.recovery, source, names.target, stop="never", target_create=True, limits={"max_records": 800}
+    )
+    done = stack.follower.wait_state(names.recovery, "stopped", 90)
+    assert (done["stop"]["reason"], done["attempt"]) == ("max_records", 2)
+    assert [(row["copied"], row["to"]) for row in done["completeness"]] == [(50, 50), (750, 750)]
+    assert copied(stack, names.target) == done["progress"]["records"] == 800
+    assert stack.violations(names.recovery, source, names.target, completed_ranges(done)) == []
+
+
 def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: Stack, names: Names) -> None:
     """Records that lose most of their bytes with a header: the cap is one on the copy, not on what was read for it."""
     source = f"{names.target}-source"
