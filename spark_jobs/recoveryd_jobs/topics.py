@@ -2,13 +2,15 @@
 
 A topic that is deleted and made again keeps its name and gets a new id. The lane asks for the ids after it read and wrote a chunk and before it
 commits it, so that whatever the answer covers came from, and went to, the planned topics. All answers have deadlines.
+
+Whoever may not stand still asks in steps: generators that give what they wait for and settle when they are resumed.
 """
 
 import time
-from collections.abc import Iterable
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
@@ -21,6 +23,10 @@ from recoveryd_jobs.errors import JobError
 _GONE_AFTER_S = 6.0  # a broker that just started may not know its topics for a moment
 _PAUSE_S = 0.5
 _MAX_MESSAGE_BYTES = 1_048_588
+_STEP_S = 0.2
+_NEVER: "Future[None]" = Future()
+
+T = TypeVar("T")
 
 
 class NoAnswer(Exception):  # noqa: N818  (says what happened; the caller decides what it means)
@@ -46,6 +52,30 @@ class TopicSettings:
     max_message_bytes: int = _MAX_MESSAGE_BYTES
     is_stamped: bool = False
     is_compacted: bool = False
+
+
+def pause(seconds: float) -> Generator["Future[Any]", None, None]:
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        yield _NEVER
+
+
+def _answered(answer: "Future[Any]") -> Generator["Future[Any]", None, None]:
+    """Over when the answer is there, or does not come any more."""
+    until_s = time.monotonic() + ASK_TIMEOUT_S + 1.0
+    while not answer.done() and time.monotonic() < until_s:
+        yield answer
+
+
+def take_steps(steps: Generator["Future[Any]", None, T], waiting: Callable[[], None] = lambda: None) -> T:
+    """All of them, one after the other; `waiting` is called again and again meanwhile, and may raise."""
+    while True:
+        try:
+            awaited = next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        waiting()
+        wait([awaited], _STEP_S)
 
 
 class _Admin:
@@ -106,10 +136,10 @@ class Topic:
         topics = TopicCollection([self.name])
         return self.asker.admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
 
-    def settle_id(self, answer: "Future[Any]") -> int:
+    def settle_id(self, answer: "Future[Any]", wait_s: float = ASK_TIMEOUT_S + 1.0) -> int:
         """How many partitions it has. Raises JobError `topic_recreated` for another topic or none, NoAnswer when the cluster did not say."""
         try:
-            described = answer.result(ASK_TIMEOUT_S + 1.0)
+            described = answer.result(wait_s)
             found = str(described.topic_id)
         except KafkaException as error:
             self._judge(error.args[0])
@@ -126,21 +156,31 @@ class Topic:
             )
         return len(described.partitions)
 
-    def check_id(self, deadline_s: float) -> int:
-        """Ask until there is an answer: how many partitions it has. Raises JobError; NoAnswer after `deadline_s` (monotonic)."""
+    def check_id(self, deadline_s: float, waiting: Callable[[], None] = lambda: None) -> int:
+        """Ask until there is an answer: how many partitions it has. Raises JobError; NoAnswer after `deadline_s` (monotonic); and what `waiting` raises."""
+        return take_steps(self.check_in_steps(deadline_s), waiting)
+
+    def check_in_steps(self, deadline_s: float) -> Generator["Future[Any]", None, int]:
         while True:
+            answer = self.ask_id()
+            yield from _answered(answer)
             try:
-                return self.settle_id(self.ask_id())
+                return self.settle_id(answer, 0)
             except NoAnswer:
                 if time.monotonic() >= deadline_s:
                     raise
-                time.sleep(_PAUSE_S)
+            yield from pause(_PAUSE_S)
 
     def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
         """Raises NoAnswer when the cluster does not answer, JobError when the topic is gone or may not be read."""
+        return take_steps(self.bounds_in_steps(partitions))
+
+    def bounds_in_steps(self, partitions: Iterable[int]) -> Generator["Future[Any]", None, dict[int, LogBounds]]:
         wanted = [TopicPartition(self.name, p) for p in partitions]
         try:
-            starts, stable, high = (self._offsets(wanted, which) for which in (START, COMMITTED_END, UNCOMMITTED_END))
+            starts = yield from self._offsets(wanted, START)
+            stable = yield from self._offsets(wanted, COMMITTED_END)
+            high = yield from self._offsets(wanted, UNCOMMITTED_END)
         except NoAnswer:
             self.asker.renew()
             raise
@@ -164,11 +204,12 @@ class Topic:
         except (TimeoutError, KeyError, ValueError):
             return TopicSettings()
 
-    def _offsets(self, wanted: list[TopicPartition], which: str) -> dict[int, int]:
+    def _offsets(self, wanted: list[TopicPartition], which: str) -> Generator["Future[Any]", None, dict[int, int]]:
         found: dict[int, int] = {}
         for partition, answer in start_offset_query(self.asker.admin, wanted, which).items():
+            yield from _answered(answer)
             try:
-                found[partition.partition] = int(answer.result(ASK_TIMEOUT_S + 1.0).offset)
+                found[partition.partition] = int(answer.result(0).offset)
             except KafkaException as error:
                 self._judge(error.args[0])
                 raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None

@@ -1,7 +1,8 @@
 """A source and a target in memory for the reading side of a lane: logs with holes, and a producer that keeps what was sent."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,12 +101,18 @@ class MemorySource:
         self.positions[partition] = records[-1].offset + 1
         return Run(partition, [r.message("source") for r in records])
 
-    # What `recoveryd_jobs.topics.Topic` is asked.
-    def check_id(self, _deadline_s: float) -> None:
-        return
+    # What `recoveryd_jobs.topics.Topic` is asked; now and then the answer takes a while.
+    def check_in_steps(self, _deadline_s: float) -> Generator["Future[Any]", None, int]:
+        yield from self._silence()
+        return len(self.logs)
 
-    def bounds(self, partitions: Sequence[int]) -> dict[int, LogBounds]:
+    def bounds_in_steps(self, partitions: Sequence[int]) -> Generator["Future[Any]", None, dict[int, LogBounds]]:
+        yield from self._silence()
         return {p: LogBounds(self.logs[p].start, self.logs[p].high, self.logs[p].high) for p in partitions}
+
+    def _silence(self) -> Generator["Future[Any]", None, None]:
+        for _ in range(self.chance.choice([0, 0, 1, 3])):
+            yield Future()
 
 
 @dataclass(slots=True)

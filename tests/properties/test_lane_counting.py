@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange
-from recoveryd_jobs.lane import chunk_filler
+from recoveryd_jobs.lane import asking, chunk_filler
 from recoveryd_jobs.murmur2 import KeyPartitioner
 from tests.builders.lane_log import Log, MemoryLane, Visible, make_spec
 
@@ -86,6 +86,8 @@ def run(case: Case, disturb: Any = None) -> MemoryLane:
             lane.commit()
         elif fate < 0.3 and lane.intake.loss is None:
             lane.restart()
+        elif fate < 0.4:
+            lane.intake.rest()
     assert lane.is_over, "the lane does not end"
     lane.commit()
     return lane
@@ -164,7 +166,7 @@ def test_what_the_source_lost_is_in_the_receipts_and_everything_before_and_behin
 ) -> None:
     visible = {p: list(log.records) for p, log in case.logs.items()}
     log = case.logs[0]
-    with patch.object(chunk_filler, "CUT_BACK_AFTER_S", 0.0), patch.object(chunk_filler, "BLOCKED_ASK_S", 0.0):
+    with patch.object(asking, "CUT_BACK_AFTER_S", 0.0), patch.object(chunk_filler, "BLOCKED_ASK_S", 0.0):
         lane = run(case, lambda: (log.delete_before if how == "delete" else log.cut_back_to)(offset))
     allowed = case.spec.on_data_loss == "continue"
     assert allowed or (lane.intake.loss is not None) == any(s.lost for s in lane.ledger.standings.values())

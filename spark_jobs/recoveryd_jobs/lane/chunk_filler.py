@@ -6,6 +6,9 @@ here: a foreign transaction that holds the last stable offset, a log start that 
 
 A loss is accounted for before it is judged: also where it ends the recovery, the receipts cover what is gone, and a log that was cut back is read to its
 end first.
+
+What has to be asked is asked in steps, one per `take`, because the lane obeys between two of them. Nothing is read meanwhile, but the open chunk may be
+committed: after a step nothing of it is known any more.
 """
 
 import time
@@ -16,17 +19,16 @@ from confluent_kafka import Message
 from recoveryd_jobs import failpoints
 from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.lane.asking import Errand, SourceQuestions, go_on
 from recoveryd_jobs.lane.chunk import Chunk, SourcePart
 from recoveryd_jobs.lane.record_copier import Copier, Room
 from recoveryd_jobs.receipts import LaneLedger
 from recoveryd_jobs.sources.range_reader import End, Item, OutOfRange, Run, Source
-from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic
+from recoveryd_jobs.topics import LogBounds, Topic
 
-SOURCE_PATIENCE_S = 120.0  # how long a source that does not answer is waited for
-CUT_BACK_AFTER_S = 10.0  # how long a high watermark below the plan may last after a broker's restart
-_PAUSE_S = 0.5
 BLOCKED_ASK_S = 2.0
 _PROBE_S = 20.0
+_LATE_S = 1.0
 _LOSS_WORDS = 1_500
 
 _offset_of = Message.offset
@@ -39,7 +41,7 @@ class ChunkFiller:
         self._spec = spec
         self._lane = lane
         self._source = source
-        self._topic = topic
+        self._questions = SourceQuestions(topic)
         self._copier = copier
         self._chunk = Chunk({})
         self._room = Room()
@@ -49,6 +51,10 @@ class ChunkFiller:
         self.unfinished: dict[int, PartitionRange] = {}
         self.blocked: dict[int, str] = {}  # partition: why it can not reach its stop
         self._losses: list[str] = []  # those that the recovery does not allow
+        self._is_checked = False  # what of the range is still there
+        self._holes: set[int] = set()  # partitions of which the broker has nothing at our position
+        self._errand: Errand | None = None  # a question on its way, and since when
+        self._errand_s = 0.0
 
     @property
     def is_capped(self) -> bool:
@@ -66,20 +72,24 @@ class ChunkFiller:
         return len(self._ends) == len(self.unfinished)
 
     @property
+    def is_unanswered(self) -> bool:
+        """The source takes its time to answer, and nothing is read meanwhile."""
+        return self._errand is not None and time.monotonic() - self._errand_s >= _LATE_S
+
+    @property
     def loss(self) -> JobError | None:
         """Why the lane has to end once the open chunk, which accounts for the loss, is committed."""
         return JobError("data_lost", " ".join(self._losses)[:_LOSS_WORDS]) if self._losses else None
 
     def begin(self, chunk: Chunk, ledger: LaneLedger) -> None:
-        """Read on from the ledger into an empty `chunk`, forgetting whatever was fetched. Checks that the range is still there."""
+        """Read on from the ledger into an empty `chunk`, forgetting whatever was fetched, once it is known that the range is still there."""
         self.adopt(chunk, ledger)
         self._ends.clear()
         self.blocked.clear()
         self._losses.clear()
+        self._holes.clear()
+        self._is_checked, self._errand = False, None
         self._check_ledger(ledger)
-        self._check_range()
-        self._source.assign({p: chunk.parts[p].position for p in self.unfinished})
-        self._heard_s = time.monotonic()
 
     def adopt(self, chunk: Chunk, ledger: LaneLedger) -> None:
         """Go on reading into a new chunk after the last one was committed."""
@@ -98,8 +108,14 @@ class ChunkFiller:
         if self._source.resize(queue_bytes, {p: self._chunk.parts[p].position for p in self.unfinished}):
             self._ends.clear()
 
+    def rest(self) -> None:
+        """The lane was told to wait: what it still has to know is asked anew afterwards, with new patience."""
+        self._errand = None
+
     def take(self, count_max: int, wait_s: float) -> tuple[int, int]:
         """(records, bytes) taken from the source now. Raises JobError, and what copying raises."""
+        if self._ask_on(wait_s):
+            return 0, 0
         items = self._source.take(count_max, wait_s)
         now_s = time.monotonic()
         if not items:
@@ -129,7 +145,7 @@ class ChunkFiller:
             part.skip_to(item.offset if planned.stop is None else min(item.offset, planned.stop))
             self._ends.setdefault(item.partition, now_s)
         elif isinstance(item, OutOfRange):
-            self._on_out_of_range(part, planned)
+            self._holes.add(item.partition)
         if planned.stop is not None and part.position >= planned.stop:
             self._finish(item.partition)
         return taken
@@ -177,12 +193,36 @@ class ChunkFiller:
         self.blocked.pop(partition, None)
         self._source.drop(partition)
 
-    def _on_out_of_range(self, part: SourcePart, planned: PartitionRange) -> None:
+    def _ask_on(self, wait_s: float) -> bool:
+        """True when something had to be known first: it was waited for, up to `wait_s`."""
+        if self._errand is None and not self._is_checked:
+            self._send(self._check_range())
+        elif self._errand is None and self._holes:
+            self._send(self._explain_holes())
+        if self._errand is None:
+            return False
+        errand, self._errand = self._errand, None
+        if not go_on(errand, wait_s):
+            self._errand = errand
+        return True
+
+    def _send(self, errand: Errand) -> None:
+        self._errand, self._errand_s = errand, time.monotonic()
+
+    def _explain_holes(self) -> Errand:
         """The broker has nothing at our position: find out why, account for it, and read on behind the hole if that is allowed."""
-        self._topic_answers()
-        self._account(part, planned, self._ask([planned.partition])[planned.partition])
-        if self.loss is None and (planned.stop is None or part.position < planned.stop):
-            self._source.move(planned.partition, part.position)
+        yield from self._questions.same_topic()
+        bounds = yield from self._questions.bounds(sorted(self._holes))
+        for partition, found in bounds.items():
+            planned = self.unfinished.get(partition)
+            if planned is not None:
+                yield from self._account(planned, found)
+                position = self._chunk.parts[partition].position
+                if planned.stop is not None and position >= planned.stop:
+                    self._finish(partition)
+                elif self.loss is None:
+                    self._source.move(partition, position)
+            self._holes.discard(partition)
 
     def _check_ledger(self, ledger: LaneLedger) -> None:
         """An attempt that ended by a loss may not have been heard: the receipts still know."""
@@ -191,95 +231,77 @@ class ChunkFiller:
                 where = f"{self._spec.source.topic} partition {partition}"
                 self._losses.append(f"{standing.lost} offsets of {where} before {standing.position} are gone.")
 
-    def _check_range(self) -> None:
+    def _check_range(self) -> Errand:
         """Before reading: what of the range is gone already?"""
-        bounds = self._ask(list(self.unfinished))
-        for partition, planned in list(self.unfinished.items()):
-            part = self._chunk.parts[partition]
-            self._account(part, planned, bounds[partition])
-            if planned.stop is not None and part.position >= planned.stop:
-                self.unfinished.pop(partition)
+        bounds = yield from self._questions.bounds(list(self.unfinished))
+        for partition, found in bounds.items():
+            planned = self.unfinished.get(partition)
+            if planned is None:
+                continue
+            yield from self._account(planned, found)
+            if planned.stop is not None and self._chunk.parts[partition].position >= planned.stop:
+                self.unfinished.pop(partition, None)
+        self._source.assign({p: self._chunk.parts[p].position for p in self.unfinished})
+        self._is_checked = True
+        self._heard_s = time.monotonic()
 
-    def _account(self, part: SourcePart, planned: PartitionRange, bounds: LogBounds) -> None:
+    def _account(self, planned: PartitionRange, bounds: LogBounds) -> Errand:
         """Put into the open chunk what can not be read any more, if anything. Raises JobError for a loss that no row can hold."""
-        stop = planned.stop
+        part, stop = self._chunk.parts[planned.partition], planned.stop
         if bounds.start > part.position:
             gone = bounds.start if stop is None else min(bounds.start, stop)
-            self._lose(part, planned, gone, "were deleted from the log start")
+            self._lose(planned, gone, "were deleted from the log start")
         wanted = part.position if stop is None else stop  # how far the log has to reach
         if bounds.high >= wanted or bounds.high > part.position:
             return  # what is there is read first
-        bounds = self._ask_until_high(planned, wanted)
-        if bounds.high >= wanted or bounds.high > part.position:
+        bounds = yield from self._questions.bounds_until_high(planned.partition, wanted)
+        position = self._chunk.parts[planned.partition].position
+        if bounds.high >= wanted or bounds.high > position:
             return
         if stop is not None:
-            self._lose(part, planned, stop, f"are beyond the end {bounds.high}: the log was cut back")
+            self._lose(planned, stop, f"are beyond the end {bounds.high}: the log was cut back")
         else:
             where = f"{self._spec.source.topic} partition {planned.partition}"
             raise JobError(
-                "data_lost", f"{where} ends at {bounds.high}, before the position {part.position}: it was cut back."
+                "data_lost", f"{where} ends at {bounds.high}, before the position {position}: it was cut back."
             )
 
-    def _lose(self, part: SourcePart, planned: PartitionRange, stop: int, how: str) -> None:
+    def _lose(self, planned: PartitionRange, stop: int, how: str) -> None:
+        part = self._chunk.parts[planned.partition]
         where = f"{self._spec.source.topic} partition {planned.partition}"
         if self._spec.on_data_loss != "continue":
             self._losses.append(f"Offsets [{part.position}, {stop}) of {where} {how}.")
         part.lose_to(stop)
         self._chunk.touch(time.monotonic())
 
-    def _ask_until_high(self, planned: PartitionRange, wanted: int) -> LogBounds:
-        """A broker that just started may not know its high watermark yet: ask for a while before believing that the log is shorter."""
-        deadline_s = time.monotonic() + CUT_BACK_AFTER_S
-        while True:
-            self._topic_answers()
-            bounds = self._ask([planned.partition])[planned.partition]
-            if bounds.high >= wanted or time.monotonic() >= deadline_s:
-                return bounds
-            time.sleep(_PAUSE_S)
-
-    def _ask(self, partitions: list[int]) -> dict[int, LogBounds]:
-        deadline_s = time.monotonic() + SOURCE_PATIENCE_S
-        while True:
-            try:
-                return self._topic.bounds(partitions)
-            except NoAnswer as silence:
-                if time.monotonic() >= deadline_s:
-                    raise JobError("source_unavailable", f"The source does not answer: {silence}.") from None
-                time.sleep(_PAUSE_S)
-
     def _look_around(self, now_s: float) -> None:
         """Nothing came. Is the stop blocked, is the source still there, is it still the same?"""
         bounded_ends = [p for p in self._ends if self.unfinished[p].stop is not None]
         if bounded_ends and now_s - self._asked_s >= BLOCKED_ASK_S:
             self._asked_s = now_s
-            self._find_blocked(bounded_ends, now_s)
+            self._send(self._find_blocked(bounded_ends))
         elif now_s - self._heard_s >= _PROBE_S and now_s - self._asked_s >= _PROBE_S:
             self._asked_s = now_s
-            self._topic_answers()
+            self._send(self._questions.same_topic())
 
-    def _topic_answers(self) -> None:
-        try:
-            self._topic.check_id(time.monotonic() + SOURCE_PATIENCE_S)
-        except NoAnswer as silence:
-            raise JobError("source_unavailable", f"The source does not answer: {silence}.") from None
-
-    def _find_blocked(self, partitions: list[int], now_s: float) -> None:
-        self._topic_answers()
-        bounds = self._ask(partitions)
-        for partition in partitions:
-            planned, part, found = self.unfinished[partition], self._chunk.parts[partition], bounds[partition]
-            stop = planned.stop
-            assert stop is not None
-            self._account(part, planned, found)
-            if part.position >= stop:
-                self._finish(partition)
+    def _find_blocked(self, partitions: list[int]) -> Errand:
+        yield from self._questions.same_topic()
+        bounds = yield from self._questions.bounds(partitions)
+        for partition, found in bounds.items():
+            planned, since_s = self.unfinished.get(partition), self._ends.get(partition)
+            if planned is None or planned.stop is None or since_s is None:
                 continue
-            if found.stable >= stop:
-                continue  # the end was reached between two answers; the consumer will say so
-            why = (
-                f"a foreign transaction holds {self._spec.source.topic} partition {partition}: "
-                f"last stable offset {found.stable}, high watermark {found.high}, stop {stop}"
-            )
-            self.blocked[partition] = why
-            if now_s - self._ends[partition] > self._spec.stop_wait_ms / 1000.0:
-                raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")
+            yield from self._account(planned, found)
+            if self._chunk.parts[partition].position >= planned.stop:
+                self._finish(partition)
+            elif found.stable < planned.stop:  # else the end was reached between two answers; the consumer will say so
+                self._block(planned, found, time.monotonic() - since_s)
+
+    def _block(self, planned: PartitionRange, found: LogBounds, since_s: float) -> None:
+        why = (
+            f"a foreign transaction holds {self._spec.source.topic} partition {planned.partition}: "
+            f"last stable offset {found.stable}, high watermark {found.high}, stop {planned.stop}"
+        )
+        self.blocked[planned.partition] = why
+        if since_s > self._spec.stop_wait_ms / 1000.0:
+            raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")

@@ -106,7 +106,7 @@ class Lane:
         deadline_s = time.monotonic() + TROUBLE_BUDGET_S
         for topic, code in ((self._source_topic, "source_unavailable"), (self._target_topic, "target_unavailable")):
             try:
-                topic.check_id(deadline_s)
+                topic.check_id(deadline_s, self._waiting)
             except NoAnswer as silence:
                 raise JobError(code, f"No answer from the cluster: {silence}.") from None
         settings = self._target_topic.settings()
@@ -183,7 +183,7 @@ class Lane:
         if self._receipts_topic is None:
             return
         try:
-            self._receipts_topic.check_id(time.monotonic() + TROUBLE_BUDGET_S)
+            self._receipts_topic.check_id(time.monotonic() + TROUBLE_BUDGET_S, self._waiting)
         except NoAnswer as silence:
             raise Doubt(f"no word whether the receipts topic is still the same: {silence}") from None
 
@@ -227,6 +227,9 @@ class Lane:
             raise JobError(
                 "fenced", f"Another producer took over the transactional id of lane {self._lane.lane}: {doubt}."
             )
+
+    def _waiting(self) -> None:
+        self._starting("waits for the clusters to answer")
 
     def _starting(self, why: str) -> None:
         received = self._directives.current()

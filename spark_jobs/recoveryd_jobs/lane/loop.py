@@ -200,6 +200,7 @@ class LaneLoop:
     def _rest(self, received: Received, state: str) -> None:
         """Commit what is open, say so, and wait for another directive."""
         sequence = received.directive.sequence
+        self._intake.rest()
         if self._chunk.has_moved:
             self._status.feel("pausing", sequence, chunk_open=True, why=received.directive.why)
             self._commit()
@@ -226,6 +227,8 @@ class LaneLoop:
         self._status.blocked = frozenset(blocked)
         state = "blocked" if blocked and len(blocked) == len(self._intake.unfinished) else "copying"
         why = "; ".join(blocked.values())[:500] if blocked else ""
+        if self._intake.is_unanswered:
+            why = "waits for the source to answer"
         changed = self._status.feel(state, received.directive.sequence, chunk_open=self._chunk.has_moved, why=why)
         if changed:
             self._status.announce()

@@ -1,0 +1,66 @@
+"""What a lane asks about its source, in steps: an errand gives what it waits for, and whoever runs it may do something else in between, or drop it.
+
+A cluster that does not answer is waited for with patience, and then named. What the answers mean is decided by who asks.
+"""
+
+import time
+from collections.abc import Generator
+from concurrent.futures import Future, wait
+from typing import Any
+
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic, pause
+
+SOURCE_PATIENCE_S = 120.0  # how long a source that does not answer is waited for
+CUT_BACK_AFTER_S = 10.0  # how long a high watermark below the plan may last after a broker's restart
+_PAUSE_S = 0.5
+
+Errand = Generator["Future[Any]", None, None]
+
+
+def go_on(errand: Errand, wait_s: float) -> bool:
+    """Run it until it is done, or for `wait_s`; True when it is done. Raises what the errand raises."""
+    until_s = time.monotonic() + wait_s
+    for awaited in errand:
+        left_s = until_s - time.monotonic()
+        if left_s <= 0:
+            return False
+        wait([awaited], left_s)
+    return True
+
+
+class SourceQuestions:
+    """All raise JobError: `source_unavailable` after a long silence, or what the answer itself says."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+
+    def same_topic(self) -> Errand:
+        try:
+            yield from self._topic.check_in_steps(time.monotonic() + SOURCE_PATIENCE_S)
+        except NoAnswer as silence:
+            raise _silent(silence) from None
+
+    def bounds(self, partitions: list[int]) -> Generator["Future[Any]", None, dict[int, LogBounds]]:
+        deadline_s = time.monotonic() + SOURCE_PATIENCE_S
+        while True:
+            try:
+                return (yield from self._topic.bounds_in_steps(partitions))
+            except NoAnswer as silence:
+                if time.monotonic() >= deadline_s:
+                    raise _silent(silence) from None
+            yield from pause(_PAUSE_S)
+
+    def bounds_until_high(self, partition: int, wanted: int) -> Generator["Future[Any]", None, LogBounds]:
+        """A broker that just started may not know its high watermark yet: ask for a while before believing that the log is shorter."""
+        deadline_s = time.monotonic() + CUT_BACK_AFTER_S
+        while True:
+            yield from self.same_topic()
+            bounds = (yield from self.bounds([partition]))[partition]
+            if bounds.high >= wanted or time.monotonic() >= deadline_s:
+                return bounds
+            yield from pause(_PAUSE_S)
+
+
+def _silent(silence: NoAnswer) -> JobError:
+    return JobError("source_unavailable", f"The source does not answer: {silence}.")

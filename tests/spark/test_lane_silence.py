@@ -1,0 +1,64 @@
+"""A lane whose source stands still: it waits with patience, and obeys all the same."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from recoveryd_jobs.contract import JobSpec, PartitionRange
+from recoveryd_jobs.lane.life import LaneOutcome
+from recoveryd_sandbox.broker import Broker
+from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, put, rows
+
+pytestmark = pytest.mark.broker
+
+COUNT, HELD = 20, 5
+
+
+@pytest.fixture(scope="module")
+def far_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("far")) as started:
+        yield started
+
+
+@pytest.fixture
+def far(far_broker: Broker, unique: str) -> Iterator[Cluster]:
+    yield Cluster(far_broker.bootstrap, unique)
+    far_broker.cont()
+
+
+def read_from(recovery: Recovery, far: Cluster, source: str) -> JobSpec:
+    """Its spec with a source on the other cluster."""
+    place = replace(recovery.spec.source, cluster="far", topic_id=far.topic_id(source), client=far.client)
+    return replace(recovery.spec, source=place, stop_wait_ms=600_000)
+
+
+@pytest.mark.parametrize(("word", "ended"), [("pause", "done"), ("stop", "stopped"), ("exit", "left")])
+def test_a_lane_obeys_while_its_source_stands_still(
+    cluster: Cluster, far: Cluster, far_broker: Broker, word: str, ended: str
+) -> None:
+    """A foreign transaction in front of the stop makes the lane ask again and again."""
+    source, target = far.topic("in"), cluster.topic("out")
+    cluster.topic("in")
+    far.fill(source, rows(COUNT))
+    other = far.producer("other")
+    other.begin_transaction()
+    for row in rows(HELD):
+        put(other, source, row)
+    other.flush()
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT + HELD)]])
+    spec = read_from(recovery, far, source)
+    lane = LaneThread(spec)
+    recovery.await_heartbeat(lambda h: h.state == "blocked" and h.positions[0].copied == COUNT)
+    far_broker.pause()
+    recovery.await_heartbeat(lambda h: h.why == "waits for the source to answer")
+
+    sequence = recovery.direct(word)
+    if word == "pause":
+        recovery.await_heartbeat(lambda h: h.state == "paused" and h.directive_sequence == sequence)
+        far_broker.cont()
+        other.abort_transaction()
+        recovery.direct("run")
+    assert lane.outcome() == LaneOutcome(0, ended)
+    assert_exact(recovery.ledger(), spec, whole=word == "pause")
+    assert [r.content for r in cluster.read(target)] == [r.content for r in rows(COUNT)]
