@@ -26,11 +26,11 @@ from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.collectors.queries import Query, QueryCollector
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.events import Event
+from recoveryd.kernel.metrics import Sample
+from recoveryd.live.metrics import SIGNALS_REJECTED
 from recoveryd.live.wire.page import control_document, lag_document
-from recoveryd.metrics.daemon import gauges
-from recoveryd.metrics.definitions import CANARY_PRODUCE, JOURNAL_FAILING, LEADER, LOOP_AGE, SIGNALS_REJECTED, Sample
-from recoveryd.metrics.live import live_gauges
-from recoveryd.metrics.recoveries import details
+from recoveryd.metrics.book import MetricsBook
+from recoveryd.metrics.definitions import CANARY_PRODUCE, JOURNAL_FAILING, LEADER, LOOP_AGE
 from recoveryd.ports import Clock, Clusters, ControlRecord, Emit, Jobs, Journal, ProgressFeed
 from recoveryd.recovery.params import Params
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
@@ -78,9 +78,11 @@ class Daemon:
 
 def build(settings: Settings) -> Daemon:
     """Make all parts. Call inside the event loop."""
-    clock, inbox, metrics = SystemClock(), Inbox(), Metrics()
+    names, values, params = settings.topic_names, settings.values, settings.params()
+    capabilities = make_capabilities(params, frozenset(values.webhooks))
+    book = MetricsBook(capabilities)
+    clock, inbox, metrics = SystemClock(), Inbox(), Metrics(book.metrics)
     pulse = Pulse(clock)
-    names, values = settings.topic_names, settings.values
     clients = settings.librdkafka_all()
     slots = {name: profile.task_slots for name, profile in _profiles(settings).items()}
     clusters = KafkaClusters(
@@ -92,8 +94,6 @@ def build(settings: Settings) -> Daemon:
         values.monitor.canary.clusters if values.monitor.is_canary_on else (),
     )
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
-    params = settings.params()
-    capabilities = make_capabilities(params, frozenset(values.webhooks))
     core, status, codec = Decider(capabilities), StatusTopic(capabilities), Codec(capabilities)
     journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms)
     jobs = SparkJobs(_profiles(settings), make_job(settings.job_defaults()), settings.work_dir, inbox.emit)
@@ -124,9 +124,10 @@ def build(settings: Settings) -> Daemon:
         intake=intake,
         clock=clock,
         metrics=metrics,
+        book=book,
         freeze_s=values.faust.session_timeout / 2000,
     )
-    metrics.source = lambda: _samples(runtime, params, pulse, clock)
+    metrics.source = lambda: _samples(runtime, book, pulse, clock)
     collector = OffsetCollector(
         clusters,
         KafkaGroupOffsets(clients),
@@ -213,12 +214,10 @@ def _health(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, now_s: f
     )
 
 
-def _samples(runtime: Runtime, params: Params, pulse: Pulse, clock: Clock) -> Iterator[Sample]:
+def _samples(runtime: Runtime, book: MetricsBook, pulse: Pulse, clock: Clock) -> Iterator[Sample]:
     yield Sample(LEADER, (), 1.0 if runtime.vitals.role == "leader" else 0.0)
     yield Sample(LOOP_AGE, (), pulse.age_s)
     failing_s = runtime.vitals.journal_failing_s
     yield Sample(JOURNAL_FAILING, (), 0.0 if failing_s is None else clock.monotonic_s() - failing_s)
     if runtime.vitals.is_loaded:
-        yield from gauges(runtime.state, clock.now_ms())
-        yield from live_gauges(runtime.state, params.live, clock.now_ms())
-        yield from details(runtime.state, clock.now_ms())
+        yield from book.gauges(runtime.state, clock.now_ms())

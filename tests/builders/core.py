@@ -6,7 +6,9 @@ from recoveryd.kernel.events import CommandReceived, Seen
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.live.protecting import Protecting
 from recoveryd.live.slice import LIVE, LiveSlice
+from recoveryd.metrics.book import make_book
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
+from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.slice import RECOVERY, RecoverySlice
@@ -143,6 +145,7 @@ def command(
 
 STATUS = make_status_topic()
 CODEC = make_codec()
+BOOK = make_book(Params())
 
 
 def state_of(

@@ -13,7 +13,7 @@ from recoveryd.live.law.types import ControlVerdict, Rule
 from recoveryd.live.signals import HealthSignal, LagSignal
 from recoveryd.live.signals import SignalledPartition as SignalSample
 from recoveryd.live.slice import LIVE
-from recoveryd.metrics.live import live_gauges
+from recoveryd.metrics.book import make_book
 from recoveryd.recovery.model import Wanted
 from recoveryd.recovery.spec import Limits
 from tests.builders.core import NOW_MS, command, make_facts, make_spec
@@ -360,7 +360,7 @@ def test_a_signal_about_some_partitions_says_nothing_about_the_group() -> None:
             world.live(5)
         group = world.state.of(LIVE).protecting.lags[BOARD].group
         assert (group.verdict, group.offset_lag, group.time_lag_s) == (LagVerdict.UNKNOWN, None, None)
-        shown = {s.metric.name for s in live_gauges(world.state, world.params.live, world.now_ms)}
+        shown = {s.metric.name for s in make_book(world.params).gauges(world.state, world.now_ms)}
         assert shown & {"recoveryd_lag_records", "recoveryd_lag_seconds"} == set()
 
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.states import State, StopReason
-from recoveryd.metrics.daemon import gauges
-from recoveryd.metrics.definitions import ETA_BOUND, RETENTION_SLACK, SPEEDUP
+from recoveryd.recovery.metrics import ETA_BOUND, RETENTION_SLACK, SPEEDUP
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.spec import CaughtUp
-from tests.builders.core import NOW_MS, command, make_facts, make_spec
+from tests.builders.core import BOOK, NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
 
 DAY_MS = 86_400_000
@@ -40,7 +39,7 @@ def changes(world: World) -> list[tuple[object, object]]:
 
 def values(world: World) -> dict[tuple[str, tuple[str, ...]], float]:
     wanted = {ETA_BOUND, SPEEDUP, RETENTION_SLACK}
-    return {(s.metric.name, s.labels): s.value for s in gauges(world.state, world.now_ms) if s.metric in wanted}
+    return {(s.metric.name, s.labels): s.value for s in BOOK.gauges(world.state, world.now_ms) if s.metric in wanted}
 
 
 def test_nothing_is_measured_before_three_samples_and_then_the_pace_is() -> None:

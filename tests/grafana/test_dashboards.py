@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from grafana.pictures.board_file import BOARDS, BoardFile, PanelFile, load
-from recoveryd.metrics.definitions import METRICS, MetricKind
+from recoveryd.kernel.metrics import MetricKind
+from tests.builders.core import BOOK
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = yaml.safe_load((ROOT / "grafana/prometheus/recoveryd.rules.yml").read_text())["groups"][0]["rules"]
@@ -115,17 +116,17 @@ def test_each_variable_is_used_and_each_used_one_is_there(board: BoardFile) -> N
 
 
 def test_every_metric_that_is_asked_for_is_in_the_catalogue() -> None:
-    known = {metric.name for metric in METRICS} | OF_PROMETHEUS
+    known = {metric.name for metric in BOOK.metrics} | OF_PROMETHEUS
     assert {name for expr in EXPRESSIONS for name in metrics_in(expr)} - known == set()
 
 
 def test_every_metric_of_the_catalogue_is_shown_somewhere() -> None:
     shown = {name for expr in EXPRESSIONS for name in metrics_in(expr)}
-    assert {metric.name for metric in METRICS} - shown == set()
+    assert {metric.name for metric in BOOK.metrics} - shown == set()
 
 
 def test_counters_are_asked_for_as_rates_and_gauges_are_not() -> None:
-    kinds = {metric.name: metric.kind for metric in METRICS}
+    kinds = {metric.name: metric.kind for metric in BOOK.metrics}
     for expr in EXPRESSIONS:
         for name in metrics_in(expr) - OF_PROMETHEUS:
             as_rate = re.findall(rf"(?:rate|increase)\({name}(?:_bucket|_count|_sum)?(?:\{{[^}}]*\}})?\[", expr)

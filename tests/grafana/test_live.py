@@ -21,7 +21,7 @@ from grafana.pictures.drawing import draw_board
 from grafana.pictures.page import WIDTH
 from grafana.pictures.prometheus_server import RULES
 from grafana.pictures.real_run import RealRun, Scene
-from recoveryd.metrics.definitions import METRICS
+from tests.builders.core import BOOK
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
@@ -129,7 +129,7 @@ def test_the_page_of_metrics_has_the_whole_catalogue_and_nothing_promtool_minds(
     ran: Ran, prometheus_binaries: Binaries
 ) -> None:
     page = ran.pages[len(ran.pages) // 2]
-    assert {m.name for m in METRICS} - {
+    assert {m.name for m in BOOK.metrics} - {
         line.split()[2] for line in page.decode().splitlines() if line.startswith("# HELP")
     } == set()
     done = subprocess.run(

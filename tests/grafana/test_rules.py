@@ -10,10 +10,8 @@ import yaml
 
 from grafana.pictures.binaries import SWITCH, Binaries, Unavailable, find_prometheus
 from recoveryd.adapters.http.metrics_page import Metrics
-from recoveryd.capabilities import make_decider
-from recoveryd.metrics.definitions import METRICS, Sample
-from recoveryd.metrics.recoveries import first_values
-from recoveryd.recovery.params import Params
+from recoveryd.kernel.metrics import Sample
+from tests.builders.core import BOOK
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "grafana" / "prometheus"
@@ -69,11 +67,11 @@ def test_the_alerts_fire_when_they_should_and_not_when_they_should_not(prometheu
 
 
 def test_promtool_finds_nothing_wrong_with_the_metrics(prometheus_binaries: Binaries) -> None:
-    gauges = [Sample(m, tuple("x" for _ in m.labels), 1.0) for m in METRICS if m.kind.value == "gauge"]
-    metrics = Metrics(lambda: gauges)
-    metrics.add(first_values(make_decider(Params()).verbs))
-    metrics.add([Sample(m, tuple("x" for _ in m.labels), 1.0) for m in METRICS if m.kind.value == "counter"])
-    for metric in METRICS:
+    gauges = [Sample(m, tuple("x" for _ in m.labels), 1.0) for m in BOOK.metrics if m.kind.value == "gauge"]
+    metrics = Metrics(BOOK.metrics, lambda: gauges)
+    metrics.add(BOOK.first())
+    metrics.add([Sample(m, tuple("x" for _ in m.labels), 1.0) for m in BOOK.metrics if m.kind.value == "counter"])
+    for metric in BOOK.metrics:
         if metric.kind.value == "histogram":
             metrics.observe(metric, 0.1, tuple("x" for _ in metric.labels))
     assert promtool(prometheus_binaries, "check", "metrics", stdin=metrics.render()) == ""

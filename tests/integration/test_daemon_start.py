@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from recoveryd.metrics.definitions import METRICS
 from recoveryd_sandbox.ports import free_ports
+from tests.builders.core import BOOK
 from tests.e2e.control import make_command
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.processes import wait_for
@@ -63,7 +63,7 @@ def test_a_started_daemon_is_live_ready_and_small(stack: Stack) -> None:
             "journal_writable": True,
         }
         page = daemon.get("/metrics")[1]
-        assert all(f"# HELP {m.name} " in page for m in METRICS)
+        assert all(f"# HELP {m.name} " in page for m in BOOK.metrics)
         assert "recoveryd_leader 1.0" in page
         memory = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{daemon.pid}/status").read_text(encoding="utf-8"))
         assert memory is not None

@@ -11,7 +11,9 @@ from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
+from recoveryd.kernel.metrics import Measures, Metric, MetricKind, Sample
 from recoveryd.kernel.state import CoreState, Slot
+from recoveryd.metrics.book import MetricsBook
 from recoveryd.recovery.params import Params
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.forms import CommandData, verb_form
@@ -93,6 +95,19 @@ def _to_document(bell: Bell) -> dict[str, Any]:
     return {"recovery": bell.id, "kind": "bell", "created": bell.created_ms, "at": bell.at_ms, "state": bell.state}
 
 
+RINGS = Metric("recoveryd_rings_total", MetricKind.COUNTER, "Bells that rang.")
+QUIET = Metric("recoveryd_quiet_bells", MetricKind.GAUGE, "Bells that still wait.")
+
+
+def _rung(before: CoreState, after: CoreState) -> list[Sample]:
+    rung, known = (sum(b.state == "rung" for b in s.of(BELLS).values()) for s in (after, before))
+    return [Sample(RINGS, (), rung - known)]
+
+
+def _quiet(state: CoreState, _now_ms: int) -> list[Sample]:
+    return [Sample(QUIET, (), sum(b.state == "waiting" for b in state.of(BELLS).values()))]
+
+
 def make_bells() -> Capability[BellDraft]:
     return Capability(
         name="bells",
@@ -110,6 +125,7 @@ def make_bells() -> Capability[BellDraft]:
             _to_document,
             lambda d: Bell(d["recovery"], d["created"], d["at"], d["state"]),
         ),
+        measures=Measures((RINGS, QUIET), gauges=_quiet, increments=_rung),
         restore=lambda state, nouns, _: state.having(BELLS, {i: n for i, n in nouns.items() if isinstance(n, Bell)}),
         known=lambda state: state.of(BELLS),
         is_active=lambda state: any(b.state == "waiting" for b in state.of(BELLS).values()),
@@ -170,6 +186,17 @@ def test_an_event_of_its_own_and_a_verb_that_all_understand_reach_it() -> None:
     house.feed(Struck("b1"))
     assert house.send("stop", "b2") == ["accepted"]
     assert [bell.state for bell in house.state.of(BELLS).values()] == ["rung", "stopped"]
+
+
+def test_its_metrics_stand_beside_those_of_the_house() -> None:
+    house, quiet = House(), CoreState()
+    book = MetricsBook(house.capabilities)
+    house.send("bell", "b1", in_ms=5_000)
+    house.send("bell", "b2", in_ms=5_000)
+    house.feed(Struck("b1"))
+    assert {RINGS, QUIET} <= set(book.metrics)
+    assert Sample(QUIET, (), 1) in list(book.gauges(house.state, house.now_ms))
+    assert book.increments(quiet, house.state) == [Sample(RINGS, (), 1)]
 
 
 def test_a_recovery_and_a_bell_never_share_an_id() -> None:

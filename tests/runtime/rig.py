@@ -13,7 +13,7 @@ from recoveryd.live.signals import HealthSignal
 from recoveryd.ports import ControlRecord, Folded, JournalBatch
 from recoveryd.recovery.params import Params
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
-from tests.builders.core import NOW_MS
+from tests.builders.core import BOOK, NOW_MS
 from tests.runtime.fakes import (
     ListLog,
     ManualClock,
@@ -47,7 +47,7 @@ class Rig:
         self.effects = RecordingEffects(self.log)
         self.inbox = Inbox(self.capacity)
         self.intake = ControlIntake(self.inbox, self.control_log, self._decode)
-        self.metrics = Metrics()
+        self.metrics = Metrics(BOOK.metrics)
         self.runtime = Runtime(
             core=make_decider(Params()),
             journal=self.journal,
@@ -58,6 +58,7 @@ class Rig:
             intake=self.intake,
             clock=self.clock,
             metrics=self.metrics,
+            book=BOOK,
         )
 
     def _decode(self, taken: ControlRecord) -> Event:

@@ -4,15 +4,14 @@ from collections.abc import Iterable
 
 import pytest
 
+from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.live.wire.page import control_document, lag_document
-from recoveryd.metrics.daemon import increments
-from recoveryd.metrics.definitions import Sample
-from recoveryd.metrics.live import live_gauges
+from recoveryd.metrics.book import make_book
 from recoveryd.recovery.spec import Limits
-from tests.builders.core import FOLLOWING, command, make_spec
+from tests.builders.core import BOOK, FOLLOWING, command, make_spec
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, LiveWorld, lag_look, make_params
 
 
@@ -21,14 +20,14 @@ def values(samples: Iterable[Sample]) -> dict[tuple[str, ...], float]:
 
 
 def gauges(world: LiveWorld) -> dict[tuple[str, ...], float]:
-    return values(live_gauges(world.state, world.params.live, world.now_ms))
+    return values(make_book(world.params).gauges(world.state, world.now_ms))
 
 
 def test_before_anything_is_known_only_what_the_config_says_is_there() -> None:
     world = LiveWorld(make_params(LATENCY, LAG))
     world.latency_s = None
     world.state = CoreState()
-    assert gauges(world) == {
+    assert {key: value for key, value in gauges(world).items() if key[0] != "recoveries"} == {
         ("live_slo_seconds", "main", "produce_latency"): 0.2,
         ("live_slo_seconds", "main", LAG.name): 30.0,
     }
@@ -52,7 +51,7 @@ def test_a_running_replay_next_to_live_traffic() -> None:
     assert (shown["pressure", "main", "produce_latency"], shown["pressure", "main", LAG.name]) == (0.0, 0.0)
     assert shown["signal_age_seconds", "main", "produce_latency"] == 0.0
     assert shown["loop_delay_seconds", "main"] > 0
-    grown = values(increments(CoreState(), world.state))
+    grown = values(BOOK.increments(CoreState(), world.state))
     assert grown["control_rule_total", "main", "slow_start"] >= 1
     assert ("live_slo_violation_seconds_total", "main", "produce_latency", "yes") not in grown
 
@@ -62,11 +61,11 @@ def test_violations_count_as_ours_only_while_a_replay_runs_above_the_floor() -> 
     world.live(70)
     world.latency_s = lambda: 0.3
     world.live(20)
-    alone = values(increments(CoreState(), world.state))
+    alone = values(BOOK.increments(CoreState(), world.state))
     assert alone["live_slo_violation_seconds_total", "main", "produce_latency", "no"] == pytest.approx(20.0)
     world.feed(command("replay", spec=make_spec(limits=Limits(mode="unlimited", override_live_slo=True))))
     world.live(30)
-    both = values(increments(CoreState(), world.state))
+    both = values(BOOK.increments(CoreState(), world.state))
     assert both["live_slo_violation_seconds_total", "main", "produce_latency", "yes"] >= 20.0
 
 

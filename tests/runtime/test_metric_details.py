@@ -1,24 +1,25 @@
 """What the metrics say about one recovery closely, and that counters exist before they count."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.capabilities import make_decider
+from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.types import ControllerState, Rule
 from recoveryd.live.protecting import Protecting
 from recoveryd.live.slice import LIVE
-from recoveryd.metrics.definitions import Sample
-from recoveryd.metrics.recoveries import ENDED_AT_MOST, PARTITIONS_AT_MOST, beginnings, details, first_values
+from recoveryd.recovery.measure_details import ENDED_AT_MOST, PARTITIONS_AT_MOST, details
 from recoveryd.recovery.model import PartitionProgress
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.recoveries import Recoveries
-from tests.builders.core import FOLLOWING, command, state_of
+from tests.builders.core import BOOK, FOLLOWING, command, state_of
 from tests.builders.world import World
 
 
-def values(samples: list[Sample]) -> dict[tuple[str, ...], float]:
+def values(samples: Iterable[Sample]) -> dict[tuple[str, ...], float]:
     return {(s.metric.name.removeprefix("recoveryd_"), *s.labels): s.value for s in samples}
 
 
@@ -128,8 +129,8 @@ def test_the_end_is_told_with_its_reason_its_numbers_and_what_was_verified() -> 
 
 
 def test_counters_with_known_labels_are_on_the_page_before_anything_happened() -> None:
-    metrics = Metrics()
-    metrics.add(first_values(make_decider(Params()).verbs))
+    metrics = Metrics(BOOK.metrics)
+    metrics.add(BOOK.first())
     page = metrics.render().decode()
     for reason in set(StopReason) - {StopReason.OPERATOR}:
         assert f'recoveryd_auto_stops_total{{reason="{reason}"}} 0.0' in page
@@ -140,9 +141,7 @@ def test_counters_with_known_labels_are_on_the_page_before_anything_happened() -
 
 
 def test_the_verbs_counted_from_the_start_are_those_of_the_commands() -> None:
-    counted = {
-        s.labels[0] for s in first_values(make_decider(Params()).verbs) if s.metric.name == "recoveryd_commands_total"
-    }
+    counted = {s.labels[0] for s in BOOK.first() if s.metric.name == "recoveryd_commands_total"}
     assert counted == {verb.verb for verb in make_decider(Params()).commands}
 
 
@@ -150,11 +149,11 @@ def test_counters_of_a_domain_begin_at_zero_when_its_controller_and_its_signals_
     before = Protecting()
     first = replace(before, states={"main": ControllerState(tracks={"lag": Track()})})
     second = replace(before, states={"main": ControllerState(tracks={"lag": Track(), "produce_latency": Track()})})
-    began = values(beginnings(state_of(protecting=before), state_of(protecting=first)))
+    began = values(BOOK.beginnings(state_of(protecting=before), state_of(protecting=first)))
     assert began == {("control_rule_total", "main", rule.name.lower()): 0 for rule in Rule} | {
         ("live_slo_violation_seconds_total", "main", "lag", answer): 0 for answer in ("yes", "no")
     }
-    assert values(beginnings(state_of(protecting=first), state_of(protecting=second))) == {
+    assert values(BOOK.beginnings(state_of(protecting=first), state_of(protecting=second))) == {
         ("live_slo_violation_seconds_total", "main", "produce_latency", answer): 0 for answer in ("yes", "no")
     }
 
@@ -165,11 +164,11 @@ def test_counters_of_its_topics_begin_at_zero_once_when_a_recovery_is_planned() 
     world.feed(command("replay"))
     world.run_until(State.RUNNING)
     spec = world.recovery().spec
-    assert values(beginnings(before, world.state)) == {
+    assert values(BOOK.beginnings(before, world.state)) == {
         ("records_total", "replay", spec.target.topic): 0,
         ("bytes_total", "replay", spec.target.topic): 0,
         ("records_lost_total", spec.source.topic): 0,
     }
     planned = world.state
     world.run_until(State.COMPLETED)
-    assert beginnings(planned, world.state) == []
+    assert list(BOOK.beginnings(planned, world.state)) == []

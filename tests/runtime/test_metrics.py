@@ -7,20 +7,22 @@ from prometheus_client.parser import text_string_to_metric_families
 from recoveryd.adapters.http import metrics_page
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.kernel.decision import Answer, Decision
+from recoveryd.kernel.metrics import MetricKind, Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, TopicSample
+from recoveryd.live.measures import lag_of_signal
+from recoveryd.live.metrics import RECORDS
 from recoveryd.live.signals import LagSignal, SignalledPartition
 from recoveryd.live.slice import LIVE, LiveSlice, SampleHistory
 from recoveryd.live.traffic import LiveTraffic
-from recoveryd.metrics.daemon import gauges, increments, lag_of_signal, topics_in_play
-from recoveryd.metrics.definitions import METRICS, RECORDS, RECORDS_LOST, MetricKind, Sample
+from recoveryd.recovery.metrics import RECORDS_LOST
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.own_traffic import copied_by_all
 from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.slice import RECOVERY
-from tests.builders.core import FOLLOWING, NOW_MS, command, state_of
+from tests.builders.core import BOOK, FOLLOWING, NOW_MS, command, state_of
 from tests.builders.world import World
 
 CONTRACT = {
@@ -96,27 +98,27 @@ def with_progress(recovery: Recovery, copied: int, *, lost: int = 0) -> Recovery
 
 
 def test_the_catalogue_is_the_contract() -> None:
-    assert {m.name: m.labels for m in METRICS} == CONTRACT
-    assert all(m.name.endswith("_total") == (m.kind is MetricKind.COUNTER) for m in METRICS)
+    assert {m.name: m.labels for m in BOOK.metrics} == CONTRACT
+    assert all(m.name.endswith("_total") == (m.kind is MetricKind.COUNTER) for m in BOOK.metrics)
 
 
 def test_every_metric_has_its_help_and_type_on_the_page() -> None:
-    families = {f.name: f for f in text_string_to_metric_families(Metrics().render().decode())}
-    for metric in METRICS:
+    families = {f.name: f for f in text_string_to_metric_families(Metrics(BOOK.metrics).render().decode())}
+    for metric in BOOK.metrics:
         family = families[metric.name.removesuffix("_total")]
         assert (family.type, family.documentation) == (metric.kind.value, metric.help)
 
 
 def test_a_series_without_value_is_gone_at_the_next_scrape() -> None:
     recovery = running_world().recovery()
-    now = [gauges(state_of(Recoveries({"r1": recovery})), NOW_MS), gauges(CoreState(), NOW_MS)]
-    metrics = Metrics(lambda: now.pop(0))
+    now = [BOOK.gauges(state_of(Recoveries({"r1": recovery})), NOW_MS), BOOK.gauges(CoreState(), NOW_MS)]
+    metrics = Metrics(BOOK.metrics, lambda: now.pop(0))
     assert 'recovery="r1"' in metrics.render().decode()
     assert 'recovery="r1"' not in metrics.render().decode()
 
 
 def test_recoveries_are_counted_by_state_also_where_there_are_none() -> None:
-    found = values(gauges(state_of(Recoveries({"r1": running_world().recovery()})), NOW_MS))
+    found = values(BOOK.gauges(state_of(Recoveries({"r1": running_world().recovery()})), NOW_MS))
     counts = {state: found["recoveries", "replay", state.value] for state in State}
     assert counts == dict.fromkeys(State, 0) | {State.RUNNING: 1}
 
@@ -125,10 +127,10 @@ def test_series_of_an_ended_recovery_go_an_hour_later() -> None:
     world = running_world()
     ended = world.run_until(State.COMPLETED)
     state = state_of(Recoveries({"r1": ended}))
-    soon = values(gauges(state, ended.updated_ms + 3_600_000))
+    soon = values(BOOK.gauges(state, ended.updated_ms + 3_600_000))
     assert soon["recovery_progress_ratio", "r1"] == 1.0
     assert soon["rate_achieved_bytes_per_second", "r1"] == 0.0
-    late = values(gauges(state, ended.updated_ms + 3_600_001))
+    late = values(BOOK.gauges(state, ended.updated_ms + 3_600_001))
     assert [key for key in late if "r1" in key] == []
     assert late["recoveries", "replay", "completed"] == 1
 
@@ -137,7 +139,7 @@ def test_of_many_ended_recoveries_only_the_newest_have_series() -> None:
     ended = running_world().run_until(State.COMPLETED)
     ended = replace(ended, attempt=replace(ended.attempt, released=True))
     many = {f"r{i}": replace(ended, id=f"r{i}", updated_ms=ended.updated_ms + i) for i in range(600)}
-    found = values(gauges(state_of(Recoveries(many)), ended.updated_ms + 600))
+    found = values(BOOK.gauges(state_of(Recoveries(many)), ended.updated_ms + 600))
     kept = {key[1] for key in found if key[0] == "recovery_progress_ratio"}
     assert kept == {f"r{i}" for i in range(100, 600)}
     assert found["recoveries", "replay", "completed"] == 600
@@ -161,19 +163,19 @@ def test_counters_move_by_what_became_durable() -> None:
     before = with_progress(running_world().recovery(), 10)
     after = with_progress(before, 25, lost=5)
     state = state_of(Recoveries({"r1": after}))
-    moved = values(increments(state_of(Recoveries({"r1": before})), state))
+    moved = values(BOOK.increments(state_of(Recoveries({"r1": before})), state))
     assert moved == {
         ("records_total", "replay", "flights.v2"): 15,
         ("bytes_total", "replay", "flights.v2"): 1_500,
         ("records_lost_total", "flights"): 5,
     }
-    assert increments(state, state) == []
+    assert BOOK.increments(state, state) == []
 
 
 def test_an_answer_an_auto_stop_and_a_verification_count_once() -> None:
     world = World()
     answer = Answer("rejected", "", "c", "r1", "RCV-1003", "m", "h", 3)
-    assert values(increments(CoreState(), CoreState(), [answer, answer])) == {
+    assert values(BOOK.increments(CoreState(), CoreState(), [answer, answer])) == {
         ("commands_total", "unknown", "rejected"): 1
     }
     counted: dict[tuple[str, ...], float] = {}
@@ -181,7 +183,7 @@ def test_an_answer_an_auto_stop_and_a_verification_count_once() -> None:
 
     def note(before: CoreState, decision: Decision) -> None:
         real(before, decision)
-        for found in increments(before, decision.state, decision.answers):
+        for found in BOOK.increments(before, decision.state, decision.answers):
             key = (found.metric.name, *found.labels)
             counted[key] = counted.get(key, 0) + found.value
 
@@ -200,7 +202,7 @@ def test_an_operators_stop_is_no_auto_stop() -> None:
     world.feed(command("stop", offset=1))
     ended = world.run_until(State.STOPPED)
     assert ended.stop is not None
-    assert not [key for key in values(increments(before, world.state)) if key[0] == "auto_stops_total"]
+    assert not [key for key in values(BOOK.increments(before, world.state)) if key[0] == "auto_stops_total"]
 
 
 def lag(*partitions: tuple[int | None, int | None]) -> LagSignal:
@@ -229,7 +231,7 @@ def test_lag_that_is_not_known_is_no_sample_never_zero() -> None:
 
 
 def test_live_gauges_go_when_unknown_or_not_reported_for_long(monkeypatch) -> None:
-    metrics = Metrics()
+    metrics = Metrics(BOOK.metrics)
     labels = ("live", "flights", "billing")
     metrics.set_live(labels, lag_of_signal(lag((5, 10)), None, NOW_MS))
     assert 'recoveryd_lag_records{group="billing",topic="flights",traffic="live"} 5.0' in metrics.render().decode()
@@ -277,7 +279,7 @@ def test_a_topic_made_anew_starts_counting_anew() -> None:
 
 
 def test_counters_of_topics_leave_when_nobody_has_to_do_with_them_any_more() -> None:
-    metrics = Metrics()
+    metrics = Metrics(BOOK.metrics)
     for number in range(200):
         metrics.add([Sample(RECORDS, ("replay", f"copy{number}"), 5), Sample(RECORDS_LOST, (f"copy{number}",), 1)])
     metrics.add([Sample(RECORDS, ("live", "orders"), 7)])
@@ -298,5 +300,5 @@ def test_topics_of_live_recoveries_and_of_those_that_ended_within_the_hour_are_i
     world.run_until(State.COMPLETED)
     ended_ms = world.recovery("r1").updated_ms
     state = world.state.having(LIVE, LiveSlice())
-    assert topics_in_play(state, ended_ms + 3_600_000) == {"flights", "flights.v2"}
-    assert topics_in_play(state, ended_ms + 3_600_001) == set()
+    assert BOOK.topics(state, ended_ms + 3_600_000) == {"flights", "flights.v2"}
+    assert BOOK.topics(state, ended_ms + 3_600_001) == set()

@@ -10,7 +10,7 @@ from recoveryd.runtime.inbox import Item
 from recoveryd.runtime.reporting import Reporter
 from recoveryd.runtime.rounds import Round, Step
 from recoveryd_jobs.contract import LaneHeartbeat
-from tests.builders.core import command, make_facts, make_spec
+from tests.builders.core import BOOK, command, make_facts, make_spec
 from tests.builders.world import World
 
 
@@ -20,7 +20,10 @@ def measured(limits: Limits) -> float | None:
     world.feed(command("replay", spec=make_spec(limits=limits)))
     world.run_until(State.RUNNING)
     world.second(2)
-    reporter, heartbeat = Reporter(Metrics(), ()), LaneHeartbeat("r1", 1, 0, 1, "copying", False, 20.0, 2_000.0, (), "")
+    reporter, heartbeat = (
+        Reporter(Metrics(BOOK.metrics), BOOK),
+        LaneHeartbeat("r1", 1, 0, 1, "copying", False, 20.0, 2_000.0, (), ""),
+    )
     step = Step(Item(heartbeat), world.state, Decision(world.state), 0.0)
     reporter.report(Round(world.state, None, (), (step,), 0), world.now_ms)
     return reporter.measured_bytes_per_s

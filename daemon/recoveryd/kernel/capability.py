@@ -12,6 +12,7 @@ from recoveryd.kernel.commands import Command
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.events import CommandReceived
+from recoveryd.kernel.metrics import Measures
 from recoveryd.kernel.state import CoreState
 
 V = TypeVar("V", bound=View)
@@ -44,9 +45,14 @@ def on(event: type[E], handle: Callable[[V, E], None]) -> Handler[V]:
 class Verb(Generic[V]):
     """Made by `begins` or `steers`."""
 
-    command: type
+    command: type[Command]
     handle: Callable[[V, CommandReceived, Any], None]
     is_beginning: bool
+
+    @property
+    def name(self) -> str:
+        """The verb as it stands in the type of a control record."""
+        return str(self.command.verb)
 
 
 def begins(command: type[C], handle: Callable[[V, CommandReceived, C], None]) -> Verb[V]:
@@ -95,6 +101,8 @@ class Capability(Generic[V]):
 
     `subject` says what an id of this capability stands for. A command about it that is not among `verbs` is refused.
 
+    `measures`: its metrics, and what they say of a state.
+
     `forms` and `signals`: how its commands and signals look on the wire, by name (`recoveryd.wire.forms`).
 
     A new leader calls `restore` with all nouns of the status topic and the last sequence that the lanes of each were told; `known` are those that have a
@@ -112,6 +120,7 @@ class Capability(Generic[V]):
     forms: Mapping[str, Any] = field(default_factory=dict)
     signals: Mapping[str, Any] = field(default_factory=dict)
     status: StatusForm | None = None
+    measures: Measures = Measures()
     restore: Callable[[CoreState, Mapping[str, Noun], Mapping[str, int]], CoreState] = _unchanged
     known: Callable[[CoreState], Mapping[str, Noun]] = _none
     is_active: Callable[[CoreState], bool] = _never

@@ -63,10 +63,6 @@ class Decider:
         """Classes of those that something here takes."""
         return frozenset(self._begins) | {command for _, command in self._steers}
 
-    @property
-    def verbs(self) -> Sequence[str]:
-        return sorted({command.verb for command in self.commands})
-
     def decide(self, state: CoreState, event: object, now_ms: int) -> Decision:
         """What follows from `event` at `now_ms`. Same input, same output."""
         draft = Draft(state, now_ms, self._views)

@@ -3,6 +3,7 @@
 from recoveryd.kernel.capability import Capability, on
 from recoveryd.kernel.events import SignalReceived
 from recoveryd.live.events import OffsetsSampled, ReaderSampled, ReadingTaken
+from recoveryd.live.measures import make_measures
 from recoveryd.live.on_live import on_offsets, on_reader, on_reading, on_signal
 from recoveryd.live.params import LiveParams
 from recoveryd.live.slice import LiveDraft
@@ -17,6 +18,7 @@ def make_live(params: LiveParams) -> Capability[LiveDraft]:
         view=LiveDraft,
         make_view=lambda draft: LiveDraft(draft, params),
         signals=FORMS,
+        measures=make_measures(params),
         events=(OffsetsSampled, ReaderSampled, ReadingTaken),
         handlers=(
             on(SignalReceived, on_signal),

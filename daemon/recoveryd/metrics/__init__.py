@@ -1,1 +1,1 @@
-"""Which metrics there are (`definitions`), and what they say of a state. Pure; how they are exposed is `adapters.http.metrics_page`'s."""
+"""All metrics together (`book`): those that each capability brings, and the daemon's own (`definitions`). How they are exposed is `adapters.http.metrics_page`'s."""

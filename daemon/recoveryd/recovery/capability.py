@@ -12,6 +12,7 @@ from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery import events, forgetting, on_commands, on_observations, planning, quotas
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.kinds import Kind
+from recoveryd.recovery.measures import make_measures
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.recoveries import Recoveries
@@ -42,6 +43,7 @@ def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[Recover
         steer=_steer,
         subject=_subject,
         status=StatusForm(Recovery, by_name.__contains__, to_document, from_document),
+        measures=make_measures([kind.name for kind in kinds]),
         restore=_restore,
         known=lambda state: state.of(RECOVERY).recoveries,
         is_active=lambda state: bool(state.of(RECOVERY).recoveries.live),

@@ -19,6 +19,7 @@ from recoveryd.kernel.decision import Decision, Noun
 from recoveryd.kernel.effects import Effect, WakeAt
 from recoveryd.kernel.events import BecameLeader, Event
 from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import JOURNAL_COMMIT_SECONDS
 from recoveryd.ports import Clock, Clusters, Journal, JournalBatch
 from recoveryd.runtime.inbox import Inbox, Item
@@ -50,9 +51,6 @@ class Core(Protocol):
     def decide(self, state: CoreState, event: Event, now_ms: int) -> Decision: ...
 
     def restore(self, daemon: DaemonRecord, nouns: Mapping[str, Noun], sequences: Mapping[str, int]) -> CoreState: ...
-
-    @property
-    def verbs(self) -> Sequence[str]: ...
 
     def known(self, state: CoreState) -> Mapping[str, Noun]: ...
 
@@ -93,6 +91,7 @@ class Runtime:
         intake: ControlIntake,
         clock: Clock,
         metrics: Metrics,
+        book: MetricsBook,
         freeze_s: float = 5.0,
     ) -> None:
         self.state = CoreState()
@@ -107,7 +106,7 @@ class Runtime:
         self._intake = intake
         self._clock = clock
         self._metrics = metrics
-        self._reporter = Reporter(metrics, core.verbs)
+        self._reporter = Reporter(metrics, book)
         self._rounds = Rounds(core.decide, clock.monotonic_s)
         self._seen = SeenLedger()
         self._covered = -1

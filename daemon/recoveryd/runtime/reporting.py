@@ -1,7 +1,5 @@
 """What a round says to people: counters moved, and one log line for each decision that has a reason."""
 
-from collections.abc import Iterable
-
 import structlog
 
 from recoveryd.adapters.http.metrics_page import Metrics
@@ -12,13 +10,12 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
 from recoveryd.live.lag.book import Reader
+from recoveryd.live.measures import lag_of_signal, live_written
 from recoveryd.live.signals import LagSignal, SignalledPartition
 from recoveryd.live.slice import LIVE
 from recoveryd.live.traffic import LiveTraffic
-from recoveryd.metrics.daemon import increments, lag_of_signal, topics_in_play
+from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import DECISION_SECONDS
-from recoveryd.metrics.live import live_written
-from recoveryd.metrics.recoveries import beginnings, first_values
 from recoveryd.recovery.own_traffic import copied_by_all
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.rounds import Round, Step
@@ -34,23 +31,24 @@ TIDY_MS = 60_000
 class Reporter:
     """Keeps what counting needs between rounds; everything else is computed."""
 
-    def __init__(self, metrics: Metrics, verbs: Iterable[str]) -> None:
+    def __init__(self, metrics: Metrics, book: MetricsBook) -> None:
         self.measured_bytes_per_s: float | None = None
         self._metrics = metrics
         self._live = LiveTraffic()
         self._tidied_ms = 0
-        metrics.add(first_values(verbs))
+        self._book = book
+        metrics.add(book.first())
 
     def report(self, taken: Round, now_ms: int) -> None:
         """Never raises for what an event contains."""
         if taken.steps:
             answers = [answer for step in taken.steps for answer in step.decision.answers]
             before = taken.steps[0].before
-            self._metrics.add(beginnings(before, taken.state))
-            self._metrics.add(increments(before, taken.state, answers))
+            self._metrics.add(self._book.beginnings(before, taken.state))
+            self._metrics.add(self._book.increments(before, taken.state, answers))
         if now_ms - self._tidied_ms >= TIDY_MS:
             self._tidied_ms = now_ms
-            self._metrics.keep_topics(topics_in_play(taken.state, now_ms))
+            self._metrics.keep_topics(self._book.topics(taken.state, now_ms))
         for step in taken.steps:
             self._metrics.observe(DECISION_SECONDS, step.seconds)
             self._observe_live(step, now_ms)

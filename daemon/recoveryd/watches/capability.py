@@ -1,11 +1,13 @@
 """Watches as a capability: which commands and events they take."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import BecameLeader, Tick
+from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
 from recoveryd.watches.commands import on_watch, stop_watch
@@ -41,6 +43,7 @@ def make_watches(params: WatchParams) -> Capability[WatchDraft]:
         steer=_steer,
         subject=_subject,
         status=StatusForm(Watch, lambda kind: kind == KIND, watch_to_document, watch_from_document),
+        measures=Measures(gauges=lambda state, _now_ms: _count(state)),
         restore=_restore,
         known=lambda state: {watch.id: watch for watch in state.of(WATCHES)},
         is_active=lambda state: bool(state.of(WATCHES).live),
@@ -49,6 +52,10 @@ def make_watches(params: WatchParams) -> Capability[WatchDraft]:
 
 def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:
     return state.having(WATCHES, Watches.of(noun for noun in nouns.values() if isinstance(noun, Watch)))
+
+
+def _count(state: CoreState) -> Iterator[Sample]:
+    return count_states([KIND], Counter((watch.kind, watch.state) for watch in state.of(WATCHES)))
 
 
 def _subject(draft: WatchDraft, watch_id: str) -> Subject | None:

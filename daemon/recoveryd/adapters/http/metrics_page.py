@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from recoveryd.metrics.definitions import METRICS, Metric, MetricKind, Sample
+from recoveryd.kernel.metrics import Metric, MetricKind, Sample
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LIVE_KEPT_S = 600.0
@@ -19,17 +19,18 @@ _LIVE_AT_MOST = 1_000
 
 
 class Metrics(Collector):
-    """`source` gives the present gauges; it is called at each scrape and must be quick."""
+    """Of the catalogue `metrics`. `source` gives the present gauges; it is called at each scrape and must be quick."""
 
-    def __init__(self, source: Callable[[], Iterable[Sample]] = tuple) -> None:
+    def __init__(self, metrics: Sequence[Metric], source: Callable[[], Iterable[Sample]] = tuple) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.source = source
+        self._metrics = metrics
         self._registry = CollectorRegistry()
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
         self._of_topics: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
         self._live: dict[tuple[str, ...], tuple[tuple[Sample, ...], float]] = {}
-        for metric in METRICS:
+        for metric in self._metrics:
             self._register(metric)
         self._registry.register(self)
 
@@ -70,13 +71,13 @@ class Metrics(Collector):
         by_name: dict[str, list[Sample]] = {}
         for sample in (*self.source(), *self._fresh()):
             by_name.setdefault(sample.metric.name, []).append(sample)
-        for metric in METRICS:
+        for metric in self._metrics:
             if metric.kind is MetricKind.GAUGE:
                 yield _family(metric, by_name.get(metric.name, []))
 
     def describe(self) -> Sequence[Family]:
         """Names for the registry's duplicate check, without asking the source."""
-        return [_family(metric, []) for metric in METRICS if metric.kind is MetricKind.GAUGE]
+        return [_family(metric, []) for metric in self._metrics if metric.kind is MetricKind.GAUGE]
 
     def render(self) -> bytes:
         """The exposition text."""

@@ -1,42 +1,29 @@
-"""Metrics that show one recovery closely: its state, partitions, lanes, completeness, verification and end; and where counters begin.
+"""Metrics that show one recovery closely: its state, partitions, lanes, completeness, verification and end.
 
-A counter that first appears with its first step hides that step from a rate, so series whose labels are known beforehand exist at 0. Like `observe`, a
-scrape runs in the daemon's loop: live recoveries all count, but only so many partitions and ended recoveries have series of their own.
+A scrape runs in the daemon's loop: live recoveries all count, but only so many partitions and ended recoveries have series of their own.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
-from recoveryd.kernel.states import Stop, StopReason
-from recoveryd.live.freshness import RejectReason
-from recoveryd.live.law.types import Rule
-from recoveryd.live.protecting import Protecting
+from recoveryd.kernel.states import Stop
 from recoveryd.live.slice import LIVE, SampleHistory
-from recoveryd.metrics.definitions import (
+from recoveryd.recovery.metrics import (
     ATTEMPT_FAILURES,
     ATTEMPT_NUMBER,
-    AUTO_STOPS,
-    BYTES,
-    COMMANDS,
-    CONTROL_RULES,
     LANES,
-    LIVE_SLO_VIOLATION,
     PARTITION_POSITION,
     PARTITION_STOP,
     PARTITIONS,
-    RECORDS,
-    RECORDS_LOST,
     RECOVERY_OFFSETS,
     RECOVERY_STATE,
-    SIGNALS_REJECTED,
     STOP_EVIDENCE,
     STOP_TIME,
     VERIFICATION_RECORDS,
-    VERIFICATIONS,
     VERIFIED_RATIO,
-    Sample,
 )
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Observed
@@ -52,43 +39,12 @@ _ANSWERS = ("accepted", "rejected", "duplicate", "expired")
 _PARTITION_STATES = ("waiting", "copying", "paused", "blocked", "done")
 
 
-def first_values(verbs: Iterable[str]) -> list[Sample]:
-    """Zeros of the counters whose label values are a closed set; `verbs` are those of all commands."""
-    stops = [Sample(AUTO_STOPS, (reason.value,), 0) for reason in StopReason if reason is not StopReason.OPERATOR]
-    results = [Sample(VERIFICATIONS, (result,), 0) for result in ("match", "mismatch", "skipped")]
-    answers = [Sample(COMMANDS, (verb, answer), 0) for verb in verbs for answer in _ANSWERS]
-    return [*stops, *results, *answers, *(Sample(SIGNALS_REJECTED, (reason.value,), 0) for reason in RejectReason)]
-
-
-def beginnings(before: CoreState, after: CoreState) -> list[Sample]:
-    """Zeros of the counters that name what is new since `before`: topics of planned recoveries, controlled domains and their measured signals."""
-    samples = list(_of_domains(before.of(LIVE).protecting, after.of(LIVE).protecting))
-    known = before.of(RECOVERY).recoveries
-    for recovery in after.of(RECOVERY).recoveries.changed_since(known):
-        earlier = known.get(recovery.id)
-        if recovery.plan is not None and (earlier is None or earlier.plan is None):
-            replayed = ("replay", recovery.spec.target.topic)
-            samples += [Sample(RECORDS, replayed, 0), Sample(BYTES, replayed, 0)]
-            samples.append(Sample(RECORDS_LOST, (recovery.spec.source.topic,), 0))
-    return samples
-
-
-def _of_domains(before: Protecting, after: Protecting) -> Iterator[Sample]:
-    if before.states is after.states:
-        return
-    for domain, state in after.states.items():
-        earlier = before.states.get(domain)
-        if earlier is None:
-            yield from (Sample(CONTROL_RULES, (domain, rule.name.lower()), 0) for rule in Rule)
-        for signal in state.tracks.keys() - (earlier.tracks.keys() if earlier else ()):
-            yield from (Sample(LIVE_SLO_VIOLATION, (domain, signal, answer), 0) for answer in ("yes", "no"))
-
-
 def details(state: CoreState, now_ms: int) -> Iterator[Sample]:
     """All live recoveries and the newest that ended within the hour; partitions of live ones while there is room."""
     room = PARTITIONS_AT_MOST
     for recovery in state.of(RECOVERY).recoveries.live.values():
-        yield from _of(recovery)
+        if _is_shown(recovery, now_ms):
+            yield from _of(recovery)
         if recovery.plan is None or recovery.is_terminal:
             continue
         yield from _lanes(recovery, state.of(RECOVERY).observed.get(recovery.id, Observed()), now_ms)
@@ -99,8 +55,12 @@ def details(state: CoreState, now_ms: int) -> Iterator[Sample]:
         room -= len(shown)
         yield from _partitions(recovery.id, shown, state.of(LIVE).samples.get((source.cluster, source.topic)))
     for recovery in islice(reversed(state.of(RECOVERY).recoveries.ended.values()), ENDED_AT_MOST):
-        if now_ms - recovery.updated_ms <= ENDED_KEPT_MS:
+        if _is_shown(recovery, now_ms):
             yield from _of(recovery)
+
+
+def _is_shown(recovery: Recovery, now_ms: int) -> bool:
+    return not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_KEPT_MS
 
 
 def _of(recovery: Recovery) -> Iterator[Sample]:

@@ -1,132 +1,110 @@
-"""What the metrics say, computed from the state: values of gauges at a moment, and how far a step moves the counters.
-
-Pure like the rest of the core. Which metrics exist is told by `metric_defs`; how they are exposed by `recoveryd.adapters.http.metrics_page`.
-"""
+"""What the metrics say about recoveries: values of gauges at a moment, and how far a step moves the counters. Which there are is told by `metrics`."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from recoveryd.capabilities import KINDS
-from recoveryd.kernel.decision import Answer
+from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State, StopReason
-from recoveryd.live.signals import LagSignal
+from recoveryd.live.measures import lag_seconds
+from recoveryd.live.metrics import BYTES, LAG_RECORDS, LAG_SECONDS, RECORDS
 from recoveryd.live.slice import LIVE, SampleHistory
-from recoveryd.metrics.definitions import (
+from recoveryd.recovery.measure_details import details
+from recoveryd.recovery.metrics import (
     AUTO_STOPS,
-    BYTES,
-    COMMANDS,
     ETA_BOUND,
     ETA_SECONDS,
-    LAG_RECORDS,
-    LAG_SECONDS,
+    METRICS,
     PROGRESS_RATIO,
     RATE_ACHIEVED,
     RATE_LIMIT,
-    RECORDS,
+    RATE_REQUESTED,
     RECORDS_LOST,
-    RECOVERIES,
     RETENTION_SLACK,
     SPEEDUP,
+    STOP_CANDIDATE,
     VERIFICATIONS,
-    Sample,
 )
-from recoveryd.metrics.live import live_increments
 from recoveryd.recovery.model import Progress, Recovery
 from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.slice import RECOVERY
-from recoveryd.watches.draft import WATCHES
 
-_KINDS = tuple(kind.name for kind in KINDS)
 ENDED_SERIES_KEPT_MS = 3_600_000
 ENDED_SERIES_AT_MOST = 500  # a scrape runs in the loop: it must stay quick whatever happened in the last hour
+_RESULTS = ("match", "mismatch", "skipped")
 _FORECAST_STATES = frozenset({State.AWAITING_APPROVAL, State.STARTING, State.RUNNING})
 
 
-def gauges(state: CoreState, now_ms: int) -> list[Sample]:
-    """Every gauge that follows from the state. Recoveries that ended over an hour ago only count in `recoveryd_recoveries`; so do ended ones beyond the newest 500."""
+def make_measures(kinds: Sequence[str]) -> Measures:
+    """`kinds`: what a recovery can be."""
+    stops = (reason for reason in StopReason if reason is not StopReason.OPERATOR)
+    return Measures(
+        metrics=METRICS,
+        first=(
+            *(Sample(AUTO_STOPS, (reason.value,), 0) for reason in stops),
+            *(Sample(VERIFICATIONS, (result,), 0) for result in _RESULTS),
+        ),
+        gauges=lambda state, now_ms: _gauges(state, kinds, now_ms),
+        beginnings=_beginnings,
+        increments=_increments,
+        topics=_topics,
+    )
+
+
+def _gauges(state: CoreState, kinds: Sequence[str], now_ms: int) -> Iterator[Sample]:
+    """Recoveries that ended over an hour ago only count in `recoveryd_recoveries`; so do ended ones beyond the newest 500."""
     known = state.of(RECOVERY).recoveries
-    counts = Counter((r.kind, r.state) for r in known.live.values()) + Counter(known.totals.counts)
-    counts.update((w.kind, w.state) for w in state.of(WATCHES))
-    kinds = sorted({*_KINDS, *(kind for kind, _ in counts)})
-    samples = [Sample(RECOVERIES, (kind, s.value), counts[kind, s]) for kind in kinds for s in State]
+    yield from count_states(
+        kinds, Counter((r.kind, r.state) for r in known.live.values()) + Counter(known.totals.counts)
+    )
+    for recovery in _shown(state, now_ms):
+        yield from _of_recovery(recovery, state.of(LIVE).samples, now_ms)
+    for recovery in known.live.values():
+        yield from _asked(recovery, state)
+    yield from details(state, now_ms)
+
+
+def _shown(state: CoreState, now_ms: int) -> Iterator[Recovery]:
+    known = state.of(RECOVERY).recoveries
     last_ended = islice(reversed(known.ended.values()), ENDED_SERIES_AT_MOST)
     for recovery in (*known.live.values(), *last_ended):
         if not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_SERIES_KEPT_MS:
-            samples.extend(_of_recovery(recovery, state.of(LIVE).samples, now_ms))
-    return samples
+            yield recovery
 
 
-def increments(before: CoreState, after: CoreState, answers: Iterable[Answer] = ()) -> list[Sample]:
-    """How far the way from `before` to `after`, with these answers, moves the counters; zero steps are left out."""
-    samples = [Sample(COMMANDS, (answer.verb or "unknown", answer.kind), 1) for answer in answers]
+def _topics(state: CoreState, now_ms: int) -> Iterator[str]:
+    for recovery in _shown(state, now_ms):
+        yield from (recovery.spec.source.topic, recovery.spec.target.topic)
+
+
+def _beginnings(before: CoreState, after: CoreState) -> Iterator[Sample]:
     known = before.of(RECOVERY).recoveries
     for recovery in after.of(RECOVERY).recoveries.changed_since(known):
         earlier = known.get(recovery.id)
-        samples.extend(_copied(earlier, recovery))
-        samples.extend(_ended(earlier, recovery))
-    samples.extend(live_increments(before.of(LIVE).protecting, after.of(LIVE).protecting))
-    return [sample for sample in samples if sample.value > 0]
+        if recovery.plan is not None and (earlier is None or earlier.plan is None):
+            replayed = ("replay", recovery.spec.target.topic)
+            yield Sample(RECORDS, replayed, 0)
+            yield Sample(BYTES, replayed, 0)
+            yield Sample(RECORDS_LOST, (recovery.spec.source.topic,), 0)
 
 
-def topics_in_play(state: CoreState, now_ms: int) -> set[str]:
-    """Names of topics that are watched, or that a recovery reads or writes, or did within the last hour."""
-    found = {topic for _cluster, topic in state.of(LIVE).samples}
-    recent = islice(reversed(state.of(RECOVERY).recoveries.ended.values()), ENDED_SERIES_AT_MOST)
-    for recovery in (*state.of(RECOVERY).recoveries.live.values(), *recent):
-        if not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_SERIES_KEPT_MS:
-            found |= {recovery.spec.source.topic, recovery.spec.target.topic}
-    return found
+def _increments(before: CoreState, after: CoreState) -> Iterator[Sample]:
+    known = before.of(RECOVERY).recoveries
+    for recovery in after.of(RECOVERY).recoveries.changed_since(known):
+        earlier = known.get(recovery.id)
+        yield from _copied(earlier, recovery)
+        yield from _ended(earlier, recovery)
 
 
-def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int) -> list[Sample]:
-    """Lag of a live consumer group. A partition without commit or end, or with a commit past the end (a topic made anew, a late sample), makes the sum unknown: no sample, never a false zero."""
-    positions: dict[int, int] = {}
-    lags: dict[int, int] = {}
-    for partition in signal.partitions:
-        committed, end = partition.committed, partition.end
-        if committed is None or end is None or not 0 <= committed <= end:
-            return []
-        positions[partition.partition], lags[partition.partition] = committed, end - committed
-    if not lags:
-        return []
-    labels = ("live", signal.topic, signal.group)
-    samples = [Sample(LAG_RECORDS, labels, sum(lags.values()))]
-    seconds = lag_seconds(positions, lags, history, now_ms)
-    if seconds is not None:
-        samples.append(Sample(LAG_SECONDS, labels, seconds))
-    return samples
-
-
-def lag_seconds(
-    positions: Mapping[int, int], lags: Mapping[int, int], history: SampleHistory | None, now_ms: int
-) -> float | None:
-    """Seconds since the log ended at each position, worst partition, between two samples by straight line. None = some position is older than the samples."""
-    worst = 0.0
-    for partition, position in positions.items():
-        if lags.get(partition, 0) <= 0:
-            continue
-        ended_ms = _when_log_ended_at(position, partition, history)
-        if ended_ms is None:
-            return None
-        worst = max(worst, (now_ms - ended_ms) / 1000)
-    return worst
-
-
-def _when_log_ended_at(offset: int, partition: int, history: SampleHistory | None) -> float | None:
-    left: tuple[int, int] | None = None
-    for sample in history.samples if history else ():
-        end = sample.high_watermark.get(partition)
-        if end is None:
-            continue
-        if end > offset:
-            if left is None:
-                return None
-            return left[1] + (sample.sampled_at_ms - left[1]) * (offset - left[0]) / (end - left[0])
-        left = (end, sample.sampled_at_ms)
-    return None
+def _asked(recovery: Recovery, state: CoreState) -> Iterator[Sample]:
+    if recovery.limits.max_bytes_per_s is not None:
+        yield Sample(RATE_REQUESTED, (recovery.id,), recovery.limits.max_bytes_per_s)
+    if recovery.state is State.RUNNING and recovery.plan is not None and recovery.plan.is_following:
+        seen = state.of(RECOVERY).observed.get(recovery.id)
+        candidate = seen.candidate if seen else None
+        yield Sample(STOP_CANDIDATE, (recovery.id,), candidate.count if candidate else 0)
 
 
 def _of_recovery(

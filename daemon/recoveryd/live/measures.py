@@ -1,0 +1,164 @@
+"""What the metrics say about live traffic and the controllers. Which there are is told by `metrics`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from recoveryd.kernel.metrics import Measures, Metric, Sample
+from recoveryd.kernel.state import CoreState
+from recoveryd.live.freshness import RejectReason
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.law.types import ControlVerdict, Rule
+from recoveryd.live.metrics import (
+    BUDGET,
+    BYTES,
+    CONTROL_RULES,
+    COVERAGE_RATIO,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    LAG_VERDICT,
+    LIVE_SLO,
+    LIVE_SLO_VIOLATION,
+    LOOP_DELAY,
+    METRICS,
+    PRESSURE,
+    RECORDS,
+    SIGNAL_AGE,
+    SIGNALS_REJECTED,
+)
+from recoveryd.live.params import LiveParams
+from recoveryd.live.protecting import Protecting, ReaderLag
+from recoveryd.live.signals import LagSignal
+from recoveryd.live.slice import LIVE, SampleHistory
+from recoveryd.live.traffic import Written
+
+Labels = TypeVar("Labels", bound=tuple[str, ...])
+
+
+def make_measures(params: LiveParams) -> Measures:
+    return Measures(
+        metrics=METRICS,
+        first=tuple(Sample(SIGNALS_REJECTED, (reason.value,), 0) for reason in RejectReason),
+        gauges=lambda state, now_ms: _gauges(state, params, now_ms),
+        beginnings=_beginnings,
+        increments=_increments,
+        topics=lambda state, _now_ms: (topic for _cluster, topic in state.of(LIVE).samples),
+    )
+
+
+def _gauges(state: CoreState, live: LiveParams, now_ms: int) -> Iterator[Sample]:
+    for reader, lag in state.of(LIVE).protecting.lags.items():
+        yield from _of_reader(reader, lag)
+    for domain in live.domains:
+        yield from _of_domain(domain, state.of(LIVE).protecting, live, now_ms)
+
+
+def _increments(earlier: CoreState, later: CoreState) -> Iterator[Sample]:
+    before, after = earlier.of(LIVE).protecting, later.of(LIVE).protecting
+    yield from _grown(CONTROL_RULES, before.rules, after.rules)
+    yield from _grown(LIVE_SLO_VIOLATION, before.violations_s, after.violations_s)
+    if before.rejections is not after.rejections:
+        for reason, n in after.rejections.items():
+            yield Sample(SIGNALS_REJECTED, (reason.value,), n - before.rejections.get(reason, 0))
+
+
+def _beginnings(earlier: CoreState, later: CoreState) -> Iterator[Sample]:
+    before, after = earlier.of(LIVE).protecting, later.of(LIVE).protecting
+    if before.states is after.states:
+        return
+    for domain, state in after.states.items():
+        known = before.states.get(domain)
+        if known is None:
+            yield from (Sample(CONTROL_RULES, (domain, rule.name.lower()), 0) for rule in Rule)
+        for signal in state.tracks.keys() - (known.tracks.keys() if known else ()):
+            yield from (Sample(LIVE_SLO_VIOLATION, (domain, signal, answer), 0) for answer in ("yes", "no"))
+
+
+def _grown(metric: Metric, before: Mapping[Labels, float], after: Mapping[Labels, float]) -> Iterator[Sample]:
+    if before is not after:
+        for labels, value in after.items():
+            yield Sample(metric, labels, value - before.get(labels, 0))
+
+
+def _of_reader(reader: Reader, lag: ReaderLag) -> Iterator[Sample]:
+    labels, group = (reader.topic, reader.group), lag.group
+    for verdict in LagVerdict:
+        yield Sample(LAG_VERDICT, (*labels, verdict.value), float(verdict is group.verdict))
+    yield Sample(COVERAGE_RATIO, labels, group.coverage)
+    if group.offset_lag is not None:
+        yield Sample(LAG_RECORDS, ("live", *labels), group.offset_lag)
+    if group.time_lag_s is not None:
+        yield Sample(LAG_SECONDS, ("live", *labels), group.time_lag_s)
+
+
+def _of_domain(domain: str, protecting: Protecting, live: LiveParams, now_ms: int) -> Iterator[Sample]:
+    state, decision = protecting.states.get(domain), protecting.decisions.get(domain)
+    for protection in live.domains[domain].protections:
+        labels = (domain, protection.name)
+        yield Sample(LIVE_SLO, labels, protection.slo_s)
+        track = state.tracks.get(protection.name) if state else None
+        if track is not None and track.times_ms:
+            yield Sample(SIGNAL_AGE, labels, max(0, now_ms - track.times_ms[-1]) / 1000)
+    if decision is None:
+        return
+    yield Sample(LOOP_DELAY, (domain,), decision.loop_delay_ms / 1000)
+    for pressure in decision.pressures:
+        yield Sample(PRESSURE, (domain, pressure.name), pressure.z)
+    if decision.verdict is not ControlVerdict.IDLE:
+        yield Sample(BUDGET, (domain,), decision.rate_bytes_per_s)
+
+
+def live_written(written: Iterable[Written]) -> Iterator[Sample]:
+    """How far the counters of live traffic move."""
+    for grown in written:
+        yield Sample(RECORDS, ("live", grown.topic), grown.records)
+        if grown.bytes is not None:
+            yield Sample(BYTES, ("live", grown.topic), grown.bytes)
+
+
+def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int) -> list[Sample]:
+    """Lag of a live consumer group. A partition without commit or end, or with a commit past the end (a topic made anew, a late sample), makes the sum unknown: no sample, never a false zero."""
+    positions: dict[int, int] = {}
+    lags: dict[int, int] = {}
+    for partition in signal.partitions:
+        committed, end = partition.committed, partition.end
+        if committed is None or end is None or not 0 <= committed <= end:
+            return []
+        positions[partition.partition], lags[partition.partition] = committed, end - committed
+    if not lags:
+        return []
+    labels = ("live", signal.topic, signal.group)
+    samples = [Sample(LAG_RECORDS, labels, sum(lags.values()))]
+    seconds = lag_seconds(positions, lags, history, now_ms)
+    if seconds is not None:
+        samples.append(Sample(LAG_SECONDS, labels, seconds))
+    return samples
+
+
+def lag_seconds(
+    positions: Mapping[int, int], lags: Mapping[int, int], history: SampleHistory | None, now_ms: int
+) -> float | None:
+    """Seconds since the log ended at each position, worst partition, between two samples by straight line. None = some position is older than the samples."""
+    worst = 0.0
+    for partition, position in positions.items():
+        if lags.get(partition, 0) <= 0:
+            continue
+        ended_ms = _when_log_ended_at(position, partition, history)
+        if ended_ms is None:
+            return None
+        worst = max(worst, (now_ms - ended_ms) / 1000)
+    return worst
+
+
+def _when_log_ended_at(offset: int, partition: int, history: SampleHistory | None) -> float | None:
+    left: tuple[int, int] | None = None
+    for sample in history.samples if history else ():
+        end = sample.high_watermark.get(partition)
+        if end is None:
+            continue
+        if end > offset:
+            if left is None:
+                return None
+            return left[1] + (sample.sampled_at_ms - left[1]) * (offset - left[0]) / (end - left[0])
+        left = (end, sample.sampled_at_ms)
+    return None
