@@ -134,7 +134,7 @@ def _positive(text: str) -> int:
 
 @contextlib.contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    """Spark's JVM and librdkafka write to the process's stderr; a table between their words can not be read. Our own errors are raised, not printed."""
+    """Spark's JVM and librdkafka write to the process's stderr; a table between their words cannot be read. Our own errors are raised, not printed."""
     sys.stderr.flush()
     kept = os.dup(2)
     with Path(os.devnull).open("wb") as nowhere:

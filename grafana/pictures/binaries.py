@@ -1,7 +1,7 @@
 """Where `prometheus`, `promtool` and `chromium` come from: the PATH, else (Prometheus only) Debian's package, unpacked into the cache.
 
 Unpacked, not installed: no service is started, no user is made, root is not needed where apt knows its lists. `RECOVERYD_PROMETHEUS` says what is allowed.
-Unset: fetch it where that works. `1`: it must be there, a run that can not have it fails. `0`: do without.
+Unset: fetch it where that works. `1`: it must be there, a run that cannot have it fails. `0`: do without.
 """
 
 import os
@@ -22,7 +22,7 @@ _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chro
 
 
 class Unavailable(Exception):  # noqa: N818  (not an error of ours: a reason, told to people)
-    """A program can not be had here; `str(error)` is the reason."""
+    """A program cannot be had here; `str(error)` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

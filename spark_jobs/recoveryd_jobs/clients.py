@@ -1,9 +1,11 @@
-"""Makes the Kafka clients of the jobs from the cluster properties of a spec. All settings that matter for exactness stand here, next to each other.
+"""Makes the Kafka clients of the jobs from the cluster properties of a spec. All settings that matter for exactness are
+here, in one place.
 
-A client property may hold the text of a file instead of its path (`INLINE`), where the file's machine is another one: such a client reads it from memory.
+Where lanes run on other machines, a client property holds the text of a file instead of its path (marked by `INLINE`);
+the client then reads it from memory.
 
-Handles must not cross a fork or a pickle: everything here is called inside a task or in the driver, never at import. Client properties hold secrets
-and are never logged.
+Client handles must not cross a fork or a pickle: call everything here inside a task or in the driver, never at import.
+Client properties hold secrets and are never logged.
 """
 
 import base64
@@ -21,7 +23,9 @@ FETCH_BYTES = 8 * 1024 * 1024
 QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024
 ASK_TIMEOUT_S = 10.0
 _MEET_TIMEOUT_S = 5.0
-QUICK_FETCH_WAIT_MS = 10  # for reading a topic once to its end: the end behind transaction markers shows only when a fetch comes back empty
+# For reading a topic once to its end. An end behind transaction markers shows only when a fetch returns empty, so
+# fetches must return soon.
+QUICK_FETCH_WAIT_MS = 10
 FETCH_WAIT_MS = 200
 _BATCH_BYTES = 1_000_000
 _BATCH_OVERHEAD_BYTES = 4096
@@ -35,14 +39,16 @@ INLINE = "inline:"
 
 
 def opened(client: Mapping[str, str]) -> dict[str, str]:
-    """The properties with paths that can be opened in this process: files that came along lie in its memory, never on a disk."""
+    """The properties, with inlined files replaced by paths that this process can open. The files lie in its memory,
+    never on a disk.
+    """
     return {
         name: _in_memory(value) if name in LOCATIONS and value.startswith(INLINE) else value
         for name, value in client.items()
     }
 
 
-@functools.cache  # a handful per application; the library reads some of them again and again
+@functools.cache  # few different files per application; librdkafka opens some of them again and again
 def _in_memory(inlined: str) -> str:
     descriptor = os.memfd_create("recoveryd", os.MFD_CLOEXEC)
     os.write(descriptor, base64.b64decode(inlined.removeprefix(INLINE)))
@@ -50,7 +56,10 @@ def _in_memory(inlined: str) -> str:
 
 
 def lane_client_id(recovery: str, lane: int) -> str:
-    """`client.id` of what a lane needs besides moving data: directives, progress, questions. Not the copying one's, so a quota never cuts a lane off."""
+    """`client.id` of a lane's clients that do not move data: directives, progress, queries.
+
+    It differs from the copying client's, so that a quota on the copy never cuts a lane off from the daemon.
+    """
     return f"recoveryd.{recovery}.{lane}"
 
 
@@ -63,11 +72,11 @@ def make_reader(
     fetch_wait_ms: int = FETCH_WAIT_MS,
     fetch_bytes: int = FETCH_BYTES,
 ) -> Consumer:
-    """A consumer for `assign` only: no group, no commit, no reset of offsets, an event at each end of a partition."""
+    """A consumer for `assign` only: no group, no commits, no offset reset, an event at each end of a partition."""
     return Consumer({
         **opened(client),
         "client.id": client_id,
-        "group.id": client_id,  # the library wants one; nothing ever joins or commits it
+        "group.id": client_id,  # the library requires one; nothing ever joins the group or commits to it
         "isolation.level": isolation,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -85,7 +94,8 @@ def make_reader(
 
 
 def meet(reader: Consumer, topic: str) -> None:
-    """Let the reader find the topic's leaders. Looks idle, but an assignment made before it is connected waits for a timer of a second.
+    """Let the reader find the topic's leaders. Without this, an assignment made before it is connected waits up to a
+    second for a timer of librdkafka.
 
     No answer is no error here: the reader goes on trying by itself.
     """
@@ -102,7 +112,9 @@ def make_writer(
     batch_bytes_max: int,
     compression: str,
 ) -> Producer:
-    """A transactional producer. A record is given up, and with it the chunk, well before the broker would end the transaction."""
+    """A transactional producer. A record that is not delivered fails, and its chunk with it, well before the broker
+    would end the transaction.
+    """
     return Producer({
         **opened(client),
         "client.id": client_id,
@@ -123,7 +135,7 @@ def make_writer(
 
 
 def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
-    """A small plain producer for progress records, which are hints and may get lost."""
+    """A small producer without transactions for progress records, which are hints and may get lost."""
     return Producer({
         **opened(client),
         "client.id": client_id,
@@ -149,6 +161,6 @@ _QUERIES: dict[str, tuple[Any, IsolationLevel]] = {
 def start_offset_query(
     admin: AdminClient, partitions: Iterable[TopicPartition], which: str
 ) -> dict[TopicPartition, "Future[Any]"]:
-    """Ask for log starts, last stable offsets or high watermarks; the answers come within ASK_TIMEOUT_S."""
+    """Ask for log starts, last stable offsets or high watermarks (`which`); the answers come within ASK_TIMEOUT_S."""
     spec, isolation = _QUERIES[which]
     return admin.list_offsets({p: spec() for p in partitions}, isolation_level=isolation, request_timeout=ASK_TIMEOUT_S)

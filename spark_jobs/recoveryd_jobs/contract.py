@@ -1,8 +1,10 @@
-"""What the daemon and its Spark jobs say to each other. Standard library only: the one file of the jobs that the daemon imports.
+"""The records that the daemon and its Spark jobs exchange. Standard library only: the one module of the jobs that the
+daemon imports.
 
-Daemon to driver: a `JobSpec` as a JSON file. Daemon to lanes: `Directive` records. Lanes and driver to daemon: `Heartbeat` and `DriverReport` records.
-Lanes to everybody, in the data's transaction: `Receipt` records. Every record carries a version and is decoded strictly, except that unknown fields are
-ignored so that a newer writer can add some. All times are milliseconds, all ranges half-open.
+Daemon to driver: a `JobSpec` as a JSON file. Daemon to lanes: `Directive` records. Lanes and driver to daemon:
+`Heartbeat` and `DriverReport` records. Lanes to every reader of the ledger, in the same transaction as the copied
+records: `Receipt` records. Every record carries a version and is decoded strictly, except that unknown fields are
+ignored, so that a newer writer can add some. All times are milliseconds, all ranges half-open.
 """
 
 import dataclasses
@@ -14,7 +16,7 @@ import zlib
 from dataclasses import dataclass
 
 VERSION = 1
-DIGEST_FORM = 2  # of `recoveryd_jobs.digest`
+DIGEST_FORM = 2  # the form that `recoveryd_jobs.digest` makes
 
 
 class ContractError(ValueError):
@@ -23,7 +25,11 @@ class ContractError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """`stop` None = follow the live head until a directive says stop. Receipts that end before `journaled` are not all there: what it covers is copied."""
+    """[start, stop) of a source partition; `stop` None = follow the live head until a directive says stop.
+
+    `journaled`: the daemon's journal knows that everything before this offset is copied. If the receipts end before it,
+    some of them are missing.
+    """
 
     partition: int
     start: int
@@ -33,7 +39,9 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True)
 class LaneSpec:
-    """`max_records`/`max_bytes`: this lane's share of the recovery's whole allowance (over all attempts), None = no cap."""
+    """`max_records`, `max_bytes`: this lane's share of what the recovery may copy in all its attempts together, None =
+    no cap.
+    """
 
     lane: int
     partitions: tuple[PartitionRange, ...]
@@ -53,7 +61,9 @@ class ChunkLimits:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """`client`: librdkafka properties of the cluster (address, security). Records outside [from_time_ms, to_time_ms) count as filtered."""
+    """`client`: librdkafka properties of the cluster (address, security). Records with a time outside [from_time_ms,
+    to_time_ms) count as filtered.
+    """
 
     cluster: str
     topic: str
@@ -65,11 +75,11 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """`exclusive`: nobody else writes there (on_existing refuse), so offsets of a chunk are expected to be contiguous.
+    """`exclusive`: nobody else writes to this topic, so the offsets of a chunk are expected to be contiguous.
 
-    `starts` and `stops` are (partition, offset): what lies between belongs to the copy, or to somebody else. `starts` = the high watermarks when the plan
-    was made, for a verification without a copy where to begin; a partition without one begins at the log start. `stops`: without one, the high watermark
-    when the verification starts.
+    `starts` and `stops` are (partition, offset) pairs; the proof reads the target between them. `starts`: the high
+    watermarks when the plan was made, or, for a verification of a copy that is not ours, where to begin. A partition
+    without a start begins at the log start, one without a stop ends at the high watermark when the proof starts.
     """
 
     cluster: str
@@ -97,9 +107,11 @@ class ControlSpec:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptsHome:
-    """A recovery's place on the receipts topic of its target cluster, pinned when it was planned and never looked up again.
+    """A recovery's place on the receipts topic of its target cluster, fixed when it was planned and never looked up
+    again.
 
-    `partitions` is how many the topic had then. `start` was the partition's end: nothing of the recovery lies before it.
+    `partitions` is how many the topic had when planned. `start` was the end of `partition` then: no receipt of the
+    recovery lies before it.
     """
 
     topic: str
@@ -111,9 +123,10 @@ class ReceiptsHome:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """A lease on what to do: ends `lease_ttl_ms` after a lane received it, by the lane's monotonic clock; a renewal has a higher `sequence`.
+    """What lanes must do, as a lease: it ends `lease_ttl_ms` after a lane received it, by the lane's monotonic clock; a
+    renewal has a higher `sequence`.
 
-    `shares`: lane number to its part of the rates. A lane not named gets 1/lanes. Rates None = unlimited.
+    `shares`: lane number to its fraction of the rates; a lane that is not in it gets 1/lanes. Rates None = unlimited.
     An attempt that reads a directive for a newer attempt leaves at once.
     """
 
@@ -132,9 +145,10 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """One attempt of one recovery. `directive` is what to do until the first one is read from the topic.
+    """One attempt of one recovery. `directive` holds until the first one is read from the topic.
 
-    A `verification` has no lanes that copy: `lanes` only name its source ranges (every stop is given), and `receipts_topic` is "" when nobody kept any.
+    A `verification` has no lanes that copy: its `lanes` only name the source ranges (every stop is given), and
+    `receipts_topic` is "" when the copy has no receipts.
     """
 
     kind: str  # replay | verification
@@ -147,22 +161,24 @@ class JobSpec:
     control: ControlSpec
     receipts_topic: str  # on the target cluster
     directive: Directive
-    verify: str = "source"  # source (reread it) | digest (the target against the receipts) | count | none
+    verify: str = "source"  # source (reread it) | digest (compare the target with the receipts) | count | none
     on_data_loss: str = "fail"  # fail | continue
     chunk: ChunkLimits = ChunkLimits()
     transaction_timeout_ms: int = 60_000
-    stop_wait_ms: int = 600_000  # how long to wait for a foreign transaction before the end of the range
-    compare: str = "records"  # of a verification: records | latest (the last value of each key)
-    receipts: ReceiptsHome | None = None  # None = planned by a release that did not pin it: `receipts_partition`
-    orphan_after_ms: int = 900_000  # without any directive for this long, the application ends itself
+    stop_wait_ms: int = (
+        600_000  # how long to wait for another producer's transaction that is open before the end of the range
+    )
+    compare: str = "records"  # of a verification: records | latest (only the last value of each key)
+    receipts: ReceiptsHome | None = None  # None = planned by a release that did not record it: see `receipts_partition`
+    orphan_after_ms: int = 900_000  # the application ends itself after this time without any directive
     version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class LanePosition:
-    """`position` is durable (end of the last receipt); counts are of the whole recovery, all attempts.
+    """`position` is durable: the end of the last receipt. The counts are of the whole recovery, over all attempts.
 
-    `event_time_ms` is the timestamp of the last record before it, None while this attempt has committed none.
+    `event_time_ms` is the timestamp of the last committed record; None while this attempt has committed none.
     """
 
     partition: int
@@ -179,11 +195,13 @@ class LanePosition:
 
 @dataclass(frozen=True, slots=True)
 class LaneHeartbeat:
-    """One lane, once a second. `directive_sequence`: the newest directive it acts on. Rates over the last few seconds.
+    """State of one lane, sent once a second. `directive_sequence`: the newest directive it acts on. Rates are over the
+    last few seconds.
 
-    `phase` verify: `lane` is the number of a verification task, from 0, and `positions` is empty. Such a task takes an equal share of the directive's rates
-    (it does not look at `shares`), counts what it reads on both sides, and obeys `verify`, `pause`, `stop` and `exit`; after `stop` it is `done` and the
-    attempt has no verdict. Progress is `verified_offsets` of `offsets_to_verify`, both sides together.
+    In `phase` verify, `lane` is the number of a task of the proof, from 0, and `positions` is empty. Such a task takes
+    an equal part of the directive's rates (it ignores `shares`), counts what it reads on both sides, and obeys
+    `verify`, `pause`, `stop` and `exit`; after `stop` it is `done` and the attempt has no verdict. Its progress is
+    `verified_offsets` of `offsets_to_verify`, both sides together.
     """
 
     recovery: str
@@ -202,16 +220,18 @@ class LaneHeartbeat:
     verified_bytes: int = 0
     verified_offsets: int = 0
     offsets_to_verify: int = 0
-    failed_chunks: int = 0  # begun again from the ledger, in this attempt
+    failed_chunks: int = 0  # how often this attempt began a chunk again from the ledger
     ledger_from: int = 0  # offset of the newest head of this lane on the receipts topic, 0 = none
     version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where the target is not what it must be, or where a receipt is not what the reread showed (`ledger`).
+    """One place where the target differs from what it must be, or where a receipt differs from what was read again
+    (`kind` ledger).
 
-    None = has no place on that side. `count` records in a row from there, in the message's words.
+    An offset None = the record does not exist on that side. `count`: records in a row from there that differ in the
+    same way.
     """
 
     kind: str  # missing | extra | altered | reordered | ledger
@@ -225,9 +245,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`extra_records`: seen in the target, belong to nobody's copy. `records_by_receipts`: of the source records, those that only receipts prove.
+    """The verdict of the proof. `extra_records` are in the target and belong to no part of the copy.
+    `records_by_receipts`: how many of the source records only receipts prove.
 
-    `unkeyed_*`: seen where only the last value of each key was compared, and in no other count. Every other field counts what was seen, so `target_records` holds the extra ones.
+    `unkeyed_*`: records without a key, seen where only the last value of each key is compared; no other count includes
+    them. The other fields count what was read, so `target_records` includes the extra ones.
     """
 
     result: str  # match | mismatch | skipped
@@ -245,11 +267,13 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class DriverHeartbeat:
-    """The driver, once a second and at each change of phase. `drained` = every lane task returned (done, stopped or capped).
+    """State of the driver, sent once a second and at each change of phase. `drained` = every lane's task returned
+    (done, stopped or capped).
 
-    A verification goes from `starting` to `verifying` at once. After a `stop` while verifying the phase is `drained` again.
+    A verification goes from `starting` to `verifying` directly. After a `stop` while verifying the phase is `drained`
+    again.
 
-    `error_code` is one of ERROR_CODES when phase is failed.
+    `error_code` is one of ERROR_CODES when the phase is failed.
     """
 
     recovery: str
@@ -265,12 +289,14 @@ class DriverHeartbeat:
     version: int = VERSION
 
 
-# What a lane or the driver says when it can not go on; the daemon decides whether another attempt makes sense.
+# Why a lane or the driver cannot go on; the daemon decides whether another attempt makes sense.
 ERROR_CODES = (
     "data_lost",
     "topic_recreated",
     "record_too_large",
-    "record_refused",  # the target, or the client, can not take a record as it is (for instance its timestamp); the message names it
+    # The target, or the Kafka client, cannot take a record as it is (for instance its timestamp); the message names the
+    # record.
+    "record_refused",
     "source_unavailable",
     "target_unavailable",
     "ledger_broken",
@@ -280,30 +306,34 @@ ERROR_CODES = (
     "fenced",
     "internal",
     "slots_missing",  # the application has fewer task slots than lanes that must run at once
-    "executors_unfit",  # the executors' Python can not run our tasks
+    "executors_unfit",  # the executors' Python cannot run our tasks
     "spark_unsecured",  # secrets would travel unprotected between driver and executors
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TargetRun:
-    """The records of one receipt in one target partition: `runs` are [first offset, count] in order, `digest` is hex over them in order ("" = none).
+    """The records of one receipt in one target partition. `runs` are [first offset, count] in order; `digest` is one
+    hex digest over all of them ("" = none).
 
-    `digest_form`: how it was made. A digest of another form than DIGEST_FORM proves nothing to this release.
+    `digest_form`: how the digest was made. This release can check DIGEST_FORM only; a digest of another form proves
+    nothing.
     """
 
     partition: int
     count: int
     runs: tuple[tuple[int, int], ...]
     digest: str = ""
-    digest_form: int = 1  # of releases that did not say
+    digest_form: int = 1  # what releases wrote that did not name a form
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Ledger record of one source partition in one chunk: [start, stop) is done. `copied + filtered + skipped + lost == stop - start`.
+    """Ledger record of one source partition in one chunk: [start, stop) is done. `copied + filtered + skipped + lost ==
+    stop - start`.
 
-    Key on the topic: `<scope>/<recovery>/<partition>/<start>`; partition of the receipts topic: the plan's `ReceiptsHome`. `chunk` counts per lane over all attempts.
+    Its key on the topic is `<scope>/<recovery>/<partition>/<start>`; its partition of the receipts topic is in the
+    plan's `ReceiptsHome`. `chunk` counts per lane over all attempts.
     """
 
     scope: str
@@ -332,7 +362,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """Where one source partition stands: its receipts follow each other from `start` to `position` and add up to this."""
+    """The sum of one source partition's receipts, which follow each other without a gap from `start` to `position`."""
 
     partition: int
     start: int
@@ -346,10 +376,12 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class LedgerHead:
-    """What all receipts of a lane add up to, written now and then in the transaction of a chunk. Whoever begins to read at its offset needs none before it.
+    """The sum of all receipts of a lane, written now and then in the transaction of a chunk. A reader that begins at
+    its offset needs no earlier receipt.
 
-    Only a shorter way: the receipts stay, and a reader for whom a head does not fit reads them all. `claimed`: where the lane's records end per target partition.
-    The key is no receipt's: a `#` is in no recovery's name.
+    It only makes reading shorter: the receipts stay, and a reader that cannot use a head reads them all. `claimed`:
+    where the lane's records end, by target partition. Its key contains a `#`, which no recovery's name has, so it is
+    never taken for a receipt's key.
     """
 
     scope: str
@@ -379,14 +411,17 @@ def transactional_id(scope: str, recovery: str, lane: int) -> str:
 
 
 def copy_client_id(scope: str, recovery: str) -> str:
-    """`client.id` of all that moves a recovery's data, in any lane: one quota limits their sum. Unambiguous (a scope has no dot), and no other client's."""
+    """`client.id` of every client that moves a recovery's data, in any lane, so that one quota limits their sum.
+
+    No other recovery or client has the same one: a scope has no dot, so the parts cannot be confused.
+    """
     return f"recoveryd-copy.{scope}.{recovery}"
 
 
 def receipts_partition(recovery: str, partitions: int) -> int:
     """All receipts of a recovery live in one partition of the receipts topic, so that a lane reads only that one.
 
-    To be asked when the recovery is planned, and never again: the answer is another one once the topic has grown.
+    Call it when the recovery is planned and keep the answer: it changes when the topic gets more partitions.
     """
     return zlib.crc32(recovery.encode()) % partitions
 
@@ -397,7 +432,9 @@ def progress_key(recovery: str, lane: int | None) -> str:
 
 
 def decode_progress(raw: bytes | str) -> "LaneHeartbeat | DriverHeartbeat":
-    """Read one record of the progress topic: only a heartbeat has a field `lane`. Raises ContractError."""
+    """Read one record of the progress topic. It is a lane's if it has a field `lane`, else the driver's. Raises
+    ContractError.
+    """
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -413,7 +450,7 @@ def encode(value: object) -> bytes:
 
 
 T = typing.TypeVar("T")
-_hints = functools.cache(typing.get_type_hints)  # resolving them takes longer than the rest of reading a heartbeat
+_hints = functools.cache(typing.get_type_hints)  # resolving the hints takes longer than the rest of reading a heartbeat
 
 
 def decode(cls: type[T], raw: bytes | str) -> T:
@@ -428,7 +465,7 @@ def decode(cls: type[T], raw: bytes | str) -> T:
     return typing.cast("T", result)
 
 
-def _build(kind: typing.Any, value: typing.Any, where: str) -> typing.Any:  # noqa: C901, PLR0911  (one branch per JSON shape)
+def _build(kind: typing.Any, value: typing.Any, where: str) -> typing.Any:  # noqa: C901, PLR0911  (per JSON shape)
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in args:
@@ -457,7 +494,7 @@ def _build(kind: typing.Any, value: typing.Any, where: str) -> typing.Any:  # no
 
 
 def _build_key(kind: type, key: str, where: str) -> typing.Any:
-    """JSON has no other keys than text."""
+    """JSON knows only text as keys, so a number is read from it."""
     if kind is not int:
         return key
     try:
@@ -481,7 +518,9 @@ def _build_dataclass(kind: type, value: typing.Any, where: str) -> typing.Any:
 
 @functools.cache
 def _fields(kind: type) -> tuple[tuple[str, frozenset[type], typing.Any, bool], ...]:
-    """Name, types that are taken as they are, hint, and whether it must be there. A heartbeat of a thousand partitions has ten thousand of them."""
+    """Name, types that are taken as they are, type hint, and whether the field is required. Cached: a heartbeat of a
+    thousand partitions has ten thousand fields.
+    """
     hints = _hints(kind)
     return tuple(
         (
@@ -495,6 +534,6 @@ def _fields(kind: type) -> tuple[tuple[str, frozenset[type], typing.Any, bool], 
 
 
 def _plain_types(hint: typing.Any) -> frozenset[type]:
-    """Exact types, so that a truth value is no number."""
+    """The exact types that need no conversion. Exact, because `True` is an `int` for isinstance."""
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return frozenset(kinds) if all(k in (int, str, bool, float, type(None)) for k in kinds) else frozenset()

@@ -1,9 +1,11 @@
-"""One digest that proves content, count and order of a sequence of records, cheap enough to be made while copying. Pure.
+"""One digest that proves content, count and order of a sequence of records, cheap enough to be made while copying.
+Pure.
 
-The digest is the first half of a keyed SHA-256 over blocks. A block is encoded column by column (count, lengths, times, headers, then the joined
-bytes), with -1 as the length of null, so that no two different sequences have the same encoding, and null is not empty. Columns instead of records,
-because one hash call and one join per block cost a tenth of what per-record work in Python costs. A block ends where the sequence itself says so: with
-the record that makes it BLOCK records or BLOCK_BYTES large, however the records came in. So what waits for its block is bounded for records of any size.
+The digest is the first half of a keyed SHA-256 over blocks. A block is encoded column by column (count, lengths, times,
+headers, then the joined bytes), with -1 as the length of null, so that no two different sequences have the same
+encoding and null differs from empty. Columns instead of records, because one hash call and one join per block cost a
+tenth of per-record work in Python. A block ends with the record that makes it BLOCK records or BLOCK_BYTES large,
+however the records were handed in, so the memory for an open block is bounded for records of any size.
 """
 
 import hashlib
@@ -24,7 +26,9 @@ _SIZE = 16
 
 
 class SequenceDigest:
-    """Digest of the records of one receipt in one target partition. `recovery` keys it, the partition is part of what it covers."""
+    """Digest of the records of one receipt in one target partition. The hash is keyed by `recovery`, and `partition` is
+    part of what it covers.
+    """
 
     __slots__ = ("_bytes", "_columns", "_hash", "count")
 
@@ -59,7 +63,7 @@ class SequenceDigest:
                 self._take()
 
     def digest(self) -> bytes:
-        """Digest of everything so far; call once, at the end of the sequence."""
+        """The digest of all records so far; call it once, at the end of the sequence."""
         if self._columns[0]:
             self._take()
         return self._hash.digest()[:_SIZE]
@@ -90,7 +94,7 @@ def _sizes(
 def encode_block(
     keys: list[bytes | None], values: list[bytes | None], times_ms: list[int], headers: list[Headers]
 ) -> bytes:
-    """Canonical bytes of a block of records, the same for the same records and for no others."""
+    """Canonical bytes of a block of records: equal for equal records only."""
     count = array("q", (len(keys),))
     key_sizes, key_bytes = _column(keys)
     value_sizes, value_bytes = _column(values)
@@ -105,12 +109,14 @@ def encode_block(
 def _column(items: list[bytes | None]) -> tuple["array[int]", bytes]:
     try:
         return array("q", map(len, items)), b"".join(items)  # type: ignore[arg-type]
-    except TypeError:  # at least one null: the slower way tells null from empty
+    except TypeError:  # at least one null: take the slower way, which tells null from empty
         return array("q", [-1 if i is None else len(i) for i in items]), b"".join([i for i in items if i])
 
 
 def _encode_headers(column: list[Headers]) -> bytes:
-    """Number of bytes that follow, then for each record that has headers: its index, how many, and each name and value by length."""
+    """Number of bytes that follow, then for each record with headers: its index, how many it has, and each name and
+    value after its length.
+    """
     if not any(column):
         return bytes(8)
     parts: list[bytes] = []

@@ -1,7 +1,9 @@
-"""Keeps the newest directive of one recovery at hand: a thread reads the directives topic from its beginning and then follows it.
+"""Keeps the newest directive of one recovery available: a thread reads the directives topic from its beginning and then
+follows it.
 
-The lane asks `current()` in its loop and never waits for Kafka here. What counts as newer: a higher attempt, then a higher sequence. The time of
-receipt is the reader's own monotonic clock, because a lease runs on the clock of who holds it. What a directive means is not decided here.
+The lane calls `current()` in its loop, which never waits for Kafka. Newer means a higher attempt, then a higher
+sequence. The time of receipt is this process's monotonic time, because a lease runs on the clock of its holder. What a
+directive means is not decided here.
 """
 
 import threading
@@ -16,7 +18,9 @@ from recoveryd_jobs.contract import ContractError, Directive, JobSpec, decode
 
 _QUEUE_BYTES = 1024 * 1024
 _STEP_S = 0.05
-_QUICK_S = 2.0  # how long a lane that starts is answered at once; later it only follows
+_QUICK_S = (
+    2.0  # how long a starting lane reads with short fetches; after that a reader with long ones follows the topic
+)
 _ASK_TIMEOUT_S = 5.0
 _CLOSE_TIMEOUT_S = 3.0
 
@@ -42,7 +46,7 @@ class Directives:
         self._on_change = on_change
         self._current = Received(spec.directive, time.monotonic())
         self._changed = threading.Condition()
-        self._asked_s = self._fresh_s = 0.0  # freshness wanted by `refresh`, and reached
+        self._asked_s = self._fresh_s = 0.0  # when `refresh` was last called, and up to which call everything was read
         self._closing = False
         self._thread = threading.Thread(target=self._follow, name="directives", daemon=True)
         self._thread.start()
@@ -55,13 +59,13 @@ class Directives:
         return self._current.directive.attempt > self._spec.attempt
 
     def wait(self, after: Received, timeout_s: float) -> Received:
-        """The newest directive, as soon as it is another one than `after`, else after `timeout_s`."""
+        """The newest directive: as soon as it differs from `after`, or after `timeout_s`."""
         with self._changed:
             self._changed.wait_for(lambda: self._current is not after or self._closing, timeout_s)
         return self._current
 
     def refresh(self, timeout_s: float) -> bool:
-        """Wait until everything written before this call was read; False when that can not be had in time."""
+        """Wait until everything written before this call was read; False when that takes longer than `timeout_s`."""
         with self._changed:
             self._asked_s = asked_s = time.monotonic()
             return (
@@ -76,13 +80,17 @@ class Directives:
         self._thread.join(_CLOSE_TIMEOUT_S)
 
     def _follow(self) -> None:
-        """First with a reader that finds the end quickly, because a lane that starts waits for it, then with one that is cheap to leave alone."""
+        """Follow the topic: first with short fetches, because a starting lane waits for the end, then with long ones,
+        which cost little.
+        """
         quick_until_s = time.monotonic() + _QUICK_S
         position = self._read(0, QUICK_FETCH_WAIT_MS, lambda: self._fresh_s > 0 or time.monotonic() > quick_until_s)
         self._read(position, FETCH_WAIT_MS, lambda: False)
 
     def _read(self, position: int, fetch_wait_ms: int, is_over: Callable[[], bool]) -> int:
-        """Read on from `position` until `is_over()` or closed; where the next one begins."""
+        """Read on from `position` until `is_over()` or closed. Returns the position reached, where the next reader
+        begins.
+        """
         control = self._spec.control
         consumer = make_reader(control.client, self._client_id, _QUEUE_BYTES, fetch_wait_ms=fetch_wait_ms)
         try:
@@ -95,7 +103,7 @@ class Directives:
         return position
 
     def _step(self, consumer: Consumer, position: int) -> int:
-        """Read what is there; for a `refresh`, ask where the end is first and read up to it."""
+        """Read what is there. If `refresh` was called, ask where the end is first, and read up to it."""
         asked_s = self._asked_s
         end = self._end(consumer) if asked_s > self._fresh_s else None
         while not self._closing:
@@ -128,7 +136,7 @@ class Directives:
         try:
             found = decode(Directive, raw)
         except ContractError:
-            return  # written by another release; silence only lets the lease run out
+            return  # written by another release: ignored, and if none follows the lease runs out
         received = Received(found, time.monotonic())
         if found.recovery != self._spec.recovery or received.rank <= self._current.rank:
             return

@@ -1,10 +1,11 @@
-"""What can end or interrupt a lane, and the one place where errors of the Kafka client become ours.
+"""What can end or interrupt a lane, and the one place where errors of the Kafka client are translated into ours.
 
-A `JobError` is final for this attempt and carries one of the contract's error codes. `Doubt` and `Redo` never leave the lane: they say how it
-starts over. `Superseded` means another attempt took over; there is nothing to report and nothing to repair.
+A `JobError` is final for this attempt and carries one of the contract's error codes. `Doubt` and `Redo` never leave the
+lane: they say how it starts over. `Superseded` means that another attempt took over: there is nothing to report or
+repair.
 """
 
-# ruff: noqa: SLF001  (codes of the client library itself begin with an underscore)
+# ruff: noqa: SLF001  (error codes of the client library itself begin with an underscore)
 
 import re
 from typing import NoReturn
@@ -13,15 +14,16 @@ from confluent_kafka import KafkaError, KafkaException
 
 from recoveryd_jobs.contract import ERROR_CODES
 
-END = KafkaError._PARTITION_EOF  # of what is visible of a partition: no trouble at all
-OUT_OF_RANGE = frozenset(
-    {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
-)  # nothing is at the offset any more
+END = KafkaError._PARTITION_EOF  # the end of what is visible of a partition, which is no error
+# nothing exists at this offset any more
+OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 _MARK = re.compile(r"\[recoveryd:([a-z_]+)\] (.*)", re.DOTALL)
 
 
 class JobError(Exception):
-    """The attempt can not go on. `code` is one of ERROR_CODES; `message` is one sentence that names what it is about, with offsets."""
+    """The attempt cannot go on. `code` is one of ERROR_CODES; `message` is one sentence that names the topic or record,
+    with offsets.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         assert code in ERROR_CODES
@@ -38,7 +40,7 @@ class Superseded(Exception):  # noqa: N818  (not an error: the newer attempt doe
 
 
 class Doubt(Exception):  # noqa: N818
-    """Nobody knows what became of the open transaction: drop the producer, start a new one, read the receipts."""
+    """The outcome of the open transaction is unknown: drop the producer, start a new one, read the receipts."""
 
     def __init__(self, message: str, *, fenced: bool = False) -> None:
         super().__init__(message)
@@ -46,9 +48,10 @@ class Doubt(Exception):  # noqa: N818
 
 
 class Redo(Exception):  # noqa: N818
-    """The open chunk failed before any commit: abort it and do it again from the last receipt, dense or smaller if asked.
+    """The open chunk failed before its commit: abort it and do it again from the last receipt.
 
-    `reopen`: the client itself failed the transaction. Its sequence numbers can be off then, so the next chunk gets a new producer.
+    `dense`: with a delivery callback for every record. `smaller`: with smaller chunks. `reopen`: the client itself
+    failed the transaction, so its sequence numbers can be wrong and the next chunk gets a new producer.
     """
 
     def __init__(
@@ -64,11 +67,15 @@ class Redo(Exception):  # noqa: N818
         self.dense = dense
         self.smaller = smaller
         self.reopen = reopen
-        self.code = code  # final error behind it; with no record found in dense mode it ends the attempt
+        self.code = (
+            code  # error code behind it, if final: ends the attempt when a dense repetition finds no record to blame
+        )
 
 
 def raise_failed(error: KafkaError) -> NoReturn:
-    """The transaction failed before its commit. A final error asks for a dense repetition, which finds the record it is about."""
+    """Raise for a transaction that failed before its commit. After a final error the chunk is repeated dense, which
+    finds the record that caused it.
+    """
     if is_fenced(error) or error.fatal():
         raise Doubt(error.str(), fenced=is_fenced(error))
     code = final_code(error)
@@ -76,9 +83,11 @@ def raise_failed(error: KafkaError) -> NoReturn:
 
 
 def untranslated(raised: KafkaException | SystemError) -> Doubt:
-    """For what the client raised where no step of a lane expects it, such as a session fenced between two calls: nobody knows, so start over.
+    """For an exception of the client where no step of a lane expects one, such as a producer fenced between two calls:
+    the outcome is unknown, so start over.
 
-    A call into the client that fails while delivery reports come in can end as Python's SystemError, with the client's own as its cause.
+    A client call that fails while delivery reports come in can end as Python's SystemError, with the client's own
+    exception as its cause.
     """
     cause = raised if isinstance(raised, KafkaException) else raised.__cause__
     if isinstance(cause, KafkaException):
@@ -87,7 +96,7 @@ def untranslated(raised: KafkaException | SystemError) -> Doubt:
 
 
 def from_text(text: str) -> JobError | None:
-    """The JobError whose text stands somewhere in `text`, for instance in a Java stack trace around a failed task."""
+    """The JobError whose text is somewhere in `text`, for instance in a Java stack trace of a failed task."""
     found = _MARK.search(text)
     if found is None or found.group(1) not in ERROR_CODES:
         return None
@@ -118,12 +127,14 @@ def is_fenced(error: KafkaError) -> bool:
 
 
 def is_no_topic(error: KafkaError) -> bool:
-    """The broker does not know the topic: deleted, or not loaded yet. Only a repeated look at the metadata tells which."""
+    """The broker does not know the topic: it is deleted, or not loaded yet. Only asking again tells which."""
     return error.code() in _NO_TOPIC
 
 
 def refusal(error: KafkaError, operation: str, topic: str, transactional_id: str = "") -> str:
-    """What the broker said and, for a missing ACL, which: `operation` on `topic`, or the right to use the transactional id."""
+    """What the broker said and, for a missing ACL, which one: `operation` on `topic`, or the right to use the
+    transactional id.
+    """
     match error.code():
         case KafkaError.TOPIC_AUTHORIZATION_FAILED if topic:
             lacks = f"{operation} on Topic {topic}"
@@ -135,7 +146,9 @@ def refusal(error: KafkaError, operation: str, topic: str, transactional_id: str
 
 
 def unreadable(error: KafkaError, side: str, topic: str) -> JobError | None:
-    """What ends the reading of a topic of this side (source or target) for good; None for what the client goes on trying by itself."""
+    """The JobError for an error that ends the reading of a topic for good (`side`: source or target); None where the
+    client goes on trying by itself.
+    """
     if is_refusal(error):
         code = "not_authorised" if side == "source" else "target_not_authorised"
         return JobError(code, f"The {side} refuses to be read: {refusal(error, 'Read', topic)}")
@@ -145,12 +158,12 @@ def unreadable(error: KafkaError, side: str, topic: str) -> JobError | None:
 
 
 def is_refusal(error: KafkaError) -> bool:
-    """The user may not do this, or is not believed to be who it says."""
+    """The user is not authorised for this, or could not be authenticated."""
     return error.code() in _NOT_AUTHORISED
 
 
 def final_code(error: KafkaError) -> str | None:
-    """The error code when trying the same at the target cluster again can not help, None when it may."""
+    """The error code when trying again at the target cannot help, else None."""
     code = error.code()
     if code in _NOT_AUTHORISED:
         return "target_not_authorised"

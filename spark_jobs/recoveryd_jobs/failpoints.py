@@ -1,9 +1,10 @@
 """Places where a test can make the process die at once, as if the machine had failed.
 
-`RECOVERYD_FAILPOINT="lane.before_commit:2"` ends the process by SIGKILL when it passes that point for the second time. Nothing is flushed, no
-handler runs: what survives is what Kafka holds. With `RECOVERYD_FAILPOINT_ONCE=FILE` the point fires only while FILE does not exist and creates it
-first, so a task or driver that is started again passes. Several points may be named, separated by commas; each then has a file of its own,
-FILE.point. Without the variable a point costs one comparison. Standard library only; the daemon has its own copy because jobs never import it.
+`RECOVERYD_FAILPOINT="lane.before_commit:2"` ends the process by SIGKILL when it passes that point for the second time.
+Nothing is flushed and no handler runs: only what Kafka holds survives. With `RECOVERYD_FAILPOINT_ONCE=FILE` the point
+fires only while FILE does not exist and creates it first, so that a task or driver that is started again passes.
+Several points may be named, separated by commas; each then has a file of its own, FILE.point. Without the variable a
+point costs one comparison. Standard library only; the daemon has its own copy because jobs never import it.
 """
 
 import os
@@ -35,7 +36,7 @@ _passes: Counter[str] = Counter()
 
 
 def hit(point: str) -> None:
-    """Pass `point`; does not return when the environment names this pass of it."""
+    """Pass `point`; does not return when the environment says to die at this pass."""
     named = os.environ.get("RECOVERYD_FAILPOINT", "")
     if point not in named:
         return

@@ -1,15 +1,17 @@
 """Entry point of a Spark application of recoveryd: `--spec FILE` runs one attempt, `--spare DIR` gets ready for one.
 
-A spare driver starts its session and workers, writes `DIR/ready`, and waits for `DIR/spec.json` (to be renamed into place whole). It ends by itself
-when the process named by `--parent` is gone before it was used. The spec is the only input: secrets stand in that file and nowhere else.
+A spare driver starts its session and workers, writes `DIR/ready`, and waits for `DIR/spec.json`, which must be renamed
+into place once it is complete. It ends by itself when the process given by `--parent` is gone before a spec came. The
+spec is the only input: secrets are in that file and nowhere else.
 
-Exit codes: 0 told to leave, 1 failed, 2 bad usage or spec, 3 a newer attempt took over, 4 no directive for a long time or unused, 143 SIGTERM.
+Exit codes: 0 told to leave, 1 failed, 2 bad usage or spec, 3 a newer attempt took over, 4 no directive for a long time
+or never used, 143 SIGTERM.
 """
 
 import sys
 from pathlib import Path
 
-if not __package__:  # started by path: the folder of this file must not shadow other packages' modules
+if not __package__:  # started by its path: the folder of this file must not shadow other packages' modules
     _here = str(Path(__file__).resolve().parent)
     sys.path[:] = [p for p in sys.path if str(Path(p or ".").resolve()) != _here]
     sys.path.insert(0, str(Path(_here).parent))
@@ -62,7 +64,7 @@ def main(argv: list[str]) -> int:
 
 
 def run_attempt(spec_file: Path, context: Any | None) -> int:
-    """Run the attempt of `spec_file` on a session that is there, or on a new one."""
+    """Run the attempt of `spec_file` on `context`, or on a new session."""
     try:
         spec = decode(JobSpec, spec_file.read_bytes())
     except (OSError, ContractError) as error:
@@ -89,7 +91,7 @@ def run_attempt(spec_file: Path, context: Any | None) -> int:
 
 
 def await_spec(folder: Path, parent: int | None) -> Path | None:
-    """The spec file once it is there; None when the parent is gone first."""
+    """The spec file once it is there; None when the parent process is gone first."""
     (folder / "ready").write_text(str(os.getpid()))
     spec_file = folder / "spec.json"
     while not spec_file.exists():
@@ -110,7 +112,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _stop(context: Any) -> None:
-    """Stop Spark, but do not hang on it: whatever remains ends with this process."""
+    """Stop Spark in the background, because it may hang; what remains ends with this process."""
     stopper = threading.Thread(target=_stop_quietly, args=(context,), daemon=True)
     stopper.start()
     stopper.join(_STOP_TIMEOUT_S)

@@ -1,7 +1,7 @@
 """Which partition a key goes to, equal to Kafka's Java producer bit for bit. Pure.
 
-Computed here and not in the client library, because the lane must know the mapped partition of a record before it is sent: receipts and digests are
-kept per target partition.
+Computed here and not in the client library, because the lane must know the mapped partition of a record before it is
+sent: receipts and digests are kept per target partition.
 """
 
 _MASK = 0xFFFFFFFF
@@ -30,9 +30,10 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 
 
 class KeyPartitioner:
-    """Maps records to `partitions` target partitions, with a bounded memory of keys seen.
+    """Maps records to `partitions` target partitions, with a bounded cache of keys.
 
-    A record without a key goes to `(source partition + offset) % partitions`: spread evenly, and the same again after a restart.
+    A record without a key goes to `(source partition + offset) % partitions`: spread evenly, and to the same partition
+    again after a restart.
     """
 
     def __init__(self, partitions: int) -> None:

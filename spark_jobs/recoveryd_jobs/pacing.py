@@ -1,7 +1,9 @@
-"""How fast a lane may go right now: the lease on a rate, the token bucket that holds it, and the meter that shows what was reached.
+"""How fast a lane may go right now: the leased rate, the token bucket that keeps to it, and the meter of the rate that
+was reached.
 
-Pure: monotonic seconds come in as `now_s`, nothing here reads a clock or sleeps. A rate is a lease. When the daemon falls silent for longer than the
-lease, the rate shrinks by a fifth each second down to the floor, and after one more lease time the lane has to pause. Any newer directive revives it.
+Pure: monotonic seconds are passed in as `now_s`, nothing here reads a clock or sleeps. A rate is a lease. When no
+directive came for longer than the lease, the rate shrinks by a fifth each second down to the floor, and after one more
+lease time the lane has to pause. Any newer directive restores it.
 """
 
 import math
@@ -11,15 +13,15 @@ from dataclasses import dataclass
 from recoveryd_jobs.contract import Directive
 
 DECAY_PER_S = 0.8
-BURST_S = 0.4  # what may be caught up after a stall: keeps any 10 s within 4 % of the rate
+BURST_S = 0.4  # how much may be caught up after a stall: keeps any 10 s within 4 % of the rate
 AHEAD_S = 2.0
 AHEAD_MIN_BYTES = 1024 * 1024
-SLICE_S = 0.1  # a limited lane works in slices of about this much of its rate
+SLICE_S = 0.1  # a limited lane reads and writes in slices of about this much time at its rate
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRates:
-    """What one lane may do now; None = unlimited. `leaseless`: commit what is open and wait."""
+    """What one lane may do now; None = unlimited. `leaseless`: the lease is over, so commit what is open and wait."""
 
     bytes_per_s: float | None
     records_per_s: float | None
@@ -31,7 +33,9 @@ class LeaseRates:
 
 
 def fetch_ahead_bytes(rates: LeaseRates, record_bytes: float, most: int) -> int:
-    """How much a lane may fetch before it needs it: a guest on a limit does not take 64 MB at full speed first."""
+    """How many bytes a lane may fetch ahead: with a rate limit much less than `most`, so that it does not begin by
+    fetching 64 MB at full speed.
+    """
     wanted = float(most)
     if rates.bytes_per_s is not None:
         wanted = min(wanted, rates.bytes_per_s * AHEAD_S)
@@ -41,7 +45,7 @@ def fetch_ahead_bytes(rates: LeaseRates, record_bytes: float, most: int) -> int:
 
 
 class Lease:
-    """The newest directive as one lane sees it. `received_s` is when this lane first saw its sequence."""
+    """The newest directive as one lane sees it. `received_s`: when this lane first saw its sequence."""
 
     def __init__(self, directive: Directive, lane: int, lanes: int, received_s: float) -> None:
         self._directive = directive
@@ -51,7 +55,7 @@ class Lease:
         self._reached_bytes_per_s: float | None = None
 
     def rates(self, now_s: float, reached_bytes_per_s: float) -> LeaseRates:
-        """`reached_bytes_per_s` is what the lane did lately: where the decay of an unlimited lane begins."""
+        """`reached_bytes_per_s` is the lane's recent rate: from there the rate of an unlimited lane decays."""
         bytes_per_s = _part(self._directive.max_bytes_per_s, self._share)
         records_per_s = _part(self._directive.max_records_per_s, self._share)
         overdue_s = now_s - self._ends_s
@@ -71,7 +75,7 @@ def _part(rate: float | None, share: float) -> float | None:
 
 
 class TokenBucket:
-    """Amounts are taken after the fact and may leave a debt, because a record's size is known only once it was read."""
+    """Amounts are taken afterwards and may leave a debt, because a record's size is known only once it was read."""
 
     def __init__(self, now_s: float) -> None:
         self._rate: float | None = None
@@ -79,7 +83,7 @@ class TokenBucket:
         self._at_s = now_s
 
     def set_rate(self, rate: float | None, now_s: float) -> None:
-        """A new rate holds at once: what is owed or saved under the old one is kept only as far as the new one allows."""
+        """A new rate holds at once: debt or savings from the old rate are cut to what the new one allows."""
         if rate == self._rate:
             return
         self._fill(now_s)
@@ -95,7 +99,7 @@ class TokenBucket:
             self._tokens -= amount
 
     def wait_s(self, now_s: float) -> float:
-        """Seconds until the debt is paid; 0 = go on; infinite at rate 0."""
+        """Seconds until the debt is paid; 0 = no debt; infinite at rate 0."""
         self._fill(now_s)
         if self._rate is None or self._tokens > 0:
             return 0.0
@@ -108,7 +112,7 @@ class TokenBucket:
 
 
 class Pacer:
-    """Both buckets of a lane and the size of the next slice."""
+    """The token buckets of a lane, for bytes and for records, and the size of the next slice."""
 
     def __init__(self, now_s: float) -> None:
         self._bytes = TokenBucket(now_s)
@@ -130,7 +134,7 @@ class Pacer:
         return max(self._bytes.wait_s(now_s), self._records.wait_s(now_s))
 
     def slice_records(self, record_bytes: float) -> int | None:
-        """How many records of about `record_bytes` the next slice may hold, None = no limit from here."""
+        """How many records of about `record_bytes` the next slice may hold, None = the rate sets no limit."""
         if not self._rates.is_limited:
             return None
         found = math.inf
@@ -142,7 +146,7 @@ class Pacer:
 
 
 class RateMeter:
-    """Records and bytes per second over the last few seconds, from running totals."""
+    """Records and bytes per second over the last few seconds, computed from running totals."""
 
     def __init__(self, window_s: float = 4.0) -> None:
         self._window_s = window_s

@@ -1,7 +1,8 @@
-"""Tells the daemon once a second how a lane or the driver is doing. Hints only: nothing waits for them and nothing is proven by them.
+"""Tells the daemon once a second how a lane or the driver is doing. Hints only: nothing waits for them and they prove
+nothing.
 
-The records go through a small plain producer of its own with a bounded queue; when the cluster does not take them they are dropped. A report that must
-not get lost (the driver's last word) is flushed by its sender.
+Records go through a small producer of their own, without transactions and with a bounded queue; when the cluster does
+not take them they are dropped. A report that must not get lost (the driver's last one) is flushed by its sender.
 """
 
 import dataclasses
@@ -21,7 +22,7 @@ Report = LaneHeartbeat | DriverHeartbeat
 
 
 class ProgressSender:
-    """Sends `snapshot()` every second, and at once after `nudge()`, from a thread of its own, until `close`."""
+    """Sends `snapshot()` every second, and at once after `nudge()`, from its own thread, until `close`."""
 
     def __init__(self, control: ControlSpec, client_id: str, lane: int | None, snapshot: Callable[[], Report]) -> None:
         self._topic = control.progress_topic
@@ -36,11 +37,11 @@ class ProgressSender:
         self._thread.start()
 
     def nudge(self) -> None:
-        """Something changed that the daemon waits for."""
+        """Ask for a heartbeat at once, because something changed that the daemon waits for."""
         self._wake.set()
 
     def send_now(self, timeout_s: float) -> bool:
-        """Send the snapshot of now and wait until the broker has it; False when it did not take it in time."""
+        """Send a snapshot and wait until the broker has it; False when that takes longer than `timeout_s`."""
         self._send()
         try:
             return bool(self._producer.flush(timeout_s) == 0)
@@ -48,7 +49,7 @@ class ProgressSender:
             return False
 
     def close(self) -> None:
-        """Sends the last snapshot; waits for it a moment, then lets go."""
+        """Send the last snapshot, wait a moment for it to arrive, then close."""
         self._closing = True
         self._wake.set()
         self._thread.join(_CLOSE_TIMEOUT_S)

@@ -1,7 +1,9 @@
-"""Where a process of an application finds pyspark: in the folder it is installed in, before the archive that `spark-submit` puts first.
+"""Makes a process of an application import pyspark from its installed folder rather than from the archive that
+`spark-submit` puts first.
 
-Both are of one version, because SPARK_HOME is that folder. Modules of the folder are compiled already; those of the archive every process compiles
-for itself, which takes longer than all else that Python does at its start. Where only the archive is there, it is used.
+Both are of the same version, because SPARK_HOME is that folder. Modules in the folder are compiled already; those in
+the archive are compiled by every process anew, which takes longer than all else that Python does when it starts. If
+only the archive exists, it is used.
 """
 
 import sys
@@ -9,7 +11,7 @@ from pathlib import PurePath
 
 
 def prefer_compiled() -> None:
-    """To be called before pyspark is imported."""
+    """Call it before pyspark is imported."""
     sys.path.sort(key=_is_archive_of_spark)
 
 

@@ -1,8 +1,9 @@
-"""The ledger of a recovery: reading its receipts, and folding them into where each partition stands.
+"""The ledger of a recovery: reads its receipts, and folds them into where each partition stands.
 
-Receipts were committed together with the records they speak of, so they alone say what is done; group offsets and heartbeats do not count. A lane
-reads them only after `init_transactions`, up to the high watermark of that moment: the last stable offset would hide newer receipts behind a dead
-writer's open transaction. Whatever does not fit together is an error, never repaired. The verifier has its own reader on purpose.
+Receipts are committed together with the records they describe, so they alone say what is done; group offsets and
+heartbeats do not count. A lane reads them only after `init_transactions`, up to the high watermark of that moment: the
+last stable offset could hide newer receipts behind a dead writer's open transaction. Receipts that do not fit together
+are an error, never repaired. The proof has a reader of its own on purpose.
 """
 
 import time
@@ -42,7 +43,7 @@ _QUEUE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the receipts of one source partition add up to. `position` = end of the last one, or the planned start."""
+    """The sum of the receipts of one source partition. `position` = end of the last one, or the planned start."""
 
     position: int
     copied: int = 0
@@ -64,14 +65,14 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class LaneLedger:
-    """All receipts of one lane, folded. `next_chunk` counts over attempts; `newest_attempt` is 0 without receipts."""
+    """All receipts of a lane, folded. `next_chunk` counts over all attempts; `newest_attempt` is 0 without receipts."""
 
     standings: Mapping[int, Standing] = field(default_factory=dict)
     next_chunk: int = 0
     newest_attempt: int = 0
 
     def with_receipts(self, receipts: Iterable[Receipt]) -> "LaneLedger":
-        """After a chunk of our own was committed."""
+        """The ledger after a chunk of this lane was committed."""
         standings, newest = dict(self.standings), self.newest_attempt
         for receipt in receipts:
             standings[receipt.partition] = standings[receipt.partition].plus(receipt)
@@ -87,8 +88,9 @@ def fold(
     target_id: str,
     head: LedgerHead | None = None,
 ) -> LaneLedger:
-    """With `head`, of the receipts behind it. Raises JobError: `topic_recreated` for other topic ids, `ledger_broken` when receipts do not follow each other
-    from the planned start, or end before what the journal knows as copied: copying that again would double it.
+    """Fold receipts; with `head`, only those after it. Raises JobError: `topic_recreated` for other topic ids,
+    `ledger_broken` when receipts do not follow each other from the planned start, or end before what the journal knows
+    as copied (going on from there would copy records twice).
     """
     planned = {r.partition: r for r in ranges}
     standings = {p: Standing(r.start) for p, r in planned.items()}
@@ -119,7 +121,7 @@ def fold(
 
 
 def _standings(head: LedgerHead, planned: Mapping[int, PartitionRange]) -> dict[int, Standing]:
-    """Raises JobError when the head is not about these ranges."""
+    """Raises JobError when the head describes other ranges."""
     rows = {row.partition: row for row in head.rows}
     for partition, wanted in planned.items():
         row = rows.get(partition)
@@ -150,7 +152,7 @@ def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundReceipt:
-    """`partition` of the topic; with `head`, only the receipts behind it."""
+    """`partition` of the topic; with `head`, only the receipts after it."""
 
     partition: int
     receipts: list[Receipt]
@@ -158,11 +160,12 @@ class FoundReceipt:
 
 
 def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: int = 0, begin: int = 0) -> FoundReceipt:
-    """The receipts of this recovery in its pinned place up to the high watermark of now, in the order of the topic: all, or those behind the lane's head
-    when that is found from offset `begin` on.
+    """The receipts of this recovery up to the current high watermark, in the order of the topic: all, or only those
+    after the lane's head when one is found from offset `begin` on.
 
-    `waiting` hears why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing topic, receipts that are gone or unreadable,
-    `stop_blocked` when a foreign transaction hides the end for longer than `stop_wait_ms`. Raises Doubt when the cluster does not answer.
+    `waiting` is told why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing
+    topic or receipts that are gone or unreadable, `stop_blocked` when another producer's transaction hides the end for
+    longer than `stop_wait_ms`. Raises Doubt when the cluster does not answer.
     """
     consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
     try:
@@ -191,7 +194,7 @@ def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: in
 
 
 def _head(raw: Mapping[bytes, bytes], key: str) -> LedgerHead | None:
-    """None when there is none, or one that can not be read: then all receipts are."""
+    """The head under this key; None when there is none or it cannot be read, and then all receipts are read."""
     value = raw.get(key.encode())
     try:
         return None if value is None else decode(LedgerHead, value)
@@ -211,7 +214,9 @@ def _partition(consumer: Consumer, spec: JobSpec) -> int:
 
 
 def _check_bounds(home: ReceiptsHome, start: int, high: int) -> None:
-    """Whatever was deleted or cut off since the plan may have been a receipt of ours."""
+    """Raises when records of the topic were deleted or cut off since the plan: they may have been receipts of this
+    recovery.
+    """
     where = f"{home.topic} partition {home.partition}"
     if start > home.start:
         why = f"Receipts were deleted from {where}: it begins at {start}, those of this recovery at {home.start}."

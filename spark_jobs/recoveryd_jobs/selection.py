@@ -1,7 +1,8 @@
-"""Which records of the source are wanted, what they look like in the target, and where they go. Pure.
+"""Which records of the source are wanted, what they look like in the target, and which partition they go to. Pure.
 
-The one definition that the lanes and the proof share, so that both mean the same by a recovery's bounds, its partition map and its header rules.
-Records come as columns, because one loop in C over a column costs a tenth of a Python statement per record.
+Lanes and proof share this one definition, so that both mean the same by a recovery's time bounds, partition mapping and
+header rules. Records come as columns, because a loop in C over a column costs a tenth of one Python statement per
+record.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,9 @@ class Columns(NamedTuple):
 
 
 class Selection:
-    """Bounds, map and header rules of a copy. `is_stamped`: the target replaces times, so they say nothing and count as 0."""
+    """Time bounds, mapping and header rules of a copy. `is_stamped`: the target replaces times, so they cannot be
+    compared and count as 0.
+    """
 
     def __init__(self, source: SourceSpec, target: TargetSpec, *, is_stamped: bool) -> None:
         low, high = source.from_time_ms, source.to_time_ms
@@ -51,7 +54,7 @@ class Selection:
 
     @property
     def is_spread(self) -> bool:
-        """Records of one source partition go to several target partitions."""
+        """Whether records of one source partition go to several target partitions."""
         return self.partitioner is not None
 
     def within(self, times_ms: Sequence[int]) -> list[bool] | None:
@@ -63,13 +66,13 @@ class Selection:
         return None if all(chosen) else chosen
 
     def untimed(self, messages: list[Message]) -> int:
-        """How many have no time of their own, and so lie in no window that begins somewhere."""
+        """How many have no time of their own, and so are left out of a time window that has a beginning."""
         if self.window is None or self.window[0] <= NO_TIME:
             return 0
         return [t for _, t in map(_time_of, messages)].count(NO_TIME)
 
     def inside(self, messages: list[Message]) -> list[Message]:
-        """Those of which the own time is inside the bounds."""
+        """The messages whose time is inside the bounds."""
         chosen = None if self.window is None else self.within([t for _, t in map(_time_of, messages)])
         return messages if chosen is None else list(compress(messages, chosen))
 
@@ -80,25 +83,25 @@ class Selection:
         return column if any(column) else None
 
     def times(self, times_ms: list[int]) -> list[int]:
-        """What can be compared of the times."""
+        """The times as they can be compared."""
         return [0] * len(times_ms) if self._is_stamped else times_ms
 
     def targets(self, partition: int, keys: Sequence[bytes | None], offsets: Sequence[int]) -> list[int] | None:
-        """Target partition of each record of a source partition; None = all go to the one of the same number."""
+        """Target partition of each record of a source partition; None = all go to the partition of the same number."""
         if self.partitioner is None:
             return None
         of_key, of_null = self.partitioner.of_key, self.partitioner.of_null
         return [of_key(k) if k is not None else of_null(partition, at) for k, at in zip(keys, offsets, strict=True)]
 
     def expected(self, messages: list[Message]) -> Columns:
-        """What a reader of the source saw, as it must stand in the target."""
+        """Records read from the source, as they must be in the target."""
         seen = self.seen(self.inside(messages))
         if (self._add or self._drop) and seen.offsets:
             seen = seen._replace(headers=self.headers(seen.headers or [None] * len(seen.offsets)))
         return seen
 
     def seen(self, messages: list[Message]) -> Columns:
-        """What a reader saw, as it is compared."""
+        """Records read from the target, as they are compared."""
         headers = headers_of(messages)
         times = [0] * len(messages) if self._is_stamped else [t for _, t in map(_time_of, messages)]
         return Columns(
@@ -111,9 +114,11 @@ class Selection:
 
 
 def headers_of(messages: Sequence[Message]) -> list[Any]:
-    """The column of headers. Raises `JobError` for a record with a name that is not UTF-8: the client library has no way to give it.
+    """The column of headers. Raises `JobError` for a record with a header name that is not UTF-8: the client library
+    cannot return it.
 
-    Such a record may be asked once, and through `map`: asked again, or by a call that Python has sped up, the library's answer ends the process.
+    Ask such a record for its headers only once, and through `map`: a second time, or in a call that Python has
+    specialised, the library crashes the process.
     """
     column: list[Any] = []
     try:

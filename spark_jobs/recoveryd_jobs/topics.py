@@ -1,9 +1,12 @@
-"""Questions about the topics of a recovery: are they still the planned ones, where do they begin and end, what do they take.
+"""Questions about the topics of a recovery: whether they are still the planned ones, where they begin and end, which
+records they take.
 
-A topic that is deleted and made again keeps its name and gets a new id. The lane asks for the ids after it read and wrote a chunk and before it
-commits it, so that whatever the answer covers came from, and went to, the planned topics. All answers have deadlines.
+A topic that is deleted and created again keeps its name and gets a new id. The lane asks for the ids after it read and
+wrote a chunk and before it commits it, so an unchanged id proves that the chunk came from, and went to, the planned
+topics. All answers have deadlines.
 
-Whoever may not stand still asks in steps: generators that give what they wait for and settle when they are resumed.
+A caller that must not block asks in steps: by generators that yield the future they wait for, and go on when they are
+resumed.
 """
 
 import time
@@ -44,9 +47,9 @@ class LogBounds:
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """`is_stamped`: the broker replaces the time of each record (LogAppendTime), so times can not be compared.
+    """`is_stamped`: the broker replaces the time of each record (LogAppendTime), so times cannot be compared.
 
-    `is_compacted`: records may go from the middle of the log.
+    `is_compacted`: records may disappear from the middle of the log.
     """
 
     max_message_bytes: int = _MAX_MESSAGE_BYTES
@@ -61,14 +64,14 @@ def pause(seconds: float) -> Generator["Future[Any]", None, None]:
 
 
 def _answered(answer: "Future[Any]") -> Generator["Future[Any]", None, None]:
-    """Over when the answer is there, or does not come any more."""
+    """Ends when the answer is there, or cannot come any more."""
     until_s = time.monotonic() + ASK_TIMEOUT_S + 1.0
     while not answer.done() and time.monotonic() < until_s:
         yield answer
 
 
 def take_steps(steps: Generator["Future[Any]", None, T], waiting: Callable[[], None] = lambda: None) -> T:
-    """All of them, one after the other; `waiting` is called again and again meanwhile, and may raise."""
+    """Run all steps and return the result; `waiting` is called again and again meanwhile, and may raise."""
     while True:
         try:
             awaited = next(steps)
@@ -79,19 +82,21 @@ def take_steps(steps: Generator["Future[Any]", None, T], waiting: Callable[[], N
 
 
 class _Admin:
-    """An admin client that can be replaced under all topics that ask through it."""
+    """An admin client shared by several topics, which can be replaced for all of them."""
 
     def __init__(self, client: dict[str, str], client_id: str) -> None:
         self._client, self._client_id = client, client_id
         self.admin: AdminClient = make_admin(client, client_id)
 
     def renew(self) -> None:
-        """After a change of leaders or a freeze a client may go on with an old leader epoch or without a controller, for ever: a new one asks again."""
+        """Make a new client: after a change of leaders or a freeze, a client may keep an old leader epoch, or no
+        controller, for ever.
+        """
         self.admin = make_admin(self._client, self._client_id)
 
 
 def unwritable(spec: TargetSpec, client_id: str, topics: Iterable[str]) -> list[str]:
-    """Those of `topics` that the user may not write, as the cluster says now; empty also when it does not say."""
+    """Those of `topics` that the user may not write to, by the cluster's answer; empty also when it does not answer."""
     admin = make_admin(spec.client, client_id)  # held until the answers are there
     asked = admin.describe_topics(
         TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=ASK_TIMEOUT_S
@@ -111,9 +116,10 @@ def unwritable(spec: TargetSpec, client_id: str, topics: Iterable[str]) -> list[
 
 
 class Topic:
-    """One planned topic, asked through an admin client of its own, or that of a topic `beside` it on the same cluster.
+    """One planned topic, asked through an admin client of its own, or the one of the topic `beside` it on the same
+    cluster.
 
-    `changed`: the error code when it is another topic now, or gone.
+    `changed`: the error code to raise when it is another topic now, or gone.
     """
 
     def __init__(
@@ -132,12 +138,14 @@ class Topic:
         self._missing_since_s: float | None = None
 
     def ask_id(self) -> "Future[Any]":
-        """Start asking who the topic is now; `settle_id` takes the answer. Costs the caller nothing meanwhile."""
+        """Start asking for the topic's id; `settle_id` takes the answer. The caller can work meanwhile."""
         topics = TopicCollection([self.name])
         return self.asker.admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
 
     def settle_id(self, answer: "Future[Any]", wait_s: float = ASK_TIMEOUT_S + 1.0) -> int:
-        """How many partitions it has. Raises JobError `topic_recreated` for another topic or none, NoAnswer when the cluster did not say."""
+        """How many partitions it has. Raises JobError `topic_recreated` for another topic or none, NoAnswer when the
+        cluster did not answer.
+        """
         try:
             described = answer.result(wait_s)
             found = str(described.topic_id)
@@ -157,7 +165,9 @@ class Topic:
         return len(described.partitions)
 
     def check_id(self, deadline_s: float, waiting: Callable[[], None] = lambda: None) -> int:
-        """Ask until there is an answer: how many partitions it has. Raises JobError; NoAnswer after `deadline_s` (monotonic); and what `waiting` raises."""
+        """Ask until there is an answer: how many partitions it has. Raises JobError; NoAnswer after `deadline_s`
+        (monotonic); and what `waiting` raises.
+        """
         return take_steps(self.check_in_steps(deadline_s), waiting)
 
     def check_in_steps(self, deadline_s: float) -> Generator["Future[Any]", None, int]:
@@ -187,7 +197,9 @@ class Topic:
         return {p.partition: LogBounds(starts[p.partition], stable[p.partition], high[p.partition]) for p in wanted}
 
     def settings(self) -> "TopicSettings":
-        """What the topic takes and does to records; Kafka's defaults where the broker does not say. Raises JobError without the right to ask."""
+        """The settings that affect records; Kafka's defaults where the broker does not tell. Raises JobError without
+        the right to ask.
+        """
         resource = ConfigResource(ResourceType.TOPIC, self.name)
         try:
             configs = self.asker.admin.describe_configs([resource], request_timeout=ASK_TIMEOUT_S)[resource].result(
@@ -220,7 +232,8 @@ class Topic:
     def _judge(self, error: KafkaError, operation: str = "Read") -> None:
         """Raises when the error is final: no right to ask, or the topic has been missing for a while.
 
-        Whoever may read may describe too, so who may not describe lacks the right to read, which is the one that every side needs.
+        A user with the right to read may describe too. So one who may not describe lacks the right to read, and that is
+        what the message names.
         """
         if errors.is_refusal(error):
             told = errors.refusal(error, operation, self.name)

@@ -1,7 +1,7 @@
 """The process that Spark forks its Python workers from, with the lane's modules imported already.
 
-Spark starts it as `python -m recoveryd_jobs.worker_daemon` (`spark.python.daemon.module`). It saves each lane the import of the Kafka client. Nothing may
-be created at import time here: handles of the client must not cross the fork.
+Spark starts it as `python -m recoveryd_jobs.worker_daemon` (`spark.python.daemon.module`). Lanes then need not import
+the Kafka client themselves. Nothing may be created at import time here: client handles must not cross the fork.
 """
 
 import recoveryd_jobs.lane.life

@@ -1,6 +1,6 @@
 """Where consumer groups stand: one question per group over all its topics, one per cluster about members, and what they become for the core.
 
-A group that can not be asked costs only its own answers, which then are absent; nothing here makes a lag of them.
+A group that cannot be asked costs only its own answers, which then are absent; nothing here makes a lag of them.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class GroupLooks:
         return {name: a for name, a in zip(names, answers, strict=True) if not isinstance(a, BaseException)}
 
     def _note(self, answers: Mapping[str, object], kind: str) -> None:
-        """Say once that something can not be asked, and once that it can again."""
+        """Say once that something cannot be asked, and once that it can again."""
         before = self._failing.get(kind, frozenset())
         now = frozenset(what for what, answer in answers.items() if isinstance(answer, BaseException))
         for what in sorted(now - before):

@@ -1,1 +1,3 @@
-"""The driver of an attempt: session, task slots, the jobs it starts and what it reports. Records never pass through it. Start at `driver`."""
+"""The driver of an attempt: session, task slots, the jobs it starts and what it reports. Records never pass through it.
+Start at `driver`.
+"""

@@ -1,11 +1,13 @@
-"""The driver of one attempt: starts the lanes as Spark jobs, reports once a second, and does what directives say until it may leave.
+"""The driver of one attempt: starts the lanes as Spark jobs, reports once a second, and does what directives say until
+it may leave.
 
     starting ─> lanes ─> drained ─> verifying ─> verified ─> exiting
                   └────────┴────────────┴─> failed
     starting ─────────────────────> verifying                        (of a verification)
 
-Level-based: each turn compares the newest directive with the phase. The driver moves no records and takes no decision about the recovery. It leaves
-when told, when a newer attempt exists, when a lane can not go on, or when no directive came for a long time.
+Level-based: each turn compares the newest directive with the phase. The driver moves no records and makes no decision
+about the recovery. It leaves when told to, when a newer attempt exists, when a lane cannot go on, or when no directive
+came for a long time.
 """
 
 import logging
@@ -29,7 +31,7 @@ from recoveryd_jobs.lane.life import LaneOutcome
 from recoveryd_jobs.progress import ProgressSender
 
 EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_FORGOTTEN = 0, 1, 3, 4
-_ORPHAN_GRACE_S = 30.0  # how long an orderly end may take
+_ORPHAN_GRACE_S = 30.0  # how long an orderly end may take before the process is ended anyway
 _ORPHAN_LOOK_S = 1.0
 _TURN_S = 0.05
 _REPORT_TIMEOUT_S = 10.0
@@ -38,7 +40,7 @@ _log = logging.getLogger("recoveryd.driver")
 
 
 class Driver:
-    """Reports from construction on. `run` returns the exit code of the process."""
+    """Sends heartbeats from its construction on. `run` returns the exit code of the process."""
 
     def __init__(self, spec: JobSpec) -> None:
         self._spec = spec
@@ -57,14 +59,16 @@ class Driver:
         failpoints.hit("driver.started")
 
     def fail(self, error: JobError) -> int:
-        """The last word of an attempt that can not go on; waits until the broker has it."""
+        """Report that the attempt cannot go on, and wait until the broker has the report."""
         _log.error("failed %s: %s", error.code, error.message)
         self._enter("failed", error_code=error.code, error_message=error.message[:2000])
         self._progress.send_now(_REPORT_TIMEOUT_S)
         return EXIT_FAILED
 
     def run(self, context: Any, kind: ModuleType) -> int:
-        """Lanes, then verification when told, then leave. Raises JobError when the session can not run the lanes."""
+        """Run the lanes, then the verification when told, then leave. Raises JobError when the session cannot run the
+        lanes.
+        """
         failpoints.hit("driver.session_up")
         if not is_local(context.master):
             remote.check_secured(context.getConf(), self._spec)
@@ -73,7 +77,7 @@ class Driver:
         slots = SlotWatch(context, len(self._spec.lanes), is_following=is_following)
         code = self._await_slots(slots)
         if code is None and self._spec.kind == "verification":
-            self._is_whole = True  # nothing is copied: what there is, is verified
+            self._is_whole = True  # nothing is copied: whatever exists is verified
         elif code is None:
             code = self._run_lanes(context, kind, slots)
         if code is None:
@@ -87,11 +91,11 @@ class Driver:
         self._directives.close()
 
     def closed(self) -> None:
-        """Nothing is left that could hang."""
+        """Call it when nothing is left that could hang; `_watch_orphan` then lets the process end by itself."""
         self._closing.set()
 
     def _await_slots(self, slots: SlotWatch) -> int | None:
-        """None once lanes can start, an exit code when told to leave before."""
+        """None once lanes can start; an exit code when told to leave before."""
         while not slots.is_ready():
             code = self._turn()
             if code is not None:
@@ -99,7 +103,7 @@ class Driver:
         return None
 
     def _run_lanes(self, context: Any, kind: ModuleType, slots: SlotWatch) -> int | None:
-        """None once every lane came to its end, else an exit code."""
+        """None once every lane's task returned, else an exit code."""
         lanes = Background(context, self._group)
         for lane in self._spec.lanes:
             lanes.start(kind.run_lane_job, context, self._spec, lane.lane)
@@ -127,7 +131,7 @@ class Driver:
         return None
 
     def _await_end(self, context: Any, kind: ModuleType) -> int:
-        """Everything is copied: verify once when told, and stay until told to leave."""
+        """After the lanes: verify once when told to, and stay until told to leave."""
         verification: Background | None = None
         while True:
             code = self._turn()
@@ -175,7 +179,7 @@ class Driver:
         return time.monotonic() - self._directives.current().at_s
 
     def _watch_orphan(self) -> None:
-        """Whatever the main thread hangs on (Spark, a cluster that is gone): the process ends, and JVM and workers with it."""
+        """End the process, with JVM and workers, whatever the main thread hangs on (Spark, a cluster that is gone)."""
         while not self._closing.wait(_ORPHAN_LOOK_S):
             if self._silence_s() > self._orphan_after_s + _ORPHAN_GRACE_S:
                 _log.error("no directive came and no orderly end was possible: leaves at once")
@@ -188,7 +192,7 @@ class Driver:
 
 
 class Background:
-    """Spark jobs in threads, one job group, so that the driver keeps watching while they run."""
+    """Spark jobs in threads, in one job group, so that the driver can watch directives while they run."""
 
     def __init__(self, context: Any, group: str) -> None:
         self._context = context

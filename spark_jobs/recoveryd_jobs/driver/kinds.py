@@ -1,4 +1,6 @@
-"""The job kinds `replay` and `verification`: lanes and its verification as Spark jobs. Only descriptors travel through the driver, never records."""
+"""The job kinds `replay` and `verification`: lanes and their verification as Spark jobs. Only descriptors pass through
+the driver, never records.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +18,9 @@ from recoveryd_jobs.verify.tasks import look_closer, show_share, spill_share
 
 
 def run_lane_job(context: Any, spec: JobSpec, lane: int) -> LaneOutcome:
-    """Run one lane as a Spark job of one task; returns when it ended. A task whose worker died is started again by Spark."""
+    """Run one lane as a Spark job of one task; returns when the lane ended. Spark starts a task again whose worker
+    died.
+    """
     found = context.parallelize([lane], 1).mapPartitions(partial(_lane_task, encode(spec))).collect()
     return LaneOutcome(*found[0])
 
@@ -30,14 +34,16 @@ def _lane_task(raw_spec: bytes, lanes: Any) -> Any:
 
 
 def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verification | None:
-    """Verify the copy; `is_whole` = every lane came to the end of its range, so it must be all there. None when it was told to stop before.
+    """Verify the copy. `is_whole`: every lane came to the end of its range, so every record must be in the target. None
+    when told to stop before the end.
 
-    At most as many tasks as slots, so that all run at once and each obeys directives. Raises JobError when there can be no verdict.
+    There are at most as many tasks as slots, so that all run at once and each obeys directives. Raises JobError when
+    there can be no verdict.
     """
     if spec.verify == "none":
         return Verification("skipped", 0, 0, "", why="verification was not asked for")
     plan = make_plan(spec, is_whole=is_whole)
-    slots = max(1, task_slots.count(context))  # executors may just have been lost; others come
+    slots = max(1, task_slots.count(context))  # never 0, because executors that were just lost are replaced
     shares = share_out(spec, plan, slots)
     if is_spilled(spec):
         spilled = _run(context, shares, partial(_spill_task, encode(spec), plan))
@@ -55,7 +61,9 @@ def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verifica
 
 
 def _run(context: Any, items: list[Any], task: Any) -> list[Any] | None:
-    """One task per item; None when one of them was told to leave. What went wrong comes back as a value: trying again would not help."""
+    """One task per item; None when one of them was told to leave. Tasks return errors as values, because Spark must not
+    repeat them in vain.
+    """
     found = context.parallelize(items, len(items)).mapPartitions(task).collect()
     for result in found:
         if isinstance(result, JobError):

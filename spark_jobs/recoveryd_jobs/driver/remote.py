@@ -1,7 +1,9 @@
-"""What an application needs when its lanes run on other machines: secrets only over links that Spark secures, files that travel, errors that name the cause.
+"""What an application needs when its lanes run on other machines: protected links for secrets, the files that client
+properties name, and errors that name the cause.
 
-Client properties go to the executors inside the tasks. A file they name is read here, on the driver's machine, and its text takes the place of the path;
-`clients` opens it there without a disk. Nothing of this is in Spark's configuration, on a command line or in an event log.
+Client properties go to the executors inside the tasks. A file they name is read here, on the driver's machine, and its
+text replaces the path; `clients` opens it there without a disk. None of this is in Spark's configuration, on a command
+line or in an event log.
 """
 
 import base64
@@ -17,7 +19,7 @@ from recoveryd_jobs.errors import JobError
 
 SECRETS = ("sasl.password", "sasl.oauthbearer.client.secret", "ssl.key.location", "ssl.key.pem", "ssl.key.password")
 FILE_BYTES_MAX = 1024 * 1024
-# Each wanted property with the ones that do the same.
+# Each row: the property that is asked for, then others that have the same effect.
 _PROTECTION = (
     ("spark.authenticate",),
     ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),
@@ -29,7 +31,9 @@ _NO_VERSION = re.compile(r"PYTHON_VERSION_MISMATCH\][^\n]*")
 
 
 def check_secured(conf: Any, spec: JobSpec) -> None:
-    """Raises JobError when secrets of the spec would travel to executors over links and disks that Spark does not protect."""
+    """Raises JobError when secrets of the spec would travel to executors over links and disks that Spark does not
+    protect.
+    """
     named, missing = unsecured(conf, _clients(spec))
     if named and missing:
         raise JobError(
@@ -40,13 +44,15 @@ def check_secured(conf: Any, spec: JobSpec) -> None:
 
 
 def unsecured(conf: Any, clients: Iterable[Mapping[str, str]]) -> tuple[list[str], list[str]]:
-    """Which client properties hold secrets, and which of Spark's protections are off. Where both are there, the first must not travel."""
+    """(client properties that hold secrets, Spark's protections that are off). If neither is empty, the secrets must
+    not be sent to executors.
+    """
     named = sorted({name for client in clients for name in SECRETS if client.get(name)})
     return named, [names[0] for names in _PROTECTION if not any(_is_on(conf, name) for name in names)]
 
 
 def make_portable(spec: JobSpec) -> JobSpec:
-    """The same spec without paths of this machine. Raises JobError that names a file which can not be read."""
+    """The same spec without paths of this machine. Raises JobError, which names the file, when one cannot be read."""
     return replace(
         spec,
         source=replace(spec.source, client=_without_paths(spec.source.client)),
@@ -56,7 +62,7 @@ def make_portable(spec: JobSpec) -> JobSpec:
 
 
 def explain_failure(text: str) -> JobError | None:
-    """The JobError for what an executor that is not fit for our tasks makes Spark say; None for anything else."""
+    """The JobError for a Spark error text that comes from an executor unfit for our tasks; None for any other text."""
     if found := _NO_PROGRAM.search(text):
         said = f"The executors can not start the Python {found[1]}; set spark.pyspark.python in the profile's conf."
     elif found := _NO_MODULE.search(text):

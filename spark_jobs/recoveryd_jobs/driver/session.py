@@ -1,8 +1,9 @@
 """The Spark session of a driver: safe settings, a quick start, and workers that can import this package.
 
-What `spark-submit` was told wins: master, properties file and command line are all asked before a default is set. Only what would break a copy is
-refused: two copies of a lane at the same time would fence each other for ever, and a driver inside the cluster would not have its spec file.
-JVM flags for a quick start have to be on the command line, because the JVM runs before this code does.
+Whatever `spark-submit` was told wins: master, properties file and command line are all read before a default is set.
+Only what would break a copy is refused: two running copies of a lane would fence each other for ever, and a driver
+inside the cluster would not have its spec file. JVM flags for a quick start have to be on the command line, because the
+JVM runs before this code does.
 """
 
 import zipfile
@@ -24,11 +25,13 @@ _DEFAULTS = {
     "spark.speculation": "false",
     "spark.task.maxFailures": "4",
     "spark.sql.runSQLOnFiles": "false",
-    # Each task has a process of its own, so that none keeps what another one needed: a lane's buffers would count against the proof.
+    # Each task has a process of its own, so that none keeps the memory of an earlier one: a lane's buffers would count
+    # against the proof.
     "spark.python.worker.reuse": "false",
 }
-# Only where driver and workers share a machine: the process that the workers are forked from starts with this package on its path. A module that travels
-# with the application reaches an executor after its Python was started.
+# Only where driver and workers share a machine: the process that the workers are forked from starts with this package
+# on its path. On other machines the package travels with the application, and reaches an executor only after its Python
+# was started.
 _LOCAL_DEFAULTS = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
@@ -39,14 +42,14 @@ _LOCAL_DEFAULTS = {
 def start_session(slots_wanted: int) -> Any:
     """The SparkContext. Raises JobError when the session is not fit to copy.
 
-    Executors of a cluster come by and by, and `task_slots` counts how many tasks run at once by now. With dynamic allocation no fewer are asked for than
-    `slots_wanted` needs, because lanes run until they are told to end.
+    Executors of a cluster start one after the other; `task_slots` counts how many tasks can run now. With dynamic
+    allocation at least as many are requested as `slots_wanted` needs, because lanes run until they are told to end.
     """
     prefer_compiled()
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (its import takes a while; the driver reports before)
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (the import is slow, and the driver reports before it)
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
-    # A SparkConf without a JVM is an empty dictionary, in which nothing of the command line stands: the JVM comes first.
+    # A SparkConf made without a JVM is empty and knows nothing of the command line, so the JVM is started first.
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     without_dataframes(gateway)
     conf = SparkConf(_jvm=gateway.jvm)
@@ -59,13 +62,15 @@ def start_session(slots_wanted: int) -> Any:
         ask_for_executors(conf, slots_wanted)
     context = SparkContext(conf=conf, gateway=gateway)
     if not local:
-        scratch = Path(context._temp_dir)  # noqa: SLF001  (below spark.local.dir, which goes with the application)
+        scratch = Path(context._temp_dir)  # noqa: SLF001  (below spark.local.dir, removed with the application)
         context.addPyFile(str(package_zip(scratch)))
     return context
 
 
 def without_dataframes(gateway: Any) -> None:
-    """No call to the JVM carries a value of numpy or of SQL here, and whoever asks each argument whether it is one loads pandas first."""
+    """Skip the converters of pyspark.sql: no call to the JVM passes a value of numpy or SQL here, and testing each
+    argument for that loads pandas.
+    """
     client = gateway._gateway_client  # noqa: SLF001  (the only handle on it)
     client.converters = [c for c in client.converters if not type(c).__module__.startswith("pyspark.sql")]
 
@@ -84,7 +89,7 @@ def refuse_unfit(conf: Any) -> None:
 
 
 def ask_for_executors(conf: Any, slots_wanted: int) -> None:
-    """Under dynamic allocation: as many executors from the start, and to the end, as the lanes need at least."""
+    """Under dynamic allocation: keep as many executors as the lanes need, from the start to the end."""
     each = max(1, int(conf.get("spark.executor.cores", "1")) // int(conf.get("spark.task.cpus", "1")))
     wanted = -(-slots_wanted // each)
     if int(conf.get("spark.dynamicAllocation.minExecutors", "0")) < wanted:
@@ -96,7 +101,9 @@ def is_local(master: str) -> bool:
 
 
 def warm_workers(context: Any) -> None:
-    """Start the process of each executor that later ones are forked from, and let it read from disk what a lane needs."""
+    """Start the process of each executor that later workers are forked from, and let it load the modules that a lane
+    needs.
+    """
     number = max(1, task_slots.count(context))
     context.parallelize(range(number), number).foreachPartition(_import_lane)
 

@@ -1,7 +1,8 @@
-"""How many tasks of an application run at once, and whether its lanes fit in.
+"""How many tasks of an application can run at once, and whether that is enough for its lanes.
 
-Executors of a cluster register by and by and may be lost again, so the number is asked for and never computed from what was configured. Lanes that follow
-the live head never end, so all of them need a slot; lanes of a pinned range may wait for one another.
+Executors of a cluster register one after the other and may be lost again, so the number is asked for and never computed
+from the configuration. Lanes that follow the live head never end, so each of them needs a slot; lanes of a pinned range
+may run one after the other.
 """
 
 import time
@@ -14,19 +15,23 @@ _LOOK_S = 1.0
 
 
 def count(context: Any) -> int:
-    """Slots of the executors that are there now: cores of each by `spark.task.cpus`, whatever `spark.default.parallelism` says."""
-    scala = context._jsc.sc()  # noqa: SLF001  (what barrier stages ask; Python has no name for it)
+    """Slots of the executors that are there now: the cores of each divided by `spark.task.cpus`;
+    `spark.default.parallelism` does not matter.
+    """
+    scala = context._jsc.sc()  # noqa: SLF001  (what Spark asks for barrier stages; Python has no call for it)
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
 def wait_s(context: Any) -> float:
-    """How long executors may take to register, by Spark's own property."""
+    """How long executors may take to register, in seconds, by Spark's own property."""
     conf = context._jsc.sc().conf()  # noqa: SLF001
     return float(conf.getTimeAsSeconds("spark.scheduler.maxRegisteredResourcesWaitingTime", WAIT))
 
 
 class SlotWatch:
-    """Looks at most once a second. `lanes` = how many want a slot at the start, `is_following` = they never give it back."""
+    """Counts slots at most once a second. `lanes` = how many run at the start; `is_following` = they never end, so each
+    needs a slot of its own.
+    """
 
     def __init__(self, context: Any, lanes: int, *, is_following: bool) -> None:
         self._context = context
@@ -38,20 +43,24 @@ class SlotWatch:
         self._short_since_s: float | None = None
 
     def is_ready(self) -> bool:
-        """Whether lanes can start: each that follows has a slot, else there is one at all. Raises JobError `slots_missing` when the wait for it is over."""
-        needed = max(1, self._needed(self._lanes))  # a proof without lanes needs a place to run as well
+        """Whether lanes can start: with one slot per lane that follows, else with at least one slot. Raises JobError
+        `slots_missing` when they do not come in time.
+        """
+        needed = max(1, self._needed(self._lanes))  # a verification without lanes needs a slot too
         if self._is_short_for_too_long(needed):
             raise JobError("slots_missing", self._told(needed))
         return self._short_since_s is None
 
     def check(self, running: int) -> None:
-        """Raises JobError `internal` when `running` lanes lost their slots for too long, as after the loss of a machine; another attempt may find more."""
+        """Raises JobError `internal` when `running` lanes lacked slots for too long, as after the loss of a machine;
+        another attempt may find more.
+        """
         needed = self._needed(running)
         if self._is_short_for_too_long(needed):
             raise JobError("internal", f"Executors were lost and not replaced: {self._told(needed)}")
 
     def _needed(self, lanes: int) -> int:
-        """Lanes of a pinned range run one after the other where they must, on executors as they come."""
+        """How many slots are needed: lanes of a pinned range can run one after the other, so one is enough."""
         return lanes if self._is_following else min(lanes, 1)
 
     def _is_short_for_too_long(self, needed: int) -> bool:

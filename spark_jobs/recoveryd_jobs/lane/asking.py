@@ -1,6 +1,8 @@
-"""What a lane asks about its source, in steps: an errand gives what it waits for, and whoever runs it may do something else in between, or drop it.
+"""What a lane asks about its source, in steps, so that it can obey directives meanwhile.
 
-A cluster that does not answer is waited for with patience, and then named. What the answers mean is decided by who asks.
+An errand is a generator that yields the future it waits for; its caller may do something else between two steps, or
+drop it. A cluster that does not answer ends the lane only after a while, with an error that names it. What the answers
+mean is decided by the caller.
 """
 
 import time
@@ -11,15 +13,15 @@ from typing import Any
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic, pause
 
-SOURCE_PATIENCE_S = 120.0  # how long a source that does not answer is waited for
-CUT_BACK_AFTER_S = 10.0  # how long a high watermark below the plan may last after a broker's restart
+SOURCE_PATIENCE_S = 120.0  # how long to wait for a source that does not answer
+CUT_BACK_AFTER_S = 10.0  # how long a broker that restarted may report a high watermark below the planned stop
 _PAUSE_S = 0.5
 
 Errand = Generator["Future[Any]", None, None]
 
 
 def go_on(errand: Errand, wait_s: float) -> bool:
-    """Run it until it is done, or for `wait_s`; True when it is done. Raises what the errand raises."""
+    """Run the errand until it is done, or for `wait_s`; True when it is done. Raises what the errand raises."""
     until_s = time.monotonic() + wait_s
     for awaited in errand:
         left_s = until_s - time.monotonic()
@@ -30,7 +32,7 @@ def go_on(errand: Errand, wait_s: float) -> bool:
 
 
 class SourceQuestions:
-    """All raise JobError: `source_unavailable` after a long silence, or what the answer itself says."""
+    """Each question raises JobError: `source_unavailable` after a long silence, or what the answer itself says."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -52,7 +54,9 @@ class SourceQuestions:
             yield from pause(_PAUSE_S)
 
     def bounds_until_high(self, partition: int, wanted: int) -> Generator["Future[Any]", None, LogBounds]:
-        """A broker that just started may not know its high watermark yet: ask for a while before believing that the log is shorter."""
+        """Ask for a while before believing that the log is shorter: a broker that just started may not know its high
+        watermark yet.
+        """
         deadline_s = time.monotonic() + CUT_BACK_AFTER_S
         while True:
             yield from self.same_topic()

@@ -1,7 +1,9 @@
-"""One chunk: what was read and written since the last commit, and its commit together with its receipts in one transaction.
+"""One chunk: what was read and written since the last commit, and its commit together with its receipts in one
+transaction.
 
-The order of a commit is the heart of exactness: deliveries confirmed, receipts added, topic ids asked again, commit. The ids are asked for after the
-last record was read and written, so an unchanged id means that all of the chunk came from, and went to, the planned topics, receipts too.
+Exactness rests on the order of a commit: deliveries confirmed, receipts added, topic ids asked again, commit. The ids
+are asked for after the last record was read and written, so an unchanged id means that the whole chunk, receipts
+included, came from and went to the planned topics.
 """
 
 import time
@@ -34,7 +36,7 @@ class SourcePart:
         self.event_time_ms: int | None = None  # of the last record read
 
     def skip_to(self, offset: int) -> None:
-        """Nothing visible lies before `offset`."""
+        """No visible record lies before `offset`."""
         if offset > self.position:
             self.skipped += offset - self.position
             self.position = offset
@@ -46,7 +48,9 @@ class SourcePart:
 
 
 class Chunk:
-    """The open chunk of a lane. Made empty after each commit; opens its transaction with the first record."""
+    """The open chunk of a lane. A new, empty one is made after each commit; its transaction opens with its first
+    record.
+    """
 
     def __init__(self, standings: Mapping[int, Standing]) -> None:
         self.parts = {p: SourcePart(s.position) for p, s in standings.items()}
@@ -67,12 +71,14 @@ class Chunk:
         return 0.0 if self.opened_s is None else now_s - self.opened_s
 
     def touch(self, now_s: float) -> None:
-        """Something was read: the clock of the chunk runs from the first time."""
+        """Something was read: the age of the chunk counts from its first call."""
         if self.opened_s is None:
             self.opened_s = now_s
 
     def receipts(self, spec: JobSpec, lane: int, number: int) -> list[Receipt]:
-        """One per partition that moved. Raises Redo when deliveries do not prove where the records are."""
+        """One receipt per partition whose position moved. Raises Redo when deliveries do not prove at which offsets the
+        records are.
+        """
         return [
             Receipt(
                 scope=spec.scope, recovery=spec.recovery, lane=lane, attempt=spec.attempt, chunk=number,
@@ -86,7 +92,9 @@ class Chunk:
         ]  # fmt: skip
 
     def refused_record(self, spec: JobSpec) -> JobError | None:
-        """The error with the source offset of a record that the target refused for good, if deliveries (dense mode) tell it."""
+        """The error that names the source offset of a record that the target refused for good, if deliveries (dense
+        mode) tell which it was.
+        """
         for partition, part in sorted(self.parts.items()):
             for to, delivered in sorted(part.delivered.items()):
                 for number, error in delivered.failed:
@@ -130,7 +138,9 @@ class Committer:
         self._heads = heads
 
     def commit(self, chunk: Chunk, ledger: LaneLedger) -> list[Receipt]:
-        """Commit what the chunk holds; its receipts. Raises Redo, Doubt or JobError, and then the chunk did not happen, or nobody knows."""
+        """Commit the chunk and return its receipts. After Redo or JobError the chunk was not committed; after Doubt
+        nobody knows.
+        """
         deadline_s = time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
         answers = [topic.ask_id() for topic in self._topics]
         if self._target.is_open:
@@ -160,7 +170,7 @@ class Committer:
             self._target.send(self._spec.receipts_topic, raw, key, self._partition, self._heads.on_receipt)
 
     def _produce_head(self, head: LedgerHead | None) -> None:
-        """One that would be too large is left out: the receipts say the same."""
+        """Add the head to the transaction. One that is too large is left out: the receipts say the same."""
         if head is None:
             return
         raw = encode(head)

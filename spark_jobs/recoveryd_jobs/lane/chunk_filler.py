@@ -1,14 +1,17 @@
-"""Takes what the source gives and makes it part of the open chunk: cut at the planned stop, counted, copied, and every gap explained.
+"""Takes what the source gives into the open chunk: cuts it at the planned stop, counts it, copies it, and explains
+every gap.
 
-Each offset between start and position ends up in exactly one of copied, filtered, skipped or lost. An offset at or past the stop is never produced. A
-partition is finished when its position reached the stop, whether records were there or not. When the stop can not be reached, the reason is found out
-here: a foreign transaction that holds the last stable offset, a log start that moved past us, a topic that is another one now.
+Each offset between start and position ends up in exactly one of copied, filtered, skipped or lost. An offset at or past
+the stop is never produced. A partition is finished when its position reached the stop, whether records were there or
+not. When the stop cannot be reached, this module finds out why: another producer's open transaction holds the last
+stable offset, the log start moved past our position, or the topic is another one now.
 
-A loss is accounted for before it is judged: also where it ends the recovery, the receipts cover what is gone, and a log that was cut back is read to its
-end first.
+A loss is first accounted for and then judged: even when it ends the recovery, the receipts cover the lost offsets, and
+a log that was cut back is first read to its end.
 
-What has to be asked is asked in steps, one per `take`, because the lane obeys between two of them. Nothing is read meanwhile, but the open chunk may be
-committed: after a step nothing of it is known any more.
+Questions to the cluster are asked in steps, one per `take`, because the lane obeys directives between two of them.
+Nothing is read meanwhile, but the open chunk may be committed, so code after a step must look up the chunk's parts
+again.
 """
 
 import time
@@ -35,7 +38,7 @@ _offset_of = Message.offset
 
 
 class ChunkFiller:
-    """Reading side of one lane."""
+    """The reading side of one lane."""
 
     def __init__(self, spec: JobSpec, lane: LaneSpec, source: Source, topic: Topic, copier: Copier) -> None:
         self._spec = spec
@@ -49,40 +52,42 @@ class ChunkFiller:
         self._asked_s = 0.0
         self._ends: dict[int, float] = {}  # partitions with nothing more to read now, and since when
         self.unfinished: dict[int, PartitionRange] = {}
-        self.blocked: dict[int, str] = {}  # partition: why it can not reach its stop
-        self._losses: list[str] = []  # those that the recovery does not allow
-        self._is_checked = False  # what of the range is still there
+        self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
+        self._losses: list[str] = []  # one sentence for each loss that the recovery does not allow
+        self._is_checked = False  # whether what is gone of the range was accounted for
         self._holes: set[int] = set()  # partitions of which the broker has nothing at our position
-        self._errand: Errand | None = None  # a question on its way, and since when
+        self._errand: Errand | None = None  # a question under way; `_errand_s`: since when
         self._errand_s = 0.0
 
     @property
     def is_capped(self) -> bool:
-        """The lane's share of the allowance is used up: nothing that was read behind the last copied record counts."""
+        """Whether the lane's share of the cap is used up. Records read after the last copied one do not count then."""
         return self._room.is_used_up
 
     @property
     def is_following(self) -> bool:
-        """Some partition has no planned end."""
+        """Whether some partition has no planned end."""
         return any(planned.stop is None for planned in self.unfinished.values())
 
     @property
     def is_idle(self) -> bool:
-        """Every partition stands at the end of what is visible."""
+        """Whether every partition is read to the end of what is visible."""
         return len(self._ends) == len(self.unfinished)
 
     @property
     def is_unanswered(self) -> bool:
-        """The source takes its time to answer, and nothing is read meanwhile."""
+        """Whether the source has not answered a question for a while; nothing is read meanwhile."""
         return self._errand is not None and time.monotonic() - self._errand_s >= _LATE_S
 
     @property
     def loss(self) -> JobError | None:
-        """Why the lane has to end once the open chunk, which accounts for the loss, is committed."""
+        """Why the lane has to end after the commit of the open chunk, which accounts for the loss."""
         return JobError("data_lost", " ".join(self._losses)[:_LOSS_WORDS]) if self._losses else None
 
     def begin(self, chunk: Chunk, ledger: LaneLedger) -> None:
-        """Read on from the ledger into an empty `chunk`, forgetting whatever was fetched, once it is known that the range is still there."""
+        """Read on from the ledger into an empty `chunk`, dropping whatever was fetched, after checking that the range
+        still exists.
+        """
         self.adopt(chunk, ledger)
         self._ends.clear()
         self.blocked.clear()
@@ -92,7 +97,7 @@ class ChunkFiller:
         self._check_ledger(ledger)
 
     def adopt(self, chunk: Chunk, ledger: LaneLedger) -> None:
-        """Go on reading into a new chunk after the last one was committed."""
+        """Read on into a new chunk after the last one was committed."""
         self._chunk = chunk
         standings = ledger.standings.values()
         allowance = Room(self._lane.max_records, self._lane.max_bytes)
@@ -104,16 +109,16 @@ class ChunkFiller:
         }
 
     def fetch_ahead(self, queue_bytes: int) -> None:
-        """Fetch about this much before it is needed. To be called between chunks."""
+        """Fetch about this many bytes ahead. Call it between chunks only."""
         if self._source.resize(queue_bytes, {p: self._chunk.parts[p].position for p in self.unfinished}):
             self._ends.clear()
 
     def rest(self) -> None:
-        """The lane was told to wait: what it still has to know is asked anew afterwards, with new patience."""
+        """The lane was told to wait: drop the question under way; it is asked again afterwards, with a new deadline."""
         self._errand = None
 
     def take(self, count_max: int, wait_s: float) -> tuple[int, int]:
-        """(records, bytes) taken from the source now. Raises JobError, and what copying raises."""
+        """(records, bytes) taken from the source now. Raises JobError, and what `Copier.copy` raises."""
         if self._ask_on(wait_s):
             return 0, 0
         items = self._source.take(count_max, wait_s)
@@ -170,7 +175,9 @@ class ChunkFiller:
         return taken, cost
 
     def _copy(self, messages: list[Message], part: SourcePart, partition: int) -> tuple[int, int]:
-        """(records taken, what they cost). The position stands behind the last one taken; what a cap left out was never read."""
+        """(records taken, bytes for the rate). The position moves behind the last record taken; records cut off by a
+        cap count as never read.
+        """
         copied = self._copier.copy(partition, messages, part.delivered, self._room)
         last = messages[copied.taken - 1]
         stop = last.offset()
@@ -194,7 +201,7 @@ class ChunkFiller:
         self._source.drop(partition)
 
     def _ask_on(self, wait_s: float) -> bool:
-        """True when something had to be known first: it was waited for, up to `wait_s`."""
+        """Wait up to `wait_s` for an answer that reading needs first; False when there is no such question."""
         if self._errand is None and not self._is_checked:
             self._send(self._check_range())
         elif self._errand is None and self._holes:
@@ -210,7 +217,9 @@ class ChunkFiller:
         self._errand, self._errand_s = errand, time.monotonic()
 
     def _explain_holes(self) -> Errand:
-        """The broker has nothing at our position: find out why, account for it, and read on behind the hole if that is allowed."""
+        """The broker has nothing at our position: find out why, account for it, and read on behind the gap if that is
+        allowed.
+        """
         yield from self._questions.same_topic()
         bounds = yield from self._questions.bounds(sorted(self._holes))
         for partition, found in bounds.items():
@@ -225,14 +234,14 @@ class ChunkFiller:
             self._holes.discard(partition)
 
     def _check_ledger(self, ledger: LaneLedger) -> None:
-        """An attempt that ended by a loss may not have been heard: the receipts still know."""
+        """Receipts of an earlier attempt may tell of a loss that the daemon never heard of: report it again."""
         for partition, standing in ledger.standings.items():
             if standing.lost and self._spec.on_data_loss != "continue":
                 where = f"{self._spec.source.topic} partition {partition}"
                 self._losses.append(f"{standing.lost} offsets of {where} before {standing.position} are gone.")
 
     def _check_range(self) -> Errand:
-        """Before reading: what of the range is gone already?"""
+        """Before reading: account for the part of the range that is gone already."""
         bounds = yield from self._questions.bounds(list(self.unfinished))
         for partition, found in bounds.items():
             planned = self.unfinished.get(partition)
@@ -246,14 +255,16 @@ class ChunkFiller:
         self._heard_s = time.monotonic()
 
     def _account(self, planned: PartitionRange, bounds: LogBounds) -> Errand:
-        """Put into the open chunk what can not be read any more, if anything. Raises JobError for a loss that no row can hold."""
+        """Add what cannot be read any more to the open chunk. Raises JobError when a log without a planned stop was cut
+        back.
+        """
         part, stop = self._chunk.parts[planned.partition], planned.stop
         if bounds.start > part.position:
             gone = bounds.start if stop is None else min(bounds.start, stop)
             self._lose(planned, gone, "were deleted from the log start")
         wanted = part.position if stop is None else stop  # how far the log has to reach
         if bounds.high >= wanted or bounds.high > part.position:
-            return  # what is there is read first
+            return  # read first what is there
         bounds = yield from self._questions.bounds_until_high(planned.partition, wanted)
         position = self._chunk.parts[planned.partition].position
         if bounds.high >= wanted or bounds.high > position:
@@ -275,7 +286,9 @@ class ChunkFiller:
         self._chunk.touch(time.monotonic())
 
     def _look_around(self, now_s: float) -> None:
-        """Nothing came. Is the stop blocked, is the source still there, is it still the same?"""
+        """Nothing was read: find out whether the stop is blocked, and whether the source still answers and is still the
+        same topic.
+        """
         bounded_ends = [p for p in self._ends if self.unfinished[p].stop is not None]
         if bounded_ends and now_s - self._asked_s >= BLOCKED_ASK_S:
             self._asked_s = now_s
@@ -294,7 +307,7 @@ class ChunkFiller:
             yield from self._account(planned, found)
             if self._chunk.parts[partition].position >= planned.stop:
                 self._finish(partition)
-            elif found.stable < planned.stop:  # else the end was reached between two answers; the consumer will say so
+            elif found.stable < planned.stop:  # else the consumer will report the end, reached between the two queries
                 self._block(planned, found, time.monotonic() - since_s)
 
     def _block(self, planned: PartitionRange, found: LogBounds, since_s: float) -> None:

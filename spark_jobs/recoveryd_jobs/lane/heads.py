@@ -1,7 +1,9 @@
-"""Heads: a lane's ledger in one record, so that a recovery of a million receipts starts, pauses and stops as quickly as one of a thousand.
+"""Heads: one record that sums up a lane's ledger, so that a recovery of a million receipts starts, pauses and stops as
+quickly as one of a thousand.
 
-A head is written with a chunk, in its transaction, once enough was put on the receipts topic since the last one. Its offset travels with heartbeats to
-the daemon and back with the next attempt; who does not know it reads all receipts. Nothing rests on heads: what they say stands in the receipts.
+A head is written in the transaction of a chunk, once enough was put on the receipts topic since the last one. Its
+offset travels with heartbeats to the daemon and back with the next attempt; a reader without it reads all receipts.
+Nothing depends on heads: the receipts say the same.
 """
 
 import time
@@ -12,12 +14,12 @@ from confluent_kafka import KafkaError, Message
 from recoveryd_jobs.contract import JobSpec, LedgerHead, LedgerRow, PartitionRange, Receipt
 from recoveryd_jobs.receipts import LaneLedger, Standing
 
-RECEIPTS_MAX = 2_000  # of the lane, between two heads
-OFFSETS_MAX = 50_000  # of the topic's partition, others' receipts included
+RECEIPTS_MAX = 2_000  # receipts of the lane between two heads
+OFFSETS_MAX = 50_000  # offsets of the topic's partition between two heads, receipts of others included
 
 
 class Heads:
-    """Of one lane. `offset` is where the newest head lies that is surely committed, 0 = none."""
+    """The heads of one lane. `offset` is that of the newest head that is surely committed, 0 = none."""
 
     def __init__(self, spec: JobSpec, lane: int, ranges: Iterable[PartitionRange], offset: int) -> None:
         self._spec, self._lane = spec, lane
@@ -30,7 +32,7 @@ class Heads:
         self._newest = 0  # offset of the last receipt
 
     def begin(self, head: LedgerHead | None, receipts: Iterable[Receipt]) -> None:
-        """With what was read: the head, if reading began at one, and all receipts behind it."""
+        """Start from what was read: the head, if reading began at one, and all receipts after it."""
         self._claimed = dict(head.claimed) if head is not None else {}
         self._made, self._receipts = None, 0
         if head is None:
@@ -46,9 +48,9 @@ class Heads:
         return self._claimed
 
     def next(self, ledger: LaneLedger, receipts: list[Receipt], attempt: int) -> LedgerHead | None:
-        """The head that goes with these receipts, when one is due. `ledger` does not hold them yet."""
+        """The head to write with these receipts, None when none is due. `ledger` does not include them yet."""
         if self._spec.receipts is None:
-            return None  # nobody could say where a reading that begins at a head must begin
+            return None  # without a pinned place nobody knows where a reading that begins at a head must begin
         waits = self._receipts + len(receipts)
         if (
             waits < max(RECEIPTS_MAX, 10 * len(self._starts))
@@ -73,7 +75,7 @@ class Heads:
         )
 
     def on_receipt(self, error: KafkaError | None, message: Message) -> None:
-        """Delivered, not committed yet."""
+        """Delivered, but not committed yet."""
         if error is None:
             self._newest = message.offset() or 0
 
@@ -82,7 +84,7 @@ class Heads:
             self._made = message.offset()
 
     def committed(self, receipts: list[Receipt]) -> None:
-        """The chunk with these receipts is there, and so is the head that went with it."""
+        """The chunk with these receipts is committed, and so is the head in it."""
         if self._made is not None:
             self.offset, self._made, self._receipts = self._made, None, 0
         else:
@@ -91,7 +93,7 @@ class Heads:
             self._claim(receipt)
 
     def dropped(self) -> None:
-        """The open chunk is not, or nobody knows."""
+        """The open chunk is not committed, or nobody knows."""
         self._made = None
 
     def _claim(self, receipt: Receipt) -> None:

@@ -1,12 +1,14 @@
-"""The life of one lane: fence, read the ledger, then chunk after chunk until its partitions are done or a directive ends it.
+"""The life of one lane: fence, read the ledger, then chunk after chunk until its partitions are done or a directive
+ends it.
 
     open ──> copy <──────────┐
       ^        │  └─ pause ──┤
       │        ├─ Redo ──────┘  abort, again from the ledger in memory
       └─ Doubt ┘                 drop the producer, a new one fences, read the receipts
 
-A lane is a plain function of a spec: it runs in a Spark task, in a thread of a test, anywhere. It decides nothing about the recovery; it does what the
-newest directive says, under a lease, and leaves when a newer attempt exists. Every wait has a deadline and trouble has a budget.
+A lane is a plain function of a spec: it runs in a Spark task or in a thread of a test. It decides nothing about the
+recovery; it does what the newest directive says, under a lease, and leaves when a newer attempt exists. Every wait has
+a deadline, and repeated trouble ends it after a while.
 """
 
 import contextlib
@@ -54,7 +56,7 @@ class LaneOutcome:
 
 
 def run_lane(spec: JobSpec, lane: LaneSpec) -> LaneOutcome:
-    """Work one lane to its end. Never raises: what went wrong is in the outcome."""
+    """Run one lane to its end. Never raises: an error is in the outcome."""
     try:
         return LaneOutcome(lane.lane, Lane(spec, lane).run())
     except Superseded:
@@ -84,13 +86,13 @@ class Lane:
         self._trouble_since_s: float | None = None
         self._fences = 0
         self._opened = False
-        self._copied_to: dict[int, int] = {}  # what this lane itself committed, whatever a ledger says later
+        self._copied_to: dict[int, int] = {}  # what this lane itself committed: the ledger must not end before it
 
     def run(self) -> str:
         """How it ended: done | stopped | capped. Raises Superseded or JobError."""
         self._progress.start()
         gc_was_on = gc.isenabled()
-        gc.disable()  # the hot loop makes no cycles; the loop collects now and then at a chunk's end
+        gc.disable()  # the hot loop makes no cycles; LaneLoop collects now and then between chunks
         try:
             return self._run_through_doubt(*self._prepare())
         except JobError as error:
@@ -102,7 +104,9 @@ class Lane:
             self._close()
 
     def _prepare(self) -> tuple[TransactionalTarget, LaneLoop]:
-        """All that can be had before the older attempt is fenced. A late attempt must not fence a newer one, so it looks at directives first."""
+        """Everything that can be prepared before the older attempt is fenced. It reads directives first, so that a late
+        attempt never fences a newer one.
+        """
         deadline_s = time.monotonic() + TROUBLE_BUDGET_S
         for topic, code in ((self._source_topic, "source_unavailable"), (self._target_topic, "target_unavailable")):
             try:
@@ -141,7 +145,9 @@ class Lane:
                     return ended
 
     def _open(self, target: TransactionalTarget) -> tuple[LaneLedger, Committer]:
-        """Rule 1: init_transactions, then the receipts up to the high watermark; the loop then seeks."""
+        """`init_transactions` first, then the receipts up to the high watermark, so that no older attempt can add a
+        receipt after they were read.
+        """
         self._starting("opens its transactional session")
         target.open(time.monotonic() + TROUBLE_BUDGET_S, self._starting)
         failpoints.hit("lane.after_init")
@@ -155,7 +161,7 @@ class Lane:
         except JobError:
             if found.head is None:
                 raise
-            found = receipts.read(self._spec, reader, self._starting)  # a head is only a shorter way
+            found = receipts.read(self._spec, reader, self._starting)  # the head does not fit: read all receipts
             ledger = self._fold(found, ranges)
         self._heads.begin(found.head, found.receipts)
         if ledger.newest_attempt > self._spec.attempt:
@@ -179,7 +185,7 @@ class Lane:
         return receipts.fold(found.receipts, ranges, self._lane.lane, *ids, head=found.head)
 
     def _check_receipts_topic(self) -> None:
-        """Asked after the receipts were read: they came from the topic of the plan."""
+        """Ask for the topic's id after the receipts were read, which proves that they came from the planned topic."""
         if self._receipts_topic is None:
             return
         try:
@@ -188,7 +194,7 @@ class Lane:
             raise Doubt(f"no word whether the receipts topic is still the same: {silence}") from None
 
     def _run_through_redo(self, target: TransactionalTarget, loop: LaneLoop) -> str | None:
-        """None when a new producer is needed."""
+        """Work until the lane ended; None when a new producer is needed."""
         while True:
             try:
                 return loop.work()
@@ -204,7 +210,9 @@ class Lane:
                 loop.restart()
 
     def _note_trouble(self, loop: LaneLoop, why: str) -> None:
-        """Trouble has a budget, counted from the last commit that worked; a lane that was told to rest has none."""
+        """Raises JobError when nothing could be committed for TROUBLE_BUDGET_S. Time in which the lane was told to rest
+        does not count.
+        """
         now_s = time.monotonic()
         if self._trouble_since_s is None or max(loop.committed_s, loop.rested_s) > self._trouble_since_s:
             self._trouble_since_s, self._fences = now_s, 0
@@ -214,7 +222,9 @@ class Lane:
         self._status.feel("starting", why=f"starts over from the ledger: {why}")
 
     def _check_fence(self, doubt: Doubt) -> None:
-        """Fenced: by a newer attempt, or by the broker because the transaction took too long? Only the directives topic can tell."""
+        """Whether a newer attempt fenced this lane, or the broker did because the transaction took too long; only the
+        directives topic can tell.
+        """
         if self._directives.is_superseded():
             raise Superseded
         if not doubt.fenced:
@@ -238,7 +248,9 @@ class Lane:
         self._status.feel("starting", received.directive.sequence, why=why)
 
     def _close(self) -> None:
-        """Free the target's last stable offset at once if that is easy; what is left open, the next attempt or the broker ends."""
+        """Abort the open transaction if that is quick, to free the target's last stable offset; else the next attempt
+        or the broker ends it.
+        """
         if self._target is not None:
             with contextlib.suppress(Doubt):
                 self._target.abort(_CLOSE_ABORT_S)
@@ -250,7 +262,7 @@ class Lane:
 
 
 def _receipts_topic(spec: JobSpec, target: Topic, client_id: str) -> Topic | None:
-    """None for a plan that did not pin it."""
+    """None for a plan that did not pin the topic."""
     if spec.receipts is None:
         return None
     place = replace(spec.target, topic=spec.receipts.topic, topic_id=spec.receipts.topic_id)

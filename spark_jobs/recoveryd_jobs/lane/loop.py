@@ -1,6 +1,8 @@
-"""The inner loop of a lane: obey the newest directive, hold the rate, read and copy a slice, commit when a chunk is due.
+"""The inner loop of a lane: obey the newest directive, keep to the rate, read and copy a slice, commit when a chunk is
+due.
 
-It knows nothing of producers that broke or attempts that took over; errors go up to `recoveryd_jobs.lane.life`, which brings a fresh ledger and begins again.
+Failed producers and attempts that took over are not handled here; errors go up to `recoveryd_jobs.lane.life`, which
+begins again with a fresh ledger.
 """
 
 import gc
@@ -34,7 +36,7 @@ _COLLECT_S = 60.0
 
 
 class LaneLoop:
-    """Works chunks between a `begin` and the next. Not thread-safe; only `status` is read by others."""
+    """Works on chunks from a `begin` to the next. Not thread-safe; other threads read `status` only."""
 
     def __init__(
         self,
@@ -59,20 +61,20 @@ class LaneLoop:
         self._dense_chunks_left = 0
         self._shrink = 1
         self.committed_s = -math.inf  # monotonic time of the last commit that worked
-        self.rested_s = -math.inf  # when it last had nothing to do but to wait
+        self.rested_s = -math.inf  # monotonic time when it last had only to wait
 
     @property
     def positions(self) -> dict[int, int]:
-        """What is known to be committed."""
+        """Positions known to be committed."""
         return {partition: standing.position for partition, standing in self._ledger.standings.items()}
 
     def begin(self, ledger: LaneLedger, committer: Committer) -> None:
-        """With a new producer and the ledger as it stands on the topic."""
+        """Start with a new producer and the ledger as the topic has it."""
         self._ledger, self._committer = ledger, committer
         self.restart()
 
     def restart(self) -> None:
-        """An empty chunk at the ledger's positions; whatever was fetched or counted since is forgotten."""
+        """Begin an empty chunk at the ledger's positions; whatever was fetched or counted since is dropped."""
         self._status.ledger = self._ledger
         self._status.records_total = sum(s.copied for s in self._ledger.standings.values())
         self._status.bytes_total = sum(s.bytes for s in self._ledger.standings.values())
@@ -80,7 +82,9 @@ class LaneLoop:
         self._intake.begin(self._chunk, self._ledger)
 
     def take_advice(self, redo: Redo) -> bool:
-        """Change how the next try is done; False when `redo` does not say how. Raises JobError when it was tried that way already."""
+        """Do the chunk dense or smaller next time, as `redo` asks; False when it asks for neither. Raises JobError when
+        that was tried already.
+        """
         if redo.code == "target_not_authorised":
             raise self._refused(redo)
         if redo.code is not None and self._copier.dense:
@@ -95,7 +99,9 @@ class LaneLoop:
         return True
 
     def _refused(self, redo: Redo) -> JobError:
-        """Target and receipts share the transaction, and its error does not say which of them may not be written."""
+        """Target and receipts share the transaction, and its error does not say which of the two topics the user may
+        not write to.
+        """
         spec = self._spec
         topics = (spec.target.topic, spec.receipts_topic)
         lacking = unwritable(spec.target, lane_client_id(spec.recovery, self._lane.lane), topics)
@@ -134,7 +140,8 @@ class LaneLoop:
     def _obey(self) -> Received:
         received = self._directives.current()
         if time.monotonic() - received.at_s > self._spec.orphan_after_ms / 1000.0:
-            raise Superseded  # nobody leads any more; on a cluster of Spark the driver may be gone as well
+            # No daemon leads this recovery any more, and on a Spark cluster the driver may be gone as well.
+            raise Superseded
         if received is not self._received:
             if received.directive.attempt > self._spec.attempt or received.directive.wanted == "exit":
                 raise Superseded
@@ -174,7 +181,8 @@ class LaneLoop:
             return True
         interval_s = min(limits.max_ms / 1000.0, _CHUNK_AGE_MAX_S)
         if chunk.records and self._intake.is_idle and now_s - self._read_s >= _IDLE_COMMIT_S:
-            # A trickle that is followed would make a receipt for each record; a range with an end is done soon.
+            # When following a slow stream, each record would get a receipt of its own; a range with an end is done soon
+            # anyway.
             return now_s - self.committed_s >= interval_s or not self._intake.is_following
         return chunk.age_s(now_s) >= interval_s
 
@@ -198,7 +206,7 @@ class LaneLoop:
             gc.collect()
 
     def _rest(self, received: Received, state: str) -> None:
-        """Commit what is open, say so, and wait for another directive."""
+        """Commit the open chunk, report it, and wait for another directive."""
         sequence = received.directive.sequence
         self._intake.rest()
         if self._chunk.has_moved:
@@ -211,7 +219,7 @@ class LaneLoop:
         self._directives.wait(received, _REST_S)
 
     def _end(self) -> str:
-        """Commit what is open; the last heartbeat of the lane has its final positions."""
+        """Commit the open chunk; the last heartbeat of the lane then has its final positions."""
         sequence = self._directives.current().directive.sequence
         self._status.feel("draining", sequence, chunk_open=self._chunk.has_moved)
         self._commit()

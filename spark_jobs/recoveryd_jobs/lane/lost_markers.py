@@ -1,9 +1,10 @@
-"""Ends what a broker forgot to end: our own abandoned records in the target, left without an abort marker.
+"""Ends a transaction of ours that a broker forgot to end: abandoned records in the target without an abort marker.
 
-A broker that comes back from a freeze may find a partition without a leader for a moment, take it for deleted, and drop the marker of a transaction that it
-has just aborted (Kafka 4.3, TransactionMarkerChannelManager: "likely deleted already and hence can be skipped"). The records then look like the beginning
-of this producer's next transaction on that partition, and its commit marker would make them visible: doubles. So before the first chunk after a doubt the
-lane writes one record there and aborts: that marker ends the forgotten transaction too. Nobody sees either.
+A broker that comes back from a freeze may find a partition without a leader for a moment, take it for deleted, and drop
+the marker of a transaction that it has just aborted (Kafka 4.3, TransactionMarkerChannelManager: "likely deleted
+already and hence can be skipped"). The records then look like the beginning of this producer's next transaction on that
+partition, and its commit marker would make them visible: duplicates. So before the first chunk after a doubt the lane
+writes one record there and aborts: that marker ends the forgotten transaction too. No committed reader sees either.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,9 +28,10 @@ def target_partitions(spec: JobSpec, lane: LaneSpec) -> list[int]:
 def left_open(
     bounds: dict[int, LogBounds], receipts: Iterable[Receipt], known: Mapping[int, int] = MappingProxyType({})
 ) -> list[int]:
-    """`known`: where our records end by what was read before. Partitions where some transaction is open and it is not one of ours that a receipt calls committed.
+    """Partitions with an open transaction, unless it is one of ours that a receipt calls committed.
 
-    One that is committed lost its commit marker: the next chunk's marker ends it, and an abort would take its records away.
+    `known`: by target partition, where our records end by earlier receipts. A committed transaction that lost its
+    commit marker is ended by the next chunk's marker; an abort would take its records away.
     """
     claimed: dict[int, int] = dict(known)
     for receipt in receipts:
@@ -47,9 +49,11 @@ def end_abandoned(
     deadline_s: float,
     known: Mapping[int, int] = MappingProxyType({}),
 ) -> list[int]:
-    """Call right after `Target.open`, when no transaction of ours is open. Returns the partitions it wrote a marker to.
+    """Call it right after `TransactionalTarget.open`, when no transaction of ours is open. Returns the partitions it
+    wrote a marker to.
 
-    Somebody else's open transaction looks the same from outside; one aborted record more does it no harm. Raises Doubt when the target does not answer.
+    Another producer's open transaction looks the same from outside; one more aborted record does it no harm. Raises
+    Doubt when the target does not answer.
     """
     try:
         wanted = left_open(topic.bounds(partitions), receipts, known)

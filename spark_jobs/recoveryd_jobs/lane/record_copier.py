@@ -1,9 +1,10 @@
-"""The hot path: sends one run of records to the target, column by column, and keeps what the receipt will say about them.
+"""The hot path: sends runs of records to the target, column by column, and keeps what the receipt will say about them.
 
-There is no Python statement per record here in the common case (same partition, no filter, no change of headers): columns are taken from the messages,
-and produced, by loops in C. A record is followed to its target offset in one of two ways. Sparse: only the first and the last record of a run have a
-delivery callback; when their offsets are as far apart as their numbers, all between are ours and exact. Dense: every record has a callback. Sparse
-finds out by itself when another writer came between, and the chunk is done again dense.
+In the common case (same partition, no filter, no change of headers) no Python statement runs per record: loops in C
+take columns from the messages and produce them. The target offset of each record is learnt in one of two ways. Sparse:
+only the first and the last record of a run have a delivery callback; when their offsets are as far apart as their
+numbers, all records between them are ours and their offsets are known. Dense: every record has a callback. When sparse
+finds that another writer came between, the chunk is done again dense.
 """
 
 import time
@@ -54,9 +55,11 @@ class Delivered:
             self.offsets.append(message.offset())  # type: ignore[arg-type]
 
     def runs(self) -> tuple[tuple[int, int], ...]:
-        """[first offset, count] of the records. Raises Redo when sparse marks do not prove that, or deliveries are missing."""
+        """[first offset, count] of the records. Raises Redo when sparse marks do not prove the offsets, or deliveries
+        are missing.
+        """
         if None in self.offsets or any(offset is None for _, offset in self.marks):
-            # A batch that was sent twice after a lost answer: it is there once, but the broker does not say where.
+            # A batch that was sent again after a lost answer is in the log once, but the broker does not say where.
             raise Redo(f"target partition {self.partition} did not say where records lie", reopen=True)
         if self.offsets:
             return self._dense_runs()
@@ -83,7 +86,7 @@ class Delivered:
 
 
 class Room(NamedTuple):
-    """What the caps of a lane still let through, None = no cap."""
+    """What the caps of a lane still allow, None = no cap."""
 
     records: int | None = None
     bytes: int | None = None
@@ -99,9 +102,10 @@ class Room(NamedTuple):
 
 
 class CopiedRun(NamedTuple):
-    """What became of a run: its first `taken` records were looked at, `records` of these were selected and sent, in `bytes` as sent.
+    """What became of a run: `taken` records from its start are done with, `records` of them were selected and sent, as
+    `bytes` bytes.
 
-    `cost` is what that means for a rate: the larger of what was read and what was written.
+    `cost`: the bytes to count against the rate, the larger of what was read and what was written.
     """
 
     taken: int
@@ -125,9 +129,10 @@ class Copier:
         return self._selection.is_spread or not self._spec.exclusive
 
     def copy(self, partition: int, messages: list[Message], delivered: dict[int, Delivered], room: Room) -> CopiedRun:
-        """Queue a run of one source partition, up to and with the record that uses up `room`. Raises JobError, Redo or Doubt.
+        """Queue a run of one source partition, up to and including the record that uses up `room`. Raises JobError,
+        Redo or Doubt.
 
-        Selection, size and cut are decided here, on the records as they are sent: nowhere else is there another notion of how much was copied.
+        How much was copied is decided only here: selection, size and cut are computed on the records as they are sent.
         """
         run = messages
         times: list[int] = [t for _, t in map(_time_of, messages)]
@@ -196,7 +201,9 @@ class Copier:
         self, values: list[Any], keys: list[Any], to: list[int] | None, partition: int,
         callbacks: Sequence[Any] | None, callback: Callable[..., None] | None, times: list[int], headers: list[Any] | None,
     ) -> None:  # fmt: skip
-        """Produce all rows; a full queue is waited out and the rest sent from where it stopped. `callbacks` None = `callback` for all."""
+        """Produce all rows; wait while the queue is full, then go on with the rest. `callbacks` None = `callback` for
+        all.
+        """
         produce, topic = self._target.producer.produce, repeat(self._spec.topic)
         at, count, began_s = 0, len(values), time.monotonic()
         while at < count:
@@ -221,7 +228,7 @@ class Copier:
         code = errors.final_code(error)
         if code is not None and not error.txn_requires_abort():
             raise JobError(code, f"A record for {self._spec.topic} was refused by the client: {error.str()}.")
-        self._target.check_failed()  # knows the reason better than a refused call
+        self._target.check_failed()  # it knows the reason better than the refused call
         errors.raise_failed(error)
 
     def _digest(
@@ -253,7 +260,7 @@ def size_of(messages: list[Message], keys: list[Any], headers: list[Any] | None 
 
 
 def _read_size(messages: list[Message]) -> int:
-    """What was read, for the rate. Headers of records that are not wanted count only where the client can read them."""
+    """Bytes read, for the rate. Headers of records that are not wanted count only where the client can read them."""
     headers: list[Any] | None
     try:
         headers = headers_of(messages)
@@ -263,7 +270,7 @@ def _read_size(messages: list[Message]) -> int:
 
 
 def _allowed(room: Room, size: int, messages: list[Message], keys: list[Any], headers: list[Any] | None) -> int:
-    """How many of these `room` lets through: up to and with the one that uses it up."""
+    """How many of these messages `room` allows: up to and including the one that uses it up."""
     count = len(messages) if room.records is None else min(len(messages), room.records)
     if room.bytes is not None and size >= room.bytes:
         each = [size_of([m], [k], [h]) for m, k, h in zip(messages, keys, headers or repeat(None), strict=False)]
@@ -272,7 +279,7 @@ def _allowed(room: Room, size: int, messages: list[Message], keys: list[Any], he
 
 
 def _refuse_time_zero(partition: int, message: Message) -> None:
-    """The client library takes a time of 0 for "now", so the copy would not be exact."""
+    """Refuse a record with time 0: the client library would write the present time instead."""
     raise JobError(
         "record_refused",
         f"Record {message.offset()} of source partition {partition} has time 0, which the Kafka client can not write.",

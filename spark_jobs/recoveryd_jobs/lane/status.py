@@ -1,7 +1,8 @@
 """What a lane is doing right now, as one value that the lane replaces and the heartbeat thread reads.
 
-The lane's thread is the only writer. It swaps whole values, so a heartbeat never mixes two moments: `paused` with `chunk_open=False` and the number of
-the directive that asked for it appear together, which is what the daemon takes as the acknowledgement of a pause.
+The lane's thread is the only writer. It replaces whole values, so a heartbeat never mixes two moments: `paused` with
+`chunk_open=False` and the sequence of the directive that asked for it appear together, which is what the daemon takes
+as the acknowledgement of a pause.
 """
 
 import time
@@ -44,7 +45,7 @@ class LaneStatus:
         return self._meter.per_s()[1]
 
     def feel(self, state: str, sequence: int | None = None, *, chunk_open: bool = False, why: str = "") -> bool:
-        """Replace the mood; True when it changed in more than words. `sequence` None = keep the last one."""
+        """Replace the state; True when it changed in more than `why`. `sequence` None = keep the last one."""
         before = self.mood
         self.mood = Mood(state, chunk_open, before.directive_sequence if sequence is None else sequence, why)
         return (before.state, before.directive_sequence) != (state, self.mood.directive_sequence)

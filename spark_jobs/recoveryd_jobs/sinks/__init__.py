@@ -1,1 +1,1 @@
-"""Where records go: a transactional producer with the rules for what to do when Kafka does not answer."""
+"""Where records go: a transactional producer, with the rules for when Kafka does not answer."""

@@ -1,8 +1,9 @@
 """The transactional producer of one lane, with the rules for what to do when Kafka does not answer plainly.
 
-A commit whose outcome is unknown is asked for again on the same instance and never aborted. When it stays unknown, or after any other doubt, the
-instance is dropped: the next one ends the open transaction by `init_transactions`, and the receipts say whether the chunk landed. Only an error that
-the library itself calls abortable, on a commit that was never in doubt, is answered by an abort.
+A commit whose outcome is unknown is asked for again on the same instance and never aborted. When it stays unknown, or
+after any other doubt, the instance is dropped: the next one ends the open transaction by `init_transactions`, and the
+receipts say whether the chunk was committed. Only an error that the library itself calls abortable, on a commit that
+was never in doubt, is answered by an abort.
 """
 
 import contextlib
@@ -29,7 +30,9 @@ OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
 class TransactionalTarget:
-    """One producer at a time; `open` makes a new one and fences whoever held the transactional id. Not thread-safe."""
+    """One producer at a time; `open` makes a new one and fences the last holder of the transactional id. Not
+    thread-safe.
+    """
 
     def __init__(self, spec: JobSpec, lane: int, batch_bytes_max: int) -> None:
         self._spec = spec
@@ -50,13 +53,17 @@ class TransactionalTarget:
         return self._is_open
 
     def connect(self) -> None:
-        """Have a producer ready that knows the topic. Fences nobody yet; saves the half second that a first look for the coordinator costs."""
+        """Prepare a producer that knows the topic, without fencing anybody. This saves the half second of the first
+        look-up of the coordinator.
+        """
         self._producer, self._is_fresh = self._make(), True
-        with contextlib.suppress(KafkaException):  # no answer now is no answer later: `open` deals with it
+        with contextlib.suppress(KafkaException):  # if there is no answer, `open` deals with it
             self._producer.list_topics(self._spec.target.topic, timeout=_STEP_S)
 
     def open(self, deadline_s: float, waiting: Callable[[str], None]) -> None:
-        """New producer, `init_transactions`. Raises JobError when it can not be had until `deadline_s` (monotonic), or Doubt when fenced."""
+        """New producer, `init_transactions`. Raises JobError when that does not work until `deadline_s` (monotonic), or
+        Doubt when fenced.
+        """
         if self._producer is None or not self._is_fresh:
             self.drop()
             self._producer = self._make()
@@ -86,7 +93,9 @@ class TransactionalTarget:
         self._is_open = True
 
     def send(self, topic: str, value: bytes, key: bytes, partition: int, on_delivery: OnDelivery | None = None) -> None:
-        """Queue one record of ours. Raises Redo or Doubt when the client does not take it: only copying has a way of its own to send."""
+        """Queue one record of our own (a receipt or a marker; copied records are sent by the copier). Raises Redo or
+        Doubt when the client does not take it.
+        """
         try:
             self.producer.produce(topic, value, key, partition, on_delivery=on_delivery)
         except BufferError:
@@ -97,7 +106,8 @@ class TransactionalTarget:
     def check_failed(self) -> None:
         """Raises Redo or Doubt when the open transaction failed already.
 
-        The library says so only when asked for something: another `begin` is refused in any case, but for different reasons.
+        The library says so only when called: another `begin` is refused in any case, but the error tells which case it
+        is.
         """
         try:
             self.producer.begin_transaction()
@@ -107,21 +117,27 @@ class TransactionalTarget:
                 errors.raise_failed(error)
 
     def make_room(self, since_s: float) -> None:
-        """The queue has been full since then: let deliveries through. Raises Doubt when the broker is about to end the transaction."""
+        """The queue has been full since `since_s`: let deliveries through. Raises Doubt when the broker is about to end
+        the transaction.
+        """
         self.producer.poll(0.05)
         self.check_failed()
         if time.monotonic() - since_s > self._spec.transaction_timeout_ms / 1000.0:
             raise Doubt("the target takes no records")
 
     def flush(self, deadline_s: float) -> None:
-        """Wait until every record was delivered. Raises Redo when one was refused, Doubt when the target takes too long."""
+        """Wait until every record was delivered. Raises Redo when one was refused, Doubt when the target takes too
+        long.
+        """
         while self.producer.flush(max(0.0, min(_FLUSH_STEP_S, deadline_s - time.monotonic()))) > 0:
-            self.check_failed()  # after a refused record the rest is never sent
+            self.check_failed()  # the client never sends what follows a refused record
             if time.monotonic() >= deadline_s:
                 raise Doubt("the target does not confirm records in time")
 
     def commit(self, deadline_s: float) -> None:
-        """Returns only when the transaction is committed. Raises Redo when it failed and may be aborted, Doubt for everything else."""
+        """Returns only when the transaction is committed. Raises Redo when it failed and may be aborted, Doubt for
+        everything else.
+        """
         is_unknown = False
         while True:
             try:
@@ -142,7 +158,9 @@ class TransactionalTarget:
                 return
 
     def abort(self, patience_s: float = _ABORT_DEADLINE_S) -> None:
-        """Abort the open transaction, if there is one. Raises Doubt when that can not be done. Not to be called after an unknown commit."""
+        """Abort the open transaction, if there is one. Raises Doubt when that fails. Must not be called after a commit
+        of unknown outcome.
+        """
         deadline_s = time.monotonic() + patience_s
         while self.is_open:
             try:
@@ -155,7 +173,7 @@ class TransactionalTarget:
                 self._is_open = False
 
     def drop(self) -> None:
-        """Let go of the producer without a word to the broker. Taking it apart may block, so a thread does that."""
+        """Drop the producer without telling the broker. Destroying it may block, so a thread does it."""
         if self._producer is None:
             return
         holder = [self._producer]

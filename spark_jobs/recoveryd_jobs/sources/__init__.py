@@ -1,1 +1,1 @@
-"""Where records come from: committed records of chosen partitions, and how far that got."""
+"""Where records come from: committed records of chosen partitions, and how far they were read."""

@@ -1,8 +1,9 @@
 """Reads committed records of chosen partitions, and says exactly how far it got.
 
-Progress is a position, never a count of records: aborted records, transaction markers and compacted records leave offsets that never come. What comes
-out of `take` is in order per partition: runs of records, the end of a partition (nothing visible lies before that offset, up to the last stable
-offset), or trouble. What the lane makes of it is not decided here.
+Progress is a position, never a count of records: aborted records, transaction markers and compacted records leave
+offsets that never come. What `take` returns is in order per partition: runs of records, the end of a partition (nothing
+visible lies before that offset, up to the last stable offset), or an error. What the lane does about it is not decided
+here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,12 +19,15 @@ from recoveryd_jobs.contract import SourceSpec
 RESIZE_FACTOR = 8
 
 _error_of = Message.error
-_partition_of: Callable[[Message], int] = Message.partition  # type: ignore[assignment]  # never None on what a consumer returns
+# never None on what a consumer returns
+_partition_of: Callable[[Message], int] = Message.partition  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """At least one record, all of one partition, in offset order. Only visible ones: gaps between them hold nothing."""
+    """At least one record, all of one partition, in offset order. Only visible records: the gaps between them hold
+    none.
+    """
 
     partition: int
     messages: list[Message]
@@ -31,7 +35,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """No visible record of the partition lies between what came before and `offset`."""
+    """No visible record of the partition lies between the last one and `offset`."""
 
     partition: int
     offset: int
@@ -39,14 +43,14 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class OutOfRange:
-    """The broker has nothing at the offset that was asked for: deleted, cut off, or another topic of the same name."""
+    """The broker has nothing at the requested offset: deleted, cut off, or another topic of the same name."""
 
     partition: int
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that the client library goes on trying by itself."""
+    """An error after which the client library goes on trying by itself."""
 
     partition: int
     error: KafkaError
@@ -56,7 +60,7 @@ Item = Run | End | OutOfRange | Trouble
 
 
 class Source:
-    """One consumer on some partitions of the source topic. Not for use from several threads at once."""
+    """One consumer on some partitions of the source topic. Not thread-safe."""
 
     def __init__(self, spec: SourceSpec, client_id: str, queue_bytes: int) -> None:
         self._spec = spec
@@ -66,7 +70,9 @@ class Source:
         self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes)
 
     def resize(self, queue_bytes: int, positions: Mapping[int, int]) -> bool:
-        """Fetch ahead about this much from now on. Takes a new consumer at `positions`, so only a change that matters is made: then True."""
+        """Fetch about `queue_bytes` ahead from now on. That needs a new consumer at `positions`, so small changes are
+        ignored. True when it changed.
+        """
         if self._queue_bytes < queue_bytes * RESIZE_FACTOR and queue_bytes < self._queue_bytes * RESIZE_FACTOR:
             return False
         self._consumer.close()
@@ -77,11 +83,11 @@ class Source:
         return True
 
     def connect(self) -> None:
-        """Know the topic's leaders, so that the first `assign` starts to fetch at once."""
+        """Find the topic's leaders, so that the first `assign` starts to fetch at once."""
         meet(self._consumer, self._topic)
 
     def assign(self, positions: Mapping[int, int]) -> None:
-        """Forget everything fetched and read these partitions from these offsets."""
+        """Drop everything fetched and read these partitions from these offsets."""
         self._consumer.assign([TopicPartition(self._topic, p, at) for p, at in positions.items()])
 
     def move(self, partition: int, offset: int) -> None:
@@ -94,7 +100,9 @@ class Source:
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
 
     def take(self, count_max: int, wait_s: float) -> list[Item]:
-        """What is there now, up to `count_max`; when nothing is, wait for the first item up to `wait_s` seconds."""
+        """What is there now, up to `count_max` records; when nothing is, wait for the first item up to `wait_s`
+        seconds.
+        """
         messages = self._consumer.consume(count_max, 0)
         if not messages:
             messages = self._consumer.consume(1, wait_s) if wait_s > 0 else []
@@ -137,7 +145,7 @@ def _with_errors(messages: Iterable[Message]) -> Iterator[Item]:
 
 
 def _item(message: Message, error: KafkaError) -> Item:
-    """Raises JobError when the broker says no for good."""
+    """Raises JobError for an error that is final."""
     partition = message.partition()
     assert partition is not None
     if error.code() == errors.END:

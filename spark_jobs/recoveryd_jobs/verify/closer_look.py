@@ -1,4 +1,6 @@
-"""The closer look at segments of a pair where source and target differ: both are read again, record by record."""
+"""The closer look at segments of a pair of partitions where source and target differ: both sides are read again, record
+by record.
+"""
 
 import time
 from collections.abc import Iterator
@@ -31,14 +33,16 @@ _WORDS = {
 
 
 class Look:
-    """Looks for one task."""
+    """Answers the questions that one task got."""
 
     def __init__(self, spec: JobSpec, plan: ProofPlan, ledger: ProofLedger, guest: Guest) -> None:
         self._spec, self._plan, self._ledger, self._guest = spec, plan, ledger, guest
         self._selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
 
     def answer(self, question: PairQuestion) -> PairFinding:
-        """Stops to look once enough differences are known; what is left is counted by segments."""
+        """The differences of a pair. After DIFFERENCES_MAX of them it stops reading, and counts each further segment as
+        one.
+        """
         finding, left = PairFinding(), set(question.starts)
         source, target = (self._reader(place) for place in (self._spec.source, self._spec.target))
         try:
@@ -74,7 +78,9 @@ class Look:
     def _is_compacted(
         self, pair: Pair, segment: tuple[int, int], finding: PairFinding, readers: tuple[Consumer, Consumer]
     ) -> bool:
-        """The target is what the receipt says. Is all that the source still has a part of it, and may compaction have taken the rest?"""
+        """Whether compaction explains the difference: the target is what the receipt says, and what the source still
+        has of the segment is a part of it.
+        """
         if not self._plan.is_compacted:
             return False
         is_part, more, keyless = is_subsequence(
@@ -119,7 +125,7 @@ class Look:
                 yield from _records(self._selection.seen(inside))
 
     def _read(self, reader: Consumer, side: int, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
-        """What is visible of [start, stop). What was deleted meanwhile is left out."""
+        """The visible records of [start, stop); those that were deleted meanwhile are left out."""
         topic = (self._spec.source, self._spec.target)[side].topic
         reader.assign([TopicPartition(topic, partition, start)])
         position, silent_s = start, 0.0
@@ -146,7 +152,7 @@ class Look:
         reader.unassign()
 
     def _after(self, message: Message, side: int, position: int, stop: int) -> int:
-        """Where the reader stands after an event that is no record."""
+        """The reader's position after an event that is not a record."""
         error = message.error()
         if error is None:
             return position

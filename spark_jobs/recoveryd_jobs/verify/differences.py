@@ -1,7 +1,9 @@
-"""Two sequences of records, compared one by one: what is missing, extra, altered or in another place. Pure, and bounded in memory.
+"""Two sequences of records, compared one by one: which are missing, extra, altered or in another place. Pure, and
+bounded in memory.
 
-Where the two part, a window of either is looked through for the nearest place where they meet again. So differences are found in one pass over sequences
-of any length; parts that do not meet again inside the window are called altered, record by record.
+Where the two differ, a window of both is searched for the nearest place from which they agree again. So differences are
+found in one pass over sequences of any length; parts that do not agree again inside the window are called altered,
+record by record.
 """
 
 from collections import deque
@@ -12,11 +14,11 @@ from typing import NamedTuple
 
 WINDOW = 500
 _OPEN_MAX = 2 * WINDOW
-_SURE = 3  # so many records in a row must agree for a place to count as met again
+_SURE = 3  # so many records in a row must agree before the sequences count as agreeing again
 
 
 class ComparedRecord(NamedTuple):
-    """`content` is all that is compared."""
+    """Only `content` is compared."""
 
     offset: int
     content: tuple[object, ...]
@@ -24,7 +26,9 @@ class ComparedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class FoundDifference:
-    """`source`, `target`: offset there, None = has none. `count` in a row for missing and extra; `place` = its number in its sequence."""
+    """`source`, `target`: the offset there, None = it is not there. `count`: records in a row (missing and extra).
+    `place`: its number in its sequence.
+    """
 
     kind: str  # missing | extra | altered | reordered
     source: int | None
@@ -34,7 +38,7 @@ class FoundDifference:
 
 
 class _Side:
-    """The next records of one sequence, as many as were asked for."""
+    """One sequence, with the next records of it in `ahead`."""
 
     def __init__(self, records: Iterable[ComparedRecord]) -> None:
         self._records = iter(records)
@@ -42,7 +46,7 @@ class _Side:
         self.taken = 0
 
     def fill(self, count: int) -> bool:
-        """Have `count` records ahead if there are so many; whether there is any."""
+        """Read until `count` records are ahead, or the sequence ends; whether any is ahead."""
         if len(self.ahead) < count:
             self.ahead.extend(islice(self._records, count - len(self.ahead)))
         return bool(self.ahead)
@@ -56,12 +60,16 @@ class _Side:
 def differences(
     source: Iterable[ComparedRecord], target: Iterable[ComparedRecord], window: int = WINDOW
 ) -> Iterator[FoundDifference]:
-    """In the order of the sequences, except that a record found in another place is told when the second place is seen."""
+    """In the order of the sequences, except that a record found in another place is reported at the second of its two
+    places.
+    """
     return _joined(_moved(_steps(_Side(source), _Side(target), window)))
 
 
 def is_subsequence(part: Iterable[ComparedRecord], whole: Iterable[ComparedRecord]) -> tuple[bool, int, int]:
-    """(whether all of `part` stands in `whole` in this order, how many more `whole` has, how many of these have no key)."""
+    """(whether all of `part` is in `whole` in this order, how many more records `whole` has, how many of these have no
+    key).
+    """
     rest = iter(part)
     wanted = next(rest, None)
     more = keyless = 0
@@ -74,7 +82,7 @@ def is_subsequence(part: Iterable[ComparedRecord], whole: Iterable[ComparedRecor
     return wanted is None, more, keyless
 
 
-# Only in the source, only in the target; both = they stand in for each other.
+# (record only in the source, record only in the target); both = one was altered into the other.
 _Step = tuple[tuple[int, ComparedRecord] | None, tuple[int, ComparedRecord] | None]
 
 
@@ -104,7 +112,9 @@ def _steps(source: _Side, target: _Side, window: int) -> Iterator[_Step]:
 
 
 def _meeting(left: deque[ComparedRecord], right: deque[ComparedRecord]) -> tuple[int, int]:
-    """How many records of each side come before the nearest place where both go on alike; all of the window when there is none."""
+    """How many records of each side come before the nearest place from which both agree; the whole window when there is
+    none.
+    """
     a, b = [r.content for r in left], [r.content for r in right]
     places: dict[tuple[object, ...], list[int]] = {}
     for j, content in enumerate(b):
@@ -127,11 +137,11 @@ _Pool = dict[tuple[object, ...], deque[ComparedRecord]]
 
 
 def _moved(steps: Iterable[_Step]) -> Iterator[FoundDifference]:
-    """Tell what stands elsewhere from what is missing or extra. Remembers the last records only."""
+    """Turn missing and extra records of the same content into reordered ones. Remembers only the last records."""
     lost: _Pool = {}
     odd: _Pool = {}
     waiting: deque[_Step] = deque()
-    gone: set[int] = set()  # ids of records in `waiting` that found their place
+    gone: set[int] = set()  # ids of records in `waiting` that were found in another place
     for step in steps:
         source, target = step[0] and step[0][1], step[1] and step[1][1]
         waiting.append(step)
@@ -171,7 +181,7 @@ def _told(step: _Step, lost: _Pool, odd: _Pool, gone: set[int]) -> Iterator[Foun
 
 
 def _left(item: tuple[int, ComparedRecord] | None, pool: _Pool, gone: set[int]) -> tuple[int, ComparedRecord] | None:
-    """The record, if it found no place elsewhere; it is forgotten then."""
+    """The record, unless it was found in another place; it is forgotten then."""
     if item is None:
         return None
     record = item[1]
@@ -187,7 +197,7 @@ def _left(item: tuple[int, ComparedRecord] | None, pool: _Pool, gone: set[int]) 
 
 
 def _joined(found: Iterable[FoundDifference]) -> Iterator[FoundDifference]:
-    """Missing or extra records in a row become one."""
+    """Join missing or extra records in a row into one difference."""
     last: FoundDifference | None = None
     for item in found:
         if (

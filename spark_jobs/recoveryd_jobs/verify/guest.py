@@ -1,6 +1,8 @@
-"""How a task of the proof behaves next to live traffic: like a lane. It holds its rate, pauses, stops and leaves as directives say, and tells how far it is.
+"""Makes a task of the proof behave next to live traffic like a lane: it keeps to its rate, pauses, stops and leaves as
+directives say, and reports progress.
 
-It reads both sides under the `client.id` of the copy, so one broker quota limits their sum, and takes an equal share of the directive's rates.
+It reads both sides under the `client.id` of the copy, so that one broker quota limits their sum, and takes an equal
+share of the directive's rates.
 """
 
 import time
@@ -20,7 +22,7 @@ _FIRST_GUESS_BYTES = 1024.0
 SLICE_RECORDS = 4_000
 
 
-class Stopped(Exception):  # noqa: N818  (not an error: it was told to)
+class Stopped(Exception):  # noqa: N818  (not an error: a directive said so)
     """A directive ended the proof before it had a verdict."""
 
 
@@ -41,7 +43,7 @@ class Guest:
         self._progress = ProgressSender(spec.control, f"{client_id}.progress", task, self._heartbeat)
 
     def begin(self) -> None:
-        """Raises Superseded or Stopped when there is nothing to do here any more."""
+        """Raises Superseded or Stopped when a directive says not to begin."""
         self._progress.start()
         self._directives.refresh(_REFRESH_S)
         self.turn()
@@ -51,7 +53,9 @@ class Guest:
         self._directives.close()
 
     def turn(self) -> int:
-        """How many records may be read now, at least 1. Waits as long as it is paused, without a lease, or too fast. Raises Superseded or Stopped."""
+        """How many records may be read now, at least 1. Waits while it is paused, has no lease, or is ahead of its
+        rate. Raises Superseded or Stopped.
+        """
         while True:
             received = self._obey()
             now_s = time.monotonic()
@@ -69,14 +73,14 @@ class Guest:
             self._directives.wait(received, min(wait_s, _WAIT_S))
 
     def took(self, records: int, size: int, offsets: int) -> None:
-        """Read, on either side; `offsets` passed, with or without a record."""
+        """Count what was read on either side; `offsets` were passed, with or without a record."""
         self._records += records
         self._bytes += size
         self._offsets += offsets
         self._pacer.took(records, size, time.monotonic())
 
     def wait_for(self, why: str) -> None:
-        """Something else holds the task up; `why` is told."""
+        """Report what else the task waits for."""
         self._why = why
 
     def done(self) -> None:

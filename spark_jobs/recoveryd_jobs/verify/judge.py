@@ -1,7 +1,8 @@
-"""From what the tasks of the proof saw to the verdict. Pure.
+"""Makes the verdict from what the tasks of the proof saw. Pure.
 
-Where the rows of a pair agree, it is proved by the source. Where they do not, there is a question to look at record by record. Where the source can not be
-read any more, a segment is proved by its receipt only if the target holds exactly what the receipt says; the report names how many records that is.
+Where the rows of a pair of partitions agree, the source itself proves the copy. Where they differ, a question for a
+closer look is made. Where the source cannot be read any more, a segment is proved by its receipt if the target holds
+exactly what the receipt says; the report counts these records.
 """
 
 import hashlib
@@ -18,7 +19,9 @@ NOTHING = "neither side holds a record of the range, so nothing was compared"
 
 
 class PairQuestion(NamedTuple):
-    """Segments of a pair, by their start, of which source and target differ. `agreed`: those of which the target is what the receipt says."""
+    """Segments of a pair, by their start, where source and target differ. `agreed`: those of them where the target is
+    what the receipt says.
+    """
 
     pair: Pair
     starts: tuple[int, ...]
@@ -26,7 +29,9 @@ class PairQuestion(NamedTuple):
 
 
 class Doubts(NamedTuple):
-    """(pair, start) of segments of which the target is not what the receipt says, and of those of which the receipt has no digest to compare."""
+    """Segments, as (pair, start). `dissent`: the target is not what the receipt says. `undigested`: the receipt has no
+    digest to compare.
+    """
 
     dissent: set[tuple[Pair, int]]
     undigested: set[tuple[Pair, int]]
@@ -37,7 +42,9 @@ class Doubts(NamedTuple):
 
 @dataclass(slots=True)
 class PairFinding:
-    """What a closer look showed. `by_receipts`: records that compaction took from the source since, and that receipts prove."""
+    """What a closer look showed. `by_receipts`: records that compaction has since taken from the source, so that only
+    receipts prove them.
+    """
 
     differences: list[Difference] = field(default_factory=list)
     more: int = 0
@@ -138,7 +145,9 @@ def _compare(
     *,
     kept: bool,
 ) -> None:
-    """`doubts.dissent` keeps only what is to be told of receipts themselves. `kept`: there are receipts that can agree with anything."""
+    """Compare the rows of a pair. Takes from `doubts.dissent` what the closer look will report. `kept`: the copy has
+    receipts.
+    """
     source, target = rows
     nothing = (0, b"")
     starts = []
@@ -242,7 +251,7 @@ def report(verdict: ProofVerdict, findings: Iterable[PairFinding]) -> Verificati
 
 
 def _place(d: Difference) -> tuple[bool, int, int, int, int]:
-    """What is said of records before what is said of receipts; then by place."""
+    """Order of differences: those of records before those of receipts, then by place."""
     source = -1 if d.source_partition is None else d.source_partition
     at = d.source_offset if d.source_offset is not None else d.target_offset
     return d.kind == "ledger", source, at or 0, d.target_partition or 0, d.target_offset or 0

@@ -1,7 +1,8 @@
-"""What the receipts of a recovery claim, for the proof that checks every word of it.
+"""What the receipts of a recovery claim, for the proof, which checks every claim.
 
-Shares no code with `recoveryd_jobs.receipts`, which the lanes use: the ledger is read a second time, from scratch. It is kept in a private file of SQLite that
-goes with its connection, so a million receipts cost disk and not memory. Nothing here is believed; whatever does not fit together becomes a difference.
+Shares no code with `recoveryd_jobs.receipts`, which the lanes use: the ledger is read a second time, from scratch. It
+is kept in a private SQLite file that disappears with its connection, so a million receipts cost disk and not memory.
+Claims are not trusted; those that contradict each other become differences.
 """
 
 import contextlib
@@ -42,7 +43,9 @@ class ReceiptClaim(NamedTuple):
 
 
 class ClaimedRun(NamedTuple):
-    """`records` from `first` on of a target partition are said to be those of the receipt that begins at `start` in source partition `source`."""
+    """A claim that `records` records of a target partition, from offset `first` on, are those of the receipt of source
+    partition `source` that begins at `start`.
+    """
 
     first: int
     records: int
@@ -51,14 +54,14 @@ class ClaimedRun(NamedTuple):
 
 
 class ClaimedDigest(NamedTuple):
-    """`digest` b"" = none, or one of a form that another release made."""
+    """`digest` b"" = none, or one of another release's form."""
 
     records: int
     digest: bytes
 
 
 class ProofLedger:
-    """The claims of some source partitions. Not for use from several threads."""
+    """The claims of some source partitions. Not thread-safe."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None)
@@ -68,14 +71,14 @@ class ProofLedger:
         self._db.close()
 
     def put(self, partition: int, start: int, value: bytes | None) -> None:
-        """The newest record of a key; None takes the receipt back."""
+        """Keep the newest record of a key; None deletes the receipt."""
         if value is None:
             self._db.execute("DELETE FROM raw WHERE p=? AND start=?", (partition, start))
         else:
             self._db.execute("INSERT OR REPLACE INTO raw VALUES (?,?,?)", (partition, start, value))
 
     def settle(self) -> None:
-        """All records are in: take them apart. Raises JobError `ledger_broken` for what is no receipt."""
+        """Take all records apart once they are in. Raises JobError `ledger_broken` for one that is not a receipt."""
         self._db.execute("BEGIN")
         for partition, start, value in self._db.execute("SELECT p, start, value FROM raw"):
             try:
@@ -125,7 +128,7 @@ class ProofLedger:
         return None if row is None else ClaimedDigest._make(row)
 
     def sent(self, partition: int, start: int) -> tuple[int, int]:
-        """(records that a receipt says it sent, records that its runs hold)."""
+        """(records that a receipt says it sent to the target, records that its runs add up to)."""
         key = partition, start
         (said,) = self._db.execute("SELECT coalesce(sum(count), 0) FROM target WHERE p=? AND start=?", key).fetchone()
         (held,) = self._db.execute("SELECT coalesce(sum(count), 0) FROM run WHERE p=? AND start=?", key).fetchone()
@@ -141,14 +144,15 @@ class ProofLedger:
         return None if found is None else int(found)
 
     def index(self) -> None:
-        """For asking by source partition and start."""
+        """Make the index for queries by source partition and start."""
         self._db.execute("CREATE INDEX run_by_source ON run (p, start)")
 
 
 def load(spec: JobSpec, wanted: Callable[[int], bool], waiting: Callable[[], object] = lambda: None) -> ProofLedger:
-    """All committed receipts of the source partitions that are `wanted`, newest of each key; empty when nobody kept any.
+    """All committed receipts of the source partitions that are `wanted`, the newest of each key; empty when the copy
+    has no receipts.
 
-    `waiting` is called between batches and may raise. Raises JobError when the topic can not be read to its end in time.
+    `waiting` is called between batches and may raise. Raises JobError when the topic cannot be read to its end in time.
     """
     ledger = ProofLedger()
     try:
@@ -177,7 +181,7 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
         position, silent_s = 0, 0.0
         while position < end:
             waiting()
-            before, asked_s = position, time.monotonic()  # being told to wait is no silence of the topic
+            before, asked_s = position, time.monotonic()  # time spent in `waiting` is no silence of the topic
             for message in reader.consume(_BATCH, 0) or reader.consume(1, 0.2):
                 error, offset = message.error(), message.offset() or 0
                 if error is None:
@@ -199,7 +203,9 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
 
 
 def _high_watermark(spec: JobSpec, client_id: str, home: TopicPartition) -> int:
-    """Where the log ends, open transactions included: a committed reader alone would stop before a foreign open one, and miss what is behind."""
+    """The end of the log, open transactions included: a committed reader would stop before another producer's open one,
+    and miss what is after it.
+    """
     reader = make_reader(spec.target.client, client_id, 1024 * 1024, isolation="read_uncommitted")
     try:
         found = reader.get_watermark_offsets(TopicPartition(home.topic, home.partition), timeout=30.0, cached=False)
@@ -215,7 +221,7 @@ def _keep(spec: JobSpec, message: Message, wanted: Callable[[int], bool], ledger
     scope, _, rest = (key or b"").decode("utf-8", "replace").partition("/")
     if scope != spec.scope or not rest.startswith(f"{spec.recovery}/"):
         return
-    with contextlib.suppress(ValueError):  # something else that is kept under the recovery's name
+    with contextlib.suppress(ValueError):  # another record kept under the recovery's name
         partition, start = map(int, rest[len(spec.recovery) + 1 :].split("/"))
         if wanted(partition):
             ledger.put(partition, start, value)

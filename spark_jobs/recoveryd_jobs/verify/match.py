@@ -1,7 +1,8 @@
-"""Both sides of a pair of partitions, compared while they are read: column against column, segment by segment. Pure.
+"""Compares both sides of a pair of partitions while they are read: column against column, segment by segment. Pure.
 
-A comparison of lists costs a tenth of a hash. What one side has read and the other has not yet waits here, and `lead` says how many bytes of it, so that
-whoever reads can let the other side catch up. Segments that are alike leave nothing behind; of the others both rows are told.
+Comparing lists costs a tenth of a hash. What one side has read and the other has not yet waits here; `lead` counts its
+bytes, so that the reading side can wait for the other one. Segments that are alike leave nothing behind; of the others,
+the rows of both sides are told.
 """
 
 from collections import deque
@@ -13,12 +14,14 @@ from recoveryd_jobs.digest import Headers
 from recoveryd_jobs.selection import Columns
 
 SOURCE, TARGET = 0, 1
-_ITEM_BYTES = 1000  # what an item costs beside its records
-_RECORD_BYTES = 200  # what a record costs beside its value, as Python objects
+_ITEM_BYTES = 1000  # what an item costs besides its records
+_RECORD_BYTES = 200  # what a record costs besides its value, as Python objects
 
 
 class _Waiting:
-    """Records of the segment that begins at `start`, or its end: then `columns` is None, and `row` says what the side saw of all of it."""
+    """Records of the segment that begins at `start`; or, with `columns` None, the end of that segment, and `row` sums
+    up what the side saw of it.
+    """
 
     __slots__ = ("at", "columns", "count", "row", "size", "start")
 
@@ -29,9 +32,10 @@ class _Waiting:
 
 
 class PairMatch:
-    """A source partition and the target partition that has all of it. Segments of either side come in order, those that do not are unlike.
+    """A source partition and the one target partition that it is copied to. Each side's segments come in order;
+    segments that do not come in the same order on both sides count as different.
 
-    `tell` gets (side, row) of each segment that is not the same on both sides. `lead` is shared by the pairs of a task.
+    `tell` gets (side, row) for each segment that differs. `lead` is shared by all pairs of a task.
     """
 
     def __init__(self, tell: Callable[[int, bytes], None], lead: list[int]) -> None:
@@ -39,22 +43,22 @@ class PairMatch:
         self._waiting: deque[_Waiting] = deque()
         self._ahead = SOURCE
         self._over = [False, False]
-        self._unlike: set[int] = set()  # starts of segments that are not through yet
+        self._unlike: set[int] = set()  # starts of segments known to differ that are not closed on both sides yet
 
     def is_ahead(self, side: int) -> bool:
-        """Whether something of this side waits for the other one."""
+        """Whether records of this side wait for the other one."""
         return bool(self._waiting) and self._ahead == side
 
     def feed(self, side: int, start: int, columns: Columns) -> None:
-        """The next records that this side has of a segment."""
+        """Take the next records that this side has of a segment."""
         self._take(side, _Waiting(start, columns, b""))
 
     def close(self, side: int, start: int, row: bytes) -> None:
-        """That was all that this side has of the segment."""
+        """Side `side` has no more records of the segment."""
         self._take(side, _Waiting(start, None, row))
 
     def finish(self, side: int) -> None:
-        """Nothing more comes of this side."""
+        """Side `side` has no more segments."""
         self._over[side] = True
         if self._over[1 - side] or self._ahead != side:
             while self._waiting:
@@ -78,7 +82,7 @@ class PairMatch:
         self._lead[side] += item.size
 
     def _is_used_up(self, side: int, item: _Waiting, other: _Waiting) -> bool:
-        """Put both against each other, as far as both go; whether nothing is left of `item`."""
+        """Compare the two as far as both go; whether nothing is left of `item`."""
         if item.columns is None and other.columns is None:
             self._next()
             if item.start in self._unlike:
@@ -101,7 +105,7 @@ class PairMatch:
         return item.at == item.count
 
     def _alone(self, side: int, item: _Waiting) -> None:
-        """The other side has nothing to put against this, and so nothing against the end of its segment."""
+        """The other side has nothing to compare with `item`: at the end of a segment, tell this side's row."""
         if item.columns is None:
             self._unlike.discard(item.start)
             self._tell(side, item.row)
@@ -113,7 +117,9 @@ class PairMatch:
 
 
 class Matches:
-    """The pairs that a task compares as it reads; `tell` gets (pair, side, row). `lead`: bytes that wait for the other side, by side."""
+    """The pairs that a task compares as it reads; `tell` gets (pair, side, row). `lead`: bytes of each side that wait
+    for the other.
+    """
 
     def __init__(self, tell: Callable[[tuple[int, int], int, bytes], None]) -> None:
         self._tell = tell
@@ -121,15 +127,15 @@ class Matches:
         self.lead = [0, 0]
 
     def begin(self, partitions: Iterable[int]) -> None:
-        """These come next, on both sides; those before are through."""
+        """These partitions come next, on both sides; the earlier ones are done."""
         self._pairs = {p: PairMatch(partial(self._tell, (p, p)), self.lead) for p in partitions}
 
     def of(self, source: int, target: int) -> PairMatch | None:
-        """None for a pair that is not compared as it comes."""
+        """None for a pair that is not compared while it is read."""
         return self._pairs.get(source) if source == target else None
 
     def ahead(self, side: int) -> frozenset[int]:
-        """Partitions of which something of this side waits for the other one."""
+        """Partitions of which records of this side wait for the other one."""
         return frozenset(p for p, match in self._pairs.items() if match.is_ahead(side))
 
 
@@ -144,7 +150,7 @@ def _alike(a: Columns, i: int, b: Columns, j: int, count: int) -> bool:
 
 
 def _headers(column: list[Headers] | None, start: int, stop: int) -> list[Any] | None:
-    """None when no record has any; none and an empty list are the same."""
+    """None when no record has any; a record with an empty list has none."""
     if column is None:
         return None
     some = column[start:stop]

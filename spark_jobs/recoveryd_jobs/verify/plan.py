@@ -1,4 +1,4 @@
-"""What the proof has to read, pinned once by the driver, and shared out to tasks."""
+"""What the proof has to read, fixed once by the driver and divided among tasks."""
 
 import functools
 import time
@@ -22,10 +22,11 @@ _UNAVAILABLE = ("source_unavailable", "target_unavailable")  # by side
 
 @dataclass(frozen=True, slots=True)
 class ProofPlan:
-    """`sources`: the planned ranges as far as they can end; where `is_open`, the ledger says where. `log_starts` of the source, `offsets` on both sides.
+    """`sources`: the planned ranges, as far as they can end; those in `is_open` end where their receipts end.
+    `log_starts` are the source's.
 
-    `targets` of a target of our own are all its partitions that got something, also those that the copy does not write to. `beside`: offsets that others wrote
-    to such partitions of a target that others may write to.
+    `targets`: of an exclusive target, all partitions that got something, even those that the copy does not write to.
+    `beside`: by partition of a shared target that the copy does not write to, how many offsets others wrote.
     """
 
     sources: tuple[Range, ...]
@@ -42,7 +43,7 @@ class ProofPlan:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the verdict has to know about what it does not cover."""
+        """What the verdict does not cover, for its readers."""
         notes = (
             ["the target stamps records with the time they land: times were not compared"] if self.is_stamped else []
         )
@@ -76,7 +77,9 @@ def _make_topic(spec: JobSpec, side: int) -> Topic:
 
 
 def check_topics(topics: tuple[Topic, ...]) -> list[int]:
-    """How many partitions each has. Raises JobError when a topic is another one than planned, or nobody answers."""
+    """How many partitions each topic has. Raises JobError when a topic is another one than planned, or the cluster does
+    not answer.
+    """
     return [_check(topic, side) for side, topic in enumerate(topics)]
 
 
@@ -88,29 +91,31 @@ def _check(topic: Topic, side: int) -> int:
 
 
 class Asked:
-    """The topic of one side, while it is read. It has clients of its own, which are not made before somebody asks."""
+    """The topic of one side while it is read. It has clients of its own, made at the first question."""
 
     def __init__(self, spec: JobSpec, side: int) -> None:
         self._side = side
         self._topic = functools.cache(lambda: _make_topic(spec, side))
 
     def log_start(self, partition: int) -> int:
-        """Raises JobError when nobody answers, or the topic is gone."""
+        """Raises JobError when the cluster does not answer, or the topic is gone."""
         return _bounds(self._topic(), [partition], _UNAVAILABLE[self._side])[partition].start
 
     def check(self) -> None:
-        """Raises JobError when it is another topic, or gone, or nobody answers."""
+        """Raises JobError when the topic is another one or gone, or the cluster does not answer."""
         _check(self._topic(), self._side)
 
 
 def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
-    """`is_whole`: every lane came to the end of its range; else a range ends where its receipts do. Raises JobError."""
+    """`is_whole`: every lane came to the end of its range; otherwise a range ends where its receipts end. Raises
+    JobError.
+    """
     source, target = make_topics(spec)
     _, width = check_topics((source, target))
     ranges = [r for lane in spec.lanes for r in lane.partitions]
     numbers = [r.partition for r in ranges]
     to = numbers if spec.target.mapping == "same" else list(range(spec.target.partitions))
-    if spec.target.stops:  # a range of the target was planned: all of it is looked at
+    if spec.target.stops:  # a range of the target was planned: read all of it
         to = [partition for partition, _ in spec.target.stops]
     try:
         source_bounds = _source_bounds(source, ranges) if spec.verify == "source" else {}
@@ -146,7 +151,9 @@ def _target_range(partition: int, bounds: LogBounds, starts: dict[int, int], sto
 
 
 def _source_bounds(source: Topic, ranges: list[PartitionRange]) -> dict[int, LogBounds]:
-    """A broker that just started may not know its high watermark yet: ask for a while before believing that the log is shorter."""
+    """Ask for a while before believing that a log is shorter: a broker that just started may not know its high
+    watermark yet.
+    """
     deadline_s = time.monotonic() + _CUT_BACK_AFTER_S
     while True:
         found = _bounds(source, [r.partition for r in ranges], "source_unavailable")
@@ -173,10 +180,11 @@ def _bounds(topic: Topic, partitions: list[int], code: str) -> dict[int, LogBoun
 
 
 def share_out(spec: JobSpec, plan: ProofPlan, tasks: int) -> list[ProofShare]:
-    """Ranges for each task, the heaviest first, so that tasks end at about the same time. At least one task, for the ledger's sake.
+    """Ranges for each task, the largest assigned first, so that tasks end at about the same time. At least one task,
+    because receipts are checked in any case.
 
-    A task has both sides of what it compares: partitions of the same number, or everything where keys chose the partition and no receipt says from where.
-    Otherwise each side shows digests, and any task can take any range.
+    A task that compares has both sides: partitions of the same number, or everything where keys chose the partition and
+    there are no receipts. Otherwise each side yields digests, and any task can take any range.
     """
     if spec.target.mapping == "same":
         items = [_Item((r,), ()) for r in plan.sources] if is_compared(spec) else []
@@ -199,17 +207,17 @@ def share_out(spec: JobSpec, plan: ProofPlan, tasks: int) -> list[ProofShare]:
 
 
 def is_spilled(spec: JobSpec) -> bool:
-    """Whether the proof has to know each record, or each key."""
+    """Whether the proof has to keep each record, or each key, on disk."""
     return spec.compare == "latest" or (spec.target.mapping != "same" and not spec.receipts_topic)
 
 
 def is_compared(spec: JobSpec) -> bool:
-    """Whether a task compares both sides of its partitions by itself."""
+    """Whether a task compares both sides of its partitions itself."""
     return is_spilled(spec) or (spec.verify == "source" and spec.target.mapping == "same")
 
 
 class _Item(NamedTuple):
-    """What has to stay together."""
+    """Ranges that must be in one task."""
 
     sources: tuple[Range, ...]
     targets: tuple[Range, ...]

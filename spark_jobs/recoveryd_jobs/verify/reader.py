@@ -1,7 +1,8 @@
-"""Reads ranges of many partitions with one consumer, as a read_committed reader sees them, and says when each is through. For the proof only.
+"""Reads ranges of many partitions with one consumer, as a read_committed reader sees them, and says when each range is
+done. For the proof only.
 
-A range is through when the reader's position reached its stop, whether records were there or not. Partitions are read in groups, so that what waits in
-the hands of whoever listens is bounded however many there are.
+A range is done when the reader's position reached its stop, whether records were there or not. Partitions are read in
+groups, so that the listener has to hold a bounded amount of data however many partitions there are.
 """
 
 import time
@@ -18,7 +19,7 @@ from recoveryd_jobs.verify.guest import Guest
 
 GROUP = 256  # partitions read at a time
 _QUEUE_BYTES = 6 * 1024 * 1024
-_FETCH_BYTES = 2 * 1024 * 1024  # compressed: what it becomes comes on top of the queue
+_FETCH_BYTES = 2 * 1024 * 1024  # compressed; the uncompressed records count in the queue
 WAIT_S = 0.1
 _PROBE_S = 20.0
 
@@ -34,22 +35,24 @@ class Range(NamedTuple):
 
 
 class Listener(Protocol):
-    """What becomes of the records. All of one partition come in order of their offsets."""
+    """Takes the records. Those of one partition come in order of their offsets."""
 
     def begin(self, ranged: Range) -> None:
-        """The records of this range come next, among those of others of its group."""
+        """The records of this range come next, mixed with those of other ranges of its group."""
 
     def feed(self, partition: int, messages: list[Message]) -> None: ...
 
     def deleted(self, partition: int, log_start: int) -> None:
-        """What lay before `log_start` and was not fed yet can not be read any more."""
+        """What lay before `log_start` and was not fed yet cannot be read any more."""
 
     def finish(self, partition: int) -> None:
-        """Nothing more comes of this partition."""
+        """No more records of this partition come."""
 
 
 class AskedTopic(Protocol):
-    """Both raise JobError when nobody answers, or the topic is gone."""
+    """Questions about the topic while it is read. Both raise JobError when the cluster does not answer, or the topic is
+    gone.
+    """
 
     def log_start(self, partition: int) -> int: ...
 
@@ -66,7 +69,7 @@ class Place(NamedTuple):
 
 
 class RangeReader:
-    """Reads ranges of one task on one side, a group of them at a time."""
+    """Reads the ranges of one task on one side, a group at a time."""
 
     def __init__(self, place: Place, guest: Guest, listener: Listener, patience_s: float) -> None:
         self._place, self._guest, self._listener, self._patience_s = place, guest, listener, patience_s
@@ -78,25 +81,27 @@ class RangeReader:
             fetch_bytes=_FETCH_BYTES,
         )
         self._open: dict[int, int] = {}  # partition: stop
-        self.held: frozenset[int] = frozenset()  # open, and not read for the time being
+        self.held: frozenset[int] = frozenset()  # open, but not read for the time being
         self._positions: dict[int, int] = {}
         self._silent_s = 0.0
-        self._probed_s = 0.0  # how long it had been silent when the topic was last asked for
+        self._probed_s = 0.0  # value of `_silent_s` when the topic was last checked
         meet(self._consumer, place.topic)
 
     @property
     def is_open(self) -> bool:
-        """Some range of the group is not through yet."""
+        """Whether some range of the group is not done yet."""
         return bool(self._open)
 
     @property
     def can_step(self) -> bool:
-        """Some open range is not held."""
+        """Whether some open range is not held."""
         return len(self._open) > len(self.held)
 
     def read(self, ranges: Iterable[Range]) -> None:
-        """All of them. Raises JobError when one can not be read to its stop; whatever the guest raises."""
-        todo = sorted(ranges, key=lambda r: r.start - r.stop)  # the largest first: those of a group end together
+        """Read all of these. Raises JobError when one cannot be read to its stop, and whatever the guest raises."""
+        todo = sorted(
+            ranges, key=lambda r: r.start - r.stop
+        )  # the largest first, so that those of a group end together
         for at in range(0, len(todo), GROUP):
             self.begin(todo[at : at + GROUP])
             while self.is_open:
@@ -105,7 +110,7 @@ class RangeReader:
                     self.step(1, WAIT_S)
 
     def begin(self, ranges: Sequence[Range]) -> None:
-        """These come next, those before are through. For `step`."""
+        """Start on these ranges, for `step`; the earlier ones are done."""
         self._open = {r.partition: r.stop for r in ranges if r.stop > r.start}
         self.held = frozenset()
         self._positions = {r.partition: r.start for r in ranges}
@@ -117,7 +122,9 @@ class RangeReader:
         self._silent_s = self._probed_s = 0.0
 
     def step(self, count: int, wait_s: float = 0.0) -> bool:
-        """Take what is there, up to `count` records, or wait for the first one. False when nothing came. Raises JobError."""
+        """Take what is there, up to `count` records, or wait for the first one. False when nothing came. Raises
+        JobError.
+        """
         asked_s = time.monotonic()
         messages = self._consumer.consume(count, wait_s)
         if messages and self._take(messages):
@@ -126,13 +133,13 @@ class RangeReader:
         self._silent_s += time.monotonic() - asked_s
         if self._silent_s > self._patience_s:
             self._give_up()
-        if self._silent_s > self._probed_s + _PROBE_S:  # a client does not tell of a topic that is gone
+        if self._silent_s > self._probed_s + _PROBE_S:  # the Kafka client does not report a topic that is gone
             self._probed_s = self._silent_s
             self._place.asked.check()
         return bool(messages)
 
     def hold(self, partitions: Iterable[int]) -> None:
-        """Read no more of these before they are released: exactly these are held."""
+        """Read no more of exactly these partitions; those held before and not named are read again."""
         wanted = self._open.keys() & partitions
         if stopped := wanted - self.held:
             self._consumer.incremental_unassign([TopicPartition(self._place.topic, p) for p in stopped])
@@ -151,7 +158,7 @@ class RangeReader:
         raise JobError("stop_blocked", f"{where}, what is to be verified ends at {stop}: {why}.")
 
     def _take(self, messages: list[Message]) -> bool:
-        """True when some position moved."""
+        """True when a position moved."""
         before = sum(self._positions.values())
         records = len(messages)
         if any(map(_error_of, messages)):
@@ -174,7 +181,9 @@ class RangeReader:
         if not messages:
             return
         partitions = list(map(_partition_of, messages))
-        if partitions.count(partitions[0]) == len(partitions):  # a large one is read alone
+        if partitions.count(partitions[0]) == len(
+            partitions
+        ):  # the usual case, because a large partition is read alone
             self._on_records(partitions[0] or 0, messages)
             return
         at = 0
@@ -209,7 +218,7 @@ class RangeReader:
             raise final
 
     def _skip_deleted(self, partition: int) -> None:
-        self._place.asked.check()  # another topic of the name may be shorter
+        self._place.asked.check()  # a new topic of the same name may be shorter
         start = self._place.asked.log_start(partition)
         if start <= self._positions[partition]:
             where = f"{self._place.topic} partition {partition}"

@@ -1,6 +1,8 @@
-"""Reads what a task of the proof has to read: both sides at the same time where they are compared as they come, else one after the other.
+"""Reads what a task of the proof has to read: both sides at the same time where they are compared as they are read,
+else one after the other.
 
-What one side may have read more than the other is bounded; where each waits for what the other does not come to, both leave it for a while.
+How far one side may read ahead of the other is bounded. Where each side waits for partitions that the other has not
+come to, both pause those.
 """
 
 import contextlib
@@ -19,11 +21,11 @@ from recoveryd_jobs.verify.reader import GROUP, WAIT_S, Listener, Place, Range, 
 from recoveryd_jobs.verify.sides import Shown, SourceSide, TargetSide
 
 _LEAD_BYTES = 8 * 1024 * 1024
-_GROUP_OFFSETS = 100_000  # of both sides
+_GROUP_OFFSETS = 100_000  # of both sides together
 
 
 class ShareReading:
-    """Both sides of a share, read at the same time where they are compared as they come, else one after the other."""
+    """Both sides of a share, read together where they are compared while they are read, else one after the other."""
 
     def __init__(
         self, spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest, ledger: ProofLedger, shown: Shown
@@ -61,7 +63,7 @@ class ShareReading:
                     target.read(self._share.targets)
 
     def _step_both(self, readers: tuple[RangeReader, RangeReader], matches: Matches) -> None:
-        """Read on where less waits for the other side, so that little does."""
+        """Read next on the side of which fewer bytes wait for the other, so that few bytes wait."""
         while any(reader.is_open for reader in readers):
             count = self._guest.turn()
             self._hold_ahead(readers, matches)
@@ -73,7 +75,9 @@ class ShareReading:
                 readers[order[0]].step(1, WAIT_S)
 
     def _hold_ahead(self, readers: tuple[RangeReader, RangeReader], matches: Matches) -> None:
-        """Where each side waits for partitions that the other one does not come to, both leave what they have too much of."""
+        """When both sides are too far ahead, each in partitions that the other has not come to, neither reads more of
+        these for now.
+        """
         is_full = min(matches.lead) > _LEAD_BYTES
         for side, reader in enumerate(readers):
             if is_full or reader.held:
@@ -97,7 +101,7 @@ class ShareReading:
 def _groups(
     sources: Sequence[Range], targets: Sequence[Range]
 ) -> Iterator[dict[int, tuple[Range | None, Range | None]]]:
-    """By partition, both ranges, in groups that are read together: a large one alone."""
+    """Both ranges of each partition, in groups that are read together; a large partition is alone."""
     here, there = ({r.partition: r for r in ranges} for ranges in (sources, targets))
     pairs = {p: (here.get(p), there.get(p)) for p in sorted(here.keys() | there.keys())}
     group: dict[int, tuple[Range | None, Range | None]] = {}
@@ -120,14 +124,16 @@ def end_of(plan: ProofPlan, ranged: Range, ledger: ProofLedger) -> int:
 
 
 def check_readable(spec: JobSpec, partition: int, start: int, log_start: int) -> None:
-    """Without receipts nothing can stand in for records that are gone."""
+    """Raises JobError for deleted records of a source without receipts, which nothing else can prove."""
     if log_start > start:
         where = f"{spec.source.topic} partition {partition} begins at {log_start} now"
         raise JobError("data_lost", f"{where}, after the start {start} of the range, and there are no receipts.")
 
 
 def _all_of(plan: ProofPlan) -> Callable[[Range], Iterator[ClaimedRun]]:
-    """Without receipts, and with the same partitions, everything in the range of the target has to be the source's; nothing where the source has no such partition."""
+    """Without receipts and with equal partition numbers, the whole range of the target is claimed to come from the
+    source partition of the same number, if there is one.
+    """
     starts = {r.partition: r.start for r in plan.sources}
     return lambda r: iter(
         [ClaimedRun(r.start, r.stop - r.start, r.partition, starts[r.partition])] if r.partition in starts else []
@@ -135,7 +141,9 @@ def _all_of(plan: ProofPlan) -> Callable[[Range], Iterator[ClaimedRun]]:
 
 
 def open_reader(spec: JobSpec, which: int, guest: Guest, listener: Listener, untimed: list[int]) -> RangeReader:
-    """Of the source (0) or the target (1). `untimed`: how many records a window passes over on either side because they have no time, counted here."""
+    """A reader of the source (0) or the target (1). `untimed` counts, for each side, the records left out of a time
+    window because they have no time.
+    """
     topic, name = (spec.source, "source") if which == SOURCE else (spec.target, "target")
     place = Place(topic.client, topic.topic, name, Asked(spec, which))
     selection = Selection(spec.source, spec.target, is_stamped=False)
@@ -145,7 +153,9 @@ def open_reader(spec: JobSpec, which: int, guest: Guest, listener: Listener, unt
 
 
 class _Inside:
-    """What a listener gets of topics that nobody kept receipts of: of the target, records whose own time is inside the bounds, as the source's side chooses itself."""
+    """Passes on, of topics without receipts, the target's records whose time is inside the bounds; the source's side
+    selects for itself.
+    """
 
     def __init__(self, listener: Listener, selection: Selection, which: int, untimed: list[int]) -> None:
         self.begin, self.deleted, self.finish = listener.begin, listener.deleted, listener.finish

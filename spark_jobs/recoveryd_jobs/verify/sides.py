@@ -1,11 +1,13 @@
-"""What each side of the proof sees of each receipt's records, per pair of partitions. Fed by readers; no I/O but the task's own ledger file.
+"""What each side of the proof sees of each receipt's records, per pair of partitions. Fed by readers; no I/O but the
+task's own ledger file.
 
-A pair is (source partition, target partition), a segment what one receipt covers of it. Segments only say where to cut: every record that a reader of the
-source sees belongs to exactly one segment, also where no receipt is, and every record that a reader of the target sees belongs to a claimed run or is
-extra. So when all segments of a pair agree and stand in order, the pair agrees, whatever the receipts say. What they say is compared with what was seen.
+A pair is (source partition, target partition); a segment is what one receipt covers of it. Segments only say where to
+cut: every record that a reader of the source sees belongs to exactly one segment, even where there is no receipt, and
+every record that a reader of the target sees belongs to a claimed run or is extra. So when all segments of a pair agree
+and are in order, the pair agrees, whatever the receipts say. What they say is compared with what was seen.
 
-Where partitions keep their number, a task has both sides, and they are compared as they come (`proof_match`). Where keys choose the partition, each side
-shows a digest per segment and pair, and the driver compares those.
+Where partitions keep their number, a task has both sides and compares them as they are read (`match`). Where keys
+choose the partition, each side yields a digest per segment and pair, and the driver compares those.
 """
 
 import hashlib
@@ -36,28 +38,35 @@ Pair = tuple[int, int]
 
 @dataclass(slots=True)
 class Shown:
-    """What one task saw. `sources`, `targets`: rows of segments per pair that are still to be compared, or were compared and differ. `folds`: the digest of
-    everything that stands in the target, per pair. `dissent`: starts of segments of a pair of which a receipt says something else than what stands there.
+    """What one task saw.
+
+    `sources`, `targets`: per pair, rows of segments that are still to be compared, or were compared and differ.
+    `folds`: per pair, the digest of everything in the target. `dissent`: per pair, starts of segments where the target
+    is not what the receipt says.
     """
 
     sources: dict[Pair, bytearray] = field(default_factory=dict)
     targets: dict[Pair, bytearray] = field(default_factory=dict)
     folds: dict[Pair, bytes] = field(default_factory=dict)
     dissent: dict[Pair, "array[int]"] = field(default_factory=dict)
-    undigested: dict[Pair, "array[int]"] = field(
-        default_factory=dict
-    )  # where a receipt has no digest to prove anything by
+    undigested: dict[Pair, "array[int]"] = field(default_factory=dict)  # where the receipt has no digest to compare
     differences: list[Difference] = field(default_factory=list)
     differences_more: int = 0
     selected: int = 0  # source records in the rows
-    promised: int = 0  # records that receipts call copied, where the source is not read again
+    promised: int = 0  # records that receipts call copied, when the source is not read again
     claimed: int = 0  # target records in the rows
     extra: dict[int, int] = field(default_factory=dict)
     extra_runs: list[tuple[int, int, int]] = field(default_factory=list)  # target partition, first offset, records
-    lost: int = 0  # offsets that receipts call lost, and that are not readable
-    readable_from: dict[int, int] = field(default_factory=dict)  # source partitions that begin later than the range
-    unread: dict[int, int] = field(default_factory=dict)  # offsets of these that receipts do not call lost
-    untimed: list[int] = field(default_factory=lambda: [0, 0])  # records of either side that a window passed over
+    lost: int = 0  # offsets that receipts call lost and that cannot be read
+    readable_from: dict[int, int] = field(
+        default_factory=dict
+    )  # by source partition: its log start, where that is after the start of the range
+    unread: dict[int, int] = field(
+        default_factory=dict
+    )  # by such a partition: offsets before its log start that receipts do not call lost
+    untimed: list[int] = field(
+        default_factory=lambda: [0, 0]
+    )  # records of each side left out of a time window because they have no time
 
     def differ(self, difference: Difference) -> None:
         if len(self.differences) < DIFFERENCES_MAX:
@@ -66,12 +75,12 @@ class Shown:
             self.differences_more += 1
 
     def tell(self, pair: Pair, side: int, row: bytes) -> None:
-        """A row to compare."""
+        """Add a row to compare."""
         (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
 
 
 def no_verdict(partition: int, log_start: int) -> JobError:
-    """Without receipts nothing can stand in for records of the source that are gone."""
+    """The error for deleted records of a source without receipts, which nothing else can prove."""
     where = f"Partition {partition} of the source begins at {log_start} now"
     return JobError("data_lost", f"{where}: records were deleted before they were compared, and there are no receipts.")
 
@@ -85,7 +94,9 @@ class Segment(NamedTuple):
 def segments(
     partition: int, start: int, stop: int, ledger: ProofLedger, shown: Shown, *, kept: bool
 ) -> Iterator[Segment]:
-    """[start, stop) of a source partition, cut where receipts begin and end; what is wrong with the receipts themselves goes to `shown`. `kept`: there should be some."""
+    """[start, stop) of a source partition, cut where receipts begin and end. Errors in the receipts themselves go to
+    `shown`. `kept`: the copy has receipts, so they must cover everything.
+    """
     at = start
     for claim in ledger.claims(partition):
         _audit_sums(partition, claim, ledger, shown)
@@ -152,9 +163,11 @@ class _Piece:
 
 
 class SourceSide:
-    """Takes what readers of the source see. `matches`: where what is selected of a partition is compared; None = by its digest. `starts`: where ranges begin of which the first part is not there to be read.
+    """Takes what readers of the source see.
 
-    `kept`: somebody kept receipts, so they must cover all. `compacted`: records may have gone since they were copied.
+    `matches`: where a partition's selected records are compared; None = by digests. `starts`: by partition, where a
+    range begins whose first part cannot be read. `kept`: the copy has receipts, so they must cover everything.
+    `compacted`: records may have disappeared since they were copied.
     """
 
     def __init__(
@@ -189,7 +202,7 @@ class SourceSide:
         while at < len(offsets):
             segment = self._current[partition]
             if segment is None:
-                return  # past the range: nobody's
+                return  # after the range
             cut = bisect_left(offsets, segment.stop, at)
             if cut > at:
                 self._take(partition, messages[at:cut] if cut - at < len(offsets) else messages)
@@ -198,7 +211,7 @@ class SourceSide:
                 self._close(partition, segment)
 
     def deleted(self, partition: int, log_start: int) -> None:
-        """The range is not whole any more: its segments that begin before `log_start` and are not closed yet get no row."""
+        """The start of the range is gone: segments that begin before `log_start` and are not closed yet get no row."""
         if not self._kept:
             raise no_verdict(partition, log_start)
         self._shown.readable_from[partition] = log_start
@@ -260,7 +273,7 @@ class SourceSide:
         self._current[partition] = next(self._segments[partition], None)
 
     def _audit(self, partition: int, segment: Segment, claim: ReceiptClaim, seen: int, selected: int) -> None:
-        """Is what the receipt calls copied, filtered, skipped and lost what a reader of its range sees?"""
+        """Compare what the receipt calls copied, filtered, skipped and lost with what a reader of its range saw."""
         said, count = claim.copied + claim.filtered, segment.stop - segment.start
         if seen > said:
             hidden = f"{seen - said} readable records skipped or lost"
@@ -277,22 +290,23 @@ class SourceSide:
 
 
 class _Cursor:
-    """Where the check of one target partition stands among its claimed runs."""
+    """How far the check of one target partition got in its claimed runs."""
 
     __slots__ = ("folds", "open", "run", "runs", "taken")
 
     def __init__(self, runs: Iterator[ClaimedRun]) -> None:
         self.runs = runs
         self.run: ClaimedRun | None = next(runs, None)
-        self.open: dict[int, tuple[int, _Piece]] = {}  # source partition: (start of its segment, what was seen of it)
+        self.open: dict[int, tuple[int, _Piece]] = {}  # source partition: (start of its segment, records seen of it)
         self.folds: dict[int, Any] = {}  # source partition: digest of the rows so far
-        self.taken = 0  # end of the runs so far
+        self.taken = 0  # where the runs so far end
 
 
 class TargetSide:
-    """Takes what readers of the target see. `runs` tells what is claimed of a range, in order. `with_digest` False = counts only.
+    """Takes what readers of the target see. `runs` yields the claimed runs of a range, in order. `with_digest` False =
+    records are only counted.
 
-    `matches`: where what stands here is compared as it comes. `with_rows`: digests of the rest are compared by the driver.
+    `matches`: where records are compared as they are read. `with_rows`: the driver compares digests of the rest.
     """
 
     def __init__(
@@ -351,7 +365,7 @@ class TargetSide:
         return None if self._matches is None else self._matches.of(source, target)
 
     def deleted(self, partition: int, log_start: int) -> None:
-        """What is gone from the target is missing there; its claims find too few records."""
+        """Nothing to do: records gone from the target are missing there, and their claims find too few records."""
 
     def _columns(self, messages: list[Message]) -> Columns:
         if self._with_digest:
@@ -359,7 +373,9 @@ class TargetSide:
         return Columns(messages, [], [], [], None)
 
     def _advance(self, target: int, cursor: _Cursor) -> None:
-        """On to the next run. What another run claimed already is not counted twice: the rest of a run behind it is taken."""
+        """Go on to the next run. Of a run that overlaps earlier ones only the rest is taken, so that no record counts
+        twice.
+        """
         while True:
             if cursor.run is not None:
                 cursor.taken = max(cursor.taken, cursor.run.first + cursor.run.records)

@@ -1,9 +1,11 @@
-"""The proofs that need to know each record: a repartitioned copy without receipts, and the last value of each key.
+"""The proofs that need each single record: of a copy to other partitions without receipts, and of the last value of
+each key.
 
-Both keep a short hash per record or key in a private file of SQLite that goes with its connection: memory stays the same for any number of records, and
-the disk of the worker holds about 60 bytes for each. Without receipts nobody says which source partition a record of the target came from, so it is found
-by its content: the n-th record of some content in the target is the n-th of that content in the source. Order is then proved per pair of partitions, for all
-content that only one source partition has; records that are equal in several partitions stand in for each other.
+Both keep a short hash per record or key in a private SQLite file that disappears with its connection: memory is the
+same for any number of records, and the worker's disk needs about 60 bytes for each. Without receipts nothing says which
+source partition a record of the target came from, so it is found by its content: the n-th record of some content in the
+target is the n-th of that content in the source. Order is then proved per pair of partitions, for all content that only
+one source partition has; records that are equal in several partitions may stand in for each other.
 """
 
 import hashlib
@@ -24,6 +26,7 @@ from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, no_verdict
 _CACHE_KB = 32_768
 _NOWHERE = -1  # records without a key may go to any partition
 _SIZE = 16
+# `t`: target partition, _NOWHERE = any. `p`: the partition that holds the record. `n`: counts equal records.
 _TABLES = """
     PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;
     CREATE TABLE row (side INT, t INT, hash BLOB, key BLOB, p INT, offset INT);
@@ -37,7 +40,7 @@ _NUMBERED = """
 
 @dataclass(slots=True)
 class SpillFinding:
-    """What one task found: records or keys on either side, and `unkeyed` records of (source, target) that were not compared."""
+    """What one task found. `unkeyed`: records without a key in (source, target), which were not compared."""
 
     source: int = 0
     target: int = 0
@@ -54,7 +57,7 @@ class SpillFinding:
 
 
 def content_hash(key: bytes | None, value: bytes | None, at: int | None, headers: Any) -> bytes:
-    """The same for the same record and for no other: lengths stand in front, -1 for null."""
+    """Equal for equal records only: each part follows its length, -1 for null."""
     sizes = b"%d,%d,%d;" % (-1 if key is None else len(key), -1 if value is None else len(value), at or 0)
     told = repr([(name, text) for name, text in headers]).encode() if headers else b""
     return hashlib.sha256(b"".join((sizes, key or b"", value or b"", told))).digest()[:_SIZE]
@@ -65,7 +68,7 @@ def key_hash(key: bytes | None) -> bytes:
 
 
 class Spill:
-    """The file. Not for use from several threads."""
+    """The file. Not thread-safe."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None)
@@ -79,7 +82,9 @@ class Spill:
         self._db.executemany("INSERT INTO row VALUES (?,?,?,?,?,?)", rows)
 
     def put_latest(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """(side, t, key, p, offset, hash): the newest of a partition stays; hash None = the key was deleted."""
+        """Rows are (side, t, key, p, offset, hash), with t the target's and p the own partition. Keeps the newest of
+        each key and partition; hash None = deleted.
+        """
         self._db.executemany(
             "INSERT INTO latest VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE SET offset=excluded.offset, hash=excluded.hash"
             " WHERE excluded.offset > offset",
@@ -104,7 +109,9 @@ class Spill:
         return found
 
     def _tell(self, found: SpillFinding, missing: Iterator[Any], extra: Iterator[Any]) -> None:
-        """A missing and an extra record of one key in one partition are one altered record, among the first ones."""
+        """Report differences. A missing and an extra record of one key in one partition are one altered record, as far
+        as extra ones are remembered.
+        """
         odd: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
         singles: list[tuple[bytes, int, int, int]] = []
         for key, t, p, offset in extra:
@@ -130,7 +137,7 @@ class Spill:
                 found.add(Difference("extra", None, None, p, offset, 1, "The record is not in the source."))
 
     def _descents(self) -> Iterator[tuple[int, int, int, int]]:
-        """Where the target goes back behind what came before in the same pair of partitions."""
+        """Records that are in the target before a record which they follow in the source, per pair of partitions."""
         rows = self._db.execute(
             "SELECT w.p, s.p, w.offset, s.offset FROM wanted w JOIN stored s USING (t, hash, n)"
             " WHERE (w.t, w.hash) NOT IN (SELECT t, hash FROM wanted GROUP BY t, hash HAVING min(p) < max(p) OR (t < 0 AND count(*) > 1))"
@@ -143,7 +150,9 @@ class Spill:
             pair, last = (p, target), at
 
     def compare_latest(self) -> SpillFinding:
-        """A key may stand in several source partitions; the target has to hold the last value of one of them."""
+        """Compare last values. Several source partitions may have a key; the target must hold the last value from one
+        of them.
+        """
         alive = "SELECT count(*) FROM (SELECT DISTINCT t, key FROM latest WHERE side=? AND hash IS NOT NULL)"
         (source,), (target,) = (self._db.execute(alive, (side,)).fetchone() for side in (SOURCE, TARGET))
         found = SpillFinding(source, target, (self.unkeyed[SOURCE], self.unkeyed[TARGET]))
@@ -188,16 +197,16 @@ class Spill:
         return found
 
     def _is_settled(self, t: int, key: bytes, digest: bytes | None) -> bool:
-        """Another source partition of the key ends with what the target holds; None = deleted."""
+        """Whether another source partition's last value of the key is what the target holds; `digest` None = deleted."""
         same = "SELECT 1 FROM latest WHERE side=0 AND t=? AND key=? AND hash IS ?"
         return self._db.execute(same, (t, key, digest)).fetchone() is not None
 
     def _count(self, table: str) -> int:
-        return int(self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608  (names of our own tables)
+        return int(self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608  (own tables)
 
 
 class SpillSide:
-    """Takes what readers of one side see. `latest`: only the last value of each key is kept, else every record."""
+    """Takes what readers of one side see. `latest`: keep only the last value of each key, else every record."""
 
     def __init__(self, spill: Spill, selection: Selection, side: int, *, latest: bool) -> None:
         self._spill, self._selection, self._side, self._latest = spill, selection, side, latest
@@ -205,7 +214,7 @@ class SpillSide:
     def begin(self, ranged: Range) -> None: ...
 
     def deleted(self, partition: int, log_start: int) -> None:
-        """What is gone from the target is missing there."""
+        """Nothing to do: records gone from the target are missing there."""
         if self._side == SOURCE:
             raise no_verdict(partition, log_start)
 
@@ -235,7 +244,7 @@ class SpillSide:
         ]
 
     def _latest_rows(self, partition: int, c: Columns, to: list[int]) -> list[tuple[Any, ...]]:
-        """Records without a key have no last value and are only counted."""
+        """Rows for `put_latest`. Records without a key have no last value and are only counted."""
         self._spill.unkeyed[self._side] += sum(key is None for key in c.keys)
         headers = c.headers or [None] * len(c.offsets)
         return [

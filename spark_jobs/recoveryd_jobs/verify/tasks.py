@@ -1,10 +1,12 @@
-"""The verification of a copy: the source range itself is read again, and compared with what stands in the target.
+"""The proof of a copy: the source range itself is read again, and compared with what is in the target.
 
-    make_plan ─> share_out ─> show_share (a task each) ─> judge ─> look_closer (a task each, only where something differs) ─> report
+    make_plan ─> share_out ─> show_share (a task each) ─> judge
+      ─> look_closer (a task each, only where something differs) ─> report
 
-It shares nothing with the lanes but record types and the pure selection. What a read_committed reader of the source sees, after bounds, map and header
-rules, must be what a read_committed reader of the target sees, per pair of partitions, in count, order and content. Receipts are audited against that.
-Differences are values in the report; an exception means that there is no verdict.
+It shares nothing with the lanes but record types and the pure selection. What a read_committed reader of the source
+sees, after bounds, mapping and header rules, must be what a read_committed reader of the target sees, per pair of
+partitions, in count, order and content. Receipts are checked against that. Differences are values in the report; an
+exception means that there is no verdict.
 """
 
 import gc
@@ -32,12 +34,14 @@ T = TypeVar("T")
 
 
 def show_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Shown:
-    """Read what this task has to read. Raises JobError when it can not be read or is another topic now, Stopped or Superseded when told."""
+    """Read what this task has to read. Raises JobError when that fails or the topic is another one now, Stopped or
+    Superseded when told.
+    """
     return _as_guest(spec, share.task, share.tasks, share.offsets, lambda guest: _show(spec, plan, share, guest))
 
 
 def spill_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> SpillFinding:
-    """Compare these partitions, of both sides, by a hash of each record or key."""
+    """Compare these partitions, on both sides, by a hash of each record or key."""
     return _as_guest(spec, share.task, share.tasks, share.offsets, lambda guest: _spill(spec, plan, share, guest))
 
 
@@ -66,7 +70,7 @@ def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> S
 def look_closer(
     spec: JobSpec, plan: ProofPlan, questions: list[PairQuestion], task: int, tasks: int
 ) -> list[PairFinding]:
-    """Find out record by record what is wrong with these segments."""
+    """Find out, record by record, how these segments differ."""
 
     def look(guest: Guest) -> list[PairFinding]:
         planned = {r.partition for r in plan.sources}
@@ -84,7 +88,7 @@ def look_closer(
 def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable[[Guest], T]) -> T:
     guest = Guest(spec, task, tasks, offsets)
     gc_was_on = gc.isenabled()
-    gc.disable()  # reading makes no cycles, and millions of objects that live for a moment
+    gc.disable()  # reading makes no cycles, only millions of objects that live for a moment
     try:
         guest.begin()
         found = work(guest)
@@ -116,7 +120,9 @@ def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Sh
 
 
 def _wanted(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Callable[[int], bool]:
-    """Whose receipts this task needs. The first one also looks for those that nobody planned."""
+    """Which source partitions' receipts this task needs. The first task also takes those of partitions that are not in
+    the plan.
+    """
     planned = {r.partition for r in plan.sources}
     mine = {r.partition for r in share.sources} | {r.partition for r in _audited(plan, share)}
     if share.targets:
@@ -125,7 +131,7 @@ def _wanted(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Callable[[int]
 
 
 def _audited(plan: ProofPlan, share: ProofShare) -> tuple[Range, ...]:
-    """Without rereading the source, its ranges are shared out anyhow, to look at their receipts."""
+    """The ranges whose receipts this task checks when the source is not read again."""
     return plan.sources[share.task :: share.tasks]
 
 
