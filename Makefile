@@ -8,7 +8,7 @@ CONSTRAINTS := $(wildcard constraints.txt)
 SLOW := broker or spark or e2e or faults or containers
 HAS_PIP := $(PY) -m pip --version >/dev/null 2>&1
 ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -27,11 +27,11 @@ demo: setup ## A whole recovery on a real Kafka, in under two minutes
 gameday: setup ## Live traffic next to three replays, judged by an outsider, in about twelve minutes
 	@$(PY) -m recoveryd_sandbox.gameday $(ARGS)
 
-# Three runs: what has no broker uses all cores; what has one uses two workers, each with a broker of its own, and the tests of a file stay on one;
-# containers share one engine. Exit code 5 = nothing of this kind was chosen by ARGS.
+# Three runs: what has no broker uses all cores; what has one waits as long as it computes, so three workers share two cores, each with a broker of its own, and
+# the tests of a file stay on one, in the order of tests/conftest.py; containers share one engine. Exit code 5 = nothing of this kind was chosen by ARGS.
 test: setup lint ## Everything: lint, unit, integration, end to end, faults
 	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS) || [ $$? = 5 ]
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "($(SLOW)) and not (cluster or containers)" $(ARGS) || [ $$? = 5 ]
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "($(SLOW)) and not (cluster or containers)" $(ARGS) || [ $$? = 5 ]
 	$(PY) -m pytest -m containers $(ARGS) || [ $$? = 5 ]
 
 # Three brokers beside those of two workers are more than two cores can carry; alone, they can.

@@ -157,7 +157,7 @@ class Cluster:
         return self.end(topic, partition)
 
     def producer(self, transactional_id: str | None = None, **more: Any) -> Producer:
-        config = {**self.client, "linger.ms": 0, **more}
+        config = {**self.client, "linger.ms": 0, "enable.idempotence": True, **more}
         if transactional_id is not None:
             config["transactional.id"] = f"{self.unique}{transactional_id}"
         producer = Producer(config)

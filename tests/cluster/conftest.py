@@ -32,7 +32,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="package")
 def stack(cluster: Cluster, bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Its `main` is the secured cluster; `plain` is the run's other broker."""
-    settings = {"clusters": {"plain": {"bootstrap.servers": bootstrap}}}
+    settings = {
+        "clusters": {"plain": {"bootstrap.servers": bootstrap}},
+        "attempts": {"heartbeat_timeout": "60s"},  # brokers come and go, and five JVMs start beside a lane on few cores
+    }
     made = Stack(cluster.bootstrap, tmp_path_factory.mktemp("stack"), settings, cluster.java_client())
     cluster.users.grant(RECOVERYD, grants_of(needed(made)))
     with made:

@@ -3,9 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import Producer
-
-from tests.e2e.clients import client
+from tests.e2e.clients import writer
 from tests.e2e.data import write_plain
 from tests.e2e.follower import Document
 from tests.e2e.ledger import read_receipts
@@ -67,7 +65,7 @@ def newest_lane_states(stack: Stack, recovery: str) -> set[str]:
 
 
 def fill_one_partition(stack: Stack, topic: str, partition: int, records: int) -> None:
-    write_plain(Producer(client(stack.bootstrap)), topic, [partition], range(records))
+    write_plain(writer(stack.bootstrap), topic, [partition], range(records))
 
 
 def iso(time_ms: int) -> str:

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from confluent_kafka import Producer
-
 from tests.builders.history import Draft, create_topics, produce
-from tests.e2e.log_reader import QUIET, read_log
+from tests.e2e.clients import writer
+from tests.e2e.log_reader import read_log
 
 Edit = Callable[[Sequence[Draft]], Sequence[Draft]]
 _FLUSH_S = 60.0
@@ -22,7 +21,7 @@ def copy_by_hand(
     into = to or bootstrap
     logs = read_log(bootstrap, source)
     create_topics(into, {target: len(logs)}, {"message.timestamp.after.max.ms": str(2**63 - 1)})
-    producer = Producer({"bootstrap.servers": into, **QUIET, "linger.ms": 20, "enable.idempotence": True})
+    producer = writer(into, linger_ms=20)
     for number, records in logs.items():
         drafts: Sequence[Draft] = [Draft(number, r.key, r.value, r.headers, r.time_ms) for r in records]
         for draft in edit(drafts) if number == partition else drafts:

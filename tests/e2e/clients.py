@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from confluent_kafka import Producer
+
 _KNOWN: dict[str, Mapping[str, str]] = {}
 
 
@@ -14,3 +16,9 @@ def note_access(bootstrap: str, properties: Mapping[str, str]) -> None:
 def client(bootstrap: str) -> dict[str, Any]:
     """Librdkafka's properties of a client for `bootstrap`; plain text unless noted otherwise."""
     return {**_KNOWN.get(bootstrap, {}), "bootstrap.servers": bootstrap}
+
+
+def writer(bootstrap: str, **settings: Any) -> Producer:
+    """A producer that writes each record once and in order. One that is not idempotent writes a batch that was refused, as by a leader that is not there yet, behind later ones."""
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return Producer({**client(bootstrap), "log_level": 0, "enable.idempotence": True, **named})

@@ -5,10 +5,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import Message
 
-from tests.e2e.clients import client
-from tests.e2e.log_reader import QUIET
+from tests.e2e.clients import writer
 
 _TIMEOUT_S = 60.0
 
@@ -18,7 +17,7 @@ class Control:
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.topic = f"{prefix}control.v1"
-        self._producer = Producer({**client(bootstrap), **QUIET, "linger.ms": 5, "message.max.bytes": 20_000_000})
+        self._producer = writer(bootstrap, linger_ms=5, message_max_bytes=20_000_000)
 
     def replay(
         self,

@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import Producer
 
 from tests.builders.history import Draft, create_topics, produce, transactional
-from tests.e2e.clients import client
-from tests.e2e.log_reader import QUIET, await_markers
+from tests.e2e.clients import writer
+from tests.e2e.log_reader import await_markers
 
 BASE_MS = 1_700_000_000_000
 _FLUSH_S = 60.0
@@ -31,7 +31,7 @@ def fill_plain(
 ) -> None:
     """Creates the topic; each partition gets `records_each` unique records, one per second of CreateTime from `start_ms` on."""
     create_topics(bootstrap, {topic: partitions})
-    producer = Producer({**client(bootstrap), **QUIET, "linger.ms": 20, "compression.type": compression})
+    producer = writer(bootstrap, linger_ms=20, compression_type=compression)
     write_plain(producer, topic, range(partitions), range(records_each), value_bytes=value_bytes, start_ms=start_ms)
 
 
@@ -126,7 +126,7 @@ class LiveProducer:
     """Writes unique records to all partitions of a topic, `records_per_s` in sum, until closed."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, records_per_s: float) -> None:
-        self._producer = Producer({**client(bootstrap), **QUIET, "linger.ms": 5})
+        self._producer = writer(bootstrap, linger_ms=5)
         self._topic = topic
         self._partitions = partitions
         self._pause_s = partitions / records_per_s

@@ -19,6 +19,7 @@ T = TypeVar("T")
 Document = Mapping[str, Any]
 
 _POLL_S = 0.1
+_FETCH_WAIT_MS = 500  # a record comes at once all the same
 _BATCH_RECORDS = 500
 _HEARTBEATS_MAX = 50_000
 _STOP_DEADLINE_S = 20.0
@@ -150,7 +151,7 @@ class Follower:
 
     def _run(self) -> None:
         topics = (self._status_topic, self._events_topic, self._letters_topic, self._progress_topic)
-        reader = make_reader(self._bootstrap, committed=True)
+        reader = make_reader(self._bootstrap, committed=True, fetch_wait_ms=_FETCH_WAIT_MS)
         try:
             assign(reader, (TopicPartition(topic, 0, 0) for topic in topics))
             while not self._ended.is_set():

@@ -2,10 +2,10 @@
 
 import time
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.e2e.background import JOIN_S, Background
-from tests.e2e.clients import client
+from tests.e2e.clients import client, writer
 from tests.e2e.log_reader import QUIET
 
 _COMMIT_EVERY_S = 0.5
@@ -44,7 +44,7 @@ class LiveWriter(Background):
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, records_per_s: float) -> None:
         super().__init__()
-        self._producer = Producer({**client(bootstrap), **QUIET, "linger.ms": 5})
+        self._producer = writer(bootstrap, linger_ms=5)
         self._topic = topic
         self._partitions = partitions
         self._pause_s = 1 / records_per_s

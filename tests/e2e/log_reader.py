@@ -132,8 +132,11 @@ def read_log(
     return found
 
 
-def make_reader(bootstrap: str, *, committed: bool) -> Consumer:
-    """A consumer without a group that tells by an event when its position reached the end of what it may see."""
+def make_reader(bootstrap: str, *, committed: bool, fetch_wait_ms: int = 10) -> Consumer:
+    """A consumer without a group that tells by an event when its position reached the end of what it may see.
+
+    The end behind transaction markers shows only when a fetch comes back empty. Who waits for records alone may let the broker hold a fetch for longer.
+    """
     return Consumer(
         {
             **client(bootstrap),
@@ -145,7 +148,7 @@ def make_reader(bootstrap: str, *, committed: bool) -> Consumer:
             "auto.offset.reset": "earliest",
             "allow.auto.create.topics": False,
             "check.crcs": True,
-            "fetch.wait.max.ms": 10,  # the end behind transaction markers shows only when a fetch comes back empty
+            "fetch.wait.max.ms": fetch_wait_ms,
         }
     )
 

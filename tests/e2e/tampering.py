@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
+from tests.e2e.clients import writer
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import QUIET
 from tests.e2e.stack import Stack
@@ -26,7 +27,7 @@ class Plain(NamedTuple):
 
 def fill(bootstrap: str, topic: str, records: Iterable[Plain]) -> int:
     """Write these records; the offset of the last one."""
-    producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "linger.ms": 5})
+    producer = writer(bootstrap, linger_ms=5)
     offsets: list[int] = []
     for record in records:
         headers = list(record.headers) or None
@@ -76,7 +77,7 @@ class Tampering:
     def rewrite_receipt(self, change: Callable[[Document], Document], number: int) -> None:
         """Put what `change` makes of a receipt in its place."""
         home, receipt, key = self._receipts()[number]
-        producer = Producer({"bootstrap.servers": self._stack.bootstrap, **QUIET})
+        producer = writer(self._stack.bootstrap)
         producer.produce(self._stack.receipts_topic, json.dumps(change(receipt)).encode(), key, home)
         assert producer.flush(_TIMEOUT_S) == 0
 

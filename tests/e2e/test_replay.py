@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from tests.builders.history import Draft, create_topics, produce
 from tests.e2e.asking import (
@@ -24,6 +23,7 @@ from tests.e2e.asking import (
     positions,
     receipts_end,
 )  # fmt: skip
+from tests.e2e.clients import writer
 from tests.e2e.conftest import PLAIN_RECORDS_EACH
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import BASE_MS, LiveProducer, fill_plain
@@ -268,7 +268,7 @@ def test_what_one_lane_can_not_use_of_a_cap_another_lane_copies(stack: Stack, na
     """One partition has as many offsets as the other, but most of its records are older than the window."""
     source = f"{names.target}-source"
     create_topics(stack.bootstrap, {source: 2})
-    producer = Producer({"bootstrap.servers": stack.bootstrap, "linger.ms": 20})
+    producer = writer(stack.bootstrap, linger_ms=20)
     for number in range(1_000):
         is_old = 0 < number < 900
         produce(producer, source, Draft(0, b"a", b"v%d" % number, (), BASE_MS - 1_000 if is_old else BASE_MS + number))
@@ -306,7 +306,7 @@ def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: 
     """Records that lose most of their bytes with a header: the cap is one on the copy, not on what was read for it."""
     source = f"{names.target}-source"
     create_topics(stack.bootstrap, {source: 4})
-    producer = Producer({"bootstrap.servers": stack.bootstrap, "linger.ms": 20})
+    producer = writer(stack.bootstrap, linger_ms=20)
     for number in range(20_000):
         draft = Draft(number % 4, b"k%d" % (number % 97), b"v%d" % number, (("trace", b"x" * 400),), BASE_MS + number)
         produce(producer, source, draft)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from tests.builders.history import Draft, create_topics, produce
 from tests.e2e.case import Case
-from tests.e2e.clients import client
+from tests.e2e.clients import writer
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import BASE_MS, fill_plain
 from tests.e2e.processes import Process, kill, wait_for
@@ -120,7 +119,7 @@ def test_a_pinned_range_may_have_more_lanes_than_slots_and_its_records_may_go_by
     done = case.judge(240)
     assert done["attempt"] == 1
 
-    producer = Producer(client(stack.bootstrap))
+    producer = writer(stack.bootstrap)
     told = {"source": {"topic": case.source}, "target": {"topic": case.target}, "mapping": "key_hash"}
     wanted: dict[str, list[tuple[str, int]]] = {"records": [], "latest": [("extra", 1)]}
     for compare, differences in wanted.items():

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from recoveryd_sandbox.broker import Broker
 from tests.builders.history import Draft, create_topics, produce, with_fields
 from tests.e2e.by_hand import Edit, copy_by_hand
+from tests.e2e.clients import writer
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import BASE_MS, fill_nasty, fill_plain
 from tests.e2e.follower import Document
@@ -228,7 +228,7 @@ def test_a_window_of_time_is_compared_inside_a_longer_copy(stack: Stack, small: 
     """The copy lies behind records of somebody else and goes on after the window: each side is bounded by its own log."""
     target = topic(stack, name, "longer")
     create_topics(stack.bootstrap, {target: 2})
-    producer = Producer({"bootstrap.servers": stack.bootstrap})
+    producer = writer(stack.bootstrap)
     for partition, records in read_log(stack.bootstrap, small).items():
         for number in range(7):
             produce(producer, target, Draft(partition, b"before", b"%d" % number, (), BASE_MS - 1_000_000 + number))
@@ -262,7 +262,7 @@ def test_records_in_a_partition_that_nothing_maps_to_are_extra(stack: Stack, sma
     copy_by_hand(stack.bootstrap, small, target)
     admin = AdminClient({"bootstrap.servers": stack.bootstrap})
     admin.create_partitions([NewPartitions(target, 3)])[target].result(30)
-    producer = Producer({"bootstrap.servers": stack.bootstrap})
+    producer = writer(stack.bootstrap)
     stack.follower.wait(lambda: len(offsets(stack.bootstrap, target, end=True)) == 3, 30.0, "the third partition")
     produce(producer, target, Draft(2, b"k", b"somebody else", (), BASE_MS))
     assert producer.flush(60) == 0
@@ -397,7 +397,7 @@ def test_what_can_not_be_compared_is_refused_by_name(stack: Stack, small: str, n
 def _compacted(bootstrap: str, topic: str, drafts: Sequence[Draft]) -> None:
     configs = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     create_topics(bootstrap, {topic: 2}, configs)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = writer(bootstrap)
     for draft in drafts:
         produce(producer, topic, draft)
     assert producer.flush(60) == 0

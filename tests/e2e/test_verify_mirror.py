@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from recoveryd_sandbox.broker import Broker
 from recoveryd_sandbox.mirror import MirrorMaker
 from tests.builders.history import Draft, create_topics, produce, transactional
+from tests.e2e.clients import writer
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import BASE_MS, fill_plain, nasty_drafts
 from tests.e2e.log_reader import offsets, read_log
@@ -122,7 +122,7 @@ def test_a_whole_mirror_matches_although_its_offsets_are_others(
 def test_records_that_the_mirror_never_got_are_named_one_by_one(stack: Stack, mirrored: dict[str, str]) -> None:
     """Written to the source once the mirror stood still."""
     topic = mirrored["holed"]
-    producer = Producer({"bootstrap.servers": stack.bootstrap})
+    producer = writer(stack.bootstrap)
     for number in range(3):
         produce(producer, topic, Draft(1, b"late", b"%d" % number, (), BASE_MS))
     assert producer.flush(60) == 0

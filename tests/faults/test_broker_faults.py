@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from recoveryd_sandbox.broker import Broker
 from tests.builders.history import Draft, create_topics, produce
 from tests.e2e.case import Case
+from tests.e2e.clients import writer
 from tests.e2e.data import BASE_MS, fill_plain
 from tests.e2e.log_reader import read_log, whole_log
 from tests.e2e.processes import kill, wait_for
@@ -108,7 +109,7 @@ def test_row_16_compaction_under_the_reader_takes_only_what_it_took_from_the_log
     create_topics(stack.bootstrap, {source: 2}, {
         "cleanup.policy": "compact", "segment.bytes": str(1024 * 1024), "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000",
     })  # fmt: skip
-    producer = Producer({"bootstrap.servers": stack.bootstrap, "linger.ms": 5, "batch.size": 50_000})
+    producer = writer(stack.bootstrap, linger_ms=5, batch_size=50_000)
     for number in range(records):
         for partition in range(2):
             unique_early = number < records // 2  # the first half is unique until the second half supersedes it

@@ -1,10 +1,10 @@
 """Row 14: partitions that are added while a recovery runs are copied from their first offset, or named; never passed over in silence."""
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.builders.history import create_topics
+from tests.e2e.clients import writer
 from tests.e2e.data import fill_plain, write_plain
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack, completed_ranges
@@ -38,7 +38,7 @@ def test_row_14_partitions_added_to_a_followed_source_are_copied_from_their_firs
     case.start(stop="caught_up", records_per_s=None)
     case.copying()
     widen(stack, case.source, 4)
-    write_plain(Producer({"bootstrap.servers": stack.bootstrap}), case.source, [2, 3], range(RECORDS))
+    write_plain(writer(stack.bootstrap), case.source, [2, 3], range(RECORDS))
     named = "partitions 2 to 3 were added"
     stack.follower.wait(lambda: named in (stack.follower.status(case.recovery) or {})["why"], 60, named)
     widen(stack, case.target, 4)
