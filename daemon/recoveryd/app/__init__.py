@@ -1,1 +1,3 @@
-"""The daemon as a process: the Faust worker, and how everything starts, is watched and ends. The only place where Faust is known."""
+"""The daemon as a process: the Faust worker, and how everything is started, watched and ended. No other package knows
+Faust.
+"""

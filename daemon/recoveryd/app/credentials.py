@@ -1,4 +1,4 @@
-"""How the Faust worker gets into a secured cluster: the config's access in Faust's terms."""
+"""How the Faust worker connects to a secured cluster: the configured access in Faust's terms."""
 
 from faust.auth import OAuthCredentials, SASLCredentials, SSLCredentials
 from faust.types.auth import CredentialsT
@@ -8,7 +8,9 @@ from recoveryd.settings.kafka_properties import ClientAccess, make_ssl_context
 
 
 def credentials_of(access: ClientAccess) -> CredentialsT | None:
-    """None = plain text without login. Call inside the event loop. Raises OSError or `ssl.SSLError` when a file is not there or not PEM."""
+    """None = plain text without login. Call it inside the event loop. Raises OSError or `ssl.SSLError` when a file does
+    not exist or is not PEM.
+    """
     context = make_ssl_context(access.tls) if access.tls is not None else None
     if access.oauth is not None:
         return OAuthCredentials(oauth_cb=TokenProvider(access.oauth), ssl_context=context)

@@ -1,8 +1,10 @@
-"""The Faust worker: it brings control records and tells who leads. Nothing else; no rule about recovery lives here, and Faust lives nowhere else.
+"""The Faust worker: it brings control records and tells whether this daemon leads. No rule about recovery lives here,
+and Faust lives nowhere else.
 
-Acknowledging is ours. Records go into the inbox as they come, so that many share one journal transaction, and each is acknowledged only when the journal
-holds what it caused, strictly in order and from one place: Faust commits up to the first gap it notices, and with acknowledgements in order there is
-none. A position that goes wrong all the same loses nothing, because the intake goes by the journal's.
+The feed acknowledges records itself. They go into the inbox as they come, so that many share one journal transaction,
+and each is acknowledged only when the journal holds what it caused, strictly in order and from one task: Faust commits
+up to the first gap it sees, and acknowledgements in order leave none. A wrong committed position loses nothing either,
+because the intake goes by the journal's position.
 """
 
 import asyncio
@@ -35,7 +37,9 @@ WATCH_EVERY_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class FeedConfig:
-    """`brokers` as host:port; `credentials` is Faust's object or None; `instance_id` makes a static member (a fixed name per node)."""
+    """`brokers` as host:port; `credentials` is Faust's object or None; `instance_id` makes the daemon a static member
+    of the group (a fixed name per node).
+    """
 
     brokers: tuple[str, ...]
     topic: str
@@ -49,8 +53,8 @@ class FeedConfig:
 
 
 class Feed:
-    """Runs the worker. `assigned` and `revoked` are called when the control partition comes and goes; `is_silent` says that the broker
-    does not answer us otherwise either, so that missing commits mean nothing.
+    """Runs the worker. `assigned` and `revoked` are called when the control partition comes and goes. `is_silent` says
+    that the broker does not answer other questions either, so that missing commits mean nothing.
     """
 
     def __init__(
@@ -77,17 +81,19 @@ class Feed:
         self._app.on_partitions_revoked.connect(_calling(self._partition, revoked), weak=False)
 
     async def start(self) -> None:
-        """Join the group. Records flow from now on."""
+        """Join the group. Records come from now on."""
         self._config.work_dir.mkdir(parents=True, exist_ok=True)
         self._acking = asyncio.create_task(self._acknowledge())
         await self._app.start()
 
     async def stop(self, timeout_s: float) -> None:
-        """Commit what is acknowledged and leave the group; gives up after `timeout_s`, for instance when no broker answers."""
+        """Commit what is acknowledged and leave the group; gives up after `timeout_s`, for instance when no broker
+        answers.
+        """
         if self._acking is not None:
             self._acking.cancel()
         with warnings.catch_warnings(action="ignore"):
-            # What is not acknowledged yet comes again: waiting for it could take for ever.
+            # Records not acknowledged yet come again; waiting for them could take for ever.
             self._app.conf.stream_wait_empty = False
         try:
             await asyncio.wait_for(self._app.stop(), timeout_s)
@@ -95,7 +101,9 @@ class Feed:
             log.warning("the group could not be left in time", timeout_s=timeout_s)
 
     async def watch(self) -> None:
-        """Until cancelled; raises `RecoverydError` when the worker broke down or its commits stall, which only a restart heals."""
+        """Run until cancelled. Raises `RecoverydError` when the worker broke down or its commits stall, which only a
+        restart mends.
+        """
         crashed = asyncio.ensure_future(self._app.wait_until_stopped())
         watch = CommitWatch(STALLED_AFTER_S)
         try:
@@ -133,7 +141,7 @@ class Feed:
 
 
 class CommitWatch:
-    """Tells a stall (records are acknowledged, but the committed offset stays) from silence (nothing to commit)."""
+    """Tells a stall (records are acknowledged, but the committed offset stays) from quiet (nothing to commit)."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -143,25 +151,27 @@ class CommitWatch:
     def is_stalled(
         self, acked_offset: int, acked_s: float, committed: int | None, now_s: float, *, is_silent: bool = False
     ) -> bool:
-        """Call about once a second. `committed` is the next offset the group would start at, None = none yet.
+        """Call it about once a second. `committed` is the next offset the group would start at, None = none yet.
 
-        While `is_silent`, and for the whole patience afterwards, nothing is a stall: a broker that stood still takes commits late.
+        While `is_silent`, and for `patience_s` afterwards, nothing is a stall: a broker that stood still takes commits
+        late.
         """
         has_moved = committed != self._committed or self._moved_s is None or acked_offset + 1 <= (committed or 0)
         if has_moved or self._moved_s is None or is_silent:
             self._committed, self._moved_s = committed, now_s
-        # Silence of the broker stops both: only an acknowledgement well after the last commit shows that positions move alone.
+        # A silent broker stops acknowledgements and commits alike. Only an acknowledgement well after the last commit
+        # shows a stall.
         return now_s - self._moved_s >= self._patience_s and acked_s - self._moved_s >= self._patience_s / 2
 
 
 def _make_app(config: FeedConfig) -> faust.App:
-    """Each setting is there for a reason: see the module's docstring and ARCHITECTURE."""
+    """For the reasons of the settings see the module's docstring."""
     tolerate_any_header()
     return faust.App(
         config.group,
         broker=[f"kafka://{broker}" for broker in config.brokers],
         broker_credentials=config.credentials,
-        env_prefix="RECOVERYD_FAUST_",  # unprefixed variables of the environment would beat these arguments
+        env_prefix="RECOVERYD_FAUST_",  # other variables of the environment would override these arguments
         autodiscover=False,
         web_enabled=False,
         topic_allow_declare=False,
@@ -182,7 +192,9 @@ def _make_app(config: FeedConfig) -> faust.App:
 
 
 class _NoTables(TableManager):
-    """Faust waits a second for tables to be declared before it joins the group. There are none, and a take-over is not to be late for them."""
+    """Faust waits a second for tables to be declared before it joins the group. There are none, and the wait would
+    delay a take-over.
+    """
 
     async def sleep(self, _seconds: Any) -> None:
         await super().sleep(0)

@@ -1,9 +1,11 @@
-"""The life of the process: what is started in which order, what ends it, and with which exit code.
+"""The life of the process: what starts in which order, what ends it, and with which exit code.
 
-    HTTP up -> own topics checked -> group joined -> (assigned) journal opened -> leads ... -> a signal, or something that only a restart heals
+        HTTP up -> own topics checked -> group joined -> (assigned) journal opened -> leads ...
+      -> a signal, or a failure that only a restart mends
 
-Exit codes: 0 asked to end, 70 own invariant broken, fenced or stalled commits (the supervisor restarts it), 78 the config or the own topics are wrong
-(a restart changes nothing). Ending takes at most ten seconds; applications run on under their lease.
+Exit codes: 0 asked to end; 70 own invariant broken, fenced or stalled commits (the supervisor restarts it); 78 the
+config or the own topics are wrong (a restart changes nothing). Ending takes at most ten seconds; Spark applications run
+on under their lease.
 """
 
 import asyncio
@@ -29,7 +31,7 @@ EXIT_CLEAN, EXIT_BROKEN, EXIT_CONFIG = 0, 70, 78
 BROKER_PATIENCE_S: Final = 60.0
 RETRY_S: Final = 2.0
 BEAT_S: Final = 0.5
-# Together below the ten seconds that a supervisor is promised.
+# Together less than the ten seconds that supervisors are told to wait.
 ROUND_LIMIT_S, GROUP_LIMIT_S, CLOSE_LIMIT_S = 4.0, 3.0, 2.0
 
 
@@ -80,7 +82,7 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event) -> in
 
 
 def _work(daemon: Daemon, feed: Feed) -> list[Coroutine[Any, Any, None]]:
-    """The first is the writer, which gets time to finish its round; the others are cancelled at the end."""
+    """The first is the writer, which may finish its round; the others are cancelled at the end."""
     return [
         daemon.runtime.run(),
         daemon.runtime.ticker.run(),
@@ -92,11 +94,13 @@ def _work(daemon: Daemon, feed: Feed) -> list[Coroutine[Any, Any, None]]:
 
 
 async def _wind_down(daemon: Daemon, feed: Feed, tasks: list[asyncio.Task[None]]) -> None:
-    """Finish the round under way, then leave the group with what is acknowledged, so that the next leader starts right there."""
+    """Finish the present round, then leave the group with every acknowledgement committed, so that the next leader
+    starts right there.
+    """
     writer, *others = tasks
     daemon.runtime.stop()
     await asyncio.wait({writer}, timeout=ROUND_LIMIT_S)
-    await asyncio.sleep(0)  # acknowledgements of that round
+    await asyncio.sleep(0)  # lets the feed acknowledge the records of that round
     await feed.stop(GROUP_LIMIT_S)
     for task in (writer, *others):
         task.cancel()
@@ -148,7 +152,7 @@ async def _check_own_topics(daemon: Daemon) -> None:
 
 
 async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
-    """Until a task raises (its exception) or the writer returns; others may end in peace."""
+    """Wait until a task raises (then raise its exception) or the writer returns; other tasks may return."""
     waiting: set[asyncio.Task[None]] = set(tasks)
     while waiting:
         done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -159,7 +163,7 @@ async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
 
 
 async def _until_stopped(work: Awaitable[None], stopped: asyncio.Event) -> None:
-    """Wait for `work` (and raise what it raises) or for the wish to stop."""
+    """Wait for `work` (and raise what it raises) or for the request to stop."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stopped.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -193,7 +197,7 @@ def _feed_config(settings: Settings) -> FeedConfig:
     access, values = settings.access(MAIN), settings.values.faust
     try:
         credentials = credentials_of(access)
-    except OSError as error:  # also ssl.SSLError
+    except OSError as error:  # includes ssl.SSLError
         raise ConfigProblem(
             f"clusters.main: a certificate or key is not usable: {error}", key="clusters.main"
         ) from error

@@ -1,7 +1,8 @@
 """How Faust's client reads batches: a header with a name that is not UTF-8 must not end the worker.
 
-Whoever may write to the control topic could otherwise stop the daemon for good with one record: the client library decodes names strictly, takes the batch for
-corrupt, and would meet it again after every restart. Such a record has no headers for us, here as for the other reader of the topic (`headers_of`).
+The client library decodes names strictly: it takes the batch for corrupt, and would meet it again after every restart,
+so anybody who may write to the control topic could stop the daemon for good with one record. Such a record is taken as
+one without headers, as by the topic's other reader (`headers_of`).
 """
 
 from collections.abc import Iterable
@@ -15,23 +16,25 @@ _MAGIC_WITH_HEADERS = 2
 
 
 def tolerate_any_header() -> None:
-    """For all consumers of this process. Batches are read in Python instead of C, which is nothing for a topic of commands."""
+    """For all consumers of this process. Batches are then read in Python instead of C, which is fast enough for a topic
+    of commands.
+    """
     fetcher.MemoryRecords = _TolerantRecords
 
 
 def readable_headers(pairs: Iterable[tuple[str, bytes | None]]) -> tuple[tuple[str, bytes | None], ...]:
-    """The headers, or none when the name of one is not UTF-8."""
+    """The headers, or none when a name is not UTF-8."""
     headers = tuple((name, value) for name, value in pairs)
     try:
         for name, _ in headers:
             name.encode()
-    except UnicodeEncodeError:  # what `surrogateescape` stands for
+    except UnicodeEncodeError:  # the name holds bytes that `surrogateescape` replaced
         return ()
     return headers
 
 
 class _Escaping(bytearray):
-    """Bytes whose parts are decoded without a fault."""
+    """Bytes whose parts decode without an error."""
 
     def __getitem__(self, at: Any) -> Any:
         found = super().__getitem__(at)

@@ -1,6 +1,8 @@
-"""Produce latency of each configured cluster, measured by the canary as often as wanted and told once per period of the controller.
+"""Produce latency of each configured cluster, measured as often as configured and told once per period of the
+controller.
 
-A broker that hangs must be seen as slow, not as silent: a record without an answer counts with its age, which grows from reading to reading.
+A broker that hangs must be seen as slow, not as silent: a record without an answer counts with its age, which grows
+from reading to reading.
 """
 
 import asyncio
@@ -15,12 +17,14 @@ from recoveryd.ports import Canary, Clock, Emit, Fate, Probe
 
 log = structlog.stdlib.get_logger(__name__)
 
-DEADLINE_S: Final = 10.0  # of one probe beyond what it may wait for its record
+DEADLINE_S: Final = 10.0  # of one probe, in addition to the time it may wait for its record
 Observe = Callable[[str, float], None]  # cluster, seconds
 
 
 class CanaryCollector:
-    """`leads`: whether this daemon leads now; a standby sends nothing. `observe` gets the time of each record that was acknowledged."""
+    """`leads`: whether this daemon leads now; a standby sends nothing. `observe` is called with the latency of each
+    acknowledged record.
+    """
 
     def __init__(
         self,
@@ -44,7 +48,7 @@ class CanaryCollector:
         self._reading_every_s = reading_every_s
 
     async def run(self) -> None:
-        """Until cancelled; never raises. Clusters do not wait for each other."""
+        """Run until cancelled; never raises. Clusters do not wait for each other."""
         await asyncio.gather(*(self._watch(cluster, canary) for cluster, canary in self._canaries.items()))
 
     async def close(self) -> None:
@@ -95,7 +99,7 @@ class CanaryCollector:
 
 
 def _say(cluster: str, probe: Probe, said: str) -> str:
-    """Log what is wrong when it becomes wrong, and that it is well again; returns what was said last."""
+    """Log when something goes wrong, and when it is well again. Returns what was said last, for the next call."""
     if probe.fate is Fate.WAITING:
         return said
     if probe.fate is Fate.DELIVERED:

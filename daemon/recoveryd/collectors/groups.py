@@ -1,6 +1,7 @@
-"""Where consumer groups stand: one question per group over all its topics, one per cluster about members, and what they become for the core.
+"""Positions of consumer groups: one query per group over all its topics, one per cluster about members, and the events
+made of them.
 
-A group that cannot be asked costs only its own answers, which then are absent; nothing here makes a lag of them.
+A group that does not answer lacks its own answers only; this module never turns a missing answer into a lag.
 """
 
 import asyncio
@@ -25,7 +26,9 @@ T = TypeVar("T")
 
 
 class Positions(NamedTuple):
-    """Next offsets to read of a group on one topic, by partition, and when they were asked for. `is_active`: the group is read; None = not known."""
+    """Committed offsets of a group on one topic, by partition, and when they were asked for. `is_active`: somebody
+    reads as this group; None = not known.
+    """
 
     asked_at_ms: int
     committed: Mapping[int, int]
@@ -34,7 +37,7 @@ class Positions(NamedTuple):
 
 @dataclass(slots=True)
 class _SeenTopic:
-    """A group at its last look. `moved_s`: when positions last moved although it had no member."""
+    """A group at its last look. `moved_s`: when its offsets last moved while it had no member."""
 
     committed: Mapping[str, Mapping[int, int]]
     is_memberless: bool
@@ -42,7 +45,7 @@ class _SeenTopic:
 
 
 class GroupLooks:
-    """Remembers a little of each group that was looked at last time, so that who reads without joining is not taken for stopped."""
+    """Remembers the last look at each group, so that a reader that commits without joining is not taken for stopped."""
 
     def __init__(self, groups: GroupOffsets, clock: Clock) -> None:
         self._groups = groups
@@ -51,7 +54,7 @@ class GroupLooks:
         self._failing: dict[str, frozenset[str]] = {}
 
     async def look(self, readers: Iterable[Reader], widths: Mapping[tuple[str, str], int]) -> dict[Reader, Positions]:
-        """Of each reader that could be asked. `widths` are the partition counts of topics, as far as known."""
+        """The positions of each reader that answered. `widths`: partition counts of topics, as far as known."""
         topics: dict[_Group, dict[str, int | None]] = {}
         for reader in readers:
             width = widths.get((reader.cluster, reader.topic))
@@ -89,7 +92,7 @@ class GroupLooks:
         return {name: a for name, a in zip(names, answers, strict=True) if not isinstance(a, BaseException)}
 
     def _note(self, answers: Mapping[str, object], kind: str) -> None:
-        """Say once that something cannot be asked, and once that it can again."""
+        """Log once that something does not answer, and once that it answers again."""
         before = self._failing.get(kind, frozenset())
         now = frozenset(what for what, answer in answers.items() if isinstance(answer, BaseException))
         for what in sorted(now - before):
@@ -100,7 +103,9 @@ class GroupLooks:
 
 
 def make_reader_sampled(reader: Reader, positions: Positions, sample: TopicSample) -> ReaderSampled:
-    """Planned are all partitions of the topic; one without an end has no sample, one without a commit has one that says so."""
+    """One reader's event, for all partitions of the topic. A partition without a known end has no sample; one without a
+    commit has a sample that says so.
+    """
     ends, starts, stable = sample.high_watermark, sample.log_start, sample.last_stable
     asked_at_ms, committed, is_active = positions
     planned = tuple(range(sample.partitions)) if sample.partitions else tuple(sorted(ends))
@@ -121,19 +126,22 @@ def _remembered(
 ) -> _SeenTopic:
     is_memberless = has_members is False
     moved_s = before.moved_s if before is not None else None
-    # Moved between two looks without members: the last commit of a member that left in between does not count.
+    # The offsets moved between two looks without members. Only then: a member that left in between may have committed
+    # last.
     if before is not None and is_memberless and before.is_memberless and committed != before.committed:
         moved_s = now_s
     return _SeenTopic(committed, is_memberless, moved_s)
 
 
 def _is_read_alone(seen: _SeenTopic, now_s: float) -> bool:
-    """Its commits moved lately without members: readers that assign partitions themselves never join, yet they read."""
+    """Whether its offsets moved lately without members: consumers that assign partitions themselves never join the
+    group.
+    """
     return seen.is_memberless and seen.moved_s is not None and now_s - seen.moved_s <= COMMITS_ALONE_S
 
 
 async def _each(questions: Iterable[Coroutine[Any, Any, T]]) -> list[T | BaseException]:
-    """All answers or failures, in order; after the deadline what is left counts as a time-out."""
+    """All answers or failures, in order; after the deadline a missing answer counts as a time-out."""
     tasks = [asyncio.ensure_future(question) for question in questions]
     if tasks:
         _, late = await asyncio.wait(tasks, timeout=DEADLINE_S)

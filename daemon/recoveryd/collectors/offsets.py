@@ -1,8 +1,10 @@
-"""Offsets of topics and positions of consumer groups, sampled together because their order matters: positions first, then ends.
+"""Offsets of topics and positions of consumer groups. They are sampled together because their order matters: positions
+first, then ends.
 
-Sampled are source and target of every active recovery, the topics the config wants to watch, and the groups that it or a watch looks at. The control
-topic's id is looked at as well: a control topic that was deleted and made anew under a running daemon would restart its offsets, and records would be taken for old
-ones. That look also tells whether the main cluster answers at all, which an idle leader would not notice.
+It samples source and target of every active recovery, the configured topics, and the groups of the configuration and of
+watches. It also looks at the control topic's id: if that topic were deleted and created again under a running daemon,
+its offsets would restart, and records would be taken for old ones. That look also tells whether the main cluster
+answers at all, which an idle leader would not notice.
 """
 
 import asyncio
@@ -34,7 +36,7 @@ _WATCHED: Final = ACTIVE | {State.PLANNING, State.AWAITING_APPROVAL}
 
 @dataclass(frozen=True, slots=True)
 class Monitored:
-    """A topic of live traffic; with a `group` its lag is told as well."""
+    """A topic of live traffic; with a `group` the group's lag is sampled as well."""
 
     cluster: str
     topic: str
@@ -68,7 +70,9 @@ class OffsetCollector:
         self._control_checked_s = clock.monotonic_s()
 
     async def run(self) -> None:
-        """Until cancelled; raises `RecoverydError` only when the control topic is not the one the journal is about."""
+        """Run until cancelled. Raises `RecoverydError` only when the control topic is not the one that the journal
+        describes.
+        """
         while True:
             began_s = self._clock.monotonic_s()
             await self.collect()
@@ -78,7 +82,7 @@ class OffsetCollector:
         await self._groups.close()
 
     async def collect(self) -> None:
-        """One look at everything."""
+        """Look at everything once."""
         state = self._state()
         if state is None:
             return
@@ -134,7 +138,7 @@ class OffsetCollector:
 
 
 def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tuple[str, str]]:
-    """(cluster, topic) of everything worth a look now, in a stable order, each once."""
+    """(cluster, topic) of every topic to sample now, in a stable order, each once."""
     topics: dict[tuple[str, str], None] = {(m.cluster, m.topic): None for m in monitored}
     for recovery in state.of(RECOVERY).recoveries.live.values():
         if recovery.state in _WATCHED:
@@ -146,6 +150,6 @@ def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tup
 
 
 def readers_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[Reader]:
-    """Groups worth a look now, of the config first, each once."""
+    """The groups to sample now, each once, those of the configuration first."""
     readers = [Reader(m.cluster, m.topic, m.group) for m in monitored if m.group is not None]
     return list(dict.fromkeys((*readers, *readers_of_watches(state.of(WATCHES)))))

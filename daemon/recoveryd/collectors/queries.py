@@ -1,4 +1,6 @@
-"""Latencies that a Prometheus of the operator's knows: each configured query is asked with its own period, and its one number is a reading."""
+"""Latencies that the operator's Prometheus knows: each configured query is asked with its own period, and its one
+number becomes a reading.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -14,7 +16,7 @@ from recoveryd.ports import Clock, Emit, Queries, QueryAnswer
 log = structlog.stdlib.get_logger(__name__)
 
 DEADLINE_S: Final = 10.0
-LOOKBACK_LEAST_S: Final = 90.0  # a scrape a minute is common, and one may come late
+LOOKBACK_LEAST_S: Final = 90.0  # scraping once a minute is common, and one scrape may be late
 LOOKBACK_PERIODS: Final = 4
 
 Refuse = Callable[[RejectReason], None]
@@ -22,7 +24,7 @@ Refuse = Callable[[RejectReason], None]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`query` gives seconds; `name` is the reading's in the domain of `cluster`."""
+    """`query` yields seconds; `name` is the name of the reading in the domain of `cluster`."""
 
     name: str
     cluster: str
@@ -32,7 +34,9 @@ class Query:
 
 
 class QueryCollector:
-    """`leads`: whether this daemon leads now; a standby asks nothing. `refuse` counts answers that were of no use."""
+    """`leads`: whether this daemon leads now; a standby asks nothing. `refuse` is called for each unusable answer, to
+    count it.
+    """
 
     def __init__(
         self,
@@ -51,7 +55,7 @@ class QueryCollector:
         self._clock = clock
 
     async def run(self) -> None:
-        """Until cancelled; never raises. Servers do not wait for each other."""
+        """Run until cancelled; never raises. Servers do not wait for each other."""
         await asyncio.gather(*(self._repeat(query) for query in self._queries))
 
     async def close(self) -> None:
@@ -65,7 +69,8 @@ class QueryCollector:
                 asked_at_ms = self._clock.now_ms()
                 answer = await self._ask(query)
                 if answer.value is not None:
-                    # Our clock and the time of asking: the server's may differ, and the wait is part of the reading's age.
+                    # The time of asking, by our own clock: the server's clock may differ, and the wait counts as part
+                    # of the reading's age.
                     self._emit(ReadingTaken(query.cluster, Reading(query.name, answer.value, asked_at_ms)))
                 elif answer.reject is not None:
                     self._refuse(answer.reject)
@@ -82,7 +87,9 @@ class QueryCollector:
 
 
 def _say(query: Query, answer: QueryAnswer, said: bool) -> bool:
-    """Log the first useless answer of a row and the first good one after it; returns whether a complaint stands."""
+    """Log the first unusable answer in a row and the first good one after it. Returns whether the last answer was
+    unusable.
+    """
     if answer.value is None and not said:
         log.warning("a query gives no reading", name=query.name, cluster=query.cluster, why=answer.why)
     elif answer.value is not None and said:

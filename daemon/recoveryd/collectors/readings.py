@@ -1,4 +1,4 @@
-"""Many measurements of a latency become one reading of the law: its 99th percentile, to the law's own beat."""
+"""Turns many measurements of a latency into one reading per period of the controller: their 99th percentile."""
 
 from recoveryd.live.freshness import Reading
 from recoveryd.ports import Clock
@@ -7,8 +7,9 @@ from recoveryd.ports import Clock
 class LatencyWindow:
     """The worst measurement of each interval of `every_s`, which is the p99 of anything below a hundred measurements.
 
-    Intervals do not overlap: in a sliding window one slow record would be told again and again, and the controller would cut for it each time. A
-    reading bears the time at which its interval *began*: then "taken after the last cut" is true of all of it.
+    Intervals do not overlap: in a sliding window one slow record would be told again and again, and the controller
+    would cut for it each time. A reading has the time at which its interval *began*, so that "taken after the last cut"
+    is true of every measurement in it.
     """
 
     def __init__(self, name: str, every_s: float, clock: Clock) -> None:
@@ -26,7 +27,9 @@ class LatencyWindow:
         self._worst = seconds if self._worst is None else max(self._worst, seconds)
 
     def take(self) -> Reading | None:
-        """The reading of the interval once it is over, then a new one begins; None before, and when nothing was measured in it."""
+        """The reading of an interval that is over, and begin the next one. None before its end, and when nothing was
+        measured in it.
+        """
         if self._clock.monotonic_s() - self._began_s < self._every_s:
             return None
         worst, began_ms = self._worst, self._began_ms

@@ -1,7 +1,7 @@
-"""What the daemon can do, in parts that do not know each other. bootstrap hands one tuple of them to the kernel.
+"""What the daemon can do, in parts that do not know each other. `bootstrap` hands one tuple of them to the kernel.
 
-To add one: a folder with its words (commands, events, effects, nouns), its rules and a function that makes its `Capability`; then one line where the tuple is
-made. Nothing else of the core changes.
+To add one: a folder with its types (commands, events, effects, nouns), its rules and a function that makes its
+`Capability`; then one line where the tuple is made. Nothing else of the core changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ C = TypeVar("C", bound=Command)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an id stands for: `kind` and `state` as people know them."""
+    """What an id stands for: `kind` and `state` as messages name them."""
 
     kind: str
     state: str
@@ -30,14 +30,14 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[V]):
-    """Made by `on`, which sees to it that what handles an event takes an event of that type."""
+    """Made by `on`, which checks the types: `handle` takes an event of the class `event`."""
 
     event: type
     handle: Callable[[V, Any], None]
 
 
 def on(event: type[E], handle: Callable[[V, E], None]) -> Handler[V]:
-    """`handle` writes into the view what such an event means."""
+    """`handle` writes into the view what an event of this class changes."""
     return Handler(event, handle)
 
 
@@ -51,23 +51,25 @@ class Verb(Generic[V]):
 
     @property
     def name(self) -> str:
-        """The verb as it stands in the type of a control record."""
+        """The verb as it is in the type of a control record."""
         return str(self.command.verb)
 
 
 def begins(command: type[C], handle: Callable[[V, CommandReceived, C], None]) -> Verb[V]:
-    """The command makes a new subject. The kernel has made sure that no other capability has one of that id."""
+    """The command makes a new subject. The kernel has checked that no other capability has a subject with this id."""
     return Verb(command, handle, is_beginning=True)
 
 
 def steers(command: type[C], handle: Callable[[V, CommandReceived, C], None]) -> Verb[V]:
-    """The command is about a subject of this capability, which exists."""
+    """The command is about an existing subject of this capability."""
     return Verb(command, handle, is_beginning=False)
 
 
 @dataclass(frozen=True, slots=True)
 class StatusForm:
-    """How a noun of the capability stands on the status topic. `takes` says by a record's `kind` whether it is one of these; `read` raises for a broken one."""
+    """How a noun of the capability is written on the status topic. `takes` tells by a record's `kind` whether it is
+    one; `read` raises for a broken one.
+    """
 
     noun: type
     takes: Callable[[str], bool]
@@ -97,22 +99,23 @@ def _never(_state: CoreState) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Capability(Generic[V]):
-    """`make_view` shows a draft as the other functions want it. After all handlers of an event, each capability's `steer` compares what is wanted with what is seen.
+    """`make_view` gives the other functions their view of a draft. After all handlers of an event, each capability's
+    `steer` compares what is wanted with what is seen.
 
     `subject` says what an id of this capability stands for. A command about it that is not among `verbs` is refused.
 
-    `measures`: its metrics, and what they say of a state.
+    `measures`: its metrics, and how to compute them from a state.
 
-    `forms` and `signals`: how its commands and signals look on the wire, by name (`recoveryd.wire.forms`).
+    `forms` and `signals`: the wire forms of its commands and signals, by name (`recoveryd.wire.forms`).
 
-    A new leader calls `restore` with all nouns of the status topic and the last sequence that the lanes of each were told; `known` are those that have a
-    status now, and while `is_active` the core wants a tick each second.
+    A new leader calls `restore` with all nouns of the status topic and, by recovery, the sequence of its last
+    directive. `known` are the nouns that have a status now. While `is_active`, the core wants a tick each second.
     """
 
     name: str
     view: type[V]
     make_view: Callable[[Draft], V]
-    events: Sequence[type] = ()  # that only this capability has words for, whoever handles them
+    events: Sequence[type] = ()  # the events that this capability defines, whoever handles them
     verbs: Sequence[Verb[V]] = ()
     handlers: Sequence[Handler[V]] = ()
     steer: Callable[[V, object], None] = _nothing

@@ -1,7 +1,7 @@
 """Every refusal and failure of recoveryd: stable code, one sentence, one next step.
 
-This is the only place where codes are made. `recoveryctl explain` and docs/errors.md are generated from it, the wire answers with it, and the
-core refers to it by name. A code is never reused for another meaning.
+Codes are made only here. `recoveryctl explain` and docs/errors.md are generated from this catalogue, the wire answers
+with it, and the core refers to it by name. A code is never reused for another meaning.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """Stable error codes; the member name says the cause, the value is what users see."""
+    """Stable error codes: the member's name says the cause, its value is what users see."""
 
     NOT_A_CLOUDEVENT = "RCV-1001"
     MISSING_ATTRIBUTE = "RCV-1002"

@@ -1,6 +1,6 @@
-"""What all commands have in common: an envelope, a verb and one answer. Validated, typed, free of wire detail.
+"""What all commands have in common: an envelope and a verb. Validated, typed, without wire detail.
 
-A capability has a class per verb; nothing here knows them.
+A capability has a class per verb; this module knows none of them.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """Envelope of a command: `id` with `source` is its idempotency key, `subject` the id of what it is about, `content_hash` covers type, subject and data."""
+    """Envelope of a command. `id` and `source` are its idempotency key, `subject` is the id of what it is about,
+    `content_hash` covers type, subject and data.
+    """
 
     id: str
     source: str
@@ -21,12 +23,12 @@ class Meta:
 
     @property
     def who(self) -> str:
-        """Whose word it was, for the sentences that say why something happened."""
+        """Who sent it and why, for the sentences that say why something happened."""
         return f"{self.source}: {self.reason}"
 
 
 class Command(Protocol):
-    """A frozen dataclass with `meta`, what the command asks for, and the class attribute `verb`."""
+    """A frozen dataclass with `meta`, the command's own fields, and the class attribute `verb`."""
 
     @property
     def meta(self) -> Meta: ...
@@ -37,7 +39,7 @@ class Command(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RefusedCommand:
-    """A control record that is a CloudEvents command, readable enough to be answered, but not acceptable."""
+    """A control record that is a CloudEvents command and can be answered, but is not acceptable."""
 
     verb: str  # "" when the type is unknown
     id: str

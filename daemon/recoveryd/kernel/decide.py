@@ -30,7 +30,9 @@ _Any = Capability[Any]
 
 
 class Decider:
-    """`decide` over these capabilities. Raises `ValueError` when a command has not exactly one who takes it, or an event nobody."""
+    """`decide` over these capabilities. Raises `ValueError` when not exactly one of them takes a command, or none
+    handles an event.
+    """
 
     def __init__(self, capabilities: Sequence[_Any]) -> None:
         self._capabilities = tuple(capabilities)
@@ -60,7 +62,7 @@ class Decider:
 
     @property
     def commands(self) -> frozenset[Any]:
-        """Classes of those that something here takes."""
+        """Classes of the commands that some capability takes."""
         return frozenset(self._begins) | {command for _, command in self._steers}
 
     def decide(self, state: CoreState, event: object, now_ms: int) -> Decision:
@@ -83,7 +85,9 @@ class Decider:
         return draft.finish()
 
     def restore(self, daemon: DaemonRecord, nouns: Mapping[str, Noun], sequences: Mapping[str, int]) -> CoreState:
-        """The state of a new leader, from what the status topic holds and the last sequence that the lanes of each recovery were told."""
+        """The state of a new leader, from the nouns of the status topic and, by recovery, the sequence of its last
+        directive.
+        """
         state = CoreState(daemon)
         for capability in self._capabilities:
             state = capability.restore(state, nouns, sequences)
@@ -94,11 +98,11 @@ class Decider:
         return ChainMap(*(cast("dict[str, Noun]", c.known(state)) for c in self._capabilities))
 
     def is_active(self, state: CoreState) -> bool:
-        """Whether time alone can change something."""
+        """Whether the passing of time alone can change something."""
         return any(c.is_active(state) for c in self._capabilities)
 
     def _on_command(self, draft: Draft, event: CommandReceived) -> None:
-        """Answer one command or refusal, and do what it says."""
+        """Answer one command or refusal, and do what it asks for."""
         draft.applied(event.offset)
         command = event.command
         if refuse_by_envelope(draft, event) or isinstance(command, RefusedCommand):
@@ -126,7 +130,9 @@ class Decider:
             draft.answer(event, "rejected", message, Code.NO_SUCH_RECOVERY.value)
 
     def _owner(self, draft: Draft, command: Command) -> tuple[_Any, Subject] | None:
-        """All capabilities share one space of ids, and one key on the status topic."""
+        """The capability that has this subject. All capabilities share one space of ids, because each id is a key on
+        the status topic.
+        """
         for capability in self._capabilities:
             subject = capability.subject(draft.view(capability.view), command.meta.subject)
             if subject is not None:
@@ -135,7 +141,7 @@ class Decider:
 
 
 def _on_leader(draft: Draft, event: BecameLeader) -> None:
-    """A new epoch. What was applied of another control topic says nothing about this one."""
+    """Begin a new epoch. The applied offset of another control topic says nothing about this one, so it is reset."""
     record = draft.daemon
     applied = record.applied_control_offset if record.control_topic_id in {"", event.control_topic_id} else -1
     draft.set_daemon(

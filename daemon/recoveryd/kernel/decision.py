@@ -1,4 +1,4 @@
-"""What `decide` returns: the new state, what the journal must hold, and what to do after it holds it."""
+"""What `decide` returns: the new state, what the journal must hold, and what to do once it does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from recoveryd_jobs.contract import Directive
 
 
 class Noun(Protocol):
-    """What has a record of its own on the status topic, under its id."""
+    """Something with a record of its own on the status topic, under its id."""
 
     @property
     def id(self) -> str: ...
@@ -35,7 +35,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A fact for the events topic: `type` is the short name (`recovery_paused`), the wire makes the full CloudEvents type `io.recoveryd.event.<type>.v1`."""
+    """A fact for the events topic. `type` is the short name (`recovery_paused`); the wire makes the CloudEvents type
+    `io.recoveryd.event.<type>.v1` of it.
+    """
 
     type: str
     subject: str
@@ -45,15 +47,16 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`changed` nouns and, if not None, `daemon` go to the status topic. All kinds of records go into one transaction, then `effects` run.
+    """`changed` nouns and `daemon`, if not None, go to the status topic. Everything for the journal goes into one
+    transaction, then `effects` run.
 
-    An empty decision (nothing to journal) costs no transaction; its effects (waking up, asking again) may run at once.
+    A decision with nothing to journal costs no transaction; its effects (waking up, asking again) may run at once.
     """
 
     state: CoreState
     reason: str = ""
     changed: tuple[Noun, ...] = ()
-    forgotten: tuple[str, ...] = ()  # ids whose records go from the compacted topics
+    forgotten: tuple[str, ...] = ()  # ids whose records are deleted from the compacted topics
     daemon: DaemonRecord | None = None
     answers: tuple[Answer, ...] = ()
     notices: tuple[Notice, ...] = ()

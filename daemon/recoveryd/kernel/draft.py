@@ -1,7 +1,7 @@
-"""A decision in the making. Mutable and local to one call of `decide`; what leaves is the immutable `Decision`.
+"""A decision in the making. Mutable and local to one call of `decide`; the result is the immutable `Decision`.
 
-Handlers write what changed; nobody reads a clock or the outside here. What all capabilities share is `Draft`. Each of them sees it through a view of its own,
-which knows its slice of the state and its parameters.
+Handlers write what changed; nothing here reads a clock or does I/O. `Draft` is what all capabilities share. Each
+capability sees it through a view of its own, which knows its slice of the state and its parameters.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ MakeView = Callable[["Draft"], Any]
 
 
 class Draft:
-    """Collects what one event changes. `before` is the state as the event found it, `now_ms` the only clock."""
+    """Collects what one event changes. `before` is the state before the event, `now_ms` the only clock."""
 
     def __init__(self, before: CoreState, now_ms: int, views: Mapping[type, MakeView]) -> None:
         self.before = before
@@ -37,7 +37,7 @@ class Draft:
         self._effects: list[object] = []
 
     def view(self, kind: type[V]) -> V:
-        """The view of this class, the same one for everybody in this draft."""
+        """The view of this class; there is one per draft."""
         found = self._views.get(kind)
         if found is None:
             found = self._views[kind] = self._makers[kind](self)
@@ -52,16 +52,16 @@ class Draft:
         self._daemon = record
 
     def applied(self, offset: int) -> None:
-        """The outcome of the control record at `offset` is part of this decision."""
+        """Note that the outcome of the control record at `offset` is part of this decision."""
         if offset > self.daemon.applied_control_offset:
             self._daemon = replace(self.daemon, applied_control_offset=offset, updated_ms=self.now_ms)
 
     def journal(self, noun: Noun) -> None:
-        """Have its record written; of several with one id the last."""
+        """Write the noun's record; the last one with an id counts."""
         self._changed[noun.id] = noun
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Have their records taken from the compacted topics."""
+        """Delete the records of these ids from the compacted topics."""
         self._forgotten.extend(ids)
 
     def notice(self, kind: str, subject: str, data: Mapping[str, object], causation_id: str = "") -> None:
@@ -84,7 +84,7 @@ class Draft:
         self.reason = message
 
     def answer_later(self, answer: Answer) -> None:
-        """The answer to a command that waited for what came of it."""
+        """The answer to an earlier command, which waited for its outcome."""
         self._answers.append(answer)
 
     def finish(self) -> Decision:
@@ -109,7 +109,7 @@ class Draft:
 
 
 class View:
-    """What a capability sees of a draft. Its own subclass adds its slice; `finish` puts that back into the state."""
+    """A capability's view of a draft. A subclass adds its slice of the state, and puts it back in `finish`."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft

@@ -1,4 +1,6 @@
-"""What is true of every command before anybody looks at its verb: each control record gets exactly one answer, and none acts twice or late."""
+"""The rules for every command, whatever its verb: each control record gets exactly one answer, and none acts twice or
+late.
+"""
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand
@@ -7,7 +9,7 @@ from recoveryd.kernel.events import CommandReceived
 
 
 def refuse_by_envelope(draft: Draft, event: CommandReceived) -> bool:
-    """Answer a command that is a duplicate, a conflict, refused by its form, or late; False = it is new and in time."""
+    """Answer a command that is a duplicate, a conflict, refused by its form, or late. False = it is new and in time."""
     command = event.command
     content = command.content_hash if isinstance(command, RefusedCommand) else command.meta.content_hash
     previous = event.previous

@@ -1,7 +1,7 @@
-"""What can happen to the core whatever it is about. Each capability has events of its own beside these.
+"""The events that belong to no capability; each capability has events of its own besides these.
 
-Past-tense facts, made by the agent, the collectors and the results of effects. They carry data only; an event about an unknown subject or an old attempt is
-legal and changes nothing.
+Past-tense facts from the feed, the collectors and the results of effects. They carry data only; an event about an
+unknown subject or an old attempt is legal and changes nothing.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class CommandReceived:
 
 @dataclass(frozen=True, slots=True)
 class ControlUnreadable:
-    """The control record is no CloudEvent: dead letter. Key, value and headers are the original bytes."""
+    """The control record is no CloudEvent: it becomes a dead letter. Key, value and headers are the original bytes."""
 
     partition: int
     offset: int
@@ -44,7 +44,7 @@ class ControlUnreadable:
 
 @dataclass(frozen=True, slots=True)
 class SignalReceived:
-    """An observation that another program put on the control topic; what it may be is the business of whoever handles it."""
+    """An observation that another program put on the control topic; what it means is up to its handler."""
 
     offset: int
     broker_ms: int
@@ -53,7 +53,7 @@ class SignalReceived:
 
 @dataclass(frozen=True, slots=True)
 class SignalRefused:
-    """A signal that is a CloudEvent but not valid; counted and reported as an event, never acted on."""
+    """A signal that is a CloudEvent but not valid: reported as an event, never acted on."""
 
     offset: int
     code: str
@@ -63,7 +63,7 @@ class SignalRefused:
 
 @dataclass(frozen=True, slots=True)
 class BecameLeader:
-    """The status topic was folded and the journal is fenced for us: reconcile with the world."""
+    """The status topic was read and the journal fences every other daemon: compare with the outside."""
 
     epoch: int
     control_topic_id: str

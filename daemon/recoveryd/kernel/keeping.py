@@ -1,4 +1,6 @@
-"""How long what ended is kept: some time after its end, and no more than so many, so that a daemon that ran for years costs what one of last week costs."""
+"""Which ended nouns to forget: each some time after its end, and the oldest when there are too many, so that a daemon
+of many years costs no more than a new one.
+"""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -20,7 +22,9 @@ _Ended = TypeVar("_Ended", bound=Ended)
 
 
 def overdue(ended: Mapping[str, _Ended], keep_ms: int, keep_most: int, now_ms: int) -> Iterator[_Ended]:
-    """Those to be forgotten now, the oldest first; `ended` is in the order in which they ended. At most a few thousand are looked at."""
+    """Those to forget now, the oldest first; `ended` is in the order in which they ended. Looks at a few thousand of
+    them at most.
+    """
     too_many = len(ended) - keep_most
     for number, one in enumerate(islice(ended.values(), _LOOKED_AT)):
         if number >= too_many and now_ms - one.updated_ms < keep_ms:

@@ -1,7 +1,8 @@
-"""What a metric is, and what a capability has to say in metrics. Base units only: seconds, bytes, records.
+"""What a metric is, and what a capability contributes to the metrics. Base units only: seconds, bytes, records.
 
-A label value is a member of a closed set, the name of a topic in play, a consumer group or an id; series that name an id go one hour after it ended. A scrape
-runs in the daemon's loop, so what is shown is bounded, and a value that is not known has no sample: nobody shall see a zero that nobody measured.
+A label value is a member of a closed set, the name of a topic in use, a consumer group or an id; series with an id are
+dropped one hour after its end. A scrape runs in the daemon's loop, so the number of series is bounded. A value that is
+not known has no sample, so that no zero is shown that was not measured.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,7 +32,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value: what a gauge is now, or what a counter grows by. `labels` are the values for `metric.labels`."""
+    """One value: what a gauge is now, or by how much a counter grows. `labels` are the values for `metric.labels`."""
 
     metric: Metric
     labels: tuple[str, ...]
@@ -44,7 +45,7 @@ RECOVERIES = Metric(
 
 
 def count_states(kinds: Iterable[str], counts: Mapping[tuple[str, State], int]) -> Iterator[Sample]:
-    """How many of these kinds are in each state, zeros too."""
+    """How many of each of these kinds are in each state, zeros included."""
     return (Sample(RECOVERIES, (kind, state.value), counts.get((kind, state), 0)) for kind in kinds for state in State)
 
 
@@ -62,10 +63,11 @@ def _no_topics(_state: CoreState, _now_ms: int) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """`gauges` are the values at a moment, `increments` how far the way between two states moves the counters.
+    """`gauges` gives the values at a moment, `increments` by how much the counters grow from one state to the next.
 
-    A counter that first appears with its first step hides that step from a rate. So those whose label values are a closed set begin as `first`, and
-    `beginnings` are zeros of those that name what is new between two states. `topics`: whose series are kept.
+    A rate does not see the first step of a counter that appears with that step, so counters begin at zero: `first` when
+    the daemon starts, for label values of a closed set, and `beginnings` for what is new in a state. `topics`: the
+    topics whose series are kept.
     """
 
     metrics: tuple[Metric, ...] = ()

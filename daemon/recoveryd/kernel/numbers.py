@@ -1,8 +1,8 @@
-"""Numbers as evidence and records may hold them: JSON has neither NaN nor infinity."""
+"""Numbers for evidence and records, as JSON can hold them: it has neither NaN nor infinity."""
 
 import math
 
 
 def finite(value: float | None, digits: int = 3) -> float | None:
-    """The number rounded, or None for what JSON cannot say."""
+    """The rounded number, or None for one that JSON does not have."""
     return round(value, digits) if value is not None and math.isfinite(value) else None

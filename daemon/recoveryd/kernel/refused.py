@@ -1,4 +1,4 @@
-"""Why something that was asked for is not done: one value for every refusal of the core, with a code of the catalogue."""
+"""Why a request is not carried out: one value for every refusal of the core, with a code of the catalogue."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -8,7 +8,7 @@ from recoveryd.kernel.catalogue import Code
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """`message` is the sentence, `hint` what would be right, if that is known."""
+    """`message` is the sentence for the user, `hint` the right way, if it is known."""
 
     code: Code
     message: str
@@ -16,7 +16,7 @@ class Refused:
 
 
 class RefusedError(Exception):
-    """Ends the making of a plan; whoever makes plans turns it into a `Refused`."""
+    """Ends the making of a plan; the planner turns it into a `Refused`."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)

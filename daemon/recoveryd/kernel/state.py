@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DaemonRecord:
-    """The `_daemon` record. `applied_control_offset` is the offset of the last control record whose outcome is journaled; -1 = none."""
+    """The `_daemon` record. `applied_control_offset`: the last control record whose outcome is journaled; -1 = none."""
 
     applied_control_offset: int = -1
     epoch: int = 0
@@ -20,7 +20,7 @@ class DaemonRecord:
 
 @dataclass(frozen=True, slots=True)
 class Slot(Generic[T]):
-    """Where a capability keeps its slice of the state: an immutable value, `empty` when nothing is known."""
+    """Where a capability keeps its slice of the state: an immutable value, at first `empty`."""
 
     name: str
     empty: T
@@ -28,7 +28,9 @@ class Slot(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class CoreState:
-    """Immutable. `slices` by the name of their slot; only who owns a slot knows what of it is journaled and what is soft."""
+    """Immutable. `slices` by the name of their slot; only the owner of a slot knows which part of it is journaled and
+    which is lost at a restart.
+    """
 
     daemon: DaemonRecord = DaemonRecord()
     slices: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -38,7 +40,7 @@ class CoreState:
         return found
 
     def having(self, slot: Slot[T], value: T) -> "CoreState":
-        """The same with this slice; itself when that is no other value."""
+        """The same state with this slice; the same object when the slice is the same."""
         if self.slices.get(slot.name) is value:
             return self
         return replace(self, slices={**self.slices, slot.name: value})

@@ -1,4 +1,4 @@
-"""Words for how anything with a record of its own goes on and ends: states, and why it stopped."""
+"""The states of a recovery, and why it stopped: shared by everything that has a status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class CommandRef:
-    """Where a recovery comes from: the CloudEvents id and source of its command and the human reason."""
+    """The origin of a recovery: the CloudEvents id and source of its command, and the reason given for it."""
 
     id: str
     source: str

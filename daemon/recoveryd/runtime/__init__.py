@@ -1,4 +1,6 @@
-"""The one loop that moves the state: inbox, rounds, leadership. No rule about recovery lives here (see `recoveryd.kernel`), and no client of anything."""
+"""The one loop that changes the state: inbox, rounds, leadership. No rule about recovery lives here (see
+`recoveryd.kernel`), and no client of another system.
+"""
 
 from recoveryd.runtime.inbox import Inbox
 from recoveryd.runtime.intake import ControlIntake

@@ -1,7 +1,9 @@
-"""HTTP for probes, Prometheus and people: read-only, loopback unless configured otherwise, up before the daemon joins the group.
+"""HTTP for probes, Prometheus and people: read-only, loopback unless configured otherwise, up before the daemon joins
+the group.
 
-`/livez` says whether the process turns (503 when it does not: restart it). `/readyz` says whether this daemon leads and can write (a standby answers 503
-with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). No rule lives here; the documents are those of the status topic.
+`/livez` says whether the loop runs (503: it does not, restart it). `/readyz` says whether this daemon leads and can
+write (a standby answers 503 with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). No
+rule lives here; the documents are those of the status topic.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +25,9 @@ Handler = Callable[[web.Request], Any]
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A moment of the daemon. Ages in seconds; `round_age_s` and `journal_failing_for_s` are None when there is no such thing now."""
+    """The daemon's health at one moment. Ages in seconds; `round_age_s` is None outside a round,
+    `journal_failing_for_s` while the journal works.
+    """
 
     role: str
     is_loaded: bool
@@ -49,7 +53,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where answers come from; all are quick and never raise."""
+    """The functions that answer requests; all are quick and never raise."""
 
     health: Callable[[], Health]
     recoveries: Callable[[], Mapping[str, Noun]]
@@ -61,7 +65,7 @@ class Sources:
 
 
 class HealthServer:
-    """`start` binds or raises OSError; `port` is the bound one, also when 0 was asked for."""
+    """`start` binds or raises OSError; `port` is the bound port, even when 0 was asked for."""
 
     def __init__(self, sources: Sources, host: str, port: int) -> None:
         self._sources = sources

@@ -1,7 +1,8 @@
-"""Where events wait for the loop: one queue in order of arrival, bounded in every direction.
+"""Where events wait for the loop: one queue in order of arrival, with bounded numbers of control records and of hints.
 
-Control records push back: `put_control` waits for room. Hints (heartbeats, offset samples, ticks) replace an older one of the same lane, driver or kind
-that still waits, because only the newest matters; they keep its place. Results of effects are few (one per effect) and are never dropped.
+For control records there is back-pressure: `put_control` waits for room. A hint (heartbeat, offset sample, tick)
+replaces a waiting one of the same lane, driver or kind, because only the newest matters, and keeps its place. Results
+of effects are few (one per effect) and are never dropped.
 """
 
 import asyncio
@@ -18,7 +19,9 @@ from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An event that waits. Of a control record also the record, and the future that resolves when the journal holds what it caused."""
+    """A waiting event. For a control record also the record, and a future that resolves when the journal holds its
+    outcome.
+    """
 
     event: Event
     record: ControlRecord | None = None
@@ -26,7 +29,7 @@ class Item:
 
 
 class Inbox:
-    """`emit` from any thread; everything else from the loop."""
+    """`emit` may be called from any thread, everything else from the loop only."""
 
     def __init__(self, capacity: int = 10_000) -> None:
         self.dropped_hints = 0
@@ -45,7 +48,9 @@ class Inbox:
         return len(self._items)
 
     def emit(self, event: Event) -> None:
-        """Put an event in; never blocks. A hint that finds the room for hints taken by others is dropped: the next one tells the same."""
+        """Put an event in; never blocks. A new hint is dropped when there are too many hints: the next one tells the
+        same.
+        """
         key = _hint_key(event)
         with self._lock:
             if key is None:
@@ -60,7 +65,7 @@ class Inbox:
         self._wake()
 
     async def put_control(self, record: ControlRecord, event: Event) -> asyncio.Future[None]:
-        """Wait for room, put the record in, and return what resolves once it is journaled."""
+        """Wait for room and put the record in. Returns a future that resolves once its outcome is journaled."""
         while self._control >= self._capacity:
             self._has_room.clear()
             await self._has_room.wait()
@@ -72,11 +77,13 @@ class Inbox:
         return done
 
     async def take(self, at_most: int, wait_s: float) -> list[Item]:
-        """The oldest `at_most` items; waits up to `wait_s` for the first one, then returns what is there, maybe nothing."""
+        """The oldest `at_most` items; waits up to `wait_s` for the first one, then returns what is there, possibly
+        nothing.
+        """
         self._loop = asyncio.get_running_loop()
         if not self._items:
             self._filled.clear()
-            if not self._items:  # an emit of another thread may have come in between
+            if not self._items:  # another thread may have emitted since the check above
                 try:
                     await asyncio.wait_for(self._filled.wait(), wait_s)
                 except TimeoutError:
@@ -110,7 +117,9 @@ class Inbox:
 
 
 def _hint_key(event: Event) -> Hashable | None:
-    """What an event replaces while it waits; None = it must be handled itself. Attempts are kept apart: an old one's word must not hide a new one's."""
+    """Which waiting event this one replaces; None = none, it must be handled itself. Attempts differ, so that an old
+    attempt's heartbeat never hides a newer one's.
+    """
     key: Hashable | None = None
     match event:
         case LaneHeartbeat():
@@ -121,7 +130,7 @@ def _hint_key(event: Event) -> Hashable | None:
             key = "offsets"
         case ReaderSampled():
             key = ("reader", event.reader)
-        case ReadingTaken():  # each by itself: a peak must not be hidden by the calm after it
+        case ReadingTaken():  # each by itself, so that a low value does not hide the peak before it
             key = ("reading", event.domain, event.reading.name, event.reading.sampled_at_ms)
         case Tick():
             key = "tick"

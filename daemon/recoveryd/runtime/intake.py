@@ -1,8 +1,9 @@
-"""The way of control records into the inbox: each offset once, in order, none left out.
+"""Brings control records into the inbox: each offset once, in order, none left out.
 
-The group's committed offset is not trusted with that. It can lie behind (a crash before a commit: records come again) and, after rebalances, ahead (records
-never come). So the position is the journal's: at leadership everything from there to the end is read directly, later a jump in the offsets is read
-directly as well, and what comes again is passed over. Delivery by the group is only the fast way.
+The group's committed offset is not enough for that. It can be too low (a crash before a commit: records come again)
+and, after rebalances, too high (records never come). So the journal's position counts: a new leader reads everything
+from there to the end directly, later jumps in the offsets are read directly as well, and records that come again are
+skipped. Delivery by the group is only the fast way.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ RETRY_S = 2.0
 
 
 class ControlIntake:
-    """`accept` may be called at any time, also before this daemon leads: it waits."""
+    """`accept` may be called before this daemon leads; it then waits."""
 
     def __init__(self, inbox: Inbox, control_log: ControlLog, decode: Decode) -> None:
         self._inbox = inbox
@@ -42,13 +43,17 @@ class ControlIntake:
         return self._next
 
     def open_at(self, offset: int) -> None:
-        """From now on `accept` goes on, after everything from `offset` to the end was read directly. Call once, at leadership."""
+        """Let `accept` go on, once everything from `offset` to the end was read directly. Call it once, when this
+        daemon first leads.
+        """
         self._next = offset
         self._is_behind = True
         self._is_open.set()
 
     async def catch_up(self) -> None:
-        """Read from the journal's position to the end of the topic, once opened; tries again until the topic can be read."""
+        """Once opened, read from the journal's position to the end of the topic; tries again until the topic can be
+        read.
+        """
         await self._is_open.wait()
         async with self._turn:
             await self._read_if_behind()
@@ -59,7 +64,7 @@ class ControlIntake:
             self._is_behind = False
 
     async def accept(self, record: ControlRecord) -> asyncio.Future[None]:
-        """Take a delivered record in; the future resolves once the journal holds what it caused."""
+        """Take in a delivered record; the future resolves once the journal holds its outcome."""
         await self._is_open.wait()
         async with self._turn:
             await self._read_if_behind()

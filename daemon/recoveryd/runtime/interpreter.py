@@ -1,7 +1,8 @@
-"""Runs effects and turns what comes of them into events. No rule about recovery, no decision about trying again.
+"""Runs effects and turns their results into events. It holds no rule about recovery and never decides to try again.
 
-Effects run beside each other, a bounded number at a time; those of one queue keep their order. Whatever goes wrong becomes an event, so the core
-always hears of it. Who runs which effect is a table of `Runner`s, made in `recoveryd.runtime.runners`.
+Effects run concurrently, a bounded number at a time; those of one queue keep their order. Every failure becomes an
+event, so that the core always hears of it. Who runs which effect is a table of `Runner`s, made in
+`recoveryd.runtime.runners`.
 """
 
 import asyncio
@@ -21,17 +22,17 @@ from recoveryd.ports import Emit
 log = structlog.stdlib.get_logger(__name__)
 
 AT_ONCE: Final = 16
-DEADLINE_S: Final = (
-    180.0  # adapters have deadlines of their own; this one only keeps a hole in them from holding a slot for ever
-)
+# Adapters have deadlines of their own. This one is for a missing deadline, so that it does not hold a slot for ever.
+DEADLINE_S: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
     """How effects of one class are run.
 
-    `failed(effect, kind, code, message, retriable)` is the event of a failure. `queue` names what keeps the order of effects, None = nothing. `is_endless`: it
-    goes on for as long as it gets on, and itself knows when it does not. `is_bug_final`: a bug in it ends what wanted it, because nothing has run yet.
+    `failed(effect, kind, code, message, retriable)` makes the event of a failure. `queue` names the queue in which
+    effects keep their order, None = none. `is_endless`: no deadline, because the effect itself notices when it makes no
+    progress. `is_bug_final`: a bug in it is not tried again, because nothing runs yet.
     """
 
     kind: str
@@ -43,7 +44,9 @@ class Runner:
 
 
 class Interpreter:
-    """`start` begins an effect; results and failures go to `emit`. `begin` takes effects that have slots of their own, and returns at once."""
+    """`start` begins an effect; its result or failure goes to `emit`. `begin`: functions for effects that do not take a
+    slot; they return at once.
+    """
 
     def __init__(
         self,
@@ -61,9 +64,9 @@ class Interpreter:
         self._queues: dict[str, asyncio.Task[None]] = {}
 
     def start(self, effect: Effect) -> None:
-        """Begin `effect`. Call from the loop, after the journal holds the intent."""
+        """Begin `effect`. Call it from the loop, once the journal holds the decision."""
         if isinstance(effect, WakeAt):
-            return  # the runtime keeps time
+            return  # the runtime wakes itself
         begin = self._begin.get(type(effect))
         if begin is not None:
             begin(effect)
@@ -78,7 +81,7 @@ class Interpreter:
             task.add_done_callback(lambda done: self._forget(queue, done))
 
     async def close(self) -> None:
-        """Give up on what has not ended. The next leader wants it again from the journaled state."""
+        """Cancel what has not ended. The next leader wants it again, by the journaled state."""
         for task in tuple(self._tasks):
             task.cancel()
         if self._close is not None:

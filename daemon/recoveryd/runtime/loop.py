@@ -1,7 +1,8 @@
-"""The one writer: takes what waits, decides, journals, adopts, then acts. In this order, always.
+"""The one writer: takes waiting events, decides, journals, adopts the new state, then acts. Always in this order.
 
-Nothing is done on the word of the group alone. Becoming leader opens the journal, which fences whoever held it; coming back from a rebalance writes to it
-first; and whoever took over meanwhile makes the next commit raise `Fenced`, which leaves `run` before any effect of that round.
+Nothing is done only because the group says that this daemon leads. A new leader opens the journal, which fences the
+last one; after a rebalance it writes to the journal first; and if another daemon took over meanwhile, the next commit
+raises `Fenced`, which leaves `run` before any effect of that round.
 """
 
 import asyncio
@@ -34,15 +35,16 @@ T = TypeVar("T")
 
 ROUND_AT_MOST = 512
 IDLE_S = 1.0
-# Signals cost no transaction, so the applied offset follows them late: at a restart at most this many or this old ones are read again.
+# Signals cost no transaction, so the applied offset is journaled late: after a restart at most this many are read
+# again, or those of this time.
 COVER_EVERY_RECORDS = 5_000
 COVER_EVERY_S = 60.0
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 0.2, 5.0
 SLOW_ROUND_S = 2.0
 
 
-class Stopping(Exception):  # noqa: N818  (no error: the way out of waiting to try again)
-    """The daemon is asked to stop."""
+class Stopping(Exception):  # noqa: N818  (not an error: it ends the waiting for another try)
+    """The daemon was asked to stop."""
 
 
 class Core(Protocol):
@@ -65,7 +67,7 @@ class EffectRunner(Protocol):
 
 @dataclass(slots=True)
 class Vitals:
-    """What health says about the loop. Times are monotonic seconds; None = not so now."""
+    """The loop's state for health. Times are monotonic seconds; None = no round now, or the journal works."""
 
     role: str = "standby"  # standby | taking_over | leader
     is_loaded: bool = False
@@ -74,9 +76,10 @@ class Vitals:
 
 
 class Runtime:
-    """`assigned` and `revoked` tell what the group says, `run` is the loop, `stop` lets the present round finish.
+    """`assigned` and `revoked` tell what the group says, `run` is the loop, `stop` ends it after the present round.
 
-    A gap of `freeze_s` between two turns of the loop means that the process was stopped and may have been replaced. `when_leading` is called once, when this daemon first leads: it starts what only a leader needs.
+    A gap of `freeze_s` between two turns of the loop means that the process was frozen and may have been replaced.
+    `when_leading` is called once, when this daemon first leads: it starts what only a leader needs.
     """
 
     def __init__(
@@ -122,32 +125,38 @@ class Runtime:
 
     @property
     def waits_for_journal(self) -> bool:
-        """The broker of the journal does not answer, or slowly: what else is missing from it says nothing."""
+        """Whether the journal's broker answers slowly or not at all. If so, the lack of other answers from it means
+        nothing.
+        """
         vitals = self.vitals
         began_s = vitals.round_began_s
         is_slow = began_s is not None and self._clock.monotonic_s() - began_s > SLOW_ROUND_S
         return is_slow or vitals.journal_failing_s is not None or vitals.role == "taking_over"
 
     def assigned(self) -> None:
-        """The group gives us the control partition."""
+        """The group gave us the control partition."""
         self._is_ours.set()
 
     def revoked(self) -> None:
-        """The group takes it away, maybe for seconds only: keep the state, decide nothing, and ask the journal before going on."""
+        """The group took the partition away, maybe for seconds only: keep the state, decide nothing, and write to the
+        journal before going on.
+        """
         self._is_ours.clear()
         self.vitals.role = "standby"
 
     def stop(self) -> None:
-        """Let `run` return after the present round. What waits stays unanswered and comes again."""
+        """Let `run` return after the present round. Waiting control records stay unanswered and are read again by the
+        next leader.
+        """
         self._stop.set()
         self._inbox.nudge()
 
     async def run(self) -> None:
-        """Until `stop`. Raises `Fenced`, or another RecoverydError after which only a restart helps."""
+        """Run until `stop`. Raises `Fenced`, or another RecoverydError after which only a restart helps."""
         with contextlib.suppress(Stopping):
             while await self._leads():
                 items = await self._inbox.take(ROUND_AT_MOST, IDLE_S)
-                # Asked again: the partition may have been taken away while the inbox was empty.
+                # Check again: the partition may have been taken away while the inbox was empty.
                 if (items or self._must_cover()) and await self._leads():
                     await self._take_round(items)
 
@@ -173,7 +182,8 @@ class Runtime:
     async def _take_over(self) -> None:
         self.vitals.role = "taking_over"
         if self.vitals.is_loaded:
-            # Same daemon, same epoch: the state is good if nobody fenced us meanwhile, and only a write can tell.
+            # Same daemon, same epoch: the state is right unless another daemon fenced us meanwhile, and only a write
+            # shows that.
             await self._commit(JournalBatch(daemon=self.state.daemon))
             said = "leads on, the epoch still holds"
         else:
@@ -195,7 +205,7 @@ class Runtime:
         await self._take_round([Item(BecameLeader(folded.daemon.epoch + 1, topic_id))])
         self._covered = self.state.daemon.applied_control_offset
         self.vitals.is_loaded = True
-        # Not earlier: what a standby hears grows old in its inbox, and old heartbeats would look like life.
+        # Not earlier: heartbeats would wait in a standby's inbox, and would then look new although they are old.
         await self._retrying("listen to the lanes", self._when_leading)
         self._intake.open_at(self._covered + 1)
 
@@ -228,7 +238,8 @@ class Runtime:
             await self._journal.commit(batch)
             self._metrics.observe(JOURNAL_COMMIT_SECONDS, self._clock.monotonic_s() - started_s)
 
-        # The same batch again, not a new decision: a commit whose outcome stayed unknown may repeat itself, but never contradict itself.
+        # The same batch again, not a new decision: after a commit of unknown outcome records may be repeated, but must
+        # not contradict each other.
         await self._retrying("commit to the journal", commit)
         self._journaled_s = self._clock.monotonic_s()
 

@@ -29,7 +29,7 @@ TIDY_MS = 60_000
 
 
 class Reporter:
-    """Keeps what counting needs between rounds; everything else is computed."""
+    """Keeps what counting needs from round to round; everything else is computed anew."""
 
     def __init__(self, metrics: Metrics, book: MetricsBook) -> None:
         self.measured_bytes_per_s: float | None = None
@@ -65,14 +65,14 @@ class Reporter:
             self._show_lag(_as_signal(event), state, now_ms)
 
     def _show_lag(self, signal: LagSignal, state: CoreState, now_ms: int) -> None:
-        """Of a group that a watch looks at. What others say about groups is shown only where it is configured, by the core's verdict."""
+        """Show the lag of a group that a watch looks at, except where the core judges that group already."""
         if Reader(signal.cluster, signal.topic, signal.group) in state.of(LIVE).protecting.lags:
-            return  # judged by the core, whose verdict is shown with its lag
+            return  # the core's verdict is shown with this lag
         history = state.of(LIVE).samples.get((signal.cluster, signal.topic))
         self._metrics.set_live(("live", signal.topic, signal.group), lag_of_signal(signal, history, now_ms))
 
     def _measure(self, step: Step) -> None:
-        """The moving average of what lanes reach while nothing holds them back, for the ETA of later plans."""
+        """Keep the moving average of the rates that unlimited lanes reach, for the ETA of later plans."""
         event = step.item.event
         recoveries = step.decision.state.of(RECOVERY).recoveries
         recovery = recoveries.get(event.recovery) if isinstance(event, LaneHeartbeat) else None
@@ -87,7 +87,7 @@ class Reporter:
 
 
 def _as_signal(event: ReaderSampled) -> LagSignal:
-    """All planned partitions: one without a sample must make the lag unknown, not smaller."""
+    """All planned partitions, even without a sample: a missing one must make the lag unknown, not smaller."""
     samples = dict(event.samples)
     rows = []
     for partition in event.planned:
@@ -108,7 +108,7 @@ def _log(step: Step) -> None:
 
 
 def _context(event: Event, decision: Decision) -> dict[str, object]:
-    """What a line is bound to: event, recovery, attempt and command, as far as there are any."""
+    """The fields of a log line: event, recovery, attempt and command, as far as there are any."""
     context: dict[str, object] = {"event_type": type(event).__name__}
     recovery = getattr(event, "recovery", None)
     if isinstance(event, CommandReceived):

@@ -1,7 +1,9 @@
-"""One round: fold `decide` over what waits, and merge what came out into one journal batch. No I/O, so a round can be thought about and tested alone.
+"""One round: fold `decide` over the waiting events, and merge the decisions into one journal batch. Without I/O, so
+that a round can be tested alone.
 
-An exception out of `decide` is a bug of ours. It must not stop the daemon, and a control record must still get its trace: the record goes to the dead
-letters with `RCV-5002`, any other event is left out of the round (the next tick compares wanted and seen again).
+An exception out of `decide` is a bug of ours. It must not stop the daemon, and a control record must still leave a
+trace: the record goes to the dead letters with `RCV-5002`; any other event is left out of the round (the next tick
+compares what is wanted and what is seen again).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +25,7 @@ Decide = Callable[[CoreState, Event, int], Decision]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event and what it led to; `error` is the bug that `decide` raised, if any."""
+    """One event and its decision; `error` is the bug that `decide` raised, if any."""
 
     item: Item
     before: CoreState
@@ -34,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """`covered` is the offset up to which all control records are decided. `batch` is empty (None) when nothing is worth a transaction."""
+    """`covered`: control records up to this offset are decided. `batch` is None when nothing needs a transaction."""
 
     state: CoreState
     batch: JournalBatch | None
@@ -44,7 +46,7 @@ class Round:
 
 
 class Rounds:
-    """Takes rounds. `decide` never sees a control record twice: offsets at or below `covered` are passed over."""
+    """Takes rounds. `decide` never sees a control record twice: offsets up to `covered` are skipped."""
 
     def __init__(self, decide: Decide, monotonic_s: Callable[[], float]) -> None:
         self._decide = decide
@@ -104,13 +106,13 @@ class Rounds:
 
 
 def merge(decisions: Sequence[Decision]) -> JournalBatch | None:
-    """All that the decisions want journaled, as one batch: of several records with one key the last wins."""
+    """Everything that the decisions want journaled, as one batch; of several records with one key the last wins."""
     if not any(decision.needs_journal for decision in decisions):
         return None
     changed: dict[str, Noun] = {}
     directives: dict[str, Directive] = {}
     for decision in decisions:
-        # An id may be used again in the same round: its new records come after the tombstones.
+        # An id may be used again in the same round; its new records then follow the tombstones.
         for gone in decision.forgotten:
             changed.pop(gone, None)
             directives.pop(gone, None)

@@ -1,4 +1,4 @@
-"""Who runs which effect: the effects of the capabilities, each with the port that does it."""
+"""Who runs which effect: each effect of the capabilities with the port that carries it out."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,9 @@ from recoveryd.runtime.interpreter import Runner
 def recovery_runners(
     clusters: Clusters, ledger: Ledger, jobs: Jobs, quotas: ClientQuotas | None, emit: Emit
 ) -> Mapping[type, Runner]:
-    """Of recoveries. `quotas` None = switched off: then the core wants none. Starting and ending applications of one recovery keep their order."""
+    """The effects of recoveries. `quotas` None = quotas are switched off. The applications of one recovery are started
+    and ended in order.
+    """
 
     async def gather(effect: GatherFacts) -> FactsGathered:
         return FactsGathered(effect.recovery, await clusters.gather_facts(effect))
@@ -44,7 +46,7 @@ def recovery_runners(
 
     found = {
         GatherFacts: Runner("gather_facts", gather, _failed, is_bug_final=True),
-        # A copy never begins in a target of which nobody knows how it was made.
+        # If creating the target failed by a bug, nobody knows how it was made, and no copy may begin in it.
         CreateTarget: Runner("create_target", clusters.create_target, _failed, is_bug_final=True),
         LaunchAttempt: Runner("launch", launch, _failed, queue=lambda effect: effect.recovery),
         KillAttempt: Runner("kill", kill, _failed, queue=lambda effect: effect.recovery),
@@ -58,7 +60,7 @@ def recovery_runners(
 
 
 def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool) -> EffectFailed:
-    """Sweeping a cluster and forgetting many are about no single recovery."""
+    """Sweeping a cluster and forgetting ended recoveries concern no single recovery, so their events name none."""
     return EffectFailed(
         getattr(effect, "recovery", ""),
         kind,

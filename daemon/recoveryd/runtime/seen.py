@@ -1,4 +1,6 @@
-"""Which commands were seen before, by idempotency key (source, id): bounded, in memory, rebuilt from the control topic at each start."""
+"""Which commands came before, by idempotency key (source, id): bounded, in memory, rebuilt from the control topic at
+each start.
+"""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -23,7 +25,7 @@ class SeenLedger:
         return len(self._seen)
 
     def annotate(self, event: CommandReceived) -> CommandReceived:
-        """The event with `previous` filled in, if its key was seen; the key counts as seen from now on."""
+        """The event with `previous` filled in if its key came before; from now on the key counts as seen."""
         source, command_id, content_hash = _identity(event.command)
         if not source or not command_id:
             return event

@@ -13,7 +13,9 @@ _WAKES_AT_MOST = 4_096
 
 
 class Ticker:
-    """Keeps wanted wake-up times (bounded: of too many the latest are forgotten, the second-tick covers them)."""
+    """Keeps the wanted wake-up times, a bounded number: the latest are dropped, and the ticks of each second cover
+    them.
+    """
 
     def __init__(self, clock: Clock, emit: Emit, is_active: Callable[[], bool]) -> None:
         self._clock = clock
