@@ -1,5 +1,6 @@
-"""Live traffic: what is known of it, how hard it is pressed, and how much a replay may take.
+"""Live traffic: what is known of it, how close it is to its SLOs, and how much replays may take.
 
-Here live the signals, lag verdicts (`lag`), pressure, the law of the controller (`law`) and the budgets that are shared out. Grants are returned, nothing is
-applied: what becomes of them is `recovery.throttling`'s. Pure. Start at `budgets`, then `law.controller`.
+Here are the signals, lag verdicts (`lag`), pressure, the law of the controller (`law`) and the shares of the budgets.
+This package returns grants and applies none of them; `recovery.throttling` does. Pure. Start at `budgets`, then
+`law.controller`.
 """

@@ -1,4 +1,4 @@
-"""May a recovery start next to live traffic that is not well?"""
+"""Whether a recovery may start next to the present live traffic."""
 
 from recoveryd.live.law.types import ControllerParams, ControllerState
 
@@ -6,9 +6,10 @@ from recoveryd.live.law.types import ControllerParams, ControllerState
 def refuse_start(
     state: ControllerState, now_ms: int, params: ControllerParams, *, override: bool = False
 ) -> str | None:
-    """Why no recovery may start now: a protected signal is over its SLO already, so nobody could tell what the replay adds. None = it may.
+    """Why no recovery may start now: a protected signal is over its SLO already, so that nobody could tell what harm
+    the replay adds. None = it may start.
 
-    An old sample proves nothing and refuses nothing: the controller then starts at the floor and stays there until it is told more.
+    An old sample refuses nothing: the controller then starts at the floor and stays there until new samples come.
     """
     if override:
         return None

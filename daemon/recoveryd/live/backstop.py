@@ -1,7 +1,8 @@
-"""The broker's client quota as a backstop behind the lease: higher than the lease, and never cut in one go.
+"""The broker's client quota as a backstop behind the lease: higher than the lease, and never cut in one step.
 
-A quota over its limit mutes the channel for (X - q) / q of its window, uncapped: a cut by ten would silence a lane for 100 s. So a cut is staged, each stage
-at most four times lower than the one before, and the next stage waits until the mute of the last is over. Rates in bytes/s *per broker*.
+A client at rate X over its quota q is muted for (X - q) / q of the quota's window, without an upper bound: a cut by ten
+would silence a lane for 100 s. So a cut is made in stages, each at most four times lower than the one before, and each
+waits until the mute of the last one is over. Rates in bytes/s *per broker*.
 """
 
 import math
@@ -14,7 +15,7 @@ CUT_MOST = 4.0
 WINDOW_MS = 11_000
 _STAGES_AT_MOST = 40
 _STEPS = 8
-_SLACK = 0.1  # of a step: shares of equal lanes wobble
+_SLACK = 0.1  # of a step: shares of equal lanes vary a little
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,14 @@ class QuotaStep:
 
 
 def quota_for_lease(lease_bytes_per_s: float) -> float:
-    """The backstop of a lease: it acts only when the lanes do not keep to theirs."""
+    """The quota for a lease: it acts only when the lanes do not keep to their lease."""
     return HEADROOM * lease_bytes_per_s
 
 
 def quota_steps(present: float | None, lease_bytes_per_s: float) -> tuple[QuotaStep, ...]:
-    """Stages from the present quota (None = none is set) to that of the lease. Raises and first settings take one stage; nothing to do takes none."""
+    """Stages from the present quota (None = none is set) to that of the lease. A raise or a first setting takes one
+    stage; an equal quota takes none.
+    """
     wanted = quota_for_lease(max(0.0, lease_bytes_per_s)) if math.isfinite(lease_bytes_per_s) else math.inf
     if not math.isfinite(wanted) or wanted <= 0 or wanted == present:
         return ()
@@ -47,15 +50,18 @@ def quota_steps(present: float | None, lease_bytes_per_s: float) -> tuple[QuotaS
 
 
 def mute_ms(cut: float) -> int:
-    """How long the broker silences a channel that ran at its quota when it is cut by this factor."""
+    """How long the broker mutes a client that used its whole quota when the quota is divided by `cut`."""
     return int(max(0.0, cut - 1) * WINDOW_MS)
 
 
 def busiest_share(lanes: Iterable[tuple[float, frozenset[int]]]) -> float:
-    """The largest part of the lease that may pass one broker, of (share of the lease, brokers it still works on) per lane.
+    """The largest part of the lease that may pass one broker. `lanes`: (share of the lease, brokers it still reads from
+    or writes to) per lane.
 
-    A quota counts on each broker alone, and Kafka has one value for all of them, so that of the busiest is the lowest that is never in the way: a lane may
-    draw its whole share from any one of its brokers at a time. Rounded up to eighths, so that it does not follow each small change of shares.
+    Each broker counts a quota on its own, and Kafka has one value for all brokers. So the value of the busiest broker
+    is the lowest that never limits the lease: a lane may draw its whole share from a single one of its brokers. Rounded
+    up to eighths, so that it does not follow each small change of shares. draw its whole share from any one of its
+    brokers at a time. Rounded up to eighths, so that it does not follow each small change of shares.
     """
     load: Counter[int] = Counter()
     for share, brokers in lanes:

@@ -1,8 +1,9 @@
 """One budget, several recoveries: weighted max-min shares by water-filling.
 
-x_i = clamp(w_i * t, floor_i, ceiling_i) with the sum equal to the budget: recoveries never run the law of the controller each on their own, since laws that
-multiply do not converge to fair shares. Floors that do not fit are scaled, so a budget is never exceeded. Higher tiers are filled first, above the floors
-of all others. Rates in bytes/s.
+rate_i = clamp(weight_i * level, floor_i, ceiling_i), with the level at which the rates sum to the budget. Recoveries do
+not each run the law of the controller, since several multiplicative laws do not converge to fair shares. Floors that do
+not fit are scaled, so the budget is never exceeded. Lower tiers are filled first, once all floors are covered. Rates in
+bytes/s.
 """
 
 import math
@@ -14,7 +15,7 @@ DEADLINE_WEIGHT_MOST = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one recovery asks of the budget. `weight` > 0; a lower `tier` is served first."""
+    """What one recovery wants of the budget. `weight` > 0; a lower `tier` is served first."""
 
     floor: float
     ceiling: float
@@ -23,7 +24,9 @@ class Claim:
 
 
 def share_budget(budget: float, claims: Sequence[Claim]) -> tuple[float, ...]:
-    """Bytes/s per claim, in the order of the claims. Sums to the budget, or to all ceilings when the budget is larger."""
+    """Bytes/s per claim, in the order of the claims. Their sum is the budget, or the sum of the ceilings if that is
+    less.
+    """
     budget = budget if math.isfinite(budget) and budget > 0 else 0.0
     sound = [_sound(c) for c in claims]
     floors = math.fsum(c.floor for c in sound)
@@ -41,7 +44,7 @@ def share_budget(budget: float, claims: Sequence[Claim]) -> tuple[float, ...]:
 
 
 def _sound(claim: Claim) -> Claim:
-    """A claim that cannot break the arithmetic: no NaN, floor <= ceiling, a positive weight."""
+    """The claim made safe to compute with: no NaN, floor <= ceiling, a positive weight."""
     ceiling = max(0.0, claim.ceiling) if not math.isnan(claim.ceiling) else 0.0
     floor = min(ceiling, max(0.0, claim.floor)) if math.isfinite(claim.floor) else 0.0
     weight = claim.weight if math.isfinite(claim.weight) and claim.weight > 0 else 1e-6
@@ -49,7 +52,9 @@ def _sound(claim: Claim) -> Claim:
 
 
 def _fill(budget: float, claims: Sequence[Claim]) -> list[float]:
-    """Water-filling of one tier: raise the level t from corner to corner; between two corners only claims between floor and ceiling rise."""
+    """Water-filling of one tier: raise the level from corner to corner; between two corners, only the rates of claims
+    between floor and ceiling rise.
+    """
     if math.fsum(c.ceiling for c in claims) <= budget:
         return [c.ceiling for c in claims]
     corners: list[tuple[float, float]] = []
@@ -57,7 +62,9 @@ def _fill(budget: float, claims: Sequence[Claim]) -> list[float]:
         corners.append((claim.floor / claim.weight, claim.weight))
         if math.isfinite(claim.ceiling):
             corners.append((claim.ceiling / claim.weight, -claim.weight))
-    corners.sort(key=lambda corner: (corner[0], -corner[1]))  # a claim leaves its floor before it meets its ceiling
+    corners.sort(
+        key=lambda corner: (corner[0], -corner[1])
+    )  # at one level, a claim leaves its floor before another meets its ceiling
     level, rising, filled = 0.0, 0.0, math.fsum(c.floor for c in claims)
     for corner, change in corners:
         if rising > 0 and filled + rising * (corner - level) >= budget:
@@ -70,7 +77,9 @@ def _fill(budget: float, claims: Sequence[Claim]) -> list[float]:
 
 
 def deadline_weight(weight: float, required: float | None, current: float) -> float:
-    """A recovery that must go faster than it does to meet its deadline weighs more, in proportion, within bounds; one that is early keeps its weight."""
+    """The weight, raised in proportion (up to ten times) for a recovery that must go faster than it does to meet its
+    deadline.
+    """
     if required is None or not math.isfinite(required) or required <= 0:
         return weight
     if current <= 0:
@@ -80,14 +89,16 @@ def deadline_weight(weight: float, required: float | None, current: float) -> fl
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One recovery over several domains: `parts` maps a domain to how often each of its bytes counts there."""
+    """One recovery over several domains: `parts` maps a domain to how many times each of its bytes counts there."""
 
     claim: Claim
     parts: Mapping[str, float]
 
 
 def share_over_domains(budgets: Mapping[str, float], recoveries: Mapping[str, Spread]) -> dict[str, float]:
-    """Rate per recovery: solved for each domain alone, then the least its domains allow, since its lanes move together. An unknown domain allows nothing."""
+    """Rate per recovery: shared out in each domain alone, then the least of its domains, since its lanes move together.
+    An unknown domain allows nothing.
+    """
     rates = {name: spread.claim.ceiling for name, spread in recoveries.items()}
     touched = {domain for spread in recoveries.values() for domain, part in spread.parts.items() if part > 0}
     for domain in touched:

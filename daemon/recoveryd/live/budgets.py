@@ -1,7 +1,8 @@
-"""From signals to the rate of every recovery: one controller step per domain, then the shares of the recoveries in it.
+"""From signals to the rate of every recovery: one controller step per domain, then the shares of its recoveries.
 
-A domain is what shares a bottleneck: a broker, or a cluster as a whole. A recovery that loads several gets the least that any of them allows. Recoveries
-with a fixed rate or none stand outside the budget; the controller sees what they do only through the pressure.
+A domain is what shares a bottleneck: a broker, or a cluster as a whole. A recovery in several domains gets the least
+that any of them allows. Recoveries with a fixed rate or without a limit do not share the budget; the controller sees
+them only through the pressure.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict, Inputs, Rule
 
-_CROWDED = 1.1  # worth a word
+_CROWDED = 1.1  # from here on the sentence of a grant mentions it
 
 
 class Mode(StrEnum):
@@ -26,9 +27,12 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """A recovery that wants to copy. `claim.ceiling` is the operator's cap or the job's measured ceiling, finite for CONTROLLED; for FIXED it is the rate.
+    """A recovery that wants to copy. `claim.ceiling` is the operator's cap or the measured ceiling of the job, finite
+    for CONTROLLED; for FIXED it is the rate.
 
-    `parts`: domain to how often each of its bytes counts there: less than 1 for a part of them, more where its bytes crowd on one broker of the domain. `achieved_bytes_per_s` None = no lane was heard yet. `required_bytes_per_s` meets its deadline.
+    `parts`: by domain, how many times each of its bytes counts there: less than 1 when only a part of its bytes does,
+    more than 1 where its bytes crowd on one broker of the domain. `achieved_bytes_per_s` None = no lane was heard yet.
+    `required_bytes_per_s`: the rate that meets its deadline.
     """
 
     mode: Mode
@@ -48,7 +52,9 @@ class DomainSignals:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The lease of one recovery. Rate None = unlimited; `pause` until telemetry is back. `domain` is the one that bound it, "" if none did."""
+    """The lease of one recovery. Rate None = unlimited; `pause` until telemetry is back. `domain` is the one that
+    limits it, "" if none does.
+    """
 
     bytes_per_s: float | None
     pause: bool
@@ -60,7 +66,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """States for the next step, the decision of every domain, the grant of every recovery."""
+    """The states for the next step, the decision of every domain, the grant of every recovery."""
 
     states: Mapping[str, ControllerState]
     decisions: Mapping[str, ControlDecision]
@@ -74,7 +80,9 @@ def throttle(
     now_ms: int,
     params: Mapping[str, ControllerParams],
 ) -> Throttled:
-    """One control decision for everything. `params` names the domains; a part of a recovery outside of them is not limited."""
+    """One control decision for all domains, which are the keys of `params`. A recovery's part outside of them is not
+    limited.
+    """
     controlled = {name: c for name, c in claimants.items() if c.mode is Mode.CONTROLLED}
     stepped = {
         domain: step(
@@ -94,7 +102,7 @@ def throttle(
 
 
 def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claimant], most: float) -> Inputs:
-    """The claims on the domain as one: floors, ceilings and achieved rates summed by their parts."""
+    """All claims on the domain as one: floors, ceilings and achieved rates, summed in proportion to their parts."""
     members = [(c, c.parts[domain]) for c in controlled.values() if c.parts.get(domain, 0.0) > 0]
     known = [c.achieved_bytes_per_s * part for c, part in members if c.achieved_bytes_per_s is not None]
     return Inputs(

@@ -1,4 +1,4 @@
-"""Live protection as a capability: it takes no command; it listens, and others ask it."""
+"""Live protection as a capability: it takes no command; it handles events, and other capabilities read its slice."""
 
 from recoveryd.kernel.capability import Capability, on
 from recoveryd.kernel.events import SignalReceived

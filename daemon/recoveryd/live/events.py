@@ -1,4 +1,4 @@
-"""What was seen of live traffic and of the topics in play."""
+"""What was seen of live traffic and of the topics in use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,11 @@ from recoveryd.live.lag.window import LagSample
 
 @dataclass(frozen=True, slots=True)
 class TopicSample:
-    """Offsets of one topic; a partition the broker did not answer for is absent. `last_stable` may be absent on its own.
+    """Offsets of one topic. A partition for which the broker did not answer is absent; `last_stable` may be absent on
+    its own.
 
-    `partitions`: how many the topic has, also without an answer, as of `described_ms`; 0 = not told. `leaders`: the broker of each, negative or absent = not known.
+    `partitions`: how many the topic has, answered or not, as of `described_ms`; 0 = not known. `leaders`: the broker of
+    each, negative or absent = not known.
     """
 
     cluster: str
@@ -29,7 +31,7 @@ class TopicSample:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsSampled:
-    """`missing` names (cluster, topic) that the broker says do not exist."""
+    """`missing`: (cluster, topic) pairs that do not exist, as the broker says."""
 
     topics: tuple[TopicSample, ...]
     missing: tuple[tuple[str, str], ...] = ()
@@ -37,7 +39,8 @@ class OffsetsSampled:
 
 @dataclass(frozen=True, slots=True)
 class ReaderSampled:
-    """One look at a consumer group on a topic. `planned` are all partitions of the topic: one that is not in `samples` is unknown, never zero.
+    """One look at a consumer group on a topic. `planned` are all partitions of the topic; one without an entry in
+    `samples` is unknown, never zero.
 
     Positions were asked for before the ends they are compared with.
     """
@@ -49,7 +52,9 @@ class ReaderSampled:
 
 @dataclass(frozen=True, slots=True)
 class ReadingTaken:
-    """One measurement of live traffic in a domain (a cluster's name): the canary's produce latency, or the answer to a configured Prometheus query. Seconds."""
+    """One measurement of live traffic in a domain (a cluster's name): the canary's produce latency, or the answer to a
+    configured Prometheus query. Seconds.
+    """
 
     domain: str
     reading: Reading

@@ -1,6 +1,7 @@
-"""What decisions, lag verdicts and forecasts say on the events topic: plain data, bounded, without NaN or infinity (JSON has neither).
+"""The data of decisions and lag verdicts on the events topic: plain, bounded, without NaN or infinity (JSON has
+neither).
 
-Also which control decisions are worth an event: one every five seconds per domain would bury the ones that matter.
+Also which control decisions get an event: one every five seconds per domain would bury the important ones.
 """
 
 from recoveryd.kernel.numbers import finite
@@ -11,7 +12,7 @@ _LISTED_MOST = 20
 
 
 def is_worth_telling(before: ControlDecision | None, after: ControlDecision) -> bool:
-    """A rate was published, or the rule, the verdict or the pause changed."""
+    """Whether a rate was published, or the rule, the verdict or the pause changed."""
     if before is None or after.publish:
         return True
     return (before.rule, before.verdict, before.pause) != (after.rule, after.verdict, after.pause)

@@ -1,7 +1,8 @@
-"""Which readings may be believed, and how old what we know is.
+"""Which readings may be used, and how old our knowledge is.
 
-A reading that is not a number, negative, from the future, too old or not newer than the last one of its signal is refused and counted; it never becomes a
-value, least of all zero. What is kept of a signal is a short `Track` of sample times, values and ages at arrival. The loop delay is measured from tracks.
+A reading that is not a number, negative, from the future, too old or not newer than the last one of its signal is
+refused and counted; it never becomes a value, least of all zero. Of each signal a short `Track` of sample times, values
+and ages at arrival is kept. The loop delay is measured from tracks.
 """
 
 import math
@@ -32,7 +33,9 @@ class RejectReason(StrEnum):
 
 
 class Reading(NamedTuple):
-    """One measured value of a named signal, in seconds or bytes/s, and when it was *taken*. `is_critical`: somebody says so, whatever others measured since."""
+    """One measured value of a named signal, in seconds or bytes/s, and when it was *taken*. `is_critical`: another
+    program called it critical, so later measurements do not replace it.
+    """
 
     name: str
     value: float
@@ -42,7 +45,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FreshnessParams:
-    """`future_ms` is the tolerated error of clocks; a sample older than `too_old_ms` tells nothing about now."""
+    """`future_ms`: tolerated error of clocks. A sample older than `too_old_ms` says nothing about the present."""
 
     future_ms: int = 2_000
     too_old_ms: int = 300_000
@@ -70,7 +73,7 @@ class Track(NamedTuple):
 
 
 def refuse_reading(value: float, sampled_at_ms: int, now_ms: int, params: FreshnessParams) -> RejectReason | None:
-    """Why a value may not be used at all, or None."""
+    """Why a value may not be used at all, or None if it may."""
     if not math.isfinite(value):
         return RejectReason.NOT_A_NUMBER
     if value < 0:
@@ -83,7 +86,7 @@ def refuse_reading(value: float, sampled_at_ms: int, now_ms: int, params: Freshn
 def with_reading(
     track: Track, reading: Reading, now_ms: int, params: FreshnessParams
 ) -> tuple[Track, RejectReason | None]:
-    """The track with the reading at its end, or the same track and the reason."""
+    """The track with the reading at its end; or the same track and why the reading was refused."""
     refused = refuse_reading(reading.value, reading.sampled_at_ms, now_ms, params)
     if refused is not None:
         return track, refused
@@ -100,7 +103,9 @@ def with_reading(
 def with_late_alarm(
     track: Track, reading: Reading, valid_from_ms: int, now_ms: int, params: FreshnessParams
 ) -> tuple[Track, RejectReason | None]:
-    """A critical reading that is not newer than the newest one of the track: while it is valid, the newest counts no less. Else the same track and the reason."""
+    """Take a critical reading that is not newer than the newest one of the track: the newest then counts at least as
+    much. Valid if taken at `valid_from_ms` or later; else the same track and why it was refused.
+    """
     refused = refuse_reading(reading.value, reading.sampled_at_ms, now_ms, params)
     if refused is None and reading.sampled_at_ms < valid_from_ms:
         refused = RejectReason.OUT_OF_ORDER
@@ -110,7 +115,7 @@ def with_late_alarm(
 
 
 def counted(rejections: Mapping[RejectReason, int], reasons: Iterable[RejectReason]) -> Mapping[RejectReason, int]:
-    """Counts per reason with the new ones; the same mapping when there are none."""
+    """The counts per reason with the new ones added; the same mapping when there are none."""
     more = list(reasons)
     if not more:
         return rejections
@@ -123,8 +128,10 @@ def counted(rejections: Mapping[RejectReason, int], reasons: Iterable[RejectReas
 def loop_delay_ms(
     tracks: Iterable[Track], period_ms: int, actuation_ms: int, default_ms: int, most_ms: int = 120_000
 ) -> int:
-    """θ: how long after something happens an answer to it can take effect. The worst signal's p90 age at arrival, the wait between its samples, one period
-    of ours, and what it takes lanes to obey. The default until every signal was measured a dozen times.
+    """The loop delay: how long after an event a reaction to it can take effect.
+
+    It is the sum of the worst signal's p90 age at arrival, the wait between its samples, one period of the controller,
+    and the time that lanes need to obey (`actuation_ms`). The default until every signal has a dozen samples.
     """
     worst = 0.0
     for track in tracks:

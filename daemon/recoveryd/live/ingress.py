@@ -1,7 +1,9 @@
-"""Bytes per second of live traffic per budget domain, without what our own replays write: the feed-forward of the controller.
+"""Bytes per second of live traffic per budget domain, without what our own replays write: the feed-forward input of the
+controller.
 
-Records are known from log ends (`recoveryd.live.traffic`), bytes by the mean record size that a replay measured or planned with. A topic whose record size
-nobody knows is left out; a domain in which none is known has no ingress, and the controller then does without.
+Records are counted by log ends (`recoveryd.live.traffic`); bytes are records times the mean record size that a replay
+measured or planned with. A topic of unknown record size is left out; a domain of such topics only has no ingress, and
+the controller works without it.
 """
 
 from collections.abc import Mapping
@@ -23,7 +25,9 @@ def with_offsets(
     now_ms: int,
     domains: frozenset[str],
 ) -> Protecting:
-    """The live traffic of the domains as of this look. `ours` is what replays copied, `planned_sizes` bytes per record where none was copied yet."""
+    """The live traffic of the domains after this sample. `ours`: what replays copied. `planned_sizes`: bytes per record
+    of topics where nothing was copied yet.
+    """
     traffic, _ = protecting.traffic.with_sample(sampled, ours, now_ms)
     grown: dict[str, float] = {}
     for key, after in traffic.topics.items():

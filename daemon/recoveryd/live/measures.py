@@ -1,4 +1,4 @@
-"""What the metrics say about live traffic and the controllers. Which there are is told by `metrics`."""
+"""The values of the metrics of live traffic and the controllers. The metrics themselves are in `metrics`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -109,7 +109,7 @@ def _of_domain(domain: str, protecting: Protecting, live: LiveParams, now_ms: in
 
 
 def live_written(written: Iterable[Written]) -> Iterator[Sample]:
-    """How far the counters of live traffic move."""
+    """By how much the counters of live traffic grow."""
     for grown in written:
         yield Sample(RECORDS, ("live", grown.topic), grown.records)
         if grown.bytes is not None:
@@ -117,7 +117,9 @@ def live_written(written: Iterable[Written]) -> Iterator[Sample]:
 
 
 def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int) -> list[Sample]:
-    """Lag of a live consumer group. A partition without commit or end, or with a commit past the end (a topic made anew, a late sample), makes the sum unknown: no sample, never a false zero."""
+    """Lag of a live consumer group. A partition without commit or end, or with a commit past the end (a topic created
+    again, a late sample), makes the sum unknown: then there is no sample, never a false zero.
+    """
     positions: dict[int, int] = {}
     lags: dict[int, int] = {}
     for partition in signal.partitions:
@@ -138,7 +140,9 @@ def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int)
 def lag_seconds(
     positions: Mapping[int, int], lags: Mapping[int, int], history: SampleHistory | None, now_ms: int
 ) -> float | None:
-    """Seconds since the log ended at each position, worst partition, between two samples by straight line. None = some position is older than the samples."""
+    """Seconds since the log ended at each position, of the worst partition, interpolated between two samples. None =
+    some position is older than the samples.
+    """
     worst = 0.0
     for partition, position in positions.items():
         if lags.get(partition, 0) <= 0:

@@ -1,6 +1,6 @@
-"""Which metrics there are of traffic, of live readers and of the controllers. A domain is a cluster's name, a signal the name of a protected signal of the config.
+"""The metrics of live traffic, of its readers and of the controllers. Their values are computed in `measures`.
 
-What they say is told by `measures`.
+A domain is a cluster's name, a signal the configured name of a protected signal.
 """
 
 from typing import Final
@@ -33,7 +33,7 @@ LAG_SECONDS = Metric(
 )
 
 
-# Of the throttle controller and what it protects. A domain is a cluster's name, a signal the name of a protected signal of the config.
+# Of the throttle controller and what it protects.
 PRESSURE = Metric(
     "recoveryd_pressure",
     MetricKind.GAUGE,

@@ -1,7 +1,9 @@
-"""What was seen of live traffic: offsets of consumer groups, measured latencies, signals that others put on the control topic.
+"""Handlers for what was seen of live traffic: offsets of consumer groups, measured latencies, signals of other programs
+on the control topic.
 
-Everything here only informs. A verdict that changed is told; a reading waits for the next step of the controller (`recoveryd.recovery.throttling`). What cannot be
-believed is counted and used for nothing: it never makes a lag zero and never raises a rate.
+They only take note. A changed verdict is told as an event; a reading waits for the next step of the controller
+(`recoveryd.recovery.throttling`). A value that cannot be true is counted and not used: it never makes a lag zero and
+never raises a rate.
 """
 
 import math
@@ -36,7 +38,7 @@ def on_reading(draft: LiveDraft, event: ReadingTaken) -> None:
 
 
 def on_signal(draft: LiveDraft, event: SignalReceived) -> None:
-    """Another program told what it saw."""
+    """Another program told what it measured."""
     if isinstance(event.signal, LagSignal):
         _on_lag(draft, event.signal)
     elif isinstance(event.signal, HealthSignal):
@@ -50,7 +52,7 @@ def on_offsets(draft: LiveDraft, event: OffsetsSampled) -> None:
 
 
 def refresh_lags(draft: LiveDraft) -> None:
-    """Lags that nobody told for two periods are not known any more; each is judged anew once."""
+    """Judge lags again that nobody reported for two periods: they are not known any more."""
     late_ms = 2 * draft.params.lag.period_ms
     for reader, known in draft.protecting.lags.items():
         age_ms = known.sample_age_ms(draft.now_ms)
@@ -68,13 +70,13 @@ def _on_lag(draft: LiveDraft, signal: LagSignal) -> None:
 
 
 def _width(draft: LiveDraft, signal: LagSignal) -> tuple[int, ...]:
-    """All partitions that the topic has, whoever answered for them; nothing while the daemon has not seen it."""
+    """All partitions of the topic, whichever the signal names; none while the daemon has not seen the topic."""
     newest = draft.history((signal.cluster, signal.topic)).samples[-1:]
     return tuple(range(newest[0].partitions)) or tuple(sorted(newest[0].high_watermark)) if newest else ()
 
 
 def _on_health(draft: LiveDraft, signal: HealthSignal) -> None:
-    """A configured name is a reading of its cluster; any other is somebody's alert and of no use here."""
+    """A configured name becomes a reading of its cluster; any other name is not used here."""
     value, reason = _seconds_of(draft, signal)
     if value is None:
         draft.protecting = draft.protecting.with_rejections({reason: 1})
@@ -84,7 +86,9 @@ def _on_health(draft: LiveDraft, signal: HealthSignal) -> None:
 
 
 def _seconds_of(draft: LiveDraft, signal: HealthSignal) -> tuple[float | None, RejectReason]:
-    """What the signal says in seconds, or why it says nothing. Who calls it critical says that it is over its SLO, whatever the value, or without one."""
+    """The signal in seconds, or why it cannot be used. Status critical means over the SLO, whatever the value, and even
+    without one.
+    """
     live = draft.params
     domain = live.domains.get(signal.cluster)
     known = next((p for p in domain.protections if p.name == signal.name), None) if domain else None
@@ -98,7 +102,7 @@ def _seconds_of(draft: LiveDraft, signal: HealthSignal) -> tuple[float | None, R
 
 
 def _take(draft: LiveDraft, reader: Reader, planned: tuple[int, ...], samples: Iterable[tuple[int, LagSample]]) -> None:
-    """Put the samples into the book, judge the reader, and hand its time lag to the controller."""
+    """Add the samples to the book, judge the reader, and pass its time lag to the controller."""
     before, live = draft.protecting, draft.params
     book = with_samples(before.book, reader, samples, draft.now_ms, live.lag, live.readers)
     windows = book.readers.get(reader, {})
@@ -111,7 +115,7 @@ def _take(draft: LiveDraft, reader: Reader, planned: tuple[int, ...], samples: I
 
 
 def _refused(before: Mapping[int, Window], after: Mapping[int, Window]) -> dict[RejectReason, int]:
-    """What the windows of a reader refused by this report."""
+    """How many samples of this report the windows of the reader refused, by reason."""
     counts: dict[RejectReason, int] = {}
     for partition, window in after.items():
         earlier = before.get(partition)
@@ -141,7 +145,9 @@ def _judge(draft: LiveDraft, reader: Reader, planned: tuple[int, ...]) -> None:
 
 
 def _is_worth_telling(told: LagVerdict | None, told_ms: int, verdict: LagVerdict, now_ms: int) -> bool:
-    """A change, but not one that only fills the window at the start, and not each of a verdict that goes to and fro."""
+    """Whether the verdict changed. Not when the first window only fills up, and not each time when a verdict goes to
+    and fro.
+    """
     if verdict is told or (told is None and verdict is LagVerdict.UNKNOWN):
         return False
     calm = SEVERITY[LagVerdict.UNKNOWN]

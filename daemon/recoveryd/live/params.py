@@ -1,4 +1,6 @@
-"""Numbers of live protection. Frozen for the life of a daemon, made from the config; every default is the documented one."""
+"""Numbers of live protection. Frozen for the life of a daemon, made from the config; the defaults are the documented
+ones.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +12,9 @@ from recoveryd.live.law.types import ControllerParams
 
 @dataclass(frozen=True, slots=True)
 class ControlParams:
-    """What holds for all budget domains. `default_mode` is auto | controller | unlimited; rates in bytes/s, of a domain's recoveries together."""
+    """What holds for all budget domains. `default_mode` is auto | controller | unlimited. Rates in bytes/s, of all
+    recoveries of a domain together.
+    """
 
     default_mode: str = "auto"
     max_bytes_per_s: float = 100e6
@@ -21,10 +25,11 @@ class ControlParams:
 
 @dataclass(frozen=True, slots=True)
 class LiveParams:
-    """What of live traffic is watched and protected. A budget domain is a cluster's name; only clusters with something to protect are domains.
+    """What is watched and protected of live traffic. A budget domain is a cluster's name; only clusters with something
+    to protect are domains.
 
-    `readers` are the consumer groups whose lag is evaluated, `protected` those with an SLO and the name of their reading in the domain of their cluster,
-    `health` the (cluster, name) of health signals that are readings.
+    `readers`: consumer groups whose lag is evaluated. `protected`: those with an SLO, with the name of their reading in
+    the domain of their cluster. `health`: (cluster, name) of the health signals that are readings.
     """
 
     domains: Mapping[str, ControllerParams] = field(default_factory=dict)
@@ -32,4 +37,4 @@ class LiveParams:
     readers: frozenset[Reader] = frozenset()
     protected: Mapping[Reader, str] = field(default_factory=dict)
     health: frozenset[tuple[str, str]] = frozenset()
-    sample_history: int = 20  # looks at each topic that are kept
+    sample_history: int = 20  # samples kept of each topic

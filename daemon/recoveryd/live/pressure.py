@@ -1,7 +1,8 @@
 """Pressure: how close a protected signal is to its SLO, on one scale for all.
 
-0 is what live traffic alone shows, 1 is the SLO. Latency is made linear in utilisation first (a queue's latency grows as 1/(1 - utilisation)); time lag gets a
-lead when it grows. The pressure of a domain is the maximum over signals, never a sum or a mean. No rate is chosen here.
+0 is live traffic alone, 1 is the SLO. Latency is first made linear in utilisation (a queue's latency grows as 1/(1 -
+utilisation)); a growing time lag is extrapolated. The pressure of a domain is the maximum over signals, never a sum or
+a mean. No rate is chosen here.
 """
 
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from recoveryd.live.freshness import Track
 
 BASELINE_AT_LEAST = 12
 BASELINE_AT_MOST = 36
-PEAK_OF = 2  # a p99 is noisy: the worse of the last two samples counts, so that one lucky sample raises nothing
+PEAK_OF = 2  # a p99 is noisy: the worse of the last two samples counts, so that a single low sample raises nothing
 LEAD_SAMPLES = 6
-LEAD_SLOPE = 0.15  # seconds of lag per second; below it growth is noise
+LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
 
 
 class SignalKind(StrEnum):
@@ -25,10 +26,11 @@ class SignalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Something live with an SLO, listed explicitly by the config.
+    """A signal of live traffic with an SLO, listed in the config.
 
-    `name` is unique in its domain and matches `Reading.name`. `idle_s` is the time lag of a healthy group (its commit interval); latency measures its own
-    baseline. With `drop_when_unattributable` the signal stops counting once it is shown that our rate does not move it.
+    `name` is unique in its domain and matches `Reading.name`. `idle_s`: time lag of a healthy group (its commit
+    interval); the baseline of a latency is measured. With `drop_when_unattributable` the signal stops counting when our
+    rate turns out not to move it.
     """
 
     name: str
@@ -39,7 +41,9 @@ class Protection:
 
 
 class Pressure(NamedTuple):
-    """Of one signal: `z` on the common scale, `severity` = value / SLO, both of samples the gate lets through; `age_ms` of the newest."""
+    """Pressure of one signal: `z` on the common scale, `severity` = value / SLO, both from samples taken since the last
+    cut; `age_ms` of the newest.
+    """
 
     name: str
     z: float
@@ -49,30 +53,32 @@ class Pressure(NamedTuple):
 
 
 def with_baseline_sample(samples: tuple[float, ...], value: float) -> tuple[float, ...]:
-    """Samples taken while no replay worked, newest last, bounded."""
+    """Baseline samples, newest last, bounded; add only those taken while no replay ran."""
     return (*samples, value)[-BASELINE_AT_MOST:]
 
 
 def baseline_s(samples: tuple[float, ...], slo_s: float) -> float | None:
-    """L0, the median; None until enough samples were taken. At most half of the SLO, or a sick start would hide all later harm."""
+    """The baseline: the median, None until there are enough samples. At most half of the SLO, because a baseline from a
+    sick start would hide all later harm.
+    """
     if len(samples) < BASELINE_AT_LEAST:
         return None
     return min(max(median(samples), 1e-6), slo_s / 2)
 
 
 def latency_pressure(value_s: float, idle_s: float, slo_s: float) -> float:
-    """z_L = (1/L0 - 1/L) / (1/L0 - 1/L_slo), at least 0."""
+    """(1/idle - 1/value) / (1/idle - 1/SLO), at least 0: the utilisation that the latency implies, from idle to SLO."""
     return max(0.0, (1 / idle_s - 1 / max(value_s, 1e-9)) / (1 / idle_s - 1 / slo_s))
 
 
 def lag_pressure(value_s: float, slope: float, delay_s: float, idle_s: float, slo_s: float) -> float:
-    """z_l of the lag as it will be one loop delay from now if it keeps growing; at least 0."""
+    """(lag - idle) / (SLO - idle), at least 0, with the lag extrapolated by one loop delay if it grows."""
     ahead = value_s + delay_s * slope if slope > LEAD_SLOPE else value_s
     return max(0.0, (ahead - idle_s) / max(slo_s - idle_s, slo_s / 10))
 
 
 def growth(times_ms: tuple[int, ...], values: tuple[float, ...]) -> float:
-    """OLS slope per second over the last samples; 0 with fewer than six."""
+    """Least-squares slope per second over the last six samples; 0 with fewer."""
     if len(times_ms) < LEAD_SAMPLES:
         return 0.0
     times, lags = times_ms[-LEAD_SAMPLES:], values[-LEAD_SAMPLES:]
@@ -86,7 +92,7 @@ def growth(times_ms: tuple[int, ...], values: tuple[float, ...]) -> float:
 def measure_pressure(
     protection: Protection, track: Track, since_ms: int, idle_s: float | None, delay_s: float, now_ms: int
 ) -> Pressure | None:
-    """Pressure by the samples taken after `since_ms`; None when there is none yet, or no baseline to compare with."""
+    """The pressure by samples taken after `since_ms`; None when there is none yet, or no baseline to compare with."""
     usable = len(track.times_ms)
     while usable and track.times_ms[-usable] <= since_ms:
         usable -= 1

@@ -1,6 +1,8 @@
-"""What is known of live traffic, and what the controllers made of it. Soft: after a restart it fills again, and until then rates stay at the floor.
+"""What is known of live traffic, and the state of the controllers. It is lost at a restart and filled again; until then
+rates stay at the floor.
 
-One value in the state of the core. Watching is `recoveryd.live.on_live`, deciding `recoveryd.recovery.throttling`; the law is in `recoveryd.live`.
+One value in the state of the core. `recoveryd.live.on_live` fills it, `recoveryd.recovery.throttling` decides by it,
+the law is in `recoveryd.live.law`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,12 +15,14 @@ from recoveryd.live.lag.verdicts import GroupLag, LagVerdict
 from recoveryd.live.law.types import ControlDecision, ControllerState
 from recoveryd.live.traffic import LiveTraffic
 
-READINGS_MOST = 1_024  # of one domain between two steps
+READINGS_MOST = 1_024  # kept for one domain between two steps
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderLag:
-    """The lag of one consumer group on one topic as of `evaluated_ms`. `planned` are all partitions of the topic; `told` is the verdict the events topic has."""
+    """The lag of one consumer group on one topic as of `evaluated_ms`. `planned`: all partitions of the topic. `told`:
+    the verdict last told on the events topic.
+    """
 
     planned: tuple[int, ...]
     group: GroupLag
@@ -27,14 +31,14 @@ class ReaderLag:
     told_ms: int = 0
 
     def sample_age_ms(self, now_ms: int) -> int | None:
-        """Age of the oldest of the newest samples; None while a partition was never seen."""
+        """Age of the oldest partition's newest sample; None while a partition was never seen."""
         age_ms = self.group.sample_age_ms
         return None if age_ms is None else max(0, age_ms + now_ms - self.evaluated_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Ingress:
-    """Of one domain: (time, bytes of live traffic seen so far) at the last few looks."""
+    """Live traffic of one domain: (time, bytes counted so far) at the last few samples."""
 
     points: tuple[tuple[int, float], ...] = ()
 
@@ -48,8 +52,8 @@ class Ingress:
 
 @dataclass(frozen=True, slots=True)
 class Protecting:
-    """`readings` wait for the next step of their domain. `rules` counts decisions by (domain, rule), `violations_s` seconds over an SLO by
-    (domain, signal, yes | no), `rejections` what was not believed; they only grow.
+    """`readings` wait for the next step of their domain. `rules` counts decisions by (domain, rule). `violations_s`
+    counts seconds over an SLO by (domain, signal, yes | no). `rejections` counts refused samples. All counts only grow.
     """
 
     book: LagBook = LagBook()
@@ -66,7 +70,7 @@ class Protecting:
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
 
     def with_rejections(self, reasons: Mapping[RejectReason, int]) -> "Protecting":
-        """These counted as well."""
+        """With these counts added."""
         more = {reason: n for reason, n in reasons.items() if n > 0}
         if not more:
             return self
@@ -75,7 +79,9 @@ class Protecting:
         )
 
     def with_reading(self, domain: str, reading: Reading, domains: Iterable[str]) -> "Protecting":
-        """One more reading for the next step; of a domain that is none, or beyond the bound, it is counted only."""
+        """With one more reading for the next step. A reading of an unknown domain, or beyond the bound, is only
+        counted.
+        """
         if domain not in domains:
             return self.with_rejections({RejectReason.UNKNOWN_NAME: 1})
         waiting = self.readings.get(domain, ())
@@ -85,7 +91,7 @@ class Protecting:
 
 
 def grown(before: Mapping[RejectReason, int], after: Mapping[RejectReason, int]) -> dict[RejectReason, int]:
-    """How far counts grew; a count that began anew counts whole."""
+    """By how much each count grew; a count that is lower than before began anew and counts whole."""
     if before is after:
         return {}
     return {reason: n - before.get(reason, 0) if n >= before.get(reason, 0) else n for reason, n in after.items()}

@@ -1,4 +1,4 @@
-"""What other programs may tell of live traffic on the control topic."""
+"""What other programs may report about live traffic on the control topic."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,6 @@
-"""What of the state belongs to live protection, and how a step sees it. All of it is soft: a new daemon fills it again by looking."""
+"""Live protection's slice of the state, and its view of a step. All of it is lost at a restart; a new daemon fills it
+again by sampling.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +29,7 @@ class SampleHistory:
 
 @dataclass(frozen=True, slots=True)
 class LiveSlice:
-    """`samples`: what was seen of each topic that matters to anybody."""
+    """`samples`: the last offset samples of each topic that is sampled."""
 
     protecting: Protecting = Protecting()
     samples: Mapping[Topic, SampleHistory] = field(default_factory=dict)
@@ -37,7 +39,7 @@ LIVE = Slot("live", LiveSlice())
 
 
 class LiveDraft(View):
-    """`protecting` may be replaced; what it is at the end is the new state."""
+    """`protecting` may be replaced; its last value goes into the new state."""
 
     def __init__(self, draft: Draft, params: LiveParams) -> None:
         super().__init__(draft)
@@ -50,16 +52,16 @@ class LiveDraft(View):
         return self._samples.get(topic) or self._before.samples.get(topic) or SampleHistory()
 
     def newest_of(self, cluster: str) -> list[TopicSample]:
-        """The newest sample of each topic of a cluster, as of before this step."""
+        """The newest sample of each topic of a cluster, from before this step."""
         return [h.samples[-1] for (where, _), h in self._before.samples.items() if where == cluster and h.samples]
 
     def remember(self, sample: TopicSample) -> None:
-        """One more look at a topic; the oldest of too many is forgotten."""
+        """Add a sample of a topic; of too many the oldest is dropped."""
         topic = sample.cluster, sample.topic
         self._samples[topic] = SampleHistory((*self.history(topic).samples, sample)[-self.params.sample_history :])
 
     def finish(self, state: CoreState) -> CoreState:
-        """Topics that nobody samples any more are forgotten."""
+        """Also drops topics that were not sampled for an hour."""
         samples = self._before.samples
         if self._samples:
             samples = {k: h for k, h in {**samples, **self._samples}.items() if self._is_fresh(h)}

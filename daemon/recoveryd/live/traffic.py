@@ -1,8 +1,9 @@
-"""How much others write to the topics in play, told apart from what our own replays write there.
+"""How much others write to the topics in use, told apart from what our own replays write there.
 
-A topic's stable end grows by live records and by ours. Ours are known only once a lane has reported its receipt, a few seconds after they became
-stable, so an end is compared with what replays had reported `SETTLE_MS` later: the live part may come late, but is never counted too high. Transaction
-markers count as records, because end offsets cannot tell.
+The end of a topic's stable part grows by live records and by ours. Ours are known only when a lane reports its receipt,
+a few seconds after they became stable. So an end is compared with what replays had reported `SETTLE_MS` later: the live
+part may be counted late, but never too high. Transaction markers count as records, because end offsets do not tell them
+apart.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,9 @@ _PENDING_AT_MOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """Of one topic, over some recoveries: records written to it, and records and bytes that were read from it or written to it."""
+    """What recoveries did with one topic: `into_records` were written to it; `records` and `bytes` were read from it or
+    written to it.
+    """
 
     into_records: int = 0
     records: int = 0
@@ -32,7 +35,9 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """By others, to one topic, since the look before. `bytes` by the mean size of its records, None when that was never measured."""
+    """What others wrote to one topic since the last sample. `bytes` by the mean size of its records, None when that was
+    never measured.
+    """
 
     topic: str
     records: int
@@ -41,7 +46,9 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class TopicCount:
-    """Of one topic. `base_*` are what ends and replays were when counting began; `pending` are (time, stable end) not settled yet."""
+    """The count of one topic. `base_*`: end and replayed records when counting began. `pending`: (time, stable end)
+    younger than `SETTLE_MS`.
+    """
 
     topic_id: str
     base_end: int
@@ -52,14 +59,16 @@ class TopicCount:
 
 @dataclass(frozen=True, slots=True)
 class LiveTraffic:
-    """Counting state of all topics in play, by (cluster, topic)."""
+    """The counts of all topics in use, by (cluster, topic)."""
 
     topics: Mapping[tuple[str, str], TopicCount] = field(default_factory=dict)
 
     def with_sample(
         self, sampled: OffsetsSampled, ours: Mapping[tuple[str, str], Copied], now_ms: int
     ) -> tuple["LiveTraffic", list[Written]]:
-        """Next counting state and how far the live part grew; topics no longer sampled are forgotten. `ours` is what replays copied so far."""
+        """The next counts, and how much the live part grew; topics that are not sampled any more are dropped. `ours`:
+        what replays copied so far.
+        """
         topics: dict[tuple[str, str], TopicCount] = {}
         written: list[Written] = []
         for sample in sampled.topics:

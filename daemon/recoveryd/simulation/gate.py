@@ -1,7 +1,7 @@
 """The gate: what the budget controller must reach on seeds it was not tuned on, or the build fails.
 
-`gate` is what must hold of the controller; `expectations` is what must hold of the other policies, or the model is not the
-one the numbers of the specification were taken from.
+`gate` is what the controller must reach. `expectations` is what the other policies must show; otherwise the model has
+changed, and the limits of the gate mean nothing.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SEEDS_LEAST = 12
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """One line of the gate: what was asked, what was found, whether it holds."""
+    """One line of the gate: what is wanted, what was found, whether it passed."""
 
     name: str
     found: str
@@ -29,7 +29,9 @@ class GateCheck:
 
 
 def gate(nominal: Matrix, scaled: Matrix) -> tuple[GateCheck, ...]:
-    """`nominal` needs the budget and the fixed 50 % policy in all scenarios, `scaled` the budget at five times the capacity."""
+    """`nominal` needs the budget and the fixed 50 % policy in all scenarios; `scaled` is the budget policy at five
+    times the capacity.
+    """
     budget, half, large = nominal.summary(BUDGET), nominal.summary("fixed 50 %"), scaled.summary(BUDGET)
     outage = nominal.scenario_mean(BUDGET, Scenario.OUTAGE)[1]
     seeds = min(len(cell) for cell in nominal.scores.values())
@@ -49,7 +51,7 @@ def gate(nominal: Matrix, scaled: Matrix) -> tuple[GateCheck, ...]:
 
 
 def expectations(nominal: Matrix) -> tuple[GateCheck, ...]:
-    """What the baselines must show for the comparison to mean anything."""
+    """What the simple policies must show, so that the comparison means something."""
     none, half, aimd = (nominal.summary(p) for p in ("none", "fixed 50 %", "AIMD x0.7"))
     return (
         _times("none: time / oracle", none.slow, 1.0),

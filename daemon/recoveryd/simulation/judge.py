@@ -1,6 +1,7 @@
-"""What a run is worth: harm that it caused, and how long it took compared with the oracle.
+"""The score of a run: the harm that it caused, and how long it took compared with the oracle.
 
-A second is an attributable violation when an SLO is broken with the replay and not in the same world without it. Seconds of all SLOs together count once.
+A second is an attributable violation when an SLO is broken with the replay and not in the same world without it. A
+second in which several SLOs are broken counts once.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from recoveryd.simulation.run import Trace
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of one run. Violations are parts of the replay's time (they may outlast it, so can exceed 1); `slow` = time / oracle's time."""
+    """The score of one run. Violations are parts of the replay's time (they may outlast it, so can exceed 1); `slow` =
+    time / oracle's time.
+    """
 
     violation: float
     violation_latency: float
@@ -24,7 +27,7 @@ class Score:
 
 
 def judge(trace: Trace, alone: Trace, oracle: Trace, params: ModelParams) -> Score:
-    """Compare a run with the same world at rest and with the oracle's run."""
+    """Compare a run with the same world without a replay, and with the oracle's run."""
     seconds = min(len(trace.latency_s), len(alone.latency_s))
     late, lagging, either = 0, 0, 0
     for at in range(seconds):

@@ -1,4 +1,6 @@
-"""Every policy in every scenario over many seeds, on all cores, judged against the same world at rest and against the oracle."""
+"""Every policy in every scenario over many seeds, in several processes, compared with the same world without a replay
+and with the oracle.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +13,16 @@ from recoveryd.simulation.policies import POLICIES
 from recoveryd.simulation.run import rest, simulate
 from recoveryd.simulation.scenarios import JUDGED, Scenario, make_world
 
-# Defaults were looked at on the tuning seeds only; the gate runs on seeds that no choice was made by.
+# Defaults were chosen on the tuning seeds only; the gate runs on other seeds.
 TUNING_SEEDS = tuple(range(12))
 TEST_SEEDS = tuple(range(5_000, 5_012))
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of one policy: means over the judged scenarios, each a mean over seeds; worst scenario by violation; runs that did not finish."""
+    """The result of one policy: means over the judged scenarios, each a mean over seeds; the worst scenario by
+    violation; runs that did not finish.
+    """
 
     policy: str
     slow: float
@@ -44,7 +48,7 @@ class Matrix:
         return tuple(dict.fromkeys(policy for policy, _ in self.scores))
 
     def scenario_mean(self, policy: str, scenario: Scenario) -> tuple[float, float]:
-        """(slow, violation) of one cell."""
+        """(slow, violation) of one policy in one scenario."""
         cell = self.scores[policy, scenario]
         return fmean(s.slow for s in cell), fmean(s.violation for s in cell)
 

@@ -1,7 +1,8 @@
-"""The plant: one broker as a fluid, one second at a time.
+"""The modelled broker: a fluid, one second at a time.
 
-Work is capacity used: a produced byte costs 1.5 (replication), a tail fetch 0.5, a replayed byte 1.0 (cold read). All demand is served in the same
-proportion (FIFO, no priority). Produce that is not served queues and is asked for again. Units: capacity 100 = all that the modelled broker can do.
+Work is capacity used: a produced byte costs 1.5 (replication), a tail fetch 0.5, a replayed byte 1.0 (cold read). All
+demand is served in the same proportion (FIFO, no priority). Produced bytes that are not served wait in a queue. Units:
+capacity 100 = all that the modelled broker can do.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModelParams:
-    """Rates per second in capacity units, times in seconds. The defaults are one busy broker; `scale` makes everything larger alike."""
+    """Rates per second in capacity units, times in seconds. The defaults are one busy broker; `scale` enlarges
+    everything alike.
+    """
 
     scale: float = 1.0
     capacity: float = 100.0
@@ -33,21 +36,23 @@ class ModelParams:
     slice_s: int = 10
     is_slice_interruptible: bool = True
     has_quota_actuator: bool = False
-    baseline_error: float = 1.0  # the controller's p99 baseline is wrong by this factor
+    baseline_error: float = 1.0  # factor by which the controller's p99 baseline is wrong
     warm_up_s: int = 120
     horizon_s: int = 9_000
 
     def scaled(self, amount: float) -> float:
-        """A rate or size of the nominal model at this scale."""
+        """A rate or size of the nominal model, at this scale."""
         return amount * self.scale
 
 
 class Broker:
-    """Mutable state of the plant; `advance` is one second. The time lag is measured against the *committed* offset, as tools see it."""
+    """The state of the broker; `advance` moves it by one second. The time lag is measured against the *committed*
+    offset, as monitoring tools do.
+    """
 
     def __init__(self, params: ModelParams) -> None:
         self.params = params
-        self.queue = 0.0  # produce waiting
+        self.queue = 0.0  # produced bytes that wait
         self.produced = [0.0]  # cumulative, at the end of each second
         self.consumed = 0.0
         self.committed = 0.0
@@ -62,7 +67,9 @@ class Broker:
         return live + self.queue, max(0.0, min(consumer_max, self.produced[-1] - self.consumed))
 
     def advance(self, capacity: float, live: float, consumer_max: float, replay: float) -> None:
-        """One second with `replay` bytes wanted by the replay; `consumer_max` 0 while the group rebalances (it commits nothing then)."""
+        """One second in which the replay wants `replay` bytes. `consumer_max` is 0 while the group rebalances (it then
+        commits nothing).
+        """
         params = self.params
         produce, fetch = self.live_demand(live, consumer_max)
         demand = params.produce_work * produce + params.fetch_work * fetch + replay

@@ -1,6 +1,7 @@
-"""The policies that are compared. All but the budget controller and its AIMD sibling are baselines, kept as simple as they are in the wild.
+"""The policies that are compared. All but the budget controller and its AIMD variant are baselines, as simple as they
+are in practice.
 
-A policy is asked every five seconds and answers with a rate. `Controlled` runs the core's `step` itself, the very function of the daemon.
+A policy is asked every five seconds and answers with a rate. `Controlled` runs the daemon's own `step`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,13 +20,13 @@ FLOOR = 1.2  # 1 % of the nominal ceiling
 
 
 class Policy(Protocol):
-    """`tick` is called every five seconds, also during the warm-up (`active` False: the answer is not used)."""
+    """`tick` is called every five seconds, during the warm-up as well (`active` False: the answer is not used)."""
 
     def tick(self, at_s: int, readings: Sequence[Reading], achieved: float, *, active: bool) -> float: ...
 
 
 class Fixed:
-    """One rate for ever; infinite = as fast as it goes."""
+    """One rate for the whole run; infinite = as fast as possible."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -36,7 +37,7 @@ class Fixed:
 
 
 class OnOff:
-    """gh-ost style: everything while the lag is below its threshold, nothing above it."""
+    """Like gh-ost: full speed while the lag is below its threshold, nothing above it."""
 
     def __init__(self, params: ModelParams) -> None:
         self._most = params.scaled(params.replay_max)
@@ -50,7 +51,7 @@ class OnOff:
 
 
 class Ledbat:
-    """A background transfer that yields by delay.
+    """A background transfer that yields by delay, like LEDBAT.
 
     The rate moves with the distance of the pressure from a target. Gains are absolute, tuned for the
     nominal scale; at the SLO it halves. Stale telemetry decays it like the controller.
@@ -94,7 +95,8 @@ class Ledbat:
 def control_params(params: ModelParams, *, law: Law = Law.BUDGET, cut: float = 0.5) -> ControllerParams:
     """The controller's defaults for the two protected signals of the model.
 
-    Floor, start and AIMD step keep their absolute size at any scale (nothing is tuned again); only the job's ceiling grows with it.
+    Floor, start and AIMD step keep their absolute size at any scale (nothing is tuned again); only the job's ceiling
+    grows with it.
     """
     latency = Protection(LATENCY, SignalKind.LATENCY, params.slo_latency_s)
     lag = Protection(LAG, SignalKind.LAG, params.slo_lag_s, idle_s=float(params.commit_every_s))
@@ -126,7 +128,7 @@ class Controlled:
         return self.decision.rate_bytes_per_s
 
     def _mistaken(self, reading: Reading) -> Reading:
-        """For the variant with a wrong baseline."""
+        """For the variant with a wrong baseline: the reading times `baseline_error`."""
         if reading.name == LATENCY:
             return reading._replace(value=reading.value * self._params.baseline_error)
         return reading

@@ -1,7 +1,8 @@
-"""Kafka's client quota as an actuator, for the variant that throttles at the broker only.
+"""Kafka's client quota as the only throttle, for the variant that throttles at the broker.
 
-The broker counts bytes over eleven one-second samples. A fetch that would exceed the quota is answered empty, its bytes are not counted, and the channel is
-mute for (X - q) / q of the window, uncapped. So a quota is bursty by nature, and a cut by k mutes for about (k - 1) windows.
+The broker counts bytes over eleven one-second samples. A fetch that would exceed the quota is answered empty, its bytes
+are not counted, and a client at rate X over quota q is muted for (X - q) / q of the window, without an upper bound. So
+a quota makes bursts, and a cut by k mutes for about (k - 1) windows.
 """
 
 import math
@@ -13,7 +14,9 @@ _FETCH_WINDOW_S = 10  # no fetch is larger than what the quota allows in this ti
 
 
 class QuotaGate:
-    """`let_through` gives the bytes that pass in this second under `quota`: line rate until the window is full, then silence."""
+    """`let_through` returns the bytes that pass in this second under `quota`: line rate until the window is full, then
+    none.
+    """
 
     def __init__(self, line_rate: float) -> None:
         self._line_rate = line_rate

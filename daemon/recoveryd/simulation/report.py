@@ -25,7 +25,7 @@ SUMMARY_HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One run for a picture, per second from the start of the replay: rate in force, p99 and time lag, with the SLOs beside them."""
+    """One run for a picture, per second from the start of the replay: rate in force, p99, time lag, and their SLOs."""
 
     policy: str
     scenario: Scenario
@@ -63,7 +63,7 @@ def scenario_header(matrix: Matrix) -> tuple[str, ...]:
 
 
 def scenario_rows(matrix: Matrix) -> list[tuple[str, ...]]:
-    """Per policy and scenario `time/oracle violation`, under `scenario_header`."""
+    """A row per policy; each scenario's cell is `time/oracle violation`, under `scenario_header`."""
     scenarios = list(dict.fromkeys(scenario for _, scenario in matrix.scores))
     rows: list[tuple[str, ...]] = []
     for policy in matrix.policies:
@@ -77,7 +77,7 @@ def check_rows(checks: Sequence[GateCheck]) -> list[tuple[str, ...]]:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned by spaces; the first is left, the others right."""
+    """The table with columns aligned by spaces; the first to the left, the others to the right."""
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     lines = [
         "  ".join(

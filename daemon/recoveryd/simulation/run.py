@@ -1,7 +1,7 @@
-"""One run: a policy in a world until the backlog is copied, with what the judge needs of every second.
+"""One run: a policy in a world until the backlog is copied, recorded second by second for the judge.
 
-The replay works in slices: a raise waits for the next slice, a cut interrupts the running one (unless the variant says otherwise). The oracle knows
-everything, has no delay and no slices, and keeps the broker at 95 %.
+The replay works in slices: a raise waits for the next slice, a cut interrupts the running one (unless the variant says
+otherwise). The oracle knows everything, has no delay and no slices, and keeps the broker at 95 %.
 """
 
 import random
@@ -20,7 +20,9 @@ _ORACLE_UTILISATION = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Per second from the start of the replay: p99 and time lag in seconds, rate in force and served. `finished_s` None = not within the horizon."""
+    """Per second from the start of the replay: p99 and time lag in seconds, rate in force and rate served. `finished_s`
+    None = not within the horizon.
+    """
 
     finished_s: int | None
     latency_s: Sequence[float]
@@ -31,7 +33,7 @@ class Trace:
 
 
 class _Slices:
-    """The actuator: what rate is in force."""
+    """The rate in force, by slices."""
 
     def __init__(self, params: ModelParams) -> None:
         self._params = params
@@ -53,7 +55,7 @@ def simulate(world: World, policy: Policy | None, seed: int, params: ModelParams
 
 
 def rest(world: World, params: ModelParams, seconds: int) -> Trace:
-    """The same world without any replay, for `seconds`."""
+    """The same world without a replay, for `seconds`."""
     broker = Broker(params)
     latency, lag = [], []
     for at in range(params.warm_up_s + seconds):
@@ -68,7 +70,7 @@ class _Run:
     def __init__(self, world: World, policy: Policy | None, seed: int, params: ModelParams) -> None:
         self._world, self._policy, self._params = world, policy, params
         self._broker = Broker(params)
-        self._telemetry = Telemetry(params, random.Random(f"telemetry/{seed}"))  # noqa: S311 - a simulation, not a secret
+        self._telemetry = Telemetry(params, random.Random(f"telemetry/{seed}"))  # noqa: S311  (no secret)
         self._slices = _Slices(params)
         self._quota = QuotaGate(params.scaled(params.replay_max)) if params.has_quota_actuator else None
         self._wanted = 0.0

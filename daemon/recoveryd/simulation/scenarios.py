@@ -1,7 +1,7 @@
-"""Worlds: what the capacity, the live traffic, its consumer and the telemetry do second by second, by scenario and seed.
+"""Worlds: capacity, live traffic, its consumer and the telemetry, second by second, by scenario and seed.
 
-Every policy of a scenario and seed meets the same world, also the run without any replay that the judge compares with. Times count from the start of the
-replay; the warm-up before it is calm.
+Every policy of a scenario and seed meets the same world, and so does the run without a replay that the judge compares
+with. Times count from the start of the replay; the warm-up before it is calm.
 """
 
 import math
@@ -23,7 +23,7 @@ class Scenario(StrEnum):
     SICK_CONSUMER = "sick consumer"
 
 
-# The mean of the gate is taken over these; a sick consumer is judged on its own, since nothing we do can help it.
+# The gate takes the mean over these. A sick consumer is judged on its own, since no throttle can help it.
 JUDGED = tuple(s for s in Scenario if s is not Scenario.SICK_CONSUMER)
 
 _NOISE_SIGMA, _NOISE_MEMORY = 0.07, 0.98
@@ -32,7 +32,9 @@ _REBALANCE_GAP_S, _REBALANCE_S = 1_200.0, (5, 12)
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One value per second from the start of the warm-up. `consumer_max` is 0 during a rebalance, `heard` False while telemetry is out."""
+    """One value per second from the start of the warm-up. `consumer_max` is 0 during a rebalance, `heard` False while
+    there is no telemetry.
+    """
 
     capacity: tuple[float, ...]
     live: tuple[float, ...]
@@ -41,7 +43,7 @@ class World:
 
 
 class _Draft:
-    """Factors to be shaped by a scenario, per second of the replay."""
+    """Factors that a scenario changes, per second of the replay."""
 
     def __init__(self, seconds: int, rng: random.Random) -> None:
         self.seconds, self.rng = seconds, rng
@@ -73,7 +75,7 @@ def make_world(scenario: Scenario, seed: int, params: ModelParams) -> World:
 
 
 def _rebalance(consumer: list[float], first_s: int, rng: random.Random) -> None:
-    """Now and then the group stands still for some seconds."""
+    """At random times the group stops for some seconds."""
     at_s = first_s + rng.expovariate(1 / _REBALANCE_GAP_S)
     while at_s < len(consumer):
         start_s, length_s = int(at_s), rng.randint(*_REBALANCE_S)

@@ -1,4 +1,4 @@
-"""One study: policies in scenarios over seeds, and the gate when everything the gate looks at was run."""
+"""One study: policies in scenarios over seeds, and the gate if everything that it judges was run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,12 +9,12 @@ from recoveryd.simulation.model import ModelParams
 from recoveryd.simulation.policies import BUDGET, POLICIES
 from recoveryd.simulation.scenarios import JUDGED, Scenario
 
-SCALE = 5.0  # capacity at which the controller runs again, not tuned for it
+SCALE = 5.0  # capacity at which the controller runs again, without new tuning
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """`scaled` and the checks are None and empty when the study is too small to be judged."""
+    """`scaled` is None, and there are no checks, when the study is too small to be judged."""
 
     seeds: tuple[int, ...]
     nominal: Matrix
@@ -24,7 +24,7 @@ class Study:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate holds; a study that is not judged has nothing to miss."""
+        """Whether the gate holds; True for a study that is not judged."""
         return all(check.passed for check in self.checks)
 
 
@@ -34,7 +34,7 @@ def run_study(
     seeds: int = len(TEST_SEEDS),
     processes: int = 2,
 ) -> Study:
-    """Run it on the first `seeds` of the test seeds' range. Deterministic."""
+    """Run the study on the first `seeds` of the test seeds. Deterministic."""
     chosen = tuple(range(TEST_SEEDS[0], TEST_SEEDS[0] + seeds))
     nominal = run_matrix(policies, chosen, scenarios, processes=processes)
     if not is_judged(policies, scenarios, seeds):
@@ -44,7 +44,7 @@ def run_study(
 
 
 def is_judged(policies: Sequence[str], scenarios: Sequence[Scenario], seeds: int) -> bool:
-    """The gate speaks about all policies in all scenarios over enough seeds, or not at all."""
+    """Whether it has all policies in all scenarios over enough seeds; the gate judges only such a study."""
     return seeds >= SEEDS_LEAST and set(policies) >= set(POLICIES) and set(scenarios) >= set(JUDGED)
 
 

@@ -1,4 +1,6 @@
-"""What the controller gets to see of the plant: every few seconds, late, noisy, now and then dropped, in an outage nothing."""
+"""What the controller sees of the modelled broker: samples every few seconds, late, noisy, sometimes dropped; none in
+an outage.
+"""
 
 import random
 from collections import deque
@@ -11,14 +13,14 @@ _NOISE = {LATENCY: 0.15, LAG: 0.08, INGRESS: 0.03}
 
 
 class Telemetry:
-    """`take` samples the plant at a second, `arrived` gives what has come in since, in the order of arrival."""
+    """`take` samples the broker at a second, `arrived` returns what came in since, in the order of arrival."""
 
     def __init__(self, params: ModelParams, rng: random.Random) -> None:
         self._params, self._rng = params, rng
         self._under_way: deque[tuple[float, Reading]] = deque()
 
     def take(self, at_s: int, values: dict[str, float], *, heard: bool) -> None:
-        """Sample every signal; the dice are thrown in an outage too, so that the rest of the run stays the same."""
+        """Sample every signal. In an outage random numbers are drawn too, so that the rest of the run is the same."""
         params, rng = self._params, self._rng
         for name, value in values.items():
             dropped = rng.random() < params.signal_drop

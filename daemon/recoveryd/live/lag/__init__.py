@@ -1,1 +1,3 @@
-"""How far consumer groups are behind: windows of positions and ends, and a verdict on each partition and group. Start at `evaluate`."""
+"""How far behind consumer groups are: windows of positions and ends, and a verdict on each partition and group. Start
+at `evaluate`.
+"""

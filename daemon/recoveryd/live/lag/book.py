@@ -1,6 +1,8 @@
-"""All windows of all watched readers, bounded: polled offsets and `lag` signals meet here, told apart by sample time only.
+"""All windows of all watched readers, bounded. Polled offsets and `lag` signals are treated alike; the time of a sample
+decides which is newer.
 
-Unknown groups, partitions named twice in one report and partitions beyond the bound are refused and counted; none of them ever makes a lag look smaller.
+Unknown groups, partitions named twice in one report and partitions beyond the bound are refused and counted; none of
+them makes a lag look smaller.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +28,7 @@ class Reader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LagBook:
-    """Windows per reader and partition, and what was refused before it reached a window."""
+    """Windows per reader and partition, and counts of samples that were refused before they reached a window."""
 
     readers: Mapping[Reader, Mapping[int, Window]] = field(default_factory=dict)
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
@@ -44,7 +46,7 @@ def with_samples(
     params: LagParams,
     watched: frozenset[Reader],
 ) -> LagBook:
-    """The book with one report of (partition, sample) about one reader."""
+    """The book after one report of (partition, sample) pairs about one reader."""
     if reader not in watched:
         return replace(book, rejections=counted(book.rejections, (RejectReason.UNKNOWN_NAME,)))
     windows = dict(book.readers.get(reader, {}))
@@ -57,7 +59,7 @@ def with_samples(
             continue
         if len(told) >= PARTITIONS_MOST:
             refused.append(RejectReason.TOO_MANY)
-            break  # one count stands for the rest: a report that long is not read to its end
+            break  # counted once for all the rest, which is not read
         told.add(partition)
         before = windows.get(partition)
         if before is None and room <= 0:
@@ -69,25 +71,29 @@ def with_samples(
 
 
 def without_unwatched(book: LagBook, watched: frozenset[Reader]) -> LagBook:
-    """The book without readers that nobody watches any more."""
+    """The book without readers that are not watched any more."""
     kept = {reader: windows for reader, windows in book.readers.items() if reader in watched}
     return book if len(kept) == len(book.readers) else replace(book, readers=kept)
 
 
 def samples_of_signal(signal: LagSignal) -> list[tuple[int, LagSample]]:
-    """Samples of a `lag` signal. Its one time stands for both offsets: whoever reports is asked to read the position first."""
+    """The samples of a `lag` signal. Its one time stands for both offsets, so its sender is asked to read the position
+    first.
+    """
     return [(p.partition, LagSample(p.committed, p.sampled_at_ms, p.end, p.sampled_at_ms)) for p in signal.partitions]
 
 
 def evaluate_reader(
     book: LagBook, reader: Reader, planned: Iterable[int], now_ms: int, params: LagParams, topic_id: str = ""
 ) -> GroupLag:
-    """Verdict on a reader; one that was never heard of is UNKNOWN with coverage 0."""
+    """The verdict on a reader; UNKNOWN with coverage 0 for one without samples."""
     return evaluate_group(book.readers.get(reader, {}), planned, now_ms, params, topic_id)
 
 
 def lag_reading(name: str, group: GroupLag, now_ms: int) -> Reading | None:
-    """The time lag of a protected group for the controller, at the age of its oldest sample; None while any planned partition is not known."""
+    """The time lag of a protected group as a reading for the controller, with the age of its oldest sample; None while
+    a planned partition is not known.
+    """
     if group.time_lag_s is None or group.sample_age_ms is None or group.coverage < 1.0:
         return None
     return Reading(name, group.time_lag_s, now_ms - group.sample_age_ms)

@@ -1,10 +1,11 @@
-"""Lag verdicts per partition and per group. Zero lag is a predicate, never a number: what was not observed is UNKNOWN.
+"""Lag verdicts per partition and per group. Zero lag has to be observed: without an observation the verdict is UNKNOWN.
 
-Per partition the first rule that matches wins; rules 11 to 15 are Burrow's 1 to 5, with its four faults mended: a ring less than half full is UNKNOWN, so
-is an empty history, a position past the end is INVALID instead of zero lag, and planned partitions count, not those that happened to commit.
+Per partition the first rule that matches wins. Rules 11 to 15 are rules 1 to 5 of Burrow (LinkedIn's lag monitor) with
+four faults mended: a ring less than half full is UNKNOWN, so is an empty history, a position past the end is INVALID
+instead of zero lag, and all planned partitions count, not only those with commits.
 
     1  UNKNOWN         never observed
-    2  INVALID         the topic was created anew, is not the planned one, or its end moved back
+        2  INVALID         the topic was created again, is not the planned one, or its end moved back
     3  UNKNOWN         position or end older than two periods
     4  UNKNOWN         no committed offset
     5  DATA_LOST       position before the log start
@@ -13,7 +14,7 @@ is an empty history, a position past the end is INVALID instead of zero lag, and
     8  BLOCKED_BY_TXN  at the last stable offset, which an open transaction holds
     9  UNKNOWN         end asked for before the position
     10 UNKNOWN         ring less than half full
-    11 STOPPED         no commit for longer than the window is long, and the end was never reached; or the group is empty
+        11 STOPPED         no commit for longer than the window, and the end was never reached; or the group is empty
     12 REWOUND         the position moved back and has not come back
     13 OK, IDLE        within the tolerance now; IDLE when nothing moves at all
     14 OK              within the tolerance at some time of the window
@@ -36,7 +37,7 @@ from recoveryd.live.lag.window import LagParams, Window
 def evaluate_group(
     windows: Mapping[int, Window], planned: Iterable[int], now_ms: int, params: LagParams, topic_id: str = ""
 ) -> GroupLag:
-    """Verdict over `planned` partitions; one without a window is UNKNOWN. `topic_id` is that of the plan, "" if none pins it."""
+    """The verdict over `planned` partitions; one without a window is UNKNOWN. `topic_id`: the planned one, "" = any."""
     empty = Window()
     found = windows.get
     parts = tuple([evaluate_partition(p, found(p, empty), now_ms, params, topic_id) for p in dict.fromkeys(planned)])
@@ -89,7 +90,7 @@ def evaluate_partition(
 def _untold(
     window: Window, age_ms: int, now_ms: int, params: LagParams, topic_id: str
 ) -> tuple[LagVerdict, int] | None:
-    """Rules 2 to 4: nothing can be said about the lag."""
+    """Rules 2 to 4: the lag is not known."""
     if window.mark is not None or (topic_id and window.topic_id and topic_id != window.topic_id):
         return LagVerdict.INVALID, 2
     if not window.ends_ms or age_ms > 2 * params.period_ms or window.seen_ms > now_ms + params.future_ms:
@@ -112,7 +113,9 @@ def _untrue(window: Window, position: int, reach: int, now_ms: int, params: LagP
 
 
 def _behaviour(window: Window, lag: int, fill: float, now_ms: int, params: LagParams) -> tuple[LagVerdict, int]:
-    """Rules 10 to 13: is there a trouble at all? An empty group needs no history: what it has not read waits."""
+    """Rules 10 to 13, and 14 to 18 by `_trend`. An empty group needs no history: unless it has read everything, it is
+    STOPPED.
+    """
     allowed = tolerance(window, params)
     if window.is_active is False:
         return (LagVerdict.IDLE, 13) if lag <= allowed else (LagVerdict.STOPPED, 11)
@@ -130,7 +133,7 @@ def _behaviour(window: Window, lag: int, fill: float, now_ms: int, params: LagPa
 
 
 def _trend(window: Window, allowed: float) -> tuple[LagVerdict, int]:
-    """Rules 14 to 18, of a reader that is behind now."""
+    """Rules 14 to 18, for a reader that is behind now."""
     lags = window.lags
     known: Sequence[int] = [n for n in lags if n is not None] if None in lags else lags  # type: ignore[assignment]
     if known and min(known) <= allowed:
@@ -143,18 +146,24 @@ def _trend(window: Window, allowed: float) -> tuple[LagVerdict, int]:
 
 
 def _is_rewound(positions: tuple[int, ...]) -> bool:
-    """Some position is lower than the one before, and none since has reached that one again; so the highest is not the last."""
+    """A position is lower than an earlier one and has not reached it again since; then the last position is not the
+    highest.
+    """
     return positions[-1] < max(positions)
 
 
 def _was_at_end(window: Window) -> bool:
-    """Some end of the window's time was not past the last position: the reader had read everything then."""
+    """Whether the reader had read everything at some time of the window: an end of that time is not past the last
+    position.
+    """
     first_ms, position = window.times_ms[0], window.positions[-1]
     return any(end <= position and at >= first_ms for end, at in zip(window.ends, window.ends_ms, strict=True))
 
 
 def tolerance(window: Window, params: LagParams) -> float:
-    """What may lie between position and end of a reader that keeps up: markers, and what arrives between two commits and two looks."""
+    """How many records may lie between position and end of a reader that keeps up: markers, and what arrives between
+    two commits and two samples.
+    """
     ends, ends_ms = window.ends, window.ends_ms
     elapsed_ms = ends_ms[-1] - ends_ms[0] if ends else 0
     per_ms = (ends[-1] - ends[0]) / elapsed_ms if elapsed_ms > 0 else 0.0
@@ -167,7 +176,9 @@ def _markers(params: LagParams) -> int:
 
 
 def time_lag_s(window: Window, position: int, lag: int, params: LagParams) -> float | None:
-    """Age of the position: when the log ended there, by a straight line between two looks; beyond the table by its first and last point. None = not known."""
+    """How old the position is: the time since the log ended there, interpolated between two samples of the end (or
+    extrapolated from the first and last). None = not known.
+    """
     if lag <= _markers(params):
         return 0.0
     ends, ends_ms = window.ends, window.ends_ms

@@ -1,6 +1,6 @@
-"""Values of the lag evaluation: the verdicts in order of severity, and what a partition and a group are found to be.
+"""Values of the lag evaluation: the verdicts in order of severity, and the results for a partition and a group.
 
-Zero lag is a predicate, never a number: a lag that is not known is None. Which verdict applies is `lag`.
+A lag that is not known is None, never zero. Which verdict applies is decided in `evaluate`.
 """
 
 from collections.abc import Mapping
@@ -22,14 +22,17 @@ class LagVerdict(StrEnum):
     DATA_LOST = "data_lost"
 
 
-# Mildest first. Not knowing is worse than any verdict that needs no answer, and milder than any trouble that was really seen.
+# Mildest first. UNKNOWN is worse than any verdict that needs no action, and milder than any trouble that was really
+# observed.
 SEVERITY: Mapping[LagVerdict, int] = {verdict: i for i, verdict in enumerate(LagVerdict)}
 
 
 class PartitionLag(NamedTuple):
-    """Verdict on one partition and the number of its rule. Lags are None where they are not known; `sample_age_ms` None = never observed.
+    """The verdict on one partition and the number of its rule. Lags are None where they are not known; `sample_age_ms`
+    None = never observed.
 
-    `coverage` is 1.0 when position and end are known and fresh, else 0.0; `fill` the filled part of the ring; `lost` records are gone before they were read.
+    `coverage` is 1.0 when position and end are known and fresh, else 0.0. `fill`: filled part of the ring. `lost`:
+    records deleted before they were read.
     """
 
     partition: int
@@ -44,13 +47,15 @@ class PartitionLag(NamedTuple):
 
     @property
     def why(self) -> str:
-        """One sentence."""
+        """The verdict as a sentence."""
         lag = "unknown" if self.offset_lag is None else f"{self.offset_lag:,}"
         return _WHY[self.rule].format(lag=lag, lost=self.lost, fill=self.fill, age=(self.sample_age_ms or 0) / 1000)
 
 
 class GroupLag(NamedTuple):
-    """The worst verdict of the planned partitions. Lags are sum and maximum, None unless every planned partition is known."""
+    """The worst verdict of the planned partitions. Lags are the sum of records and the largest time; None unless every
+    planned partition is known.
+    """
 
     verdict: LagVerdict
     offset_lag: int | None
@@ -63,7 +68,7 @@ class GroupLag(NamedTuple):
 
     @property
     def worst(self) -> PartitionLag | None:
-        """The partition that gave the verdict, of equals the one with the most lag."""
+        """The partition that gave the verdict; of several, the one with the largest lag."""
         return max(self.partitions, key=lambda p: (SEVERITY[p.verdict], p.offset_lag or 0), default=None)
 
     @property

@@ -1,7 +1,8 @@
 """What is known of one partition of one reader: a short ring of positions and a table of log ends, both bounded.
 
-A sample that cannot be true is refused and counted; it leaves a mark where it shows that the log is not the one it was. Nothing is ever clamped to zero:
-a lag that is not known is None. Judging is `lag`; these values are tuples because there are ten thousand of them.
+A sample that cannot be true is refused and counted; one that shows that the log was replaced or cut leaves a `Mark`.
+Nothing is clamped to zero: a lag that is not known is None. Verdicts are made in `evaluate`. The values are named
+tuples, because there are ten thousand of them.
 """
 
 from collections.abc import Mapping
@@ -12,15 +13,17 @@ from typing import NamedTuple
 from recoveryd.live.freshness import RejectReason, counted
 
 OFFSET_MOST = 2**63 - 1
-_RESTART_AFTER = 3  # decreased ends in a row: the log was truncated, the old ends will not come back
+_RESTART_AFTER = 3  # so many decreased ends in a row mean that the log was truncated
 
 
 @dataclass(frozen=True, slots=True)
 class LagParams:
-    """Times in ms. `slots` is the ring of positions, `points` the table of log ends; a verdict needs `fill_least` of the ring.
+    """Times in ms. `slots`: length of the ring of positions. `points`: length of the table of log ends. A verdict needs
+    `fill_least` of the ring.
 
-    `marker_records`: a transaction marker may stay at the tail for ever (read_committed readers). `advance_most_per_s`: no reader is faster, so a larger
-    step was a skip; None = not known.
+    `marker_records`: so many transaction markers may stay unread at the tail for ever (read_committed readers).
+    `advance_most_per_s`: no reader reads faster, so a larger step of the position was a skip; None = not known. step
+    was a skip; None = not known.
     """
 
     period_ms: int = 5_000
@@ -39,9 +42,11 @@ class LagParams:
 
 
 class LagSample(NamedTuple):
-    """One look at a partition. The position must be asked for *before* the end, or a lag may come out too small: then it is not known.
+    """One look at a partition. The position must be asked for *before* the end; otherwise the lag could come out too
+    small, and is taken as not known.
 
-    `position` None or -1 = no commit. `end` is the high watermark. `is_active` False = the group has no member, None = not known.
+    `position` None or -1 = no commit. `end` is the high watermark. `is_active` False = the group has no member, None =
+    not known.
     """
 
     position: int | None
@@ -55,16 +60,20 @@ class LagSample(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Why the log is not the one it was. With `is_restarted` the window began anew and the mark goes once it is full enough to judge."""
+    """Why the log is another one than before. With `is_restarted` the window began anew, and the mark goes when it is
+    full enough for a verdict.
+    """
 
     reason: str
     is_restarted: bool
 
 
 class Window(NamedTuple):
-    """`times_ms`, `positions` and `lags` are the ring, oldest first; `ends` and `ends_ms` the table of log ends, flat runs kept as their two ends.
+    """`times_ms`, `positions` and `lags` are the ring, oldest first. `ends` and `ends_ms` are the table of log ends; of
+    equal ends in a row only the first and last are kept.
 
-    `seen_ms` is the newest look at the position, also while the group is empty and commits nothing. Scalars are those of the newest sample.
+    `seen_ms`: the newest look at the position, also while the group is empty and commits nothing. The single values are
+    those of the newest sample.
     """
 
     times_ms: tuple[int, ...] = ()
@@ -76,7 +85,7 @@ class Window(NamedTuple):
     position: int | None = None
     log_start: int = 0
     last_stable: int | None = None
-    stuck_since_ms: int | None = None  # since when the last stable offset stands still below the end
+    stuck_since_ms: int | None = None  # since when the last stable offset has stayed below the end
     topic_id: str = ""
     is_active: bool | None = None
     skipped_ms: int | None = None
@@ -86,7 +95,7 @@ class Window(NamedTuple):
 
 
 def with_sample(window: Window, sample: LagSample, now_ms: int, params: LagParams) -> Window:
-    """The window with the sample, or the same window with its refusal counted."""
+    """The window with the sample added; or the same window with the refusal counted."""
     refused = _refuse(window, sample, now_ms, params)
     if refused is not None:
         return window._replace(rejections=counted(window.rejections, (refused,)))
@@ -118,7 +127,9 @@ def _refuse(window: Window, sample: LagSample, now_ms: int, params: LagParams) -
 
 
 def _with_decrease(window: Window, sample: LagSample, params: LagParams) -> Window:
-    """A log end moved back: not believed at first, but nothing that rests on the old end is believed either."""
+    """A log end moved back. It is not believed at first, but the mark keeps the old end from being used; after three in
+    a row the window begins anew.
+    """
     rejections = counted(window.rejections, (RejectReason.END_DECREASED,))
     mark = Mark("the log end moved back", window.decreases + 1 >= _RESTART_AFTER)
     if mark.is_restarted:
@@ -134,7 +145,8 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
     if position is not None and sample.is_active is not False:
         lag = _lag(sample, position, log_start, params)
         if times and sample.position_at_ms - times[-1] < params.min_distance_ms:
-            # Closer than one slot: the newer values under the older time, so that a burst of commits does not shorten the window.
+            # Less than `min_distance_ms` after the last one: replace its values but keep its time, so that a burst of
+            # commits does not shorten the window.
             positions, lags = (*positions[:-1], position), (*lags[:-1], lag)
         else:
             if _is_skip(window, position, sample.position_at_ms, params):
@@ -169,7 +181,7 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
 def _with_end(
     ends: tuple[int, ...], ends_ms: tuple[int, ...], sample: LagSample, most: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The table with one more point; of a run of equal ends only the first and the last point stay."""
+    """The table with one more point; of equal ends in a row only the first and last are kept."""
     end, at_ms = sample.end, sample.end_at_ms
     if end is None or (ends_ms and at_ms == ends_ms[-1]):
         return ends, ends_ms
@@ -181,7 +193,9 @@ def _with_end(
 
 
 def _lag(sample: LagSample, position: int, log_start: int, params: LagParams) -> int | None:
-    """Records the reader can still read; None where the end is not known, was asked for before the position, or lies before it."""
+    """Records that the reader can still read; None where the end is not known, was asked for before the position, or
+    lies before it.
+    """
     reach = sample.last_stable if params.is_read_committed and sample.last_stable is not None else sample.end
     if reach is None or sample.end_at_ms < sample.position_at_ms or position > reach:
         return None
@@ -196,7 +210,7 @@ def _is_skip(window: Window, position: int, at_ms: int, params: LagParams) -> bo
 
 
 def _stuck_since(window: Window, sample: LagSample) -> int | None:
-    """Since when an open transaction holds the last stable offset where it is."""
+    """Since when an open transaction has kept the last stable offset where it is."""
     if sample.last_stable is None or sample.end is None or sample.last_stable >= sample.end:
         return None
     if window.stuck_since_ms is not None and window.last_stable == sample.last_stable:

@@ -1,1 +1,3 @@
-"""The law of the controller: readings become pressure, rules in order of severity choose a move, the move changes one budget. Start at `controller`, then `rules`."""
+"""The law of the controller: readings become pressure, rules in order of severity choose a move, the move changes one
+budget. Start at `controller`, then `rules`.
+"""

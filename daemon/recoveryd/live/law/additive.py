@@ -1,6 +1,8 @@
-"""AIMD: the simple alternative, and the law of deployments that measure no produce latency.
+"""AIMD (additive increase, multiplicative decrease): the simple alternative, and the law of deployments that measure no
+produce latency.
 
-Freshness, gate and fail-safe are the controller's; only how far it cuts and raises is different. LAG_ONLY answers at half of the SLO, because lag tells late.
+Freshness, gate and fail-safe are those of the controller; only the sizes of cuts and raises differ. LAG_ONLY cuts at
+half of the SLO, because lag shows harm late.
 """
 
 from recoveryd.live.law.assessment import Assessment
@@ -9,7 +11,7 @@ from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, 
 
 
 def halve(state: ControllerState, seen: Assessment, floor: float, params: ControllerParams) -> Move | None:
-    """3. Over the threshold: multiply by the cut."""
+    """3. Over the threshold: multiply the rate by `additive_cut`."""
     if params.effective_law is Law.LAG_ONLY:
         over = [p for p in seen.pressures if p.severity >= params.additive_threshold]
     else:

@@ -1,6 +1,7 @@
-"""What the controller knows at one step: readings folded into tracks, then freshness, gate and pressure of every protected signal as one value.
+"""What the controller knows at one step: readings added to tracks, then freshness, gate and pressure of every protected
+signal as one value.
 
-No rate is chosen here. Readings of names nobody protects are refused and counted.
+No rate is chosen here. Readings with a name that is not protected are refused and counted.
 """
 
 from dataclasses import dataclass, replace
@@ -15,8 +16,11 @@ _DRIFT_MOST = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """`unseen`, `lost`, `stale` and `gated` name signals that were never seen, are older than five minutes, older than the loop delay, or have no sample
-    since the last cut. `z` and `severity` are maxima over what is usable, None when nothing is. `news`: a usable sample arrived with this step.
+    """`unseen`: signals never seen. `lost`: last seen over five minutes ago. `stale`: older than the loop delay.
+    `gated`: without a sample since the last cut.
+
+    `z` (pressure) and `severity` (value / SLO) are the maxima over usable signals. `news`: this step brought a usable
+    sample.
     """
 
     pressures: tuple[Pressure, ...]
@@ -40,13 +44,14 @@ class Assessment:
 def fold_readings(
     state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, frozenset[str]]:
-    """The state with all readings that may be believed, and the names of signals that brought a new one."""
+    """The state with all usable readings added, and the names of signals that got a new one."""
     protected = {p.name for p in params.protections}
     latest_ms = now_ms + params.freshness.future_ms  # a track beyond it was written before our clock was set back
     tracks = {n: t for n, t in state.tracks.items() if n in protected and (t.newest_ms or 0) <= latest_ms}
     reasons: list[RejectReason] = []
     news: set[str] = set()
-    # Of the load since the last cut, and no older than a loop delay: what an older one saw was answered, or is over.
+    # A late critical reading counts if it was taken after the last cut and within the loop delay; an older one was
+    # answered already, or is over.
     valid_from_ms = max(-1 if state.cut_ms is None else state.cut_ms, now_ms - measured_delay_ms(state, params)) + 1
     for reading in sorted(inputs.readings[:_READINGS_AT_MOST], key=lambda r: (r.is_critical, r.sampled_at_ms)):
         if reading.name not in protected:
@@ -57,7 +62,7 @@ def fold_readings(
         if reading.is_critical and is_late:
             tracks[reading.name], refused = with_late_alarm(before, reading, valid_from_ms, now_ms, params.freshness)
         elif before.times_ms and before.times_ms[-1] == reading.sampled_at_ms:
-            continue  # the newest one told again
+            continue  # the newest one, reported again
         else:
             tracks[reading.name], refused = with_reading(before, reading, now_ms, params.freshness)
         if refused is None:
@@ -75,7 +80,7 @@ def fold_readings(
 
 
 def measured_delay_ms(state: ControllerState, params: ControllerParams) -> int:
-    """θ as measured from the tracks, or the configured one."""
+    """The loop delay, measured from the tracks, or the configured one."""
     if not params.measure_delay:
         return params.loop_delay_ms
     tracks = [state.tracks.get(p.name, Track()) for p in params.protections]
@@ -83,7 +88,7 @@ def measured_delay_ms(state: ControllerState, params: ControllerParams) -> int:
 
 
 def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams) -> Assessment:
-    """Sort the protected signals by what is known of them; pressure of those that may be used."""
+    """Sort the protected signals by freshness, and measure the pressure of the usable ones."""
     delay_ms = measured_delay_ms(state, params)
     since_ms = -1 if state.cut_ms is None else state.cut_ms
     pressures: list[Pressure] = []
@@ -104,7 +109,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
             continue
         age_ms = max(0, now_ms - track.newest_ms)
         ages.append(age_ms)
-        # The loop delay has room for one missed sample at our own period; a slower signal may miss one as well.
+        # The loop delay allows for one missed sample at our own period; a signal with a longer period may miss one as
+        # well.
         fresh_ms = min(params.lost_after_ms, delay_ms + max(0.0, track.gap_ms - params.period_ms))
         if age_ms > fresh_ms:
             (lost if age_ms > params.lost_after_ms else stale).append(name)
@@ -135,9 +141,10 @@ def with_baselines(
     *,
     is_refresh: bool = False,
 ) -> ControllerState:
-    """Take new latency samples, taken after `since_ms`, into the baselines. Call it only while no replay works, or, to refresh, while it is at its floor.
+    """Add new latency samples, taken after `since_ms`, to the baselines. Call it only while no replay runs, or, with
+    `is_refresh`, while replays are at the floor.
 
-    A refresh follows slow drift only: a broker that is sick while we are at the floor must not become what is normal.
+    A refresh follows slow drift only: the latency of a sick broker must not become the baseline.
     """
     fresh = {}
     for protection in params.protections:

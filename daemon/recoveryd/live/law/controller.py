@@ -1,18 +1,21 @@
-"""The throttle controller: one budget per domain, raised slowly while live traffic is well, cut hard when it is not, decayed when nothing is known.
+"""The throttle controller: one budget per domain, raised slowly while live traffic is well, cut hard when it is not,
+decayed when too little is known.
 
-`step` is pure: the daemon and the simulator run this same function. The budget lives in the log domain, so the law holds for any capacity, and gains are
-per loop delay, so it holds for any delay. Rules by number, in the order in which they are asked:
+`step` is pure: the daemon and the simulator run this same function. The budget is changed by factors, so the law holds
+for any capacity, and gains are per loop delay, so it holds for any delay. The rules by number, in the order in which
+they are tried:
 
-    8 protect     nothing is listed to be protected: the ceiling; our rate does not move the pressure: say so, stay at the floor
+        8 protect     nothing is to be protected: the ceiling; our rate does not move the pressure: stay at the floor
     1 stale       a protected signal is old or was never seen: decay to the floor; lost for five minutes: pause
-    3 guard       pressure >= 1 by samples taken since the last cut: cut by severity
+        3 guard       pressure >= 1 in samples taken since the last cut: cut by severity
     2 gate        no sample since the last cut, or none since the last step: hold
     6 no wind-up  the lanes do not use what they have: do not raise
-    4 slow start  far below the target: grow exponentially, after a cut only to where it was well
+        4 slow start  far below the target: grow exponentially, after a cut only up to the rate that was well
     5 track       integrate the distance to the target
-    7 publish     lanes are told only what matters; every cut at once
+        7 publish     lanes are told of large enough changes, and of every cut at once
 
-Which rule moves the rate is `control_rules`; folding of readings is `assessment`; water-filling over recoveries is `sharing`.
+`rules` chooses the move; `assessment` adds the readings; `recoveryd.live.budget_shares` divides the budget among
+recoveries.
 """
 
 from dataclasses import replace
@@ -37,21 +40,24 @@ _FLOOR_SHARE = 0.001
 def step(
     state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, ControlDecision]:
-    """The next state and the decision at `now_ms`. Never raises; the rate never leaves [floor, ceiling], except for 0 with a pause."""
+    """The next state and the decision at `now_ms`. Never raises; the rate never leaves [floor, ceiling], except for 0
+    with a pause.
+    """
     state, news = fold_readings(state, inputs, now_ms, params)
     if not inputs.active:
         return _rest(state, news, now_ms, params)
     if not state.active:
         state = _begin(state, inputs, now_ms, params)
     elif news and state.floor_since_ms is not None:
-        # At the floor, and only by samples that cannot show an earlier, higher rate: or the baseline drifts with our own load.
+        # Only at the floor, and only with samples too new to show an earlier, higher rate: otherwise our own load would
+        # become the baseline.
         state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
     seen = assess(state, news, now_ms, params)
     before = state.rate
     state = _with_live_load(state, inputs, seen, now_ms, params)
     move = choose(state, seen, inputs, now_ms, params)
     floor, ceiling = bounds(inputs)
-    # Without a floor a decaying rate would never end: below a thousandth of the ceiling it is at its floor.
+    # Without a floor a decaying rate would never end, so below a thousandth of the ceiling it is set to the floor.
     wanted = move.rate if move.rate >= _FLOOR_SHARE * ceiling else floor
     rate = 0.0 if move.pause else min(ceiling, max(floor, wanted))
     if not _may_rise(seen, params):
@@ -63,8 +69,8 @@ def step(
 def _rest(
     state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, ControlDecision]:
-    """No recovery wants anything: what is measured now is the baseline of the next one."""
-    # Samples taken before the last replay ended show its load; they are not taken.
+    """No recovery wants to copy: what is measured now becomes the baseline of the next one."""
+    # Samples from before the end of the last replay show its load, and are not used.
     since_ms = now_ms + params.cut_latency_ms if state.active else state.cut_ms
     kept = ControllerState(
         tracks=state.tracks,
@@ -91,14 +97,14 @@ def _begin(state: ControllerState, inputs: Inputs, now_ms: int, params: Controll
 
 
 def _may_rise(seen: Assessment, params: ControllerParams) -> bool:
-    """Only with news, and with every protected signal fresh and measured since the last cut."""
+    """Only when there are new samples, and every protected signal is fresh and measured since the last cut."""
     if not params.protections:
         return True
     return seen.news and not (seen.unseen or seen.lost or seen.stale or seen.gated)
 
 
 def _live_load(state: ControllerState, seen: Assessment, now_ms: int) -> float | None:
-    """Live ingress while it is known and fresh."""
+    """Bytes/s of live ingress, None unless it is known and fresh."""
     newest_ms = state.ingress.newest_ms
     if newest_ms is None or now_ms - newest_ms > seen.delay_ms:
         return None
@@ -108,7 +114,9 @@ def _live_load(state: ControllerState, seen: Assessment, now_ms: int) -> float |
 def _with_live_load(
     state: ControllerState, inputs: Inputs, seen: Assessment, now_ms: int, params: ControllerParams
 ) -> ControllerState:
-    """Feed-forward: live traffic takes its part of the budget at once and gives it back. An ingress that comes or goes moves the budget, not the rate."""
+    """Feed-forward: a change of live traffic changes our rate at once. When its ingress becomes known or unknown, the
+    budget changes and the rate stays.
+    """
     load = _live_load(state, seen, now_ms)
     if load is None or params.effective_law is not Law.BUDGET:
         return replace(state, budget=state.rate, displaced=None)
@@ -122,7 +130,7 @@ def _with_live_load(
 def _moved(
     state: ControllerState, move: Move, rate: float, seen: Assessment, inputs: Inputs, now_ms: int
 ) -> ControllerState:
-    """The state after the move; the budget never winds up beyond what the ceiling can use."""
+    """The state after the move; the budget never grows beyond what the ceiling can use."""
     floor, ceiling = bounds(inputs)
     at_floor = rate <= floor * 1.001
     z = seen.z
@@ -146,7 +154,9 @@ def _moved(
 def _published(
     state: ControllerState, move: Move, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, ControlDecision]:
-    """7. Lanes are told of +10 % or -5 %, of every cut, and of reaching a bound. A cut shuts the gate from when it takes effect."""
+    """7. Lanes are told of a change of +10 % or -5 %, of every cut, and when a bound is reached. After a cut, samples
+    count only from when it takes effect.
+    """
     floor, ceiling = bounds(inputs)
     rate, was = state.rate, state.published
     bound = rate != was and rate in {0.0, floor, ceiling}
@@ -174,7 +184,9 @@ def _in_force(
 def _with_verdict(
     state: ControllerState, move: Move, seen: Assessment, now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, ControlVerdict]:
-    """8. At the floor for three loops and still pressed: not ours to fix. Signals that say so in the config stop counting until they are well again."""
+    """8. At the floor for three loop delays and still pressed: the replay is not the cause. Signals configured for it
+    then stop counting until they are well again.
+    """
     recovered = {n for n in state.dropped if _is_well(state, n, params)}
     state = replace(state, dropped=state.dropped - recovered) if recovered else state
     if move.pause:

@@ -1,4 +1,6 @@
-"""What the laws of the controller share: the `Move` a rule makes, the bounds it keeps, and the rule against wind-up."""
+"""What the laws of the controller share: the `Move` that a rule makes, the bounds it keeps, and the rule against
+wind-up.
+"""
 
 import math
 from typing import NamedTuple
@@ -8,7 +10,9 @@ from recoveryd.live.pressure import Pressure, SignalKind
 
 
 class Move(NamedTuple):
-    """What a rule does. `budget` None leaves W as it is; `cut` shuts the gate; `comfortable` is u_ss when the rule sets it."""
+    """What a rule does. `budget` None = the budget stays. `cut`: samples taken before it do not count any more.
+    `comfortable`: the new comfortable rate, None = as before.
+    """
 
     rate: float
     rule: Rule
@@ -20,7 +24,7 @@ class Move(NamedTuple):
 
 
 def bounds(inputs: Inputs) -> tuple[float, float]:
-    """u_min and u_max; a ceiling below the floor wins, one that is not known leaves only the floor."""
+    """(floor, ceiling). A ceiling below the floor wins; without a known ceiling only the floor is allowed."""
     floor = inputs.floor_bytes_per_s if math.isfinite(inputs.floor_bytes_per_s) else 0.0
     ceiling = inputs.ceiling_bytes_per_s if math.isfinite(inputs.ceiling_bytes_per_s) else floor
     ceiling = max(0.0, ceiling)
@@ -28,12 +32,12 @@ def bounds(inputs: Inputs) -> tuple[float, float]:
 
 
 def displaced(state: ControllerState) -> float:
-    """What live traffic takes of the budget now, as far as it is known."""
+    """The part of the budget that live traffic takes now, as far as it is known."""
     return state.displaced or 0.0
 
 
 def elapsed_ms(since_ms: int | None, now_ms: int) -> int:
-    """Time since then, 0 if that never was or lies ahead."""
+    """Time since then; 0 if that is None or in the future."""
     return max(0, now_ms - since_ms) if since_ms is not None else 0
 
 
@@ -43,12 +47,16 @@ def watches_latency(params: ControllerParams) -> bool:
 
 
 def at_floor(state: ControllerState, worst: Pressure) -> Move:
-    """Pressed, but nothing is left to be cut; the gate stays open, so that relief is seen at once."""
+    """There is pressure, but the rate is at the floor. This is no cut, so all samples go on counting and relief is seen
+    at once.
+    """
     return Move(state.rate, Rule.GUARD, f"{_told(worst)}; the rate is at the floor")
 
 
 def cut_to(state: ControllerState, rate: float, worst: Pressure, comfortable: float | None) -> Move:
-    """A cut. W follows the rate down, never up: what was displaced by a burst is not given back twice."""
+    """A cut. The budget follows the rate down, never up, so that what live traffic displaced during a burst is not
+    given back twice.
+    """
     part = rate / state.rate if state.rate > 0 else 0.0
     why = f"{_told(worst)}: cut to {part:.0%}"
     return Move(rate, Rule.GUARD, why, min(state.budget, rate + displaced(state)), True, comfortable)
@@ -59,7 +67,9 @@ def _told(worst: Pressure) -> str:
 
 
 def limited(state: ControllerState, inputs: Inputs, params: ControllerParams) -> Move | None:
-    """6. Not raised while it would only wind up. Compared with the least that was granted within one loop, since lanes need a slice to follow."""
+    """6. Do not raise a rate that the lanes do not use. Compared with the lowest rate granted within the last loop
+    delay, since lanes need a slice to follow.
+    """
     achieved = inputs.achieved_bytes_per_s
     if achieved is None or not math.isfinite(achieved):
         return Move(state.rate, Rule.NO_WINDUP, "the achieved rate is not known")

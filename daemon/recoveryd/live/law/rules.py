@@ -1,6 +1,8 @@
-"""Rules 1 to 6 of the controller, each a small function from what is known to a `Move`; `choose` asks them in order of severity.
+"""Rules 1 to 6 of the controller, each a small function from what is known to a `Move`; `choose` tries them in order of
+severity.
 
-Rates in bytes/s. The bounds [floor, ceiling], the dead-band and the bookkeeping are the controller's; nothing here remembers anything.
+Rates in bytes/s. The bounds [floor, ceiling], what is published and all memory are in `controller`; nothing here
+remembers anything.
 """
 
 import math
@@ -31,7 +33,7 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
 
 
 def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, params: ControllerParams) -> Move:
-    """1. What is not known cannot be protected: x0.8 per period down to the floor, a pause after five minutes."""
+    """1. What is not known cannot be protected: x0.8 per period down to the floor; pause after five minutes."""
     if seen.lost:
         why = f"{seen.lost[0]} was last measured over {params.lost_after_ms / 60_000:.0f} min ago: pauses"
         return Move(0.0, Rule.STALE, why, min(state.budget, displaced(state)), True, _remembered(state), True)
@@ -45,7 +47,9 @@ def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, 
 
 
 def _remembered(state: ControllerState) -> float | None:
-    """u_ss at the onset of staleness; a rate that was never congested needs none, it may start slowly again."""
+    """The comfortable rate, set to the present rate when signals become stale; a rate that was never congested has
+    none, and starts slowly again.
+    """
     if state.is_stale or state.comfortable is None:
         return state.comfortable
     return max(state.comfortable, state.rate)
@@ -54,7 +58,9 @@ def _remembered(state: ControllerState) -> float | None:
 def _guard(
     state: ControllerState, seen: Assessment, floor: float, now_ms: int, params: ControllerParams
 ) -> Move | None:
-    """3. At the SLO: cut by how far it is exceeded, by 30 % at least. One cut per loop, since only samples after the last one are seen here."""
+    """3. At the SLO: cut by how far it is exceeded, by 30 % at least. One cut per loop delay, since only samples taken
+    after the last cut count.
+    """
     z = seen.z
     if z is None or (z < 1 and seen.severity < params.raw_guard):
         return None
@@ -83,7 +89,7 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
 
 
 def _recover(state: ControllerState, z: float, share: float, inputs: Inputs, params: ControllerParams) -> Move | None:
-    """4. Far below the target: double per loop delay, after a congestion only up to where it was well."""
+    """4. Far below the target: double per loop delay; after congestion only up to the comfortable rate."""
     most = math.inf if state.comfortable is None else state.comfortable
     if z >= params.comfort_share * params.target or state.rate >= most:
         return None
@@ -95,7 +101,7 @@ def _recover(state: ControllerState, z: float, share: float, inputs: Inputs, par
 
 
 def _track(state: ControllerState, error: float, gain: float, params: ControllerParams) -> Move:
-    """5. The integral of the error in the log domain, per loop delay."""
+    """5. Multiply the budget by exp(gain * error): an integral controller on its logarithm; gains per loop delay."""
     factor = min(params.step_most, max(params.step_least, math.exp(gain * error)))
     budget = state.budget * factor
     why = f"pressure {params.target - error:.2f}, target {params.target:g}: budget x{factor:.3f}"

@@ -1,4 +1,6 @@
-"""Nouns of the throttle controller: its parameters, what it is told, what it remembers, what it answers. The rules are in `controller`."""
+"""The values of the throttle controller: its parameters, inputs, state and decision. The rules are in `rules` and
+`controller`.
+"""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +12,7 @@ from recoveryd.live.pressure import Pressure, Protection, SignalKind
 
 
 class Rule(IntEnum):
-    """The rules by number, as docs/policies/throttle.md lists them; the number of a decision is that of the rule that set the rate."""
+    """The rules by number, as in docs/policies/throttle.md; a decision has the number of the rule that set its rate."""
 
     STALE = 1
     GATE = 2
@@ -23,7 +25,9 @@ class Rule(IntEnum):
 
 
 class Law(StrEnum):
-    """BUDGET is the controller; LAG_ONLY its simple stand-in where no produce latency is measured; ADDITIVE the same AIMD on all signals."""
+    """BUDGET is the controller; LAG_ONLY its simple stand-in where no produce latency is measured; ADDITIVE the same
+    AIMD law on all signals.
+    """
 
     BUDGET = "budget"
     LAG_ONLY = "lag_only"
@@ -31,7 +35,7 @@ class Law(StrEnum):
 
 
 class ControlVerdict(StrEnum):
-    """What a decision means for the operator, besides the rate."""
+    """What a decision means to the operator, besides the rate."""
 
     PROTECTED = "protected"
     LATENCY_UNPROTECTED = "latency_unprotected"
@@ -45,17 +49,18 @@ class ControlVerdict(StrEnum):
 class ControllerParams:
     """Frozen parameters of one budget domain (a broker, or a cluster as a whole). Times in ms, rates in bytes/s.
 
-    `displacement` is gamma, the work of a live byte in replay bytes. Gains are per loop delay, so they hold for any delay.
+    `displacement`: how many bytes of replay do as much work as one byte of live traffic. Gains are per loop delay, so
+    they hold for any delay.
     """
 
     protections: tuple[Protection, ...] = ()
-    target: float = 0.9  # z*; 0.8 for critical live traffic
+    target: float = 0.9  # pressure to aim at; 0.8 for critical live traffic
     displacement: float = 1.5
     period_ms: int = 5_000
     loop_delay_ms: int = 25_000
     measure_delay: bool = True
     cut_latency_ms: int = 2_000  # until a cut reaches the lanes
-    raise_latency_ms: int = 5_000  # until a raise does
+    raise_latency_ms: int = 5_000  # until a raise reaches the lanes
     gain_up: float = 0.35
     gain_down: float = 0.7
     dead_band: float = 0.05
@@ -78,17 +83,20 @@ class ControllerParams:
 
     @property
     def effective_law(self) -> Law:
-        """Without a latency to watch, BUDGET would see harm too late: then the lag-only law applies, and the verdict says so."""
+        """LAG_ONLY instead of BUDGET where no latency is measured, because BUDGET would then see harm too late; the
+        verdict says so.
+        """
         watched = any(p.kind is SignalKind.LATENCY for p in self.protections)
         return Law.LAG_ONLY if self.law is Law.BUDGET and not watched else self.law
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What one step is told. `readings` in any order, old ones may repeat. `floor` is 0 if pausing is allowed.
+    """What one step is told. `readings` in any order; old ones may be repeated. `floor` is 0 if pausing is allowed.
 
-    `ceiling` is what all claims together can use: a measured ceiling or an operator's cap; it scales the start, so one that is not finite counts as not
-    known and leaves the floor. `active`: some recovery of the domain wants to copy. `achieved_bytes_per_s` None = not known.
+    `ceiling` is what all claims together can use: a measured ceiling or an operator's cap. The start is a share of it,
+    so an infinite one counts as not known and allows only the floor. `active`: some recovery of the domain wants to
+    copy. `achieved_bytes_per_s` None = not known.
     """
 
     readings: tuple[Reading, ...]
@@ -101,16 +109,18 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class ControllerState:
-    """Soft state: after a restart it starts at the floor again. `budget` is W, `rate` is u = W less what live traffic displaces; all bytes/s.
+    """Soft state: lost at a restart, which begins at the floor again. `rate` = `budget` less what live traffic
+    displaces; all in bytes/s.
 
-    `cut_ms`: samples taken up to then are not used. `comfortable` is u_ss, the rate recovery may return to quickly; None = never congested.
-    `stepped_ms` = the last step, `informed_ms` = the last step that brought news. Times are None until they happen.
+    `cut_ms`: only samples taken later are used. `comfortable`: the rate that may be returned to quickly; None = never
+    congested. `stepped_ms`: the last step. `informed_ms`: the last step with new samples. Times are None until they
+    happen.
     """
 
     budget: float = 0.0
     rate: float = 0.0
     published: float = 0.0
-    displaced: float | None = None  # gamma * p in force; None = live ingress is not known
+    displaced: float | None = None  # displacement * live ingress, as subtracted now; None = the ingress is not known
     active: bool = False
     stepped_ms: int | None = None
     informed_ms: int | None = None
@@ -130,9 +140,10 @@ class ControllerState:
 
 @dataclass(frozen=True, slots=True)
 class ControlDecision:
-    """One control decision with all it was made from. `rate_bytes_per_s` is the published budget to share out, 0 with `pause`.
+    """One control decision with everything it was made from. `rate_bytes_per_s` is the published budget to share out, 0
+    with `pause`.
 
-    `publish` says that it differs enough from the last one to be told to lanes at once. `pressure` None = nothing usable was known.
+    `publish`: it differs enough from the last one to be told to lanes at once. `pressure` None = no usable sample.
     """
 
     rate_bytes_per_s: float

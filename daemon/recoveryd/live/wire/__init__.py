@@ -1,1 +1,1 @@
-"""How signals look on the control topic, and lag and budgets on the HTTP API."""
+"""The wire form of signals on the control topic, and of lag and budgets on the HTTP API."""

@@ -1,4 +1,6 @@
-"""The lag of watched consumer groups and the present decision of each controller, as the HTTP API gives them: plain JSON values, bounded."""
+"""The lag of watched consumer groups and the present decision of each controller for the HTTP API: plain JSON values,
+bounded.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +19,7 @@ PARTITIONS_MOST: Final = 2_000
 
 
 def lag_document(state: CoreState, live: LiveParams, now_ms: int) -> dict[str, Any]:
-    """Every group that the config watches; one of which nothing was heard yet is there with the verdict `unknown`."""
+    """Every group that the config watches; one of which nothing is known yet has the verdict `unknown`."""
     lags = state.of(LIVE).protecting.lags
     readers = sorted(live.readers)
     return {
@@ -27,7 +29,7 @@ def lag_document(state: CoreState, live: LiveParams, now_ms: int) -> dict[str, A
 
 
 def control_document(state: CoreState, live: LiveParams, control: ControlParams, now_ms: int) -> dict[str, Any]:
-    """Every budget domain: what is protected, what was decided last and why, and what each recovery was granted."""
+    """Every budget domain: what is protected, what was decided last and why, and each recovery's grant."""
     protecting = state.of(LIVE).protecting
     return {
         "at": format_time_ms(now_ms),

@@ -1,4 +1,6 @@
-"""The data of each signal: observations of lag and health that other programs put on the control topic. They can slow down or stop, never start."""
+"""The data of each signal: observations of lag and health by other programs, on the control topic. They can slow or
+stop a recovery, never start one.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self
