@@ -96,6 +96,8 @@ def fold(
     standings = {p: Standing(r.start) for p, r in planned.items()}
     next_chunk = newest = 0
     if head is not None:
+        if (head.source_topic_id, head.target_topic_id) != (source_id, target_id):
+            raise JobError("topic_recreated", f"The head {head.key} speaks of other topics than the plan.")
         standings = _standings(head, planned)
         next_chunk, newest = head.next_chunk, head.attempt
     for receipt in sorted(receipts, key=lambda r: (r.partition, r.start)):

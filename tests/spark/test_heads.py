@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -57,11 +58,10 @@ def finish(cluster: Cluster, recovery: Recovery, spec: JobSpec) -> None:
 def ask(recovery: Recovery, cluster: Cluster, offsets: tuple[int, ...]) -> LedgerRead:
     home = recovery.spec.receipts
     assert home is not None
-    ids = {"source": recovery.spec.source.topic_id}
-    plan = make_plan((0, 0, COUNT))
+    source, target = recovery.spec.source, recovery.spec.target
+    plan = make_plan((0, 0, COUNT), source=(source.topic, source.topic_id), target=(target.topic, target.topic_id))
     plan = replace(
         plan,
-        source=replace(plan.source, topic_id=ids["source"]),
         receipts=ReceiptsHome(home.topic, home.topic_id, home.partition, home.partitions, home.start),
     )
     ledger = KafkaLedger({"main": cluster.client}, recovery.receipts, "test")
@@ -93,17 +93,30 @@ def test_where_no_head_is_everything_is_read(cluster: Cluster, recovery: Recover
     finish(cluster, recovery, lost)
 
 
-def test_a_head_that_says_something_else_than_the_receipts_is_not_believed(
-    cluster: Cluster, recovery: Recovery
+def with_rows(head: LedgerHead, position: Callable[[int], int]) -> LedgerHead:
+    return replace(head, rows=tuple(replace(row, position=position(row.position)) for row in head.rows))
+
+
+@pytest.mark.parametrize(
+    "falsify",
+    [
+        lambda head: with_rows(head, lambda position: position - 10),
+        lambda head: with_rows(replace(head, source_topic_id="made again"), lambda _: COUNT),
+        lambda head: with_rows(replace(head, target_topic_id="made again"), lambda _: COUNT),
+    ],
+    ids=["receipts do not follow", "another source", "another target"],
+)
+def test_a_head_that_does_not_go_with_the_receipts_is_not_believed(
+    cluster: Cluster, recovery: Recovery, falsify: Callable[[LedgerHead], LedgerHead]
 ) -> None:
-    """It stands behind the true one, so both find it; the receipts behind it do not follow."""
+    """It stands behind the true one, so both find it."""
     again, offset = half_way(recovery)
     home = again.receipts
     assert home is not None
     key = head_key("test", recovery.id, 0).encode()
     [true] = [r for r in cluster.read(recovery.receipts, 2) if r.key == key and r.offset == offset]
     head = decode(LedgerHead, true.value or b"")
-    false = replace(head, rows=tuple(replace(row, position=row.position - 10) for row in head.rows))
+    false = falsify(head)
     producer = cluster.producer()
     producer.produce(recovery.receipts, encode(false), key, home.partition)
     assert producer.flush(30) == 0

@@ -65,7 +65,7 @@ def nothing_found(plan: Plan, problem: str) -> LedgerSum:
 
 
 def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPartition] | None:
-    """What the heads of all lanes say; None unless there is one for each lane that knows the lane's partitions from their planned start on."""
+    """What the heads of all lanes say; None unless there is one for each lane that knows the lane's partitions from their planned start on, for these topics."""
     starts = {p.partition: p.start for p in plan.partitions}
     found: dict[int, LedgerPartition] = {}
     try:
@@ -73,7 +73,10 @@ def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPar
     except ContractError:
         return None
     for number, partitions in enumerate(plan.lanes):
-        rows = {row.partition: row for row in heads[number].rows} if number in heads else {}
+        head = heads.get(number)
+        if head is None or _other_topics(head, plan):
+            return None
+        rows = {row.partition: row for row in head.rows}
         for partition in partitions:
             row = rows.get(partition)
             if row is None or row.start != starts.get(partition):
@@ -139,8 +142,17 @@ def _judge(receipt: Receipt, position: int, planned: PlannedPartition, plan: Pla
     explained = receipt.copied + receipt.filtered + receipt.skipped + receipt.lost
     if explained != receipt.stop - receipt.start:
         return f"explains {explained} of {receipt.stop - receipt.start} offsets"
-    if receipt.source_topic_id and receipt.source_topic_id != plan.source.topic_id:
-        return f"was written for a source with topic id {receipt.source_topic_id}, planned is {plan.source.topic_id}"
+    return _other_topics(receipt, plan)
+
+
+def _other_topics(written: Receipt | LedgerHead, plan: Plan) -> str:
+    """A topic that was made again is another one, and what the first one got is not in it."""
+    for side, found, planned in (
+        ("source", written.source_topic_id, plan.source.topic_id),
+        ("target", written.target_topic_id, plan.target.topic_id),
+    ):
+        if found and planned and found != planned:
+            return f"was written for a {side} with topic id {found}, planned is {planned}"
     return ""
 
 
