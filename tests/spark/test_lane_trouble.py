@@ -13,6 +13,7 @@ from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
 from tests.builders.odd_headers import write_odd
 from tests.builders.proving import verify
+from tests.e2e.data import add_time_zero
 
 pytestmark = pytest.mark.broker
 
@@ -283,6 +284,34 @@ def test_a_header_name_that_is_not_utf8_does_no_harm_outside_the_wanted_times(cl
     spec = replace(recovery.spec, source=source)
     assert run_lane(spec, spec.lanes[0]) == LaneOutcome(0, "done")
     assert (sum(r.copied for r in recovery.ledger()), sum(r.filtered for r in recovery.ledger())) == (40, 1)
+    assert verify(spec).result == "match"
+
+
+def with_time_zero(cluster: Cluster, **target: str) -> Recovery:
+    """Twenty records, one with time 0 behind them, and twenty more."""
+    source = cluster.topic("in")
+    cluster.fill(source, rows(20))
+    add_time_zero(cluster.client["bootstrap.servers"], source, 0, 1)
+    cluster.fill(source, rows(20))
+    return Recovery(cluster, source, cluster.topic("out", 1, **target), ranges=[[PartitionRange(0, 0, 41)]])
+
+
+def test_time_zero_which_the_client_takes_for_now_is_named(cluster: Cluster) -> None:
+    recovery = with_time_zero(cluster)
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "record_refused")
+    assert "Record 20 of source partition 0 has time 0" in outcome.error_message
+    assert (cluster.read(recovery.target), recovery.ledger()) == ([], [])
+
+
+@pytest.mark.parametrize("how", ["outside the wanted times", "the target stamps its own"])
+def test_time_zero_does_no_harm_where_it_is_not_written(cluster: Cluster, how: str) -> None:
+    stamps = how == "the target stamps its own"
+    recovery = with_time_zero(cluster, **({"message_timestamp_type": "LogAppendTime"} if stamps else {}))
+    spec = recovery.spec if stamps else replace(recovery.spec, source=replace(recovery.spec.source, from_time_ms=1))
+    assert run_lane(spec, spec.lanes[0]) == LaneOutcome(0, "done")
+    counts = [sum(r.copied for r in recovery.ledger()), sum(r.filtered for r in recovery.ledger())]
+    assert counts == ([41, 0] if stamps else [40, 1])
     assert verify(spec).result == "match"
 
 

@@ -122,6 +122,7 @@ class Copier:
         self._target = target
         self._digest_key = spec.recovery if spec.verify in {"source", "digest"} else None
         self._selection = Selection(spec.source, spec.target, is_stamped=is_stamped)
+        self._is_stamped = is_stamped
         self.dense = self.is_always_dense
 
     @property
@@ -151,7 +152,7 @@ class Copier:
             headers = None if headers is None else headers[:count]
             run = run[: bisect_right(run, messages[-1].offset(), key=_offset_of)]  # type: ignore[type-var]
             size = size_of(messages, keys, headers)
-        if 0 in times:
+        if not self._is_stamped and 0 in times:
             _refuse_time_zero(partition, messages[times.index(0)])
         if not self._selection.is_spread:
             self._send_same(partition, messages, keys, values, times, headers, delivered)
