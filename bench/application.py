@@ -9,36 +9,24 @@ import shlex
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from bench.bed import KEEP, Bed
 from bench.cpu import WORKER_DAEMON, process_cpu_s, python_workers, tree_cpu_s
 from bench.loops import Timing
-from bench.records import CODEC, DataSet
+from bench.records import DataSet
+from bench.specs import create_own, replay_spec
 from recoveryd.adapters.spark.command import SparkProfile, submit_command, submit_environment
 from recoveryd.recovery.lane_shares import assign_lanes
 from recoveryd.recovery.model import PlannedPartition
-from recoveryd.wire.topics import TopicNames, own_topics
-from recoveryd_jobs.contract import (
-    ChunkLimits,
-    ControlSpec,
-    Directive,
-    JobSpec,
-    LaneSpec,
-    PartitionRange,
-    SourceSpec,
-    TargetSpec,
-    Verification,
-)
+from recoveryd_jobs.contract import ChunkLimits, JobSpec, PartitionRange, Verification
 from recoveryd_jobs.driver.kinds import run_lane_job, run_verification
 from recoveryd_jobs.driver.session import start_session, warm_workers
 from recoveryd_jobs.lane.life import LaneOutcome
 
 LANES = 2
 _DEADLINE_S = 170.0
-_LEASE_TTL_MS = 3_600_000
 
 
 class Application:
@@ -46,7 +34,6 @@ class Application:
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
-        self._names = TopicNames("bench.")
         self._context: Any = None
 
     def __enter__(self) -> Self:
@@ -54,8 +41,7 @@ class Application:
         submit = submit_command(profile, "recoveryd-bench", self._bed.folder, ())
         os.environ |= submit_environment()
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(submit[1:-1])} pyspark-shell"
-        for topic in own_topics(self._names):
-            self._bed.create(topic.name, topic.partitions, topic.configs)
+        create_own(self._bed)
         self._context = start_session(LANES)
         warm_workers(self._context)
         return self
@@ -72,24 +58,19 @@ class Application:
         configs: Mapping[str, str] = KEEP,
     ) -> JobSpec:
         """An identity replay of all of `data` into a new topic."""
-        name, client = self._bed.unique("rec"), {"bootstrap.servers": self._bed.bootstrap}
         planned = tuple(PlannedPartition(p, 0, end, high_watermark=end) for p, end in enumerate(data.ends))
-        lanes = tuple(
-            LaneSpec(number, tuple(PartitionRange(p, 0, data.ends[p]) for p in members))
-            for number, members in enumerate(assign_lanes(planned, LANES))
-        )
-        return JobSpec(
-            kind="replay", scope="bench", recovery=name, attempt=1, lanes=lanes,
-            source=SourceSpec("main", data.topic, self._bed.topic_id(data.topic), client),
-            target=TargetSpec(
-                "main", target, self._bed.create(target, len(data.ends), configs), len(data.ends), client, compression=CODEC
-            ),
-            control=ControlSpec(client, self._names.directives, self._names.progress),
-            receipts_topic=self._names.receipts,
-            directive=Directive(name, 1, 1, "run", _LEASE_TTL_MS),
+        lanes = [[PartitionRange(p, 0, data.ends[p]) for p in members] for members in assign_lanes(planned, LANES)]
+        self._bed.create(target, len(data.ends), configs)
+        return replay_spec(
+            self._bed,
+            self._bed.unique("rec"),
+            data.topic,
+            target,
+            len(data.ends),
+            lanes,
             verify=verify,
             chunk=chunk or ChunkLimits(),
-        )  # fmt: skip
+        )
 
     def copy(self, spec: JobSpec) -> Timing:
         """Run all lanes, one Spark job each. Raises RuntimeError when one does not end as done."""
@@ -117,11 +98,6 @@ class Application:
             report = run_verification(self._context, spec, is_whole=True)
         assert report is not None, "nobody told it to stop"
         return watch.timing, report
-
-
-def with_verify(spec: JobSpec, verify: str) -> JobSpec:
-    """The same recovery, verified in another way."""
-    return replace(spec, verify=verify)
 
 
 class _Stopwatch:

@@ -29,42 +29,12 @@ _NO_LEADER_YET = {
 _OVERRIDES = {"file.delete.delay.ms": "1000", "log.cleaner.backoff.ms": "1000"}
 
 
-class Bed:
-    """Use as a context manager. Names given out by `unique` are never given out again."""
+class Topics:
+    """The topics of a cluster that answers already."""
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-bench-"))
-        self._broker = Broker(self.folder / "kafka", overrides=_OVERRIDES)
-        self._numbers = itertools.count(1)
-        self._admin: AdminClient | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self._broker.start()
-        except BaseException:
-            self._end()
-            raise
-        self._admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._end()
-
-    @property
-    def bootstrap(self) -> str:
-        return self._broker.bootstrap
-
-    @property
-    def broker_pid(self) -> int:
-        return self._broker.pid
-
-    @property
-    def admin(self) -> AdminClient:
-        assert self._admin is not None, "enter the bed first"
-        return self._admin
-
-    def unique(self, stem: str) -> str:
-        return f"{stem}-{next(self._numbers)}"
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str] = KEEP) -> str:
         """The new topic's id."""
@@ -107,6 +77,34 @@ class Bed:
             if error.args[0].code() in _NO_LEADER_YET:
                 return 0
             raise
+
+
+class Bed(Topics):
+    """Use as a context manager, and only inside of it. Names given out by `unique` are never given out again."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-bench-"))
+        self._broker = Broker(self.folder / "kafka", overrides=_OVERRIDES)
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        try:
+            self._broker.start()
+        except BaseException:
+            self._end()
+            raise
+        super().__init__(self._broker.bootstrap)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._end()
+
+    @property
+    def broker_pid(self) -> int:
+        return self._broker.pid
+
+    def unique(self, stem: str) -> str:
+        return f"{stem}-{next(self._numbers)}"
 
     def _end(self) -> None:
         self._broker.stop()

@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 from bench.bed import Bed
-from recoveryd.wire.topics import TopicNames, own_topics
+from bench.specs import create_own
+from recoveryd.wire.topics import TopicNames
 from recoveryd_sandbox.daemon_process import end, pids_naming
 from recoveryd_sandbox.ports import free_ports
 
@@ -38,8 +39,7 @@ class Home:
         self.names = TopicNames(f"{name}.")
         self.folder = bed.folder / name
         self.folder.mkdir()
-        for topic in own_topics(self.names):
-            bed.create(topic.name, topic.partitions, topic.configs)
+        create_own(bed, self.names)
 
     @property
     def work_dir(self) -> Path:

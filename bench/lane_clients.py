@@ -10,20 +10,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import Producer
 
+from bench.bed import Topics
 from bench.result import Report, Row, Sample
-from recoveryd_jobs.contract import (
-    ControlSpec,
-    Directive,
-    JobSpec,
-    LaneSpec,
-    PartitionRange,
-    SourceSpec,
-    TargetSpec,
-    encode,
-)
+from bench.specs import create_own, replay_spec
+from recoveryd_jobs.contract import JobSpec, PartitionRange, encode
 from recoveryd_sandbox.cluster import Cluster
 from recoveryd_sandbox.cluster_nodes import Shape
 
@@ -77,13 +69,14 @@ def _counted(brokers: int) -> tuple[int, int]:
         tempfile.TemporaryDirectory(prefix="recoveryd-bench-") as folder,
         Cluster(Path(folder), Shape(brokers, secure=False)) as cluster,
     ):
-        spec = _spec(cluster)
+        topics = Topics(cluster.bootstrap)
+        spec = _spec(topics)
         lane = subprocess.Popen([sys.executable, "-c", _LANE], stdin=subprocess.PIPE, cwd=_ROOT)
         try:
             assert lane.stdin is not None
             lane.stdin.write(encode(spec))
             lane.stdin.close()
-            _await_copied(cluster, spec)
+            _await_copied(topics, spec)
             time.sleep(_SETTLE_S)
             names = Counter(_thread_names(lane.pid))
         finally:
@@ -96,35 +89,23 @@ def _thread_names(pid: int) -> list[str]:
     return [path.read_text(encoding="ascii").strip() for path in Path(f"/proc/{pid}/task").glob("*/comm")]
 
 
-def _spec(cluster: Cluster) -> JobSpec:
+def _spec(topics: Topics) -> JobSpec:
     """A following replay of all partitions by one lane."""
-    client, admin = cluster.client(), AdminClient({**cluster.client()})
-    topics = {"source": _PARTITIONS, "target": _PARTITIONS, "receipts": 1, "directives": 1, "progress": 1}
-    for answer in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
-        answer.result(_DEADLINE_S)
-    producer = Producer({**client})
+    create_own(topics)
+    for name in ("source", "target"):
+        topics.create(name, _PARTITIONS)
+    producer = Producer({"bootstrap.servers": topics.bootstrap})
     for number in range(_RECORDS):
         producer.produce("source", b"x" * 100, partition=number % _PARTITIONS)
     if producer.flush(_DEADLINE_S):
         raise RuntimeError("the source could not be filled")
-    described = admin.describe_topics(TopicCollection(["source", "target"]))
-    ids = {name: str(answer.result(_DEADLINE_S).topic_id) for name, answer in described.items()}
-    ranges = tuple(PartitionRange(p, 0, None) for p in range(_PARTITIONS))
-    return JobSpec(
-        "replay", "bench", "counted", 1, (LaneSpec(0, ranges),), SourceSpec("main", "source", ids["source"], client),
-        TargetSpec("main", "target", ids["target"], _PARTITIONS, client), ControlSpec(client, "directives", "progress"), "receipts",
-        Directive("counted", 1, 1, "run", 600_000),
-    )  # fmt: skip
+    ranges = [PartitionRange(p, 0, None) for p in range(_PARTITIONS)]
+    return replay_spec(topics, "counted", "source", "target", _PARTITIONS, [ranges])
 
 
-def _await_copied(cluster: Cluster, spec: JobSpec) -> None:
-    consumer = Consumer({**cluster.client(), "group.id": "bench-counted"})
+def _await_copied(topics: Topics, spec: JobSpec) -> None:
     give_up_s = time.monotonic() + _DEADLINE_S
-    while any(
-        consumer.get_watermark_offsets(TopicPartition(spec.target.topic, p), timeout=_DEADLINE_S)[1] == 0
-        for p in range(_PARTITIONS)
-    ):
+    while 0 in topics.ends(spec.target.topic, _PARTITIONS):
         if time.monotonic() > give_up_s:
             raise RuntimeError("the lane copies nothing")
         time.sleep(0.1)
-    consumer.close()

@@ -9,8 +9,7 @@ import itertools
 import time
 from collections.abc import Callable
 
-from confluent_kafka import KafkaError, Message, Producer, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, Message, Producer
 
 from bench.bed import Bed
 from bench.result import Report, Row, Sample
@@ -78,9 +77,7 @@ class _Ledger:
         self.own, self.others = own, others
         self.topic = bed.unique("bench.receipts")
         self._client = {"bootstrap.servers": bed.bootstrap}
-        bed.create(self.topic, 1, {"cleanup.policy": "compact"})
-        admin = AdminClient({"bootstrap.servers": bed.bootstrap})
-        self._id = str(admin.describe_topics(TopicCollection([self.topic]))[self.topic].result(30).topic_id)
+        self._id = bed.create(self.topic, 1, {"cleanup.policy": "compact"})
         self._filler = Filler(bed.bootstrap, self.topic, 0)
         self._head = 0
         self._fill()
@@ -116,7 +113,7 @@ class _Ledger:
                 since = lay = 0
                 end = (number + 1) * _CHUNK
                 rows = (contract.LedgerRow(0, 0, end, copied=end, bytes=end),)
-                head = contract.LedgerHead("bench", "rx", 0, 1, number + 1, rows)
+                head = contract.LedgerHead("bench", "rx", 0, 1, number + 1, rows, (), "s", "t")
                 self._filler.put(head.key.encode(), contract.encode(head), self._on_head)
             for other in range(every):
                 self._filler.put(b"bench/other/1/%d" % (number * every + other), foreign)
