@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _SETTLE_S = 10.0
 _POLL_S = 0.05
-_METADATA_S = 2.0
+_METADATA_S = 10.0  # a starved broker takes its time, and one that is gone says so at once
 
 
 @dataclass(frozen=True, slots=True)
