@@ -1,7 +1,8 @@
 """`python -m bench [names...]`: runs measurements and prints their tables, machine line first.
 
-Exit code 0 whatever the numbers say, 1 with `--strict` when a target is missed, 2 for bad usage. Under a quarter of an hour for everything on two cores. `--write-docs` with names
-renews the sections of those measurements and leaves the others of the page as they are.
+Exit code 0 whatever the numbers say, 1 with `--strict` when a target is missed, 2 for bad usage. Everything takes less
+than a quarter of an hour on two cores. `--write-docs` with names renews the sections of those measurements and leaves
+the rest of the page as it is.
 """
 
 import argparse
@@ -40,7 +41,7 @@ _DOCS = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 
 
 class _Surroundings:
-    """Broker and warm Spark session, started when the first measurement asks for them."""
+    """Broker and warm Spark session, each started when a measurement first asks for it."""
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self._stack = stack
@@ -60,7 +61,7 @@ class _Surroundings:
         return self._application
 
 
-# What needs no Spark session of this process comes first: an idle JVM beside a measurement costs a little too.
+# Measurements without a Spark session in this process come first: even an idle JVM costs a little.
 _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
     policies.NAME: lambda _, repeat, __: policies.measure(repeat),
     decide.NAME: lambda _, repeat, quick: decide.measure(repeat, quick=quick),
@@ -134,7 +135,9 @@ def _positive(text: str) -> int:
 
 @contextlib.contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    """Spark's JVM and librdkafka write to the process's stderr; a table between their words cannot be read. Our own errors are raised, not printed."""
+    """Silence what Spark's JVM and librdkafka write to stderr, so that the tables stay readable. Our own errors are
+    raised, not printed.
+    """
     sys.stderr.flush()
     kept = os.dup(2)
     with Path(os.devnull).open("wb") as nowhere:

@@ -1,7 +1,8 @@
-"""A warm Spark application in this process: lanes and verification run on it exactly as a driver of the product runs them.
+"""A warm Spark application in this process: it runs lanes and verification exactly as a driver of the product does.
 
-Same flags as the daemon puts on the command line, same session, same Python workers, same Spark jobs. What is left out is the daemon: a spec is made here, in
-the way the daemon makes it (lanes assigned by the same rule), and timed from the submission of the jobs to the return of the last lane.
+Same flags as the daemon puts on the command line, same session, same Python workers, same Spark jobs. Only the daemon
+is left out: a spec is made here as the daemon makes it (lanes assigned by the same rule), and the time runs from the
+submission of the jobs to the return of the last lane.
 """
 
 import os
@@ -30,7 +31,7 @@ _DEADLINE_S = 170.0
 
 
 class Application:
-    """Use as a context manager. One per process: Spark allows no second session."""
+    """Use it as a context manager. One per process: Spark allows no second session."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
@@ -101,7 +102,9 @@ class Application:
 
 
 class _Stopwatch:
-    """Wall, the Spark processes' CPU (JVM, worker daemon, workers: everything below this process) and the broker's."""
+    """Measures wall time, the CPU of the Spark processes (JVM, worker daemon, workers: everything below this process)
+    and the broker's CPU.
+    """
 
     def __init__(self, broker_pid: int) -> None:
         self._broker_pid = broker_pid
@@ -118,5 +121,5 @@ class _Stopwatch:
         )
 
     def _clients_s(self) -> float:
-        """The broker is a child of this process too."""
+        """CPU of everything below this process, without the broker, which is a child of this process too."""
         return tree_cpu_s(os.getpid()) - process_cpu_s(self._broker_pid)

@@ -1,7 +1,7 @@
-"""What measurements lie on: one broker of their own in a temporary folder, and plain questions and wishes about its topics.
+"""What measurements run on: one broker of their own in a temporary folder, and simple calls about its topics.
 
-Everything is removed at the end, also after Ctrl-C. The sandbox's own settings, but that deleted topics leave the disk at once: a run makes fifty copies of
-a million records.
+Everything is removed at the end, after Ctrl-C too. It has the sandbox's own settings, except that deleted topics leave
+the disk at once, because a run makes fifty copies of a million records.
 """
 
 import itertools
@@ -30,14 +30,14 @@ _OVERRIDES = {"file.delete.delay.ms": "1000", "log.cleaner.backoff.ms": "1000"}
 
 
 class Topics:
-    """The topics of a cluster that answers already."""
+    """Topics of a cluster that is up already."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str] = KEEP) -> str:
-        """The new topic's id."""
+        """Create the topic and return its id."""
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config))])[topic].result(_TIMEOUT_S)
         return self.topic_id(topic)
 
@@ -58,7 +58,7 @@ class Topics:
                 time.sleep(0.02)
 
     def ends(self, topic: str, partitions: int) -> list[int]:
-        """High watermarks: what was produced, committed or not."""
+        """High watermarks: the ends of what was produced, committed or not."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(topic, p): latest for p in range(partitions)}
         answers = self.admin.list_offsets(
@@ -68,7 +68,7 @@ class Topics:
         return [found[p] for p in range(partitions)]
 
     def produced(self, topic: str, partitions: int) -> int:
-        """Sum of high watermarks; 0 while there is no such topic, or no leader of it yet. Takes a few milliseconds."""
+        """Sum of high watermarks; 0 while the topic does not exist or has no leader yet. Takes a few milliseconds."""
         if topic not in self.admin.list_topics(timeout=_TIMEOUT_S).topics:
             return 0
         try:

@@ -1,4 +1,6 @@
-"""What exactly once costs by the size of a chunk: the same copy in transactions of 1 to 64 MB, against a plain loop that has no transactions at all."""
+"""What exactly-once costs by the size of a chunk: the same copy in transactions of 1 to 64 MB, compared with a plain
+loop without transactions.
+"""
 
 from bench.application import Application
 from bench.bed import Bed
@@ -16,7 +18,7 @@ _REPEAT_MAX = 3
 
 
 def measure(bed: Bed, application: Application, repeat: int) -> list[Report]:
-    """A third of the flights is enough to tell sizes apart; at most three turns."""
+    """A third of the flights is enough to show the differences; at most three turns."""
     data = make_flights(bed, quick=True)
     walls = Series("s")
     sizes = {f"lanes, chunks of {size} MB": size for size in _SIZES_MB}

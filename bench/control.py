@@ -1,4 +1,4 @@
-"""Control records as any program would write them, and the answers to them as any program would read them."""
+"""Writes control records as any program would, and reads the answers to them as any program would."""
 
 import json
 import time
@@ -23,14 +23,16 @@ def command(verb: str, recovery: str, data: Mapping[str, Any]) -> dict[str, Any]
 
 
 def replay(recovery: str, source: str, target: str, **more: Any) -> dict[str, Any]:
-    """All of `source` into a new topic; `more` are other fields of the data, `to` the end of the range."""
+    """Data of a replay of all of `source` into a new topic; `more` are further fields of the data, `to` the end of the
+    range.
+    """
     stop = more.pop("to", "latest")
     data = {"source": {"topic": source, "from": "earliest", "to": stop}, "target": {"topic": target, "create": True}}
     return command("replay", recovery, data | more)
 
 
 def lag_signal(group: str, topic: str, partitions: int, end: int) -> dict[str, Any]:
-    """A group that is a little behind on each partition."""
+    """A lag signal of a group that is a little behind on each partition."""
     sampled_at = _now()
     rows = [{"partition": p, "committed": end - p, "end": end, "sampled_at": sampled_at} for p in range(partitions)]
     return {
@@ -50,10 +52,12 @@ class ControlWriter:
         self._topic = topic
         self._errors: list[KafkaError] = []
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "on_delivery": self._note})
-        self._producer.list_topics(topic, timeout=_FLUSH_DEADLINE_S)  # so that the first record needs no look-up
+        self._producer.list_topics(
+            topic, timeout=_FLUSH_DEADLINE_S
+        )  # so that the first record needs no look-up of the topic
 
     def send(self, values: Iterable[bytes]) -> None:
-        """Returns when the broker has them all."""
+        """Returns when the broker has all records."""
         for value in values:
             self._producer.produce(self._topic, value)
             self._producer.poll(0)
@@ -66,7 +70,7 @@ class ControlWriter:
 
 
 class AnswerReader:
-    """Reads an events topic from where it ends now."""
+    """Reads an events topic from its present end on."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._consumer = Consumer({
@@ -76,10 +80,10 @@ class AnswerReader:
         where = TopicPartition(topic, 0)
         where.offset = self._consumer.get_watermark_offsets(where, timeout=_FLUSH_DEADLINE_S)[1]
         self._consumer.assign([where])
-        self._consumer.consume(1, 0.2)  # the fetcher runs before something is timed
+        self._consumer.consume(1, 0.2)  # starts the fetcher before something is timed
 
     def wait_for(self, command_ids: set[str], deadline_s: float) -> dict[str, str]:
-        """Type of the answer by command id, once all are there. Raises RuntimeError past the deadline."""
+        """Type of the answer by command id, once all answers are there. Raises RuntimeError past the deadline."""
         answers: dict[str, str] = {}
         give_up_s = time.monotonic() + deadline_s
         while len(answers) < len(command_ids):

@@ -1,6 +1,7 @@
-"""CPU seconds and memory of processes, from /proc. Linux only, like the numbers themselves.
+"""CPU seconds and memory of processes, from /proc, so on Linux only.
 
-A tree is counted with its ended children, so work that was done by a Python worker that is gone already is not lost: `bench.worker_daemon` waits for each.
+A tree is counted with its ended children, so the work of Python workers that are gone already is included:
+`bench.worker_daemon` waits for each of them.
 """
 
 import os
@@ -19,7 +20,7 @@ def process_cpu_s(pid: int) -> float:
 
 
 def tree_cpu_s(root: int) -> float:
-    """Of all living descendants of `root` and of their ended children; without `root` itself."""
+    """CPU of all living descendants of `root` and of their ended children, without `root` itself."""
     stats = _all_stats()
     found, ticks = {root}, 0
     while grown := {pid for pid, fields in stats.items() if int(fields[_PARENT]) in found and pid not in found}:

@@ -1,4 +1,6 @@
-"""One real `recoveryd run` on the bed's broker, with own topics under a prefix that nobody else has. Ended with all its drivers by process id."""
+"""One real `recoveryd run` on the bed's broker, with its own topics under a unique prefix. Ended with all its drivers
+by process id.
+"""
 
 import contextlib
 import json
@@ -30,7 +32,7 @@ _TAIL_CHARS = 3_000
 
 
 class Home:
-    """Where a daemon lives: its prefix, topics and folder. Several daemons may live there one after the other."""
+    """A daemon's prefix, topics and folder. Several daemons may use them one after the other."""
 
     def __init__(self, bed: Bed, stem: str) -> None:
         name = bed.unique(stem)
@@ -60,7 +62,7 @@ class Home:
 
 
 class DaemonProcess:
-    """`started_s` is when the process was started, `ready_s` when it was first seen to lead (monotonic)."""
+    """`started_s`: when the process was started. `ready_s`: when it was first seen to lead. Both monotonic."""
 
     def __init__(self, home: Home, settings: Mapping[str, Any]) -> None:
         self.home = home
@@ -89,12 +91,14 @@ class DaemonProcess:
             return None
 
     def await_ready(self) -> None:
-        """Returns when it leads. Raises RuntimeError with the end of its log when it does not."""
+        """Returns when the daemon leads. Raises RuntimeError with the end of its log when it does not."""
         self.wait_for(lambda: self.get("/readyz") is not None, "lead", _READY_DEADLINE_S)
         self.ready_s = time.monotonic()
 
     def wait_for(self, condition: Any, what: str, deadline_s: float) -> None:
-        """Ask every 20 ms until `condition()` is true. Raises RuntimeError past the deadline or when the process is gone."""
+        """Ask every 20 ms until `condition()` is true. Raises RuntimeError past the deadline or when the process is
+        gone.
+        """
         give_up_s = time.monotonic() + deadline_s
         while not condition():
             if self._process.poll() is not None or time.monotonic() > give_up_s:
@@ -103,20 +107,20 @@ class DaemonProcess:
             time.sleep(_POLL_S)
 
     def stop(self, deadline_s: float = _READY_DEADLINE_S) -> tuple[int, float]:
-        """SIGTERM: its exit code, and the seconds until it was gone."""
+        """Send SIGTERM; returns the exit code and the seconds until the process was gone."""
         began_s = time.monotonic()
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(deadline_s), time.monotonic() - began_s
 
     def end(self) -> None:
-        """The daemon, then the drivers that name its folder: they outlive it on purpose."""
+        """End the daemon, then the drivers that name its folder: they outlive the daemon on purpose."""
         end(self._process, _STOP_DEADLINE_S)
         _end_naming(str(self.home.work_dir))
 
 
 @contextlib.contextmanager
 def leading(home: Home, settings: Mapping[str, Any] | None = None) -> Iterator[DaemonProcess]:
-    """A daemon that leads; it is gone at the end."""
+    """A daemon that leads; it is ended with the block."""
     daemon = DaemonProcess(home, settings or {})
     try:
         daemon.await_ready()

@@ -1,7 +1,8 @@
 """Control records per second through a real daemon: brought by Faust, decoded, decided, journaled, answered.
 
-Time runs from the first record handed to the producer to the last answer read (committed). The commands are `throttle` of a recovery that waits for approval:
-each is accepted and changes its record, so each is worth a place in the journal. Signals have no answer; a command behind them tells when they are done.
+Time runs from the first record handed to the producer to the last answer read (committed). The commands are `throttle`
+of a recovery that waits for approval: each is accepted and changes its record, so each needs the journal. Signals have
+no answer; the answer to a command after them tells when they are done.
 """
 
 import json
@@ -56,7 +57,7 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
 
 
 def _make_waiting(bed: Bed, daemon: DaemonProcess) -> None:
-    """A recovery that needs no Spark and is not over: its plan waits for approval."""
+    """A recovery that needs no Spark and does not end: its plan waits for approval."""
     writer = ControlWriter(bed.bootstrap, daemon.home.names.control)
     writer.send([encoded(replay(_RECOVERY, "bench.rate", "bench.rate.copy"))])
     daemon.wait_for(lambda: _state(daemon) == "awaiting_approval", "wait for approval", _DEADLINE_S)
@@ -94,7 +95,7 @@ def _interleaved(signals: Sequence[bytes], commands: Sequence[bytes]) -> list[by
 
 
 def _parse_rate(bed: Bed, home: Home, repeat: int) -> Sample:
-    """A ceiling: the same records, read and parsed, nothing else."""
+    """An upper bound: the same records, only read and parsed."""
     rates = []
     total = bed.ends(home.names.control, 1)[0]
     for _ in range(repeat):
@@ -114,7 +115,9 @@ def _parse_rate(bed: Bed, home: Home, repeat: int) -> Sample:
 
 
 def _single_rate(bed: Bed, home: Home, repeat: int) -> Sample:
-    """What a daemon without group commit could do at best: status and answer of each command in a transaction of their own."""
+    """The best that a daemon without group commit could do: status and answer of each command in a transaction of their
+    own.
+    """
     producer = Producer(
         {"bootstrap.servers": bed.bootstrap, "transactional.id": f"{home.scope}.single", "linger.ms": 0}
     )

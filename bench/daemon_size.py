@@ -1,4 +1,6 @@
-"""What a daemon weighs, idle and with recoveries known, and what it costs to start on a status topic that holds ten thousand of them."""
+"""How much memory a daemon needs, idle and with known recoveries, and how long its start takes on a status topic that
+holds ten thousand of them.
+"""
 
 import asyncio
 import json
@@ -22,7 +24,7 @@ from recoveryd.recovery.params import Params
 NAME = "daemon-size"
 _KNOWN, _MANY, _ENDED = 200, 10_000, 100_000
 _SAME = 1.1
-# The hours that the topic's own settings give each step, as seconds.
+# The topic's own settings, with its hours replaced by seconds.
 _COMPACT = {
     "segment.ms": "1000",
     "min.cleanable.dirty.ratio": "0.01",
@@ -45,7 +47,7 @@ _IMPORTS = (
 def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
     many = _MANY // 10 if quick else _MANY
     ended, kept = (_ENDED // 20 if quick else _ENDED), Params().keep_terminal_most
-    starts = min(repeat, 3)  # each is a whole start of a daemon
+    starts = min(repeat, 3)  # each is a complete start of a daemon
     empty, known, full = Home(bed, "empty"), Home(bed, "known"), Home(bed, "full")
     _fill(bed, known, _KNOWN)
     _fill(bed, full, many)
@@ -95,7 +97,9 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
 
 
 def _fill(bed: Bed, home: Home, count: int, kept: int | None = None) -> None:
-    """Write the records a daemon would have left behind; of one that keeps the newest `kept`, with the tombstone of each that it forgot."""
+    """Write the records that a daemon would have left; with `kept`, those of one that keeps the newest `kept`, and a
+    tombstone of each that it forgot.
+    """
     producer = Producer({"bootstrap.servers": bed.bootstrap, "linger.ms": 20})
     made, status = completed(count), make_status_topic()
     for number, recovery in enumerate(made):
@@ -110,14 +114,16 @@ def _fill(bed: Bed, home: Home, count: int, kept: int | None = None) -> None:
 
 
 def _hurry(bed: Bed, home: Home) -> None:
-    """Call before the first record: a tombstone keeps the time that it was given when it was first compacted."""
+    """Call it before the first record: a tombstone keeps the deletion time that it was given when it was first
+    compacted.
+    """
     entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in _COMPACT.items()]
     resource = ConfigResource(ResourceType.TOPIC, home.names.status, incremental_configs=entries)
     bed.admin.incremental_alter_configs([resource])[resource].result(_DEADLINE_S)
 
 
 def _await_compacted(bed: Bed, home: Home, kept: int) -> None:
-    """Returns when the broker has left nothing but the newest `kept`, as it does by and by."""
+    """Returns when the broker has compacted away everything but the newest `kept`."""
     producer = Producer({"bootstrap.servers": bed.bootstrap})
     give_up_s = time.monotonic() + _COMPACTED_S
     while producer.flush(_DEADLINE_S) or len(_read(bed, home)) > kept + _NEWEST:
@@ -146,7 +152,7 @@ def _imports_mb() -> float:
 
 
 def _fold(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
-    """What a new leader does first: `open` of the journal. The producer's close is not part of it."""
+    """The first step of a new leader: `open` of the journal, without closing the producer."""
 
     async def once() -> float:
         journal = KafkaJournal(
@@ -181,13 +187,15 @@ def _plain_read(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
 
 
 def _read(bed: Bed, home: Home) -> list[tuple[bytes | None, bytes | None]]:
-    """What the status topic holds."""
+    """The records of the status topic."""
     end, position, found = bed.ends(home.names.status, 1)[0], 0, []
     consumer = Consumer({
         "bootstrap.servers": bed.bootstrap, "group.id": "bench-fold", "enable.auto.commit": False,
         "isolation.level": "read_committed", "enable.partition.eof": True, "fetch.wait.max.ms": 10,
     })  # fmt: skip
-    consumer.list_topics(home.names.status, timeout=_DEADLINE_S)  # an assignment before that waits for a timer
+    consumer.list_topics(
+        home.names.status, timeout=_DEADLINE_S
+    )  # an assignment before that waits for a timer of librdkafka
     consumer.assign([TopicPartition(home.names.status, 0, 0)])
     while position < end:
         for message in consumer.consume(10_000, 0.05):

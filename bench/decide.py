@@ -1,4 +1,6 @@
-"""The pure step alone: events per second through `decide`, with fifty recoveries running, next to what it costs to decode the same event from its bytes."""
+"""The pure step alone: events per second through `decide` with fifty running recoveries, compared with decoding the
+same events from their bytes.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -56,7 +58,7 @@ def _rate(work: Callable[[], object], count: int, repeat: int) -> Sample:
 
 
 def _fold(decider: Decider, state: CoreState, events: Sequence[Event], step_ms: int) -> CoreState:
-    """One event after the other, each a little later, as in the daemon."""
+    """Decide one event after the other, each a little later, as in the daemon."""
     for number, event in enumerate(events):
         state = decider.decide(state, event, NOW_MS + number * step_ms).state
     return state
@@ -86,5 +88,5 @@ def _throttles(count: int) -> list[bytes]:
 
 
 def _decode_control(value: bytes) -> Event:
-    """A record that the broker stamped when it was made, which the codec checks times against."""
+    """Decode a record as if the broker had stamped it when it was made; the codec compares its times with that."""
     return CODEC.decode_event(0, 0, time.time_ns() // 1_000_000, None, value, ())

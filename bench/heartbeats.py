@@ -1,6 +1,8 @@
-"""What nine replays of a thousand partitions cost the daemon that hears them: a real daemon, its whole process, and heartbeats as lanes send them.
+"""What the heartbeats of nine replays of a thousand partitions cost a daemon: a real daemon, its whole process, and
+heartbeats as lanes send them.
 
-No application runs: the recoveries are on the status topic as a daemon would have left them, and their lanes and drivers go on reporting, so it takes them over.
+No application runs: the recoveries are on the status topic as a daemon would have left them, and their lanes and
+drivers go on reporting, so the daemon takes them over.
 """
 
 import threading

@@ -1,6 +1,7 @@
-"""Kafka clients and threads of one lane's process against one broker and three, counted in /proc while it copies, and what that means for fifty.
+"""Kafka clients and threads of one lane's process against one broker and three, counted in /proc while it copies, and
+extrapolated to fifty brokers.
 
-librdkafka names its threads: one `rdk:main` per client and one `rdk:broker...` per broker it knows, used or not.
+librdkafka names its threads: one `rdk:main` per client and one `rdk:broker...` per known broker, used or not.
 """
 
 import subprocess
@@ -24,7 +25,7 @@ _BROKERS, _COMPUTED = (1, 3), 50
 _CLIENTS_AT_MOST = 6
 _PARTITIONS, _RECORDS = 6, 6_000
 _DEADLINE_S = 60.0
-_SETTLE_S = 5.0  # a lane's first seconds have clients that it lets go
+_SETTLE_S = 5.0  # in its first seconds a lane has clients that it closes later
 _ROOT = Path(__file__).resolve().parents[1]
 _LANE = """
 import sys

@@ -1,6 +1,8 @@
-"""What pause, stop and the next attempt wait for: the ledger of one recovery of a thousand and of a million receipts, next to ten million of others.
+"""What pause, stop and the next attempt wait for: reading the ledger of one recovery of a thousand and of a million
+receipts, next to ten million of others.
 
-The receipts and heads are those that one lane of 500 records per chunk leaves, written in bulk; what reads them is the daemon's reader and the lanes'.
+The receipts and heads are those of one lane with 500 records per chunk, written in bulk; they are read by the daemon's
+reader and by the lanes'.
 """
 
 import asyncio
@@ -158,5 +160,5 @@ def _foreign() -> bytes:
 
 
 def foreign_receipt(scope: str) -> tuple[bytes, bytes]:
-    """Key and value of another one each time."""
+    """Key and value of another recovery's receipt, a new one each time."""
     return b"%s/other/0/%d" % (scope.encode(), next(_numbers)), _foreign()

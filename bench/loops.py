@@ -1,8 +1,10 @@
-"""What lanes are compared with: plain loops over confluent-kafka, as good as a good engineer would write them for one job on one evening.
+"""What lanes are compared with: plain loops over confluent-kafka, as a good engineer would write them for one job on
+one evening.
 
-Each runs in a process of its own, started by `run`, and times itself from before its first client to after its last commit: a fresh heap, and no thread of
-ours beside it. The copy keeps what an honest copy must keep (key, value, time, headers, partition) in transactions of about 32 MB, reads committed records
-only, and checks deliveries by the commit. It has no receipts, resumes nowhere, and counts records to find the end, which is right only for these topics.
+Each runs in a process of its own, started by `run`, and times itself from before its first client to after its last
+commit: with a fresh heap, and without threads of the product. The copy keeps what a copy must keep (key, value, time,
+headers, partition) in transactions of about 32 MB, reads committed records only, and checks deliveries by the commit.
+It has no receipts, cannot resume, and counts records to find the end, which is right only for these topics.
 """
 
 import gc
@@ -21,7 +23,8 @@ from bench.cpu import process_cpu_s
 
 _ROOT = Path(__file__).resolve().parents[1]
 _DEADLINE_S = 170.0
-_partition_of: Callable[[Message], int] = Message.partition  # type: ignore[assignment]  # never None on what a consumer returns
+# never None on what a consumer returns
+_partition_of: Callable[[Message], int] = Message.partition  # type: ignore[assignment]
 _BATCH = 10_000
 _WAIT_S = 1.0
 _TRANSACTION_TIMEOUT_S = 60.0
@@ -30,7 +33,9 @@ _SAMPLE_RECORDS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`kind`: copy | copy_plain (without transactions) | consume | produce (records of the source, from memory). `chunk_bytes` bounds a transaction."""
+    """`kind`: copy | copy_plain (without transactions) | consume | produce (records of the source, from memory).
+    `chunk_bytes` bounds a transaction.
+    """
 
     kind: str
     bootstrap: str
@@ -44,7 +49,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Wall and CPU seconds of the client, and of the broker meanwhile."""
+    """Wall and CPU seconds of the client, and the broker's CPU seconds during that time."""
 
     wall_s: float
     client_cpu_s: float
@@ -76,7 +81,7 @@ def main() -> None:
 
 
 def copy(task: Task) -> None:
-    """Exactly once, in transactions."""
+    """Copy exactly once, in transactions."""
     consumer, producer = _consumer(task), _producer(task, transactional=True)
     producer.init_transactions(_TRANSACTION_TIMEOUT_S)
     left = sum(task.ends)
@@ -92,7 +97,7 @@ def copy(task: Task) -> None:
 
 
 def copy_plain(task: Task) -> None:
-    """The same without transactions: idempotent, at least once."""
+    """Copy without transactions: idempotent, at least once."""
     consumer, producer = _consumer(task), _producer(task, transactional=False)
     left = sum(task.ends)
     while left > 0:
@@ -104,7 +109,7 @@ def copy_plain(task: Task) -> None:
 
 
 def consume(task: Task) -> None:
-    """Only read: a ceiling."""
+    """Only read: an upper bound."""
     consumer = _consumer(task)
     left = sum(task.ends)
     while left > 0:
@@ -116,7 +121,7 @@ Kept = tuple[bytes | None, bytes | None, int, int]
 
 
 def produce(task: Task, rows: Sequence[Kept]) -> None:
-    """Only write, records held in memory: a ceiling."""
+    """Only write, from memory: an upper bound."""
     producer = _producer(task, transactional=False)
     send, poll, topic = producer.produce, producer.poll, task.target
     left = sum(task.ends)

@@ -1,4 +1,4 @@
-"""The line every table begins with: what the numbers were measured on."""
+"""The line above every table: the machine on which the numbers were measured."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ from recoveryd_sandbox.java import find_java
 
 
 def machine_line() -> str:
-    """CPU, cores, memory, system, and the versions that matter."""
+    """CPU, cores, memory, system, and the relevant versions."""
     parts = [
         f"{_cpu_model()}, {os.cpu_count()} cores, {_memory_gib():.0f} GiB, {platform.system()} {platform.release()}",
         f"Python {platform.python_version()}",

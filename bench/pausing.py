@@ -1,7 +1,9 @@
-"""How long pause and stop of a running replay take, from the command to the status that says so, when its ledger is short and when it is long.
+"""How long pause and stop of a running replay take, from the command to the status that says so, with a short ledger
+and with a long one.
 
-A real daemon and a real application. The recovery is paused, its application ended and its ledger made long by receipts written in bulk; the next attempt reads
-them once, and what is measured comes after. The receipts of others lie in the same partition, half of them before the recovery and half among its own.
+A real daemon and a real application. The recovery is paused, its application ended and its ledger made long by receipts
+written in bulk; the next attempt reads them once, and is measured after that. Receipts of others are in the same
+partition, half of them before the recovery's and half among them.
 """
 
 import contextlib
@@ -65,7 +67,7 @@ def _fill_source(bed: Bed, count: int) -> None:
 
 
 class _Recovery:
-    """With `own` receipts, in partition 0 of the receipts topic like all others."""
+    """A recovery with `own` receipts in partition 0 of the receipts topic, which all receipts here use."""
 
     def __init__(self, bed: Bed, daemon: DaemonProcess, own: int, others: int) -> None:
         self._bed, self._daemon, self._own, self._others = bed, daemon, own, others
@@ -75,7 +77,7 @@ class _Recovery:
         self._id = self._target = ""
 
     def make(self) -> None:
-        """Running, and its lane has read the long ledger."""
+        """Start it; returns when it runs and its lane has read the long ledger."""
         for _ in range(self._others // 2):
             self._put_foreign()
         self._id = self._name()
@@ -88,7 +90,9 @@ class _Recovery:
         at = self._position(self._status())
         self._lengthen(at)
         self.resume(at + self._own)
-        self.resume(at + self._own + 2 * _RATE)  # a head was written behind the long ledger, and heard of
+        self.resume(
+            at + self._own + 2 * _RATE
+        )  # by then a head was written after the long ledger, and the daemon knows it
 
     def seconds_until(self, verb: str, state: str) -> float:
         order = encoded(command(verb, self._id, {}))
@@ -98,7 +102,7 @@ class _Recovery:
         return time.monotonic() - began_s
 
     def resume(self, beyond: int = 0) -> None:
-        """Runs, and something was copied since."""
+        """Resume; returns when it runs and something was copied."""
         status = self._status()
         beyond = max(beyond, self._position(status))
         if status["state"] == "paused":
@@ -106,7 +110,7 @@ class _Recovery:
         self._await("running", lambda s: self._position(s) > beyond)
 
     def _name(self) -> str:
-        """One whose receipts belong into partition 0."""
+        """A name whose receipts belong in partition 0."""
         partitions = len(
             self._bed.admin.list_topics(self._daemon.home.names.receipts)
             .topics[self._daemon.home.names.receipts]
@@ -124,7 +128,7 @@ class _Recovery:
         self._daemon.wait_for(lambda: not pids_naming(folder), "let go of the application", _DEADLINE_S)
 
     def _lengthen(self, at: int) -> None:
-        """Receipts of one offset each, which say that nothing was to be seen there."""
+        """Write receipts of one offset each, which say that no visible record was there."""
         ids = self._bed.topic_id(_SOURCE), self._bed.topic_id(self._target)
         every = max(1, self._others // 2 // self._own)
         for number in range(self._own):

@@ -1,4 +1,6 @@
-"""The rules of live protection alone, each at the size that the daemon has to bear in one step: lag verdicts, and one whole control decision."""
+"""The rules of live protection alone, each at the size that the daemon must handle in one step: lag verdicts, and one
+whole control decision.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -46,7 +48,7 @@ def measure(repeat: int) -> list[Report]:
 
 
 def _book(readers: tuple[Reader, ...], partitions: int) -> LagBook:
-    """Readers that keep up unevenly, with full windows."""
+    """Readers that keep up to different degrees, with full windows."""
     book, watched = LagBook(), frozenset(readers)
     for turn in range(_REPORTS):
         rows = _report(partitions, turn)
@@ -62,12 +64,12 @@ def _report(partitions: int, turn: int) -> list[tuple[int, LagSample]]:
 
 
 def _sums(windows: Mapping[int, Window]) -> int:
-    """The number that a dashboard without verdicts would show."""
+    """The plain sum that a dashboard without verdicts would show."""
     return sum(w.ends[-1] - (w.position or 0) for w in windows.values())
 
 
 def _control(repeat: int) -> tuple[Sample, Sample]:
-    """A whole decision, from windows to grants, and the step of the controller and sharing alone."""
+    """A whole decision, from windows to grants; and only the controller's step and the shares."""
     readers = tuple(Reader("main", "orders", f"group-{n}") for n in range(_GROUPS))
     each = _PROTECTED_PARTITIONS // _GROUPS
     book = _book(readers, each)
@@ -87,7 +89,7 @@ def _control(repeat: int) -> tuple[Sample, Sample]:
         return throttle(states, {"main": signals}, claimants, now_ms, params)
 
     now_ms = _START_MS + (_REPORTS - 1) * _PERIOD_MS
-    for _ in range(20):  # until every track is as long as it gets
+    for _ in range(20):  # until every track has its full length
         now_ms += 250
         states = decide(now_ms, read(now_ms)).states
     found = decide(now_ms + 250, read(now_ms + 250))

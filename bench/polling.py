@@ -1,6 +1,8 @@
-"""What it costs the daemon to look at ten thousand partitions and the groups on them every five seconds, next to asking for them one future each.
+"""What it costs the daemon to sample ten thousand partitions and their groups every five seconds, compared with asking
+for each by a future of its own.
 
-The collector runs as in the daemon, at its real period: refreshing topic ids and waiting for brokers are part of the time. Folding what it tells is measured by `policies`.
+The collector runs as in the daemon, at its real period; refreshing topic ids and waiting for brokers are part of the
+time. Folding its events is measured by `policies`.
 """
 
 import asyncio
@@ -24,7 +26,7 @@ from recoveryd.wire.topics import TopicNames
 
 NAME = "polling"
 _TOPICS, _WIDTH, _GROUPS = 100, 100, 10
-_PERIOD_S, _LOOKS = 5.0, 3  # topic ids are asked for anew every three looks
+_PERIOD_S, _LOOKS = 5.0, 3  # topic ids are refreshed every three looks
 _CORE_PERCENT = 5.0
 _TIMEOUT_S = 30.0
 _CONFIG = {"retention.ms": "-1", "segment.index.bytes": "4096"}  # else each partition maps 20 MB
@@ -54,7 +56,7 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
 
 
 def _commit(bed: Bed, topics: Sequence[str]) -> dict[str, list[str]]:
-    """Topics by group, each read by one; the group stands at the start of every partition."""
+    """Topics by group, each read by one group; the group's position is the start of every partition."""
     groups: dict[str, list[str]] = {}
     for number, topic in enumerate(topics):
         groups.setdefault(f"readers-{number % _GROUPS}", []).append(topic)
@@ -68,7 +70,7 @@ def _commit(bed: Bed, topics: Sequence[str]) -> dict[str, list[str]]:
 
 @dataclass(slots=True)
 class _Told:
-    """What the collector told, and how long its looks took."""
+    """The events of the collector, and how long its looks took."""
 
     planned: int
     began_s: float = 0.0
@@ -76,7 +78,7 @@ class _Told:
     looks: list[float] = field(default_factory=list)
 
     def state(self) -> CoreState:
-        """Asked at the beginning of each look."""
+        """Called at the beginning of each look."""
         self.began_s, self.partitions = time.monotonic(), 0
         return CoreState()
 
@@ -90,7 +92,9 @@ class _Told:
 
 
 async def _polled(bed: Bed, groups: dict[str, list[str]], repeat: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Per cent of one core in each repetition, and the seconds of each look. Raises RuntimeError when a look was not complete."""
+    """Per cent of one core in each repetition, and the seconds of each look. Raises RuntimeError when a look was
+    incomplete.
+    """
     clients, clock = {"main": {"bootstrap.servers": bed.bootstrap}}, SystemClock()
     told = _Told(sum(len(read) for read in groups.values()) * _WIDTH)
     collector = OffsetCollector(
@@ -103,7 +107,7 @@ async def _polled(bed: Bed, groups: dict[str, list[str]], repeat: int) -> tuple[
         monitored=[Monitored("main", topic, group) for group, read in groups.items() for topic in read],
     )
     running = asyncio.create_task(collector.run())
-    await asyncio.sleep(2 * _PERIOD_S)  # connecting, and first looks that do not know how wide topics are
+    await asyncio.sleep(2 * _PERIOD_S)  # connecting, and first looks without known partition counts
     told.looks.clear()
     shares = []
     for _ in range(repeat):
@@ -118,7 +122,7 @@ async def _polled(bed: Bed, groups: dict[str, list[str]], repeat: int) -> tuple[
 
 
 def _plain(bed: Bed, groups: dict[str, list[str]], repeat: int) -> Sample:
-    """The same offsets by the admin client as it is: all partitions in one question each."""
+    """The same offsets by the plain admin client: one query for all partitions, with a future for each."""
     keys = [(topic, p) for read in groups.values() for topic in read for p in range(_WIDTH)]
     shares = []
     for _ in range(repeat):

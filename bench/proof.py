@@ -1,4 +1,6 @@
-"""The proof against the copy it proves: `verify: source` rereads both sides, so it may take as long as the copy did, and a task of it stays small."""
+"""The proof compared with the copy that it proves: `verify: source` rereads both sides, so it may take as long as the
+copy, and its tasks must stay small.
+"""
 
 import contextlib
 import threading
@@ -66,7 +68,7 @@ def _turn(bed: Bed, application: Application, data: DataSet) -> tuple[Timing, Ti
 
 
 class _Peak:
-    """The largest resident set of a Python worker, looked at twenty times a second."""
+    """The largest resident set of a Python worker, sampled twenty times a second."""
 
     def __init__(self, application: Application) -> None:
         self._application = application

@@ -1,4 +1,6 @@
-"""What is copied: a million real flights as JSON, records of exactly 1 kB and 100 B, and a thousand small partitions. Made once per run on the run's own broker."""
+"""The data sets: a million real flights as JSON, records of exactly 1 kB and 100 B, and a thousand small partitions.
+Made once per run on the run's own broker.
+"""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +24,7 @@ _FLUSH_DEADLINE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A filled topic: offsets of each partition are [0, ends[p]), with nothing missing."""
+    """A filled topic: the offsets of each partition are [0, ends[p]) without gaps."""
 
     name: str
     topic: str
@@ -41,7 +43,7 @@ def make_flights(bed: Bed, *, quick: bool) -> DataSet:
 
 
 def make_kilobyte(bed: Bed, *, quick: bool) -> DataSet:
-    """600,000 records with values of 1,000 bytes cut out of the flights, so that they compress as real data does."""
+    """600,000 records with values of 1,000 bytes cut from the flights, so that they compress like real data."""
     return _make_cut(bed, Cut("bench.kilobyte", "1 kB", 100_000 if quick else 600_000, _KILOBYTE))
 
 
@@ -51,7 +53,9 @@ def make_small(bed: Bed, *, quick: bool) -> DataSet:
 
 
 def make_many(bed: Bed, *, quick: bool) -> DataSet:
-    """500 records of 100 bytes in each of 1,000 partitions. Small index files, because each partition maps its own."""
+    """500 records of 100 bytes in each of 1,000 partitions, with small index files, because each partition maps its own
+    into memory.
+    """
     partitions = 100 if quick else 1000
     return _make_cut(bed, Cut("bench.many", "100 B", partitions * 500, 100, partitions, SMALL_INDEX))
 
@@ -61,7 +65,7 @@ SMALL_INDEX = {"segment.index.bytes": "262144"}
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`records` values of `size` bytes each, cut out of the flights."""
+    """`records` values of `size` bytes each, cut from the flights."""
 
     topic: str
     what: str
@@ -106,5 +110,5 @@ def _make_cut(bed: Bed, cut: Cut) -> DataSet:
 
 
 def settle(seconds: float = 1.0) -> None:
-    """Let the broker finish what it does behind a large write before something is timed."""
+    """Let the broker finish its work after a large write before something is timed."""
     time.sleep(seconds)

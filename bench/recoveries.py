@@ -1,4 +1,6 @@
-"""Recoveries as a daemon knows them, made by the pure core itself, so that their records have the size and shape of real ones."""
+"""Recoveries as a daemon knows them, made by the pure core itself, so that their records have the size and shape of
+real ones.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -27,7 +29,7 @@ _ROW_BYTES = 85_000_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is copied: so many records in each partition."""
+    """The source of a recovery: so many records in each partition."""
 
     topic: str = "flights"
     topic_id: str = "source-id-0123456789AB"
@@ -36,12 +38,12 @@ class Source:
 
 
 def start_state(params: Params) -> CoreState:
-    """A leader that knows nothing yet."""
+    """The state of a leader that knows nothing yet."""
     return make_decider(params).decide(CoreState(), BecameLeader(1, "control-topic-id"), NOW_MS).state
 
 
 def with_running(decider: Decider, state: CoreState, name: str, offset: int, source: Source = Source()) -> CoreState:
-    """The state after `name` was asked for, planned, launched, and its driver and lanes were heard."""
+    """The state after `name` was requested, planned and launched, and its driver and lanes sent heartbeats."""
     events: tuple[Event, ...] = (
         _asked(name, offset, source),
         FactsGathered(name, _facts(name, source)),

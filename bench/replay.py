@@ -1,4 +1,6 @@
-"""Identity replay of a million flights and of 600 thousand records of 1 kB, by two lanes, against a plain loop and against what the client can do at all."""
+"""Identity replay of a million flights and of 600 thousand records of 1 kB by two lanes, compared with a plain loop and
+with the client's upper bounds.
+"""
 
 from bench.application import Application
 from bench.bed import Bed
@@ -22,7 +24,7 @@ _RATIO_NONE, _RATIO_DIGEST = 1.15, 1.4
 
 
 def measure(bed: Bed, application: Application, repeat: int, *, quick: bool) -> list[Report]:
-    """One report per data set. Each turn runs every variant once, beginning with another one."""
+    """One report per data set. Each turn runs every variant once, each time beginning with another one."""
     return [_measure(bed, application, make(bed, quick=quick), repeat) for make in (make_flights, make_kilobyte)]
 
 
@@ -72,7 +74,9 @@ def _run(bed: Bed, application: Application, data: DataSet, variant: str) -> lis
 
 
 def _check(bed: Bed, data: DataSet, target: str) -> None:
-    """A fast copy of too little would be worth nothing. Markers of transactions make the target's log longer, never shorter."""
+    """Raises when too little was copied: a fast incomplete copy is worth nothing. Transaction markers make the target's
+    log longer, never shorter.
+    """
     ends = bed.ends(target, len(data.ends))
     if any(end < wanted for end, wanted in zip(ends, data.ends, strict=True)):
         raise RuntimeError(f"the target ends at {ends}, the source at {data.ends}")

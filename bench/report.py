@@ -20,7 +20,7 @@ _PREFACE = (
 
 
 def show(report: Report) -> None:
-    """Print one table on stdout; as wide as it needs to be when stdout is no terminal."""
+    """Print one table on stdout, at its full width when stdout is not a terminal."""
     console = Console(highlight=False) if Console().is_terminal else Console(highlight=False, width=_WIDTH)
     table = Table(title=report.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, name in enumerate(_COLUMNS):
@@ -34,7 +34,9 @@ def show(report: Report) -> None:
 
 
 def page(before: str, reports: Iterable[Report], machine: str, load: str) -> str:
-    """The page of numbers: the sections of `before`, each of these reports in place of the one with its title or behind the last."""
+    """The page of numbers: the sections of `before`, with each of these reports in place of the one of the same title,
+    or after the last.
+    """
     parts = before.split(_SECTION)[1:]
     sections = {part.splitlines()[0]: part.rstrip("\n") for part in parts}
     sections |= {report.title: _section(report, load) for report in reports}
@@ -69,7 +71,7 @@ def _number(value: float, unit: str) -> str:
 
 
 def _plain(value: float) -> str:
-    """Three digits that mean something."""
+    """Three significant digits."""
     if value >= 1000:
         return f"{value:,.0f}"
     if value >= 100:

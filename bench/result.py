@@ -1,4 +1,6 @@
-"""What a measurement says: rows of a median, what it is compared with, and the target. Values only; how they are shown is `bench.report`."""
+"""The result of a measurement: rows with a median, what it is compared with, and the target. Values only;
+`bench.report` shows them.
+"""
 
 import statistics
 from collections.abc import Sequence
@@ -9,7 +11,7 @@ PASS, FAIL, NO_TARGET = "pass", "FAIL", ""
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Numbers of the same thing, one per repetition, in `unit`."""
+    """Measured values of one thing, one per repetition, in `unit`."""
 
     values: tuple[float, ...]
     unit: str
@@ -32,7 +34,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. `at_most` bounds the median itself, `ratio_at_most` the median against the one it is compared with."""
+    """One line of the table. `at_most` bounds the median, `ratio_at_most` its ratio to the other median."""
 
     what: str
     measured: Sample
@@ -65,7 +67,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All rows of one measurement under a heading; `notes` say what a reader has to know to judge them."""
+    """All rows of one measurement under a heading; `notes` say what a reader must know to judge them."""
 
     title: str
     rows: tuple[Row, ...]
@@ -74,7 +76,7 @@ class Report:
 
 @dataclass(slots=True)
 class Series:
-    """Collects samples by name while repetitions go round."""
+    """Collects samples by name over the repetitions."""
 
     unit: str
     found: dict[str, list[float]] = field(default_factory=dict)
@@ -87,6 +89,6 @@ class Series:
 
 
 def rotated(names: Sequence[str], turn: int) -> list[str]:
-    """The same names beginning at another one each turn, so that no variant always runs on what the same other one left behind."""
+    """The same names beginning with another one each turn, so that no variant always follows the same other one."""
     at = turn % len(names)
     return [*names[at:], *names[:at]]

@@ -1,4 +1,6 @@
-"""Small costs that users and attackers would notice: the help of the command line, a record made to be slow to read, the end of a daemon in the middle of work."""
+"""Small costs that users and attackers would notice: the help of the command line, a record made to be slow to read,
+the end of a busy daemon.
+"""
 
 import resource
 import subprocess

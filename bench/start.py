@@ -1,7 +1,9 @@
-"""From the command on the control topic to the first copied record, with a cold Spark and with a spare driver kept ready, and to the end of a small recovery.
+"""From the command on the control topic to the first copied record, with a cold Spark and with a ready spare driver,
+and to the end of a small recovery.
 
-The clock starts when the command is handed to the producer and stops when the target's log end moves, asked for every 20 ms, committed or not: lanes
-produce a first record long before they commit a chunk. The target is created by the plan, so that is in the time too.
+The clock starts when the command is handed to the producer and stops when the target's log end moves, asked for every
+20 ms, committed or not: lanes produce a first record long before they commit a chunk. Planning creates the target, so
+that is part of the time.
 """
 
 import time
@@ -28,7 +30,8 @@ def measure(bed: Bed, repeat: int) -> list[Report]:
     seed(bed.bootstrap, "bench.start", _PARTITIONS, limit=_RECORDS)
     with leading(Home(bed, "cold")) as daemon:
         cold = _first_records(bed, daemon, repeat)
-    # As many spares as repetitions: a used one is replaced only after a while, and a second one in the making would take the machine's attention.
+    # As many spares as repetitions: a used spare is replaced only after a while, and starting another during the
+    # measurement would take CPU time.
     spares = min(repeat, _SPARES_MAX)
     with leading(Home(bed, "warm"), {"profiles": {"default": {"warm": spares}}}) as daemon:
         daemon.wait_for(lambda: _ready_spares(daemon) >= spares, f"make {spares} spare drivers ready", 2 * _DEADLINE_S)
@@ -59,7 +62,7 @@ def _first_records(bed: Bed, daemon: DaemonProcess, repeat: int) -> Sample:
     for _ in range(repeat):
         recovery = bed.unique("start")
         target = f"bench.out.{recovery}"
-        bed.produced(target, _PARTITIONS)  # the admin client knows the broker before the clock starts
+        bed.produced(target, _PARTITIONS)  # so that the admin client knows the broker before the clock starts
         value = encoded(replay(recovery, "bench.start", target, verify="none"))
         began_s = time.monotonic()
         writer.send([value])
@@ -74,7 +77,7 @@ def _first_records(bed: Bed, daemon: DaemonProcess, repeat: int) -> Sample:
 
 
 def _whole(bed: Bed, daemon: DaemonProcess, phases: Series) -> None:
-    """One recovery from the command to `completed`, source read again, and how long its status showed each state."""
+    """One recovery from the command to `completed` with `verify: source`, and how long its status showed each state."""
     writer = ControlWriter(bed.bootstrap, daemon.home.names.control)
     recovery = bed.unique("whole")
     target = f"bench.out.{recovery}"

@@ -1,8 +1,10 @@
-"""How soon a changed rate is the rate of every lane, and how exactly it is held: a real daemon, a real Spark application, and a reader of the target.
+"""How soon a changed rate reaches every lane, and how exactly it is kept: a real daemon, a real Spark application, and
+a reader of the target.
 
-The clock of a change starts when the `throttle` command is handed to the producer and stops when a heartbeat of each lane names the directive that came of
-it (or a later one). The next change follows after an uneven pause, so that changes fall on any moment of the daemon's and the lanes' seconds. What is held
-is seen from outside: the ends of the target's partitions, times the size of a record, over every ten seconds.
+The clock of a change starts when the `throttle` command is handed to the producer and stops when a heartbeat of each
+lane names the directive that follows from it (or a later one). The next change follows after an uneven pause, so that
+changes fall on all moments of the daemon's and the lanes' seconds. The rate that is kept is measured from outside: the
+ends of the target's partitions, times the size of a record, over every ten seconds.
 """
 
 import random
@@ -64,7 +66,7 @@ def measure(bed: Bed, *, quick: bool) -> list[Report]:
 
 @dataclass
 class _Watch:
-    """What lanes say, and which directive carried which rate."""
+    """The lanes' heartbeats, and which directive carried which rate."""
 
     bed: Bed
     names: TopicNames
@@ -118,8 +120,8 @@ def _start(bed: Bed, daemon: DaemonProcess, writer: ControlWriter, data: DataSet
 
 
 def _changes(writer: ControlWriter, watch: _Watch, recovery: str, count: int) -> list[float]:
-    """Seconds each of `count` changes took."""
-    uneven, found = random.Random(7), []  # noqa: S311  (pauses, no secrets)
+    """How many seconds each of `count` changes took."""
+    uneven, found = random.Random(7), []  # noqa: S311  (no secret)
     for number in range(count):
         rate = 1_000_000.0 + number
         began_s = time.monotonic()
@@ -160,7 +162,7 @@ def _worst(rates: list[float], lease: float) -> float:
 
 
 def _record_bytes(bed: Bed, data: DataSet) -> float:
-    """Mean size of key and value; records of the set differ by a few bytes of key."""
+    """Mean size of key and value; keys differ by a few bytes."""
     consumer = Consumer({"bootstrap.servers": bed.bootstrap, "group.id": "bench-size", "enable.auto.commit": False})
     consumer.assign([TopicPartition(data.topic, p, 0) for p in range(PARTITIONS)])
     sizes: list[int] = []

@@ -1,6 +1,8 @@
-"""The product's worker daemon, but it waits for its workers, so that the system adds their processor time to its own.
+"""The product's worker daemon, except that it waits for its workers, so that the system adds their processor time to
+its own.
 
-pyspark has the system take ended workers away unasked, and the time of such children is added to nobody's: a task that is over would have cost nothing.
+pyspark makes the system discard ended workers (SIGCHLD ignored), and the time of such children is added to no process:
+ended tasks would seem to cost nothing.
 """
 
 import contextlib
@@ -20,7 +22,7 @@ def _take_ended(*_: object) -> None:
 
 
 def _wait_for_workers() -> None:
-    """After each fork: pyspark sets its own wish once, when it begins, and a worker sets the default for itself."""
+    """Called after each fork: pyspark sets its handler once, at its start, and a worker sets the default for itself."""
     signal.signal(signal.SIGCHLD, _take_ended)
 
 

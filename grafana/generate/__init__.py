@@ -1,1 +1,3 @@
-"""The dashboards as Python: one module each, built from `parts`. Only the names of `recoveryd.metrics.book` are queried; a test says so."""
+"""The dashboards as Python: one module each, built from `parts`. They query only the metrics of
+`recoveryd.metrics.book`; a test checks that.
+"""

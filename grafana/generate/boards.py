@@ -1,4 +1,6 @@
-"""All dashboards, and their JSON text as it is committed: stable order, one value per line, so that a change reads as a diff."""
+"""All dashboards and their committed JSON text: in stable order, one value per line, so that a change is readable as a
+diff.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The dashboard for "is the daemon itself well?": who leads, how quick it decides and commits, what it is told, and its Spark applications."""
+"""The dashboard for "is the daemon itself well?": who leads, how quickly it decides and commits, what it receives, and
+its Spark applications.
+"""
 
 from typing import Any
 

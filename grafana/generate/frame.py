@@ -1,4 +1,4 @@
-"""What stands around the panels: an empty dashboard with the variables all have, more variables, annotations."""
+"""What surrounds the panels: an empty dashboard with the common variables, further variables, annotations."""
 
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.models import dashboard as model
@@ -49,7 +49,7 @@ class _Mark(model.AnnotationQuery):
 
 
 def board(uid: str, title: str, description: str, *, last: str = "now-1h") -> dashboard.Dashboard:
-    """An empty dashboard with the variables all have: where the data comes from, and which daemon's it is."""
+    """An empty dashboard with the common variables: the data source, and which daemon."""
     made = dashboard.Dashboard(title).uid(uid).description(description).tags(["recoveryd"]).timezone("browser")
     made.time(last, "now").refresh("10s").tooltip(model.DashboardCursorSync.CROSSHAIR).version(1)
     made.link(

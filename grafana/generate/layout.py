@@ -1,4 +1,4 @@
-"""Puts panels on a dashboard, row by row, with ids that only change when a panel is added or taken away before them."""
+"""Places panels on a dashboard, row by row, with ids that change only when a panel before them is added or removed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ class Layout:
         self._last_id = 0
 
     def row(self, title: str, panels: Sequence[Any]) -> None:
-        """`panels` are the SDK's panel builders; the SDK has no common type for them that says so."""
+        """`panels` are the SDK's panel builders, for which the SDK has no common type."""
         self._board.with_row(dashboard.Row(title).id(self._next_id()))
         for panel in panels:
             self._board.with_panel(panel.id(self._next_id()))

@@ -1,6 +1,6 @@
-"""The panels all dashboards are made of, and the queries in them: the house style in one place. No query stands here.
+"""The kinds of panels that all dashboards are made of, in one style. No query is written here.
 
-Every panel must have a title, a description and a unit; the signatures leave no choice.
+Every panel must have a title, a description and a unit; the signatures require them.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ STATES = (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`legend` is Grafana's template for the name of a series: `{{topic}}`. `instant` asks for the newest value only."""
+    """`legend` is Grafana's template for a series' name: `{{topic}}`. `instant` asks for the newest value only."""
 
     expr: str
     legend: str = ""
@@ -35,7 +35,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How series whose name matches `regex` are drawn; None leaves the house style."""
+    """How series whose name matches `regex` are drawn; None keeps the common style."""
 
     regex: str
     color: str | None = None
@@ -110,7 +110,7 @@ def timeseries(
     if stacked or bars:
         panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL))
     if bars:
-        panel.draw_style(kinds.GraphDrawStyle.BARS).interval("1m")  # wide steps: an event is in one bar, seldom in two
+        panel.draw_style(kinds.GraphDrawStyle.BARS).interval("1m")  # wide steps, so that an event is seldom in two bars
     if line_at is not None:
         panel.thresholds(thresholds(CLEAR, (line_at, BAD)))
         panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED))
@@ -124,7 +124,9 @@ def stat_panel(
     width: int = 4, height: int = 4, levels: dashboard.ThresholdsConfig | None = None, shown: dict[str, tuple[str, str]] | None = None,
     name_only: bool = False,
 ) -> stat.Panel:  # fmt: skip
-    """One big value per series, coloured by `levels` or named by `shown`; `name_only` shows the series' name instead of its value."""
+    """One big value per series, coloured by `levels` or named by `shown`; `name_only` shows the series' name instead of
+    its value.
+    """
     panel = stat.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
     panel.targets([*queries_of(asked)]).graph_mode(kinds.BigValueGraphMode.NONE).color_mode(
         kinds.BigValueColorMode.VALUE
@@ -134,7 +136,7 @@ def stat_panel(
     if shown:
         panel.mappings(mapping(shown))
     if unit == "none":
-        panel.decimals(0)  # counts; `increase` extrapolates
+        panel.decimals(0)  # counts must be shown as whole numbers, although `increase` extrapolates
     if name_only:
         panel.text_mode(kinds.BigValueTextMode.NAME)
     return panel
@@ -192,7 +194,9 @@ class Column:
 def table_panel(
     title: str, description: str, key: str, columns: Sequence[Column], *, width: int = 24, height: int = 8
 ) -> table.Panel:
-    """A row per value of the label `key`, a column per query. A column that shows a label must keep it in its result."""
+    """A row per value of the label `key`, a column per query. The query of a column that shows a label must keep that
+    label in its result.
+    """
     refs = [_ref(number) for number in range(len(columns))]
     panel = (
         table.Panel().title(title).description(description).unit("none").datasource(SOURCE).span(width).height(height)

@@ -1,4 +1,6 @@
-"""Pieces of PromQL that several dashboards use. A standby shows no recoveries, so `max by` only guards the seconds of a take-over."""
+"""Pieces of PromQL that several dashboards use. A standby exports no recoveries, so `max by` is needed only for the
+seconds of a take-over.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +32,9 @@ WORK_LOOKS = (  # of partitions and lanes
 
 
 def coded(metric: str, matchers: str, label: str, values: Sequence[str], by: str) -> str:
-    """One number per `by`: the place in `values`, counted from 1, of the `label` whose series is 1. This is how one row of a state timeline gets many states."""
+    """One number per `by`: the place in `values`, from 1, of the `label` whose series is 1. So one row of a state
+    timeline can show many states.
+    """
     terms = [f'{i} * ({metric}{{{matchers}, {label}="{value}"}} == 1)' for i, value in enumerate(values, 1)]
     return f"max by ({by}) ({' or '.join(terms)})"
 

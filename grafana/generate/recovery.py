@@ -1,4 +1,6 @@
-"""The dashboard of one recovery: where it is, how far each partition is, whether all adds up, and what ended it."""
+"""The dashboard of one recovery: its state, how far each partition is, whether the equation of completeness holds, and
+what ended it.
+"""
 
 from typing import Any
 

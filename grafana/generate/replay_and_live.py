@@ -1,4 +1,6 @@
-"""The dashboard for the question "does the replay harm live traffic?": both on the same axes, what is granted and why, and what is left to do."""
+"""The dashboard for "does the replay harm live traffic?": both on the same axes, what is granted and why, and what is
+left to do.
+"""
 
 from typing import Any
 
@@ -86,7 +88,7 @@ def _now() -> list[Any]:
 
 
 def _share() -> str:
-    """By records: bytes of live topics are only known where a replay measured their records."""
+    """By records, because bytes of live topics are known only where a replay measured their records."""
     every = f"sum(rate(recoveryd_records_total{{{_TOPIC}}}[$__rate_interval]))"
     return f'sum(rate(recoveryd_records_total{{{_TOPIC}, traffic="replay"}}[$__rate_interval])) / {every}'
 
@@ -218,6 +220,6 @@ def _recoveries() -> list[Any]:
 
 
 def _records_left() -> str:
-    """Lag of replays names the recovery in the label `group`."""
+    """The lag metric names a replay's recovery in the label `group`."""
     lag = f'recoveryd_lag_records{{{JOB}, traffic="replay", group=~"$recovery"}}'
     return f'max by (recovery) (label_replace({lag}, "recovery", "$1", "group", "(.*)"))'

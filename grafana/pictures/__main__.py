@@ -1,4 +1,6 @@
-"""`python -m grafana.pictures` makes the pictures of the docs from a real run on a broker of its own: about four minutes, Chromium is needed."""
+"""`python -m grafana.pictures` makes the pictures of the docs from a real run on a broker of its own: about four
+minutes, Chromium is needed.
+"""
 
 import argparse
 import sys
@@ -69,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
                 running_s: list[float] = []
                 status = run.replay(_RECOVERY, _DEADLINE_S, lambda: running_s.append(time.time()))
                 print(f"{_RECOVERY}: {status['state']}, {status['progress']['records']:,} records", flush=True)
-                time.sleep(_AFTER_S)  # what comes after the end belongs into the picture
+                time.sleep(_AFTER_S)  # so that the picture shows what comes after the end
                 _make_all(run, running_s[len(running_s) * 3 // 4], asked.out, work, chromium)
     except (Unavailable, RunFailed, QueryFailed, PictureFailed, SandboxError) as error:
         print(error, file=sys.stderr)

@@ -24,7 +24,7 @@ class Span:
         return max(self.scrape_s, self.step_least_s, (self.end_s - self.start_s) / _POINTS)
 
     def widened(self) -> "Span":
-        """Of panels with a least step of their own: a minute at the usual 15 s between scrapes."""
+        """The span of panels with a least step of their own: a minute with the usual 15 s between scrapes."""
         return replace(self, step_least_s=4 * self.scrape_s)
 
     @property
@@ -35,7 +35,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A series with the name a legend gives it."""
+    """A series with the name that its legend gives it."""
 
     name: str
     target: Target
@@ -51,7 +51,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An annotation: from the first to the last moment its expression had a value without a gap."""
+    """An annotation: from the first to the last moment at which its expression had a value without a gap."""
 
     at_s: float
     text: str
@@ -84,7 +84,7 @@ def ask_marks(server: PrometheusServer, board: BoardFile, span: Span, variables:
 
 
 def legend_name(legend: str, series: Series) -> str:
-    """`{{topic}}` becomes the value of that label; without a legend all labels are told."""
+    """`{{topic}}` becomes the value of that label; without a legend the name lists all labels."""
     if legend in {"", "__auto"}:
         return ", ".join(f"{k}={v}" for k, v in sorted(series.labels.items())) or series.name or "value"
     return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda found: series.labels.get(found[1], ""), legend)

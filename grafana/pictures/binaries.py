@@ -1,7 +1,9 @@
-"""Where `prometheus`, `promtool` and `chromium` come from: the PATH, else (Prometheus only) Debian's package, unpacked into the cache.
+"""Where `prometheus`, `promtool` and `chromium` come from: the PATH, else (Prometheus only) Debian's package, unpacked
+into the cache.
 
-Unpacked, not installed: no service is started, no user is made, root is not needed where apt knows its lists. `RECOVERYD_PROMETHEUS` says what is allowed.
-Unset: fetch it where that works. `1`: it must be there, a run that cannot have it fails. `0`: do without.
+Unpacked, not installed: no service is started, no user is created, and root is needed only where apt has no package
+lists yet. `RECOVERYD_PROMETHEUS` says what is allowed. Unset: fetch it where that works. `1`: it must be available,
+otherwise fail. `0`: do without.
 """
 
 import os
@@ -22,7 +24,7 @@ _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chro
 
 
 class Unavailable(Exception):  # noqa: N818  (not an error of ours: a reason, told to people)
-    """A program cannot be had here; `str(error)` is the reason."""
+    """A program is not available here; `str(error)` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def find_prometheus() -> Binaries:
 
 
 def find_chromium() -> Path:
-    """Raises `Unavailable`; it is never fetched, being 100 MB with its libraries."""
+    """Raises `Unavailable`. Chromium is never fetched, because it has 100 MB with its libraries."""
     for name in _CHROMIUM_NAMES:
         found = shutil.which(name)
         if found:
@@ -67,7 +69,7 @@ def _unpack_package(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="recoveryd-prometheus-") as name:
         work = Path(name)
         told = _run("apt-get", "download", _PACKAGE, cwd=work)
-        if told and os.geteuid() == 0:  # a fresh machine knows no packages yet
+        if told and os.geteuid() == 0:  # a fresh machine has no package lists yet
             told = _run("apt-get", "-qq", "update", cwd=work) or _run("apt-get", "download", _PACKAGE, cwd=work)
         packages = sorted(work.glob("*.deb"))
         if told or not packages:
@@ -80,7 +82,7 @@ def _unpack_package(folder: Path) -> None:
 
 
 def _run(*command: str, cwd: Path) -> str:
-    """What went wrong, "" if nothing did."""
+    """The error text, "" if the command succeeded."""
     try:
         done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=_APT_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:

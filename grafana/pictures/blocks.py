@@ -54,7 +54,7 @@ def timeline(answer: Answered, width: float, height: float) -> str:
 
 
 def heatmap(answer: Answered, width: float, height: float) -> str:
-    """Cumulative buckets become cells; the darker, the more fell into one. Empty buckets above and below are left out."""
+    """Cumulative buckets become cells, darker with more observations. Empty buckets above and below are left out."""
     (bounds, cells), span = _cells(answer), answer.span
     if not cells:
         return nothing(width, height)
@@ -77,7 +77,7 @@ def heatmap(answer: Answered, width: float, height: float) -> str:
 
 
 def _cells(answer: Answered) -> tuple[list[float], list[tuple[int, float, float]]]:
-    """Upper bounds of the buckets, and (row, time, how many) of each cell that holds any."""
+    """Upper bounds of the buckets, and (row, time, count) of each cell that is not empty."""
     buckets = sorted(((float(n.series.labels["le"]), n) for n in answer.found), key=lambda bucket: bucket[0])
     cells: list[tuple[int, float, float]] = []
     below: dict[float, float] = {}

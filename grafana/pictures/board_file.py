@@ -1,4 +1,6 @@
-"""A committed dashboard read back: its panels, their queries with the variables filled in, its annotations. Only what Grafana reads too."""
+"""Reads a committed dashboard: its panels, their queries with the variables filled in, its annotations. It uses only
+what Grafana reads too.
+"""
 
 import json
 import re
@@ -21,7 +23,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class PanelFile:
-    """`place` is (x, y, width, height) on Grafana's grid of 24 columns; `raw` is the JSON for what only a drawing needs."""
+    """`place` is (x, y, width, height) on Grafana's grid of 24 columns; `raw` is the JSON for what only a drawing
+    needs.
+    """
 
     title: str
     kind: str
@@ -53,7 +57,9 @@ def load(name: str) -> BoardFile:
 
 
 def filled(expr: str, *, rate_s: float, range_s: float, **variables: str) -> str:
-    """`expr` as Grafana would send it; variables that are not given match everything. Raises ValueError when one is left."""
+    """`expr` as Grafana would send it; variables that are not given match everything. Raises ValueError when an unknown
+    variable is left.
+    """
     known = {"__rate_interval": f"{rate_s:.0f}s", "__range": f"{range_s:.0f}s", **variables}
     done = re.sub(r"\$([a-z_]\w*)", lambda found: known.get(found[1], _otherwise(found)), expr)
     left = re.findall(r"\$__\w+", done)

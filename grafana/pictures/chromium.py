@@ -1,4 +1,4 @@
-"""An HTML file to a PNG by a headless Chromium that knows no network and keeps nothing."""
+"""Turns an HTML file into a PNG by a headless Chromium without network and without a lasting profile."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def make_png(chromium: Path, html: Path, png: Path, width: int, height: int) -> 
             f"--user-data-dir={profile}", f"--window-size={width},{height}", f"--screenshot={png}", html.resolve().as_uri(),
         ]  # fmt: skip
         if os.geteuid() == 0:
-            command.insert(1, "--no-sandbox")  # Chromium refuses to start as root with it
+            command.insert(1, "--no-sandbox")  # with its sandbox Chromium refuses to start as root
         try:
             done = subprocess.run(
                 command,

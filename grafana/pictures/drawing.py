@@ -1,4 +1,4 @@
-"""From a dashboard and a Prometheus to a page: ask everything, draw everything."""
+"""Makes a page from a dashboard and a Prometheus: asks every query, draws every panel."""
 
 from collections.abc import Mapping, Sequence
 

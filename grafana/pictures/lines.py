@@ -1,4 +1,4 @@
-"""Panels over time as SVG: lines, areas that add up, bars, with bands, the red line of a threshold, and marks."""
+"""Panels over time as SVG: lines, stacked areas, bars, bands, the red line of a threshold, and marks."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """From values to pixels."""
+    """Converts values to pixels."""
 
     width: float
     height: float
@@ -34,7 +34,7 @@ class Frame:
 
 
 def draw(answer: Answered, width: float, height: float, marks: Sequence[Mark]) -> str:
-    """An SVG of the panel; one that has no data says so."""
+    """An SVG of the panel, or a note that it has no data."""
     looks = looks_of(answer.panel.raw, [n.name for n in answer.found])
     plain = [n for n in answer.found if not looks[n.name].band and looks[n.name].unit is None]
     custom = answer.panel.raw["fieldConfig"]["defaults"].get("custom", {})
@@ -58,7 +58,7 @@ def draw(answer: Answered, width: float, height: float, marks: Sequence[Mark]) -
 
 
 def runs(points: Points, step_s: float) -> list[list[tuple[float, float]]]:
-    """Cut where a value is missing, so that no line is drawn over what is not known."""
+    """Cut where a value is missing, so that no line is drawn over unknown values."""
     found: list[list[tuple[float, float]]] = []
     last = -math.inf
     for at, value in points:

@@ -28,7 +28,7 @@ def hexed(name: str) -> str:
 
 
 def looks_of(raw: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Look]:
-    """A look per name, by the overrides of the panel's JSON, else by turns from the palette."""
+    """A look per name, from the overrides of the panel's JSON, else by turns from the palette."""
     rules = [
         (re.compile(o["matcher"]["options"]), {p["id"]: p.get("value") for p in o["properties"]})
         for o in raw["fieldConfig"]["overrides"]

@@ -1,4 +1,6 @@
-"""One dashboard as one HTML page: the panels on Grafana's grid, each an SVG or a table. No script and nothing from elsewhere."""
+"""One dashboard as one HTML page: the panels on Grafana's grid, each an SVG or a table. No script, and nothing loaded
+from elsewhere.
+"""
 
 from collections.abc import Sequence
 from html import escape
@@ -25,7 +27,9 @@ th { color: #57606a; font-weight: 600; } .n { font-variant-numeric: tabular-nums
 def make(
     board: BoardFile, answers: Sequence[Answered], marks: Sequence[Mark], only: Sequence[str] = ()
 ) -> tuple[str, int]:
-    """HTML and the height it needs in pixels. `only` names the panels to draw, without the headings of rows; none = all."""
+    """HTML and the height it needs in pixels. `only` names the panels to draw, without the headings of rows; none =
+    all.
+    """
     parts: list[str] = []
     height, columns, deepest = 24 + 31, 0, 0
     for answer in answers:
@@ -53,7 +57,7 @@ def _figure(answer: Answered, marks: Sequence[Mark], tall: int) -> str:
 
 
 def _draw(answer: Answered, marks: Sequence[Mark], width: float, height: float) -> str:
-    """Raises KeyError for a kind of panel that nobody draws yet."""
+    """Raises KeyError for a kind of panel that cannot be drawn yet."""
     kind = answer.panel.kind
     if kind == "timeseries":
         return lines.draw(answer, width, height, marks)

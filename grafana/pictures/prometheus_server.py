@@ -1,4 +1,4 @@
-"""A Prometheus of one's own for some minutes: a process in a temporary folder that scrapes given targets, and its HTTP API."""
+"""A temporary Prometheus: a process in a temporary folder that scrapes given targets, and its HTTP API."""
 
 import json
 import signal
@@ -39,7 +39,7 @@ class Series:
 
 
 class PrometheusServer:
-    """Use it as a context manager. `targets` are `host:port`; the job is `recoveryd`, as the alert rules want it."""
+    """Use it as a context manager. `targets` are `host:port`; the job is `recoveryd`, as the alert rules expect."""
 
     def __init__(self, binaries: Binaries, folder: Path, targets: Sequence[str], scrape_s: float = 1.0) -> None:
         self._binary = binaries.prometheus

@@ -1,7 +1,7 @@
-"""A real replay next to real live traffic, small enough for a laptop: a topic that is written and read while its past is replayed, a protected consumer
-group, a daemon with Spark, a Prometheus that scrapes it.
+"""A real replay next to real live traffic, small enough for a laptop: a topic that is written and read while its past
+is replayed, a protected consumer group, a daemon with Spark, a Prometheus that scrapes it.
 
-Nothing is faked and nothing stays: topics get names of their own, and everything that was started is ended by its process id. The broker is the caller's.
+Topics get names of their own, and everything that was started is ended by its process id. The broker is the caller's.
 """
 
 import json
@@ -39,12 +39,12 @@ _POLL_S = 0.2
 
 
 class RunFailed(Exception):  # noqa: N818  (told to people as it is)
-    """Something of the run did not come about; `str(error)` says what, with the end of the daemon's log."""
+    """A step of the run failed; `str(error)` says which, with the end of the daemon's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """How much and how fast. `calm_s` passes before the replay starts, so that live traffic alone is known."""
+    """Sizes and rates of the run. `calm_s` passes before the replay, so that live traffic is first seen alone."""
 
     backlog_records: int = 40_000
     record_bytes: int = 1_000
@@ -58,7 +58,9 @@ class Scene:
 
 
 class RealRun:
-    """Use it as a context manager: daemon, live traffic, group and Prometheus run inside. `tag` keeps names apart on a shared broker."""
+    """Use it as a context manager: daemon, live traffic, group and Prometheus run inside. `tag` keeps names apart on a
+    shared broker.
+    """
 
     def __init__(self, bootstrap: str, folder: Path, binaries: Binaries, scene: Scene, tag: str = "") -> None:
         self.scene, self._bootstrap, self._folder = scene, bootstrap, folder
@@ -95,7 +97,9 @@ class RealRun:
     def replay(
         self, recovery: str, deadline_s: float = 240.0, while_running: Callable[[], None] = lambda: None
     ) -> dict[str, Any]:
-        """Waits for calm, starts a replay with `recoveryctl`, calls `while_running` about each second, and returns the final status."""
+        """Wait for `calm_s`, start a replay with `recoveryctl`, call `while_running` about each second, and
+        return the final status.
+        """
         time.sleep(self.scene.calm_s)
         self._ctl(
             "replay", "--source", self.source, "--target", self.target, "--from", "earliest", "--to", "latest", "--id", recovery, "--create", "--yes", "--reason", "orders were booked with a wrong rate",
@@ -176,7 +180,9 @@ class RealRun:
         return log.read_text(errors="replace")[-2_000:] if log.exists() else ""
 
     def _note_children(self) -> None:
-        """Drivers outlive a daemon on purpose, so they are known by the folder that only this run names."""
+        """Remember the drivers, which outlive a daemon on purpose; they are found by the folder that only this run
+        names.
+        """
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:

@@ -39,13 +39,13 @@ def document(width: float, height: float, parts: Sequence[str]) -> str:
 
 
 def width_of(said: str, size: int = 11) -> float:
-    """About how wide a text is."""
+    """Approximate width of a text in pixels."""
     each = sum(1.5 if c in _WIDE else 0.55 if c in _NARROW else 1.0 for c in said)
     return each * _MEAN * size / 11
 
 
 def cut(said: str, room: float, size: int = 11) -> str:
-    """As much of the text as fits."""
+    """As much of the text as fits into `room`."""
     if width_of(said, size) <= room:
         return said
     kept = said
@@ -55,7 +55,7 @@ def cut(said: str, room: float, size: int = 11) -> str:
 
 
 def legend(x: float, y: float, room: float, entries: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Names (name, colour, dash) after each other on one line; those that do not fit are counted."""
+    """Names (name, colour, dash) one after the other on one line; those that do not fit are counted."""
     parts: list[str] = []
     at = x
     for number, (name, color, dash) in enumerate(entries):

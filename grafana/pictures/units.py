@@ -1,4 +1,4 @@
-"""Numbers as people read them, in the units that the panels use, and where to put the lines of an axis."""
+"""Numbers in readable units, as the panels use them, and where to put the lines of an axis."""
 
 import datetime as dt
 import math
@@ -34,7 +34,7 @@ def ticks(least: float, most: float, unit: str = "none") -> Sequence[float]:
 
 
 def clock_ticks(start_s: float, end_s: float) -> Sequence[tuple[float, str]]:
-    """Times and their texts, UTC."""
+    """Times and their labels, UTC."""
     span = end_s - start_s
     step = next((s for s in (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200) if span / s <= 7), 86_400)
     pattern = "%H:%M:%S" if step < 60 else "%H:%M"
@@ -56,7 +56,7 @@ def _short(value: float, gap: str = "") -> str:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, without a tail of zeros."""
+    """Three significant digits, without trailing zeros."""
     if value == 0:
         return "0"
     decimals = max(0, 2 - math.floor(math.log10(abs(value)))) if abs(value) < 100 else 0

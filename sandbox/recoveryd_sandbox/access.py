@@ -1,6 +1,8 @@
-"""Who may get into a secured sandbox cluster, and with what: certificates, one super user, one user for recoveryd, passwords in files.
+"""Who may connect to a secured sandbox cluster, and how: certificates, one super user, one user for recoveryd,
+passwords in files.
 
-Passwords are made at random on the first start. They are never on a command line: users are created through the nodes' own listener.
+Passwords are made at random on the first start. They are never on a command line: users are created through the nodes'
+own listener.
 """
 
 import os
@@ -21,7 +23,7 @@ _LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 @dataclass(frozen=True)
 class Credentials:
-    """What stands in `folder`."""
+    """The certificates and passwords in `folder`."""
 
     folder: Path
     certificates: Certificates
@@ -33,7 +35,7 @@ class Credentials:
         return self._password_file(user).exists()
 
     def make_password(self, user: str) -> str:
-        """The user's password, made when there is none yet."""
+        """The user's password, created when there is none yet."""
         file = self._password_file(user)
         if not file.exists():
             draft = file.with_suffix(f".{os.getpid()}")
@@ -43,7 +45,7 @@ class Credentials:
         return self.password(user)
 
     def as_user(self, user: str) -> dict[str, str]:
-        """Librdkafka's properties of a client that logs in as `user`."""
+        """Properties, in librdkafka's names, of a client that logs in as `user`."""
         return {
             "security.protocol": "sasl_ssl",
             "ssl.ca.location": str(self.certificates.authority),
@@ -53,7 +55,7 @@ class Credentials:
         }
 
     def as_node(self) -> dict[str, str]:
-        """Librdkafka's properties of a client that is one of the nodes; for the inner listener only."""
+        """Properties, in librdkafka's names, of a client that is one of the nodes; for the inner listener only."""
         return {
             "security.protocol": "ssl",
             "ssl.ca.location": str(self.certificates.authority),
@@ -62,7 +64,7 @@ class Credentials:
         }
 
     def java_properties(self, user: str, bootstrap: str) -> dict[str, str]:
-        """Kafka's own property names, as `clusters:` of recoveryd's config has them; the password stays in its file."""
+        """Kafka's own property names, as under `clusters:` of recoveryd's config; the password stays in its file."""
         login = f'{_LOGIN_MODULE} required username="{user}" password="${{file:{self._password_file(user)}}}";'
         return {
             "bootstrap.servers": bootstrap,
@@ -78,7 +80,9 @@ class Credentials:
 
 
 def make_credentials(folder: Path) -> Credentials:
-    """The credentials of `folder`, with both users' passwords, made when they are not there yet. Raises `SandboxError`."""
+    """The credentials of `folder`, with both users' passwords, created when they do not exist yet. Raises
+    `SandboxError`.
+    """
     found = Credentials(folder, make_certificates(folder))
     for user in (ADMIN, RECOVERYD):
         found.make_password(user)
@@ -86,7 +90,7 @@ def make_credentials(folder: Path) -> Credentials:
 
 
 def write_client_file(path: Path, properties: Mapping[str, str]) -> Path:
-    """A config that `recoveryd run --config` and `recoveryctl --config` take as it is."""
+    """A config that `recoveryd run --config` and `recoveryctl --config` can use as it is."""
     draft = path.with_suffix(f".{os.getpid()}")
     draft.write_text(yaml.safe_dump({"clusters": {"main": dict(properties)}}, sort_keys=False), encoding="utf-8")
     draft.replace(path)

@@ -1,10 +1,10 @@
 """One real Apache Kafka node (KRaft, its own JVM, bound to 127.0.0.1), started and ended from Python.
 
-Everything the node knows lies in one folder: properties, data, logs. A `Broker` on the same folder is the same node
-again, with the same data and, if nothing else took it meanwhile, the same port. The node runs in its own session, so
-Ctrl-C in the terminal reaches us and not it: we decide when it ends. What the node is configured with is its layout
-(`recoveryd_sandbox.properties`, or `recoveryd_sandbox.cluster_nodes` for one node of several); who leaves a broker running and finds it
-again later is `recoveryd_sandbox.handle`, not this module.
+Everything the node knows is in one folder: properties, data, logs. A `Broker` on the same folder is the same node
+again, with the same data and, if no other process took it meanwhile, the same port. The node runs in its own session,
+so Ctrl-C in the terminal reaches this process and not the node: this process decides when it ends. Its layout says how
+it is configured (`recoveryd_sandbox.properties`, or `recoveryd_sandbox.cluster_nodes` for one node of several). Leaving
+a broker running and finding it again later is done by `recoveryd_sandbox.handle`, not here.
 """
 
 import os
@@ -37,7 +37,7 @@ _NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 
 
 class Layout(Protocol):
-    """What a node is configured with. `port` is where its clients come, `inner_port` a second one for whatever else it listens for."""
+    """How a node is configured. `port` is for its clients, `inner_port` for its second listener."""
 
     def properties(self, data_dir: Path, port: int, inner_port: int) -> str:
         """Text of `server.properties`. `listeners` names `port` first."""
@@ -48,16 +48,16 @@ class Layout(Protocol):
         ...
 
     def is_ready(self, port: int, inner_port: int) -> bool:
-        """Does the node that was started serve now? Answers within seconds."""
+        """Whether the started node serves clients now. Answers within seconds."""
         ...
 
 
 class Broker:
     """A Kafka node in `folder`. Without `port` it takes the one the folder had before, else a free one.
 
-    `overrides` are Kafka's own broker properties; they win over the sandbox's, apart from the addresses. They belong to
-    the node that stands alone; a `layout` brings its own.
-    As a context manager it starts on entry and stops on exit. Not for use from several threads at once.
+    `overrides` are Kafka's own broker properties; they win over the sandbox's, except for the addresses. They are for a
+    node that stands alone; a `layout` brings its own.
+    As a context manager it starts on entry and stops on exit. Not thread-safe.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Broker:
             self._launch(jvm)
             try:
                 self._await_answer(give_up_at_s)
-            except BaseException as error:  # also Ctrl-C: no half-started broker may stay behind
+            except BaseException as error:  # Ctrl-C too: no half-started broker may stay behind
                 self.kill()
                 if isinstance(error, BrokerFailed) and attempt < _PORT_TRIES_MAX and self._lost_port_race():
                     self._ports = None
@@ -160,7 +160,7 @@ class Broker:
         self._forget()
 
     def kill(self) -> None:
-        """SIGKILL: what a power cut does, but for the disk cache."""
+        """SIGKILL: like a power cut, except that the disk cache survives."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(_KILL_DEADLINE_S)
@@ -172,17 +172,17 @@ class Broker:
         self.start(deadline_s)
 
     def leave_running(self) -> None:
-        """Gives up this object's hold on the process, which goes on. It is found again by the note in the folder."""
+        """Let go of the process without ending it. It is found again by the note in the folder."""
         if self._process is not None:
-            self._process.returncode = 0  # else Popen complains, when collected, of a child nobody waited for
+            self._process.returncode = 0  # otherwise Popen warns, when collected, of a child that nobody waited for
             self._process = None
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers, like a machine that hangs."""
+        """SIGSTOP: connections stay open and nothing answers, as when a machine hangs."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def cont(self) -> None:
-        """SIGCONT: goes on after `pause`."""
+        """SIGCONT: go on after `pause`."""
         os.kill(self.pid, signal.SIGCONT)
 
     def _choose_ports(self) -> tuple[int, int]:
@@ -203,7 +203,7 @@ class Broker:
     def _format_once(self, jvm: Jvm) -> None:
         if (self._folder / "data" / "meta.properties").exists():
             return
-        shutil.rmtree(self._folder / "data", ignore_errors=True)  # a format that was cut off half way
+        shutil.rmtree(self._folder / "data", ignore_errors=True)  # left by an interrupted format
         options = *self._layout.format_options(), "-c", str(self._folder / "server.properties")
         command = jvm.command("kafka.tools.StorageTool", "format", *options)
         try:
@@ -238,7 +238,7 @@ class Broker:
 
 
 def _telling_lines(text: str, count: int) -> str:
-    """The last lines that tell of errors, else the last ones at all; stack traces are left to the file."""
+    """The last lines about errors, or simply the last lines if there are none; stack traces stay in the file."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("\tat ", "\t..."))]
     errors = [line for line in lines if "ERROR" in line or "FATAL" in line or "Exception" in line]
     return "\n".join((errors or lines)[-count:])

@@ -1,7 +1,8 @@
 """Several real brokers and their controller on this machine, with or without logins, started and ended from Python.
 
-Everything lies in one folder, one folder per node in it. Each broker is a `Broker`: it may be restarted, killed and frozen while the others go on.
-What runs already on the folder, left there by an earlier command, is found by its note and kept.
+Everything is in one folder, with one folder per node in it. Each broker is a `Broker`: it may be restarted, killed and
+frozen while the others go on. Nodes that an earlier command left running in the folder are found by their notes and
+kept.
 """
 
 import time
@@ -27,7 +28,8 @@ _NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 
 
 class Cluster:
-    """A cluster of `shape` in `folder`. `overrides` are Kafka's own properties of all nodes; `grants` what the user `recoveryd` may do.
+    """A cluster of `shape` in `folder`. `overrides` are Kafka's own properties of all nodes; `grants` is what the user
+    `recoveryd` may do.
 
     As a context manager it starts on entry and stops on exit. `port` is the first broker's.
     """
@@ -83,11 +85,13 @@ class Cluster:
         return self._credentials.java_properties(user, self.bootstrap)
 
     def client_file(self, user: str = RECOVERYD) -> Path:
-        """A config for `--config`; written anew at each start."""
+        """A config for `--config`; written again at each start."""
         return self.folder / f"{'client' if user == RECOVERYD else user}.yaml"
 
     def start(self, deadline_s: float = _START_DEADLINE_S) -> None:
-        """Returns once every broker serves and the users may log in. What runs already is left alone. Raises `SandboxError`."""
+        """Returns once every broker serves and the users can log in. Running nodes are left alone. Raises
+        `SandboxError`.
+        """
         give_up_at_s = time.monotonic() + deadline_s
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.shape.secure:
@@ -100,7 +104,7 @@ class Cluster:
             self._start_brokers(cluster_id, give_up_at_s - time.monotonic())
             if self._credentials is not None:
                 self._make_users(self._credentials, give_up_at_s)
-        except BaseException:  # also Ctrl-C: no half a cluster may stay behind
+        except BaseException:  # Ctrl-C too: no half-started cluster may stay behind
             self.stop()
             raise
         for user in (RECOVERYD, ADMIN) if self.shape.secure else (RECOVERYD,):
@@ -114,7 +118,7 @@ class Cluster:
             self._controller.stop()
 
     def leave_running(self) -> None:
-        """Gives up this object's hold on its processes, which go on. They are found again by the notes in the folder."""
+        """Let go of the processes without ending them. They are found again by the notes in the folder."""
         for node in (*self.brokers, *([self._controller] if self._controller is not None else [])):
             node.leave_running()
 
@@ -134,7 +138,7 @@ class Cluster:
             list(pool.map(lambda broker: _start_unless_running(broker, deadline_s), self.brokers))
 
     def _make_users(self, credentials: Credentials, give_up_at_s: float) -> None:
-        """Once per folder. Brokers learn of users a moment later, so each is asked until it lets recoveryd in."""
+        """Once per folder. Brokers learn of users a moment later, so each is asked until recoveryd can log in."""
         made = self.folder / "access" / "users.made"
         if not made.exists():
             users = Users({**credentials.as_node(), "bootstrap.servers": self._inner()})
@@ -156,7 +160,7 @@ class Cluster:
         return [self.folder / f"broker-{number}" for number in range(1, self.shape.brokers + 1)]
 
     def _cluster_id(self) -> str:
-        """All nodes are formatted with one id, which the folder keeps."""
+        """All nodes are formatted with one id, which is kept in the folder."""
         file = self.folder / "cluster.id"
         if not file.exists():
             file.write_text(new_cluster_id(), encoding="ascii")
@@ -164,7 +168,7 @@ class Cluster:
 
 
 def end_cluster(folder: Path, deadline_s: float) -> bool:
-    """Ends every node that an earlier command left running in the cluster folder `folder`. False when none ran."""
+    """End every node that an earlier command left running in the cluster folder `folder`. False when none ran."""
     brokers = sorted(folder.glob("broker-*"))
     with ThreadPoolExecutor(max(1, len(brokers))) as pool:
         ended = list(pool.map(lambda node: end_running(node, deadline_s), brokers))
@@ -177,6 +181,6 @@ def _start_unless_running(node: Broker, deadline_s: float) -> None:
 
 
 def _address(folder: Path) -> str | None:
-    """Where the node in `folder` answers clients, or did when it ran last."""
+    """The address of the node in `folder` for clients, present or last."""
     ports = ports_in(folder / "server.properties")
     return f"{HOST}:{ports[0]}" if ports else None

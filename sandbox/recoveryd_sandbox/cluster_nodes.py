@@ -1,8 +1,9 @@
-"""What each node of a sandbox cluster is configured with, and why: one controller of its own, and brokers that may each be restarted or killed.
+"""How each node of a sandbox cluster is configured, and why: one controller of its own, and brokers that may each be
+restarted or killed.
 
-The controller stands apart, so that a broker that is gone never takes the quorum along: with two of three brokers down the cluster still knows what it
-is, and says that replicas are missing. Secured, clients come by SASL_SSL with SCRAM, nodes know each other by certificate, and what nobody
-was granted is refused.
+The controller is separate, so that losing a broker never costs the quorum: with two of three brokers down the cluster
+still has its metadata, and reports that replicas are missing. When secured, clients log in by SASL_SSL with SCRAM,
+nodes know each other by certificate, and everything that was not granted is refused.
 """
 
 from collections.abc import Mapping
@@ -63,7 +64,9 @@ class ControllerNode:
         return ["-t", self.cluster_id]
 
     def is_ready(self, port: int, inner_port: int) -> bool:  # noqa: ARG002
-        """Brokers register once it leads, so their readiness shows it; an open port is all that is asked here."""
+        """Brokers register once the controller leads, so their readiness shows that; here only the open port is asked
+        for.
+        """
         return is_open(f"{HOST}:{port}")
 
 
@@ -95,7 +98,7 @@ class BrokerNode:
         return ["-t", self.cluster_id]
 
     def is_ready(self, port: int, inner_port: int) -> bool:
-        """Asked as the nodes ask each other: users exist only after the first start."""
+        """Asked as the nodes ask each other, because users exist only after the first start."""
         if not is_open(f"{HOST}:{port}"):
             return False
         as_node = {} if self.credentials is None else self.credentials.as_node()
@@ -103,7 +106,7 @@ class BrokerNode:
 
 
 def _shared(shape: Shape, credentials: Credentials | None) -> dict[str, str]:
-    """Controllers make topics and shrink replica sets, so they need the same defaults as brokers."""
+    """Controllers create topics and shrink replica sets, so they need the same defaults as brokers."""
     replicas, min_isr = str(shape.replicas), str(shape.min_isr)
     common = {
         "controller.listener.names": "CONTROLLER",
@@ -117,7 +120,8 @@ def _shared(shape: Shape, credentials: Credentials | None) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": min_isr,
         "share.coordinator.state.topic.num.partitions": "1",
-        "broker.session.timeout.ms": "9000",  # Kafka's own: with other nodes there, a busy broker must not be taken for a dead one
+        # Kafka's default: with several brokers, a busy one must not be taken for dead.
+        "broker.session.timeout.ms": "9000",
     }
     if credentials is None:
         return common | {"listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT"}

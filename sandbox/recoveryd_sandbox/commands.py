@@ -17,19 +17,19 @@ _TICK_S = 1.0
 
 
 def sandbox_up(port: int | None = None, folder: Path | None = None) -> str:
-    """Leaves a broker running and returns its `127.0.0.1:PORT`; the same again when it runs already."""
+    """Leave a broker running and return its `127.0.0.1:PORT`; a running one is kept."""
     return handle.up(folder, port)
 
 
 def sandbox_cluster_up(
     brokers: int, *, secure: bool, port: int | None = None, folder: Path | None = None
 ) -> handle.ClusterAddress:
-    """Leaves a cluster running; the same again when it runs already. `port` is the first broker's."""
+    """Leave a cluster running; a running one is kept. `port` is the first broker's."""
     return handle.up_cluster(Shape(brokers, secure), folder, port)
 
 
 def sandbox_down(folder: Path | None = None) -> bool:
-    """Ends all brokers of the folder, keeps their data. False when none ran."""
+    """End all brokers of the folder and keep their data. False when none ran."""
     return handle.down(folder)
 
 
@@ -42,7 +42,7 @@ def sandbox_seed(
     append: bool = False,
     client: Mapping[str, str] = PLAIN,
 ) -> SeedReport:
-    """Fills `topic` with the flights; leaves it alone when they are there already (`written` is False then)."""
+    """Fill `topic` with the flights; leave it alone when they are there already (`written` is False then)."""
     return seed(bootstrap, topic, partitions, limit, repeat, append, client)
 
 
@@ -54,9 +54,9 @@ def sandbox_live(
     on_tick: Callable[[LiveStats], None] | None = None,
     client: Mapping[str, str] = PLAIN,
 ) -> LiveStats:
-    """Produces live traffic for `seconds`, or until Ctrl-C without it, and returns the final counts.
+    """Produce live traffic for `seconds`, or without it until Ctrl-C, and return the final counts.
 
-    `on_tick` gets the counts of now about once a second.
+    `on_tick` is called with the present counts about once a second.
     """
     with LiveProducer(bootstrap, topic, records_per_s, client=client) as live:
         ends_at_s = None if seconds is None else time.monotonic() + seconds
@@ -66,5 +66,5 @@ def sandbox_live(
                 if on_tick is not None:
                     on_tick(live.stats())
         except KeyboardInterrupt:
-            pass  # the wanted way to end traffic without a set time
+            pass  # the intended end of traffic without a set time
         return live.stop()

@@ -1,4 +1,4 @@
-"""Commands as anybody may send them: a CloudEvent written by a plain producer. No code of recoveryd is needed to command it."""
+"""Sends commands as any program may: a CloudEvent by a plain producer. That needs no code of recoveryd."""
 
 import json
 import uuid
@@ -16,7 +16,7 @@ _ANSWER_DEADLINE_S = 15.0
 
 
 def make_command(source: str, verb: str, recovery: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` needs a reason, as for every command."""
+    """A CloudEvent; `data` needs a reason, as in every command."""
     return {
         "specversion": "1.0",
         "id": str(uuid.uuid4()),
@@ -29,7 +29,7 @@ def make_command(source: str, verb: str, recovery: str, data: Mapping[str, Any])
 
 
 def send(bootstrap: str, record: Mapping[str, Any]) -> None:
-    """Returns when the broker has it. Raises `SandboxError` when it does not take it in time."""
+    """Returns when the broker has the record. Raises `SandboxError` when it does not take it in time."""
     errors: list[KafkaError] = []
 
     def note(error: KafkaError | None, _message: Message) -> None:

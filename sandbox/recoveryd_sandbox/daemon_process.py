@@ -1,6 +1,7 @@
-"""One `recoveryd run` on a sandbox broker, as the demo and the game day need it: started with a config, asked over HTTP, ended with all it started.
+"""One `recoveryd run` on a sandbox broker, for the demo and the game day: started with a config, asked over HTTP, ended
+with everything it started.
 
-Spark drivers outlive a daemon on purpose, so the last step looks for processes that name the daemon's own work folder.
+Spark drivers outlive a daemon on purpose, so at the end processes that name the daemon's own work folder are ended too.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ _ANSWER_DEADLINE_S = 5.0
 
 
 class DaemonProcess:
-    """`folder` gets config and log; `work` below it is named by every process that the daemon starts."""
+    """`folder` gets config and log; the command line of every process that the daemon starts names `work` below it."""
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self.work = folder / "work"
@@ -66,7 +67,7 @@ class DaemonProcess:
         return found
 
     def metrics(self, name: str) -> dict[str, float]:
-        """The series of one metric by its labels as written, for instance `{domain="main",signal="produce_latency"}`."""
+        """The series of one metric by its labels as text, for instance `{domain="main",signal="produce_latency"}`."""
         found = {}
         for line in (self._text("/metrics") or "").splitlines():
             series, _, value = line.rpartition(" ")
@@ -90,7 +91,7 @@ class DaemonProcess:
 
 
 def run_tool(tool: str, *arguments: str) -> None:
-    """A command of this project. Raises `SandboxError` with what it said."""
+    """Run a command of this project. Raises `SandboxError` with its output."""
     command = [str(Path(sys.executable).with_name(tool)), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=READY_DEADLINE_S, check=False)
     if done.returncode != 0:

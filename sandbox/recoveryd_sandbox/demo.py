@@ -1,7 +1,7 @@
 """`make demo`: one whole recovery on a real Kafka, then a second one that is throttled, paused and resumed.
 
-The command is put on the control topic with a plain Kafka producer, as any program could; what is shown comes from the daemon's status. Nothing is faked
-and nothing is left behind.
+The command is put on the control topic with a plain Kafka producer, as any program could do; what is shown comes from
+the daemon's status. Everything is real, and everything is removed at the end.
 """
 
 import signal
@@ -18,14 +18,14 @@ from recoveryd_sandbox.seed import seed
 
 LIVE_RECORDS_PER_S = 500.0
 PACED_BYTES_PER_S = 8_000_000
-STEP_DEADLINE_S = 300.0  # of a busy machine; it usually takes seconds
+STEP_DEADLINE_S = 300.0  # enough for a busy machine; a step usually takes seconds
 Status = dict[str, Any]
 
 
 def main() -> int:
     """0 when both recoveries were completed and verified, 1 when not, 130 after Ctrl-C."""
     screen = Screen()
-    # Also where a shell made Ctrl-C ignored; SIGTERM cleans up as well.
+    # SIGINT too, because a shell may have set it to be ignored; SIGTERM cleans up in the same way.
     for wanted_end in (signal.SIGINT, signal.SIGTERM):
         signal.signal(wanted_end, signal.default_int_handler)
     try:

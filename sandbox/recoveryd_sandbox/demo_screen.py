@@ -1,4 +1,4 @@
-"""How the demo looks: a progress bar on a terminal, plain lines elsewhere, the same words in both."""
+"""The output of the demo: a progress bar on a terminal, plain lines elsewhere, with the same words."""
 
 import json
 import time
@@ -45,7 +45,7 @@ class Screen:
 
     @contextmanager
     def progress(self, recovery: str) -> Iterator[Callable[[Status], None]]:
-        """Yields what shows a status; on a terminal it moves in place, elsewhere it prints a line per change."""
+        """Yields a function that shows a status: on a terminal in place, elsewhere as a line per change."""
         if not self.console.is_terminal:
             yield _PlainLines(self.console, recovery)
             return
@@ -80,7 +80,7 @@ class Screen:
         self.console.print(f"{self.strong(status['state'])}, drained, exact positions: {positions}")
 
     def protection(self, daemon: DaemonProcess | None) -> None:
-        """What the controller decided so far, and what live traffic was spared."""
+        """What the controller decided, and how live traffic fared."""
         if daemon is None:
             return
         rules = daemon.metrics("recoveryd_control_rule_total")
@@ -151,5 +151,5 @@ def _rates(status: Status) -> str:
 
 
 def _label(series: str, name: str) -> str:
-    """The value of a label in a series as /metrics writes it."""
+    """The value of the label `name` in a series as /metrics writes it."""
     return series.partition(f'{name}="')[2].partition('"')[0]

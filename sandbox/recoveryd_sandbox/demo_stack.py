@@ -1,4 +1,5 @@
-"""What the demo runs: a Kafka of its own, live traffic and the daemon, all in one temporary folder that goes away at the end.
+"""What the demo runs: a Kafka of its own, live traffic and the daemon, all in one temporary folder that is removed at
+the end.
 
 Everything is ended by process id; the daemon's drivers are found by the demo's own folder.
 """
@@ -31,7 +32,7 @@ LIVE_GROUP = "flights-board"
 
 
 class DemoStack:
-    """Broker, live producer and daemon. Use it as a context manager: what was started is ended, also after Ctrl-C."""
+    """Broker, live producer and daemon. Use it as a context manager: it ends what it started, after Ctrl-C too."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-demo-"))
@@ -56,7 +57,7 @@ class DemoStack:
         return self.daemon.http
 
     def start_live(self, records_per_s: float) -> None:
-        """A producer, and the group that reads it and is protected."""
+        """A producer, and the protected group that reads its records."""
         self.live = LiveProducer(self.bootstrap, LIVE_TOPIC, records_per_s)
         self.live.start()
         self.board = LiveReader(self.bootstrap, LIVE_TOPIC, LIVE_GROUP)
@@ -85,8 +86,8 @@ class DemoStack:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class patient:  # noqa: N801  (reads as a word where it is used)
-    """A second Ctrl-C must not leave processes behind: it is noted and ignored until the end."""
+class patient:  # noqa: N801  (used like a keyword: `with patient():`)
+    """Note and ignore a second Ctrl-C until the end of the block, so that it leaves no processes behind."""
 
     def __enter__(self) -> None:
         self._before = signal.signal(signal.SIGINT, signal.SIG_IGN)

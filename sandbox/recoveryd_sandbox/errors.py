@@ -1,5 +1,5 @@
 # ruff: noqa: N818  (the name says what is wrong; every one of them is an error)
-"""What can go wrong in the sandbox, as one family, so the command line can print any of it as one sentence and a hint."""
+"""What can go wrong in the sandbox, as one family, so that the command line can print each as a sentence and a hint."""
 
 
 class SandboxError(Exception):
@@ -27,8 +27,8 @@ class BrokerFailed(SandboxError):
 
 
 class LockTimeout(SandboxError):
-    """Another process kept a lock for too long."""
+    """Another process held a lock for too long."""
 
 
 class SeedRefused(SandboxError):
-    """The topic to seed exists in a state that seeding would make wrong."""
+    """The topic to seed has contents that seeding would make wrong."""

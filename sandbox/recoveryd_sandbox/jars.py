@@ -1,8 +1,8 @@
-"""Brings the jars of Apache Kafka, and those of its MirrorMaker, once, through the Ivy that PySpark ships.
+"""Fetches the jars of Apache Kafka and of its MirrorMaker once, through the Ivy that PySpark ships.
 
 Why Ivy: it is already on the disk, it resolves and checks dependencies, and it needs neither Maven nor root. Where it
-fetches from is Ivy's own default or the settings file named by `RECOVERYD_IVY_SETTINGS`; no repository is named here.
-A folder of jars under its final name is always complete: fetching happens in a working folder that is renamed at the end.
+fetches from is Ivy's own default or the settings file named by `RECOVERYD_IVY_SETTINGS`; no repository is named here. A
+folder of jars under its final name is always complete: fetching happens in a working folder that is renamed at the end.
 """
 
 import importlib.util
@@ -32,7 +32,9 @@ _OUTPUT_TAIL_CHARS = 600
 
 @dataclass(frozen=True)
 class Bundle:
-    """Modules (organisation, name, revision) with all they need, under one name; `witness` is the jar without which they are not whole."""
+    """Modules (organisation, name, revision) with their dependencies, under one name; a folder without the jar
+    `witness` is not complete.
+    """
 
     name: str
     title: str
@@ -49,7 +51,7 @@ BROKER = Bundle(
     (("org.apache.kafka", f"kafka_{SCALA_VERSION}", KAFKA_VERSION), _LOG4J),
     f"kafka_{SCALA_VERSION}-{KAFKA_VERSION}.jar",
 )
-# Only for tests and for trying: nothing of recoveryd needs it.
+# For tests and trials only: nothing of recoveryd needs it.
 MIRROR_MAKER = Bundle(
     f"mirror-maker-{KAFKA_VERSION}",
     f"MirrorMaker of Apache Kafka {KAFKA_VERSION}",
@@ -83,7 +85,8 @@ def default_cache_dir() -> Path:
 
 
 def kafka_jars(cache_dir: Path | None = None, deadline_s: float = 600.0, bundle: Bundle = BROKER) -> Path:
-    """Folder with the jars of a bundle, else of a Kafka broker; fetched on first use (about 40 s, 44 MB), then from the cache.
+    """Folder with the jars of a bundle (by default of a Kafka broker); fetched on first use (about 40 s, 44 MB), then
+    from the cache.
 
     Safe to call from several processes at once: one fetches, the others wait for it, all within `deadline_s`.
     Raises `JarsUnavailable` (offline, or not done in time), `LockTimeout` or `JavaMissing`.
@@ -100,7 +103,9 @@ def kafka_jars(cache_dir: Path | None = None, deadline_s: float = 600.0, bundle:
 
 
 def _fetch(root: Path, bundle: Bundle, give_up_at_s: float) -> None:
-    """Fetches into a working folder next to the jars, then renames. Ivy's own cache lives there too, so a retry resumes."""
+    """Fetches into a working folder next to the jars, then renames. Ivy's own cache lives there too, so a retry
+    resumes.
+    """
     java = find_java()
     work = root / f"{bundle.name}.partial"
     work.mkdir(exist_ok=True)

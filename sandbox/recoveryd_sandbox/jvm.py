@@ -1,17 +1,19 @@
-"""Kafka's own programs, a broker or a mirror, in a Java process of their own session, with a log that cannot fill the disk."""
+"""Kafka's own programs, a broker or a mirror, in a Java process of their own session, with a log that cannot fill the
+disk.
+"""
 
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-# Measured on two cores over 5 M records: the quick compiler alone starts the broker in 1.6 s instead of 2.5 s, and takes
-# and serves records with no more CPU; the thorough one costs more than it returns in the life of a sandbox.
+# Measured on two cores over 5 M records: the quick compiler alone starts the broker in 1.6 s instead of 2.5 s, and
+# takes and serves records with no more CPU; the optimising one costs more than it gains in the life of a sandbox.
 _FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 
 
 @dataclass(frozen=True, slots=True)
 class Jvm:
-    """A Java and the jars of one bundle."""
+    """A Java executable and the jars of one bundle."""
 
     java: Path
     jars: Path
@@ -20,7 +22,7 @@ class Jvm:
         return [str(self.java), *_FLAGS, *options, "-cp", f"{self.jars}/*", main, *arguments]
 
     def launch(self, main: str, properties: Path, log_file: Path, heap: str) -> subprocess.Popen[bytes]:
-        """Starts `main` on `properties`; it logs into `log_file`, and what it prints lies beside that as `.out`."""
+        """Starts `main` on `properties`; it logs into `log_file`, and its output goes to a `.out` file beside it."""
         logging = properties.parent / "log4j2.properties"
         logging.write_text(log4j2_properties(log_file), encoding="utf-8")
         options = (f"-Xmx{heap}", f"-Dlog4j2.configurationFile={logging}")
@@ -36,7 +38,7 @@ def out_file(log_file: Path) -> Path:
 
 
 def log_text(log_file: Path, characters: int) -> str:
-    """The end of what a program printed and of what it logged."""
+    """The end of a program's output and of its log."""
     files = [file for file in (out_file(log_file), log_file) if file.exists()]
     return "\n".join(file.read_text(encoding="utf-8", errors="replace")[-characters:] for file in files)
 

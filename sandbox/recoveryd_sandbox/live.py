@@ -1,8 +1,8 @@
-"""Live traffic: real flights at a steady rate, with the time of now, and how quickly Kafka takes them.
+"""Live traffic: real flights at a steady rate, with the present time, and how quickly Kafka takes them.
 
-The produce latency seen here is what a replay must not spoil, so it is measured as an application would see it: from
+This produce latency is what a replay must not spoil, so it is measured as an application would see it: from
 `produce` to the acknowledgement of each record. The pace follows the clock and not the broker: a slow broker makes
-latencies long, not the traffic thin.
+latencies long, and the traffic stays the same.
 """
 
 import itertools
@@ -26,7 +26,7 @@ TOPIC_CONFIG = {"retention.ms": "-1"}
 _DISTINCT_FLIGHTS_MAX = 20_000  # enough variety, quick to load
 _LATENCIES_KEPT_MAX = 20_000
 _TICK_S = 0.01
-_CATCH_UP_MAX_S = 1.0  # after the machine slept, do not send all that was missed at once
+_CATCH_UP_MAX_S = 1.0  # after the machine slept, do not send everything that was missed at once
 _FLUSH_DEADLINE_S = 10.0
 _READ_RECORDS, _READ_S, _COMMIT_S = 5_000, 0.2, 1.0
 _JOIN_DEADLINE_S = _FLUSH_DEADLINE_S + 5.0
@@ -50,7 +50,8 @@ class LiveStats:
 class LiveProducer:
     """Produces `records_per_s` flights to `topic` from a thread of its own, creating the topic when needed.
 
-    As a context manager it starts on entry and stops on exit. `stop` waits until every record is answered for.
+    As a context manager it starts on entry and stops on exit. `stop` waits until every record is acknowledged or
+    failed.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class LiveProducer:
         self.stop()
 
     def start(self) -> None:
-        """Creates the topic and starts the traffic. Raises `SandboxError` when Kafka does not answer. Once only."""
+        """Creates the topic and starts the traffic. Raises `SandboxError` when Kafka does not answer. Call it once."""
         Topics(self._bootstrap, self._client).create(self._topic, self._partitions, TOPIC_CONFIG)
         self._samples = list(flights(_DISTINCT_FLIGHTS_MAX))
         self._started_s = time.monotonic()
@@ -99,7 +100,7 @@ class LiveProducer:
         return self.stats()
 
     def stats(self) -> LiveStats:
-        """The counts of now. Safe from any thread."""
+        """The present counts. Thread-safe."""
         with self._lock:
             ordered = sorted(self._latencies_ms)
             acked, failed = self._acked, self._failed
@@ -108,7 +109,7 @@ class LiveProducer:
         return LiveStats(acked, failed, seconds, _quantile(ordered, 0.5), _quantile(ordered, 0.99))
 
     def recent_p99_ms(self) -> float | None:
-        """Of what was acknowledged since the last call; None when nothing was. Safe from any thread."""
+        """Of the records acknowledged since the last call; None when there were none. Thread-safe."""
         with self._lock:
             ordered = sorted(self._recent_ms)
             self._recent_ms.clear()
@@ -132,7 +133,9 @@ class LiveProducer:
         origin_s, sent = time.monotonic(), 0
         while not self._stop.is_set():
             next_due_s = origin_s + (sent + 1) / self._records_per_s - time.monotonic()
-            producer.poll(min(_TICK_S, max(0.0, next_due_s)))  # latency counts until here, so wait inside, not outside
+            producer.poll(
+                min(_TICK_S, max(0.0, next_due_s))
+            )  # the callback that measures latency runs in `poll`, so wait inside of it
             elapsed_s = time.monotonic() - origin_s
             missed_s = elapsed_s - sent / self._records_per_s
             if missed_s > _CATCH_UP_MAX_S:
@@ -149,7 +152,7 @@ class LiveProducer:
     def _send(self, producer: Producer, sample: Flight) -> None:
         try:
             producer.produce(self._topic, _with_time(sample.value, datetime.now(UTC)), sample.key)
-        except BufferError:  # the broker is away: the record is lost to us, as it would be to a real application
+        except BufferError:  # the queue is full: the record is lost, as it would be to a real application
             with self._lock:
                 self._failed += 1
             producer.poll(_TICK_S)
@@ -167,7 +170,9 @@ class LiveProducer:
 
 
 class LiveReader:
-    """Reads a topic in a group from its end on and commits each second: what has an SLO in the demo and on a game day."""
+    """Reads a topic in a group from its end on and commits each second: the protected group of the demo and the game
+    day.
+    """
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._topic = topic
@@ -183,7 +188,7 @@ class LiveReader:
         }
 
     def start(self) -> None:
-        """Once only."""
+        """Call it once."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -13,7 +13,9 @@ _POLL_S = 0.1
 
 @contextmanager
 def locked(path: Path, deadline_s: float) -> Iterator[None]:
-    """Holds `path` (created with its folder) for the block. Raises `LockTimeout` when it stays taken for `deadline_s`."""
+    """Holds the lock `path` (created with its folder) during the block. Raises `LockTimeout` when it is not free within
+    `deadline_s`.
+    """
     give_up_at_s = time.monotonic() + deadline_s
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:

@@ -1,6 +1,8 @@
-"""Runs Kafka's own MirrorMaker 2 from one cluster to another, as a plain process: a real mirror to try `recoveryctl verify` on.
+"""Runs Kafka's own MirrorMaker 2 from one cluster to another, as a plain process: a real mirror to try `recoveryctl
+verify` on.
 
-Topics keep their names (`IdentityReplicationPolicy`), only committed records are mirrored, and nothing else is: no ACLs, checkpoints or heartbeats.
+Topics keep their names (`IdentityReplicationPolicy`), only committed records are mirrored, and nothing else is: no
+ACLs, checkpoints or heartbeats.
 """
 
 import subprocess
@@ -59,7 +61,7 @@ class MirrorMaker:
         return self._process is not None and self._process.poll() is None
 
     def log_tail(self, characters: int = 3_000) -> str:
-        """What it said last, for the message of a test that waited in vain."""
+        """The end of its log, for the message of a test that waited in vain."""
         return log_text(self.log_file, characters)
 
     def _properties(self) -> str:

@@ -1,6 +1,8 @@
-"""A certificate authority of its own for a sandbox cluster, and the one certificate its nodes share, made with the `openssl` of this machine.
+"""A certificate authority for one sandbox cluster, and the one certificate that its nodes share, made with this
+machine's `openssl`.
 
-Made once per folder and kept; keys are readable by their owner only. Good for one machine that trusts itself, and for nothing else.
+Made once per folder and kept; keys are readable by their owner only. For trying things on one machine, and for nothing
+else.
 """
 
 import shutil
@@ -42,7 +44,9 @@ class Certificates:
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """The certificates of `folder`, made when they are not there yet. Raises `SandboxError` when openssl is missing or fails."""
+    """The certificates of `folder`, created when they do not exist yet. Raises `SandboxError` when openssl is missing
+    or fails.
+    """
     found = Certificates(folder / "ca.pem", folder / "node.pem")
     if found.node.exists() and found.authority.exists():
         return found
@@ -62,7 +66,7 @@ def make_certificates(folder: Path) -> Certificates:
     draft = folder / "node.draft"
     draft.touch(mode=0o600)
     draft.write_text((folder / "node.key").read_text(encoding="utf-8") + (folder / "node.crt").read_text(encoding="utf-8"), encoding="utf-8")  # fmt: skip
-    draft.replace(found.node)  # last: what it stands for is whole
+    draft.replace(found.node)  # last: where this file exists, everything is complete
     return found
 
 

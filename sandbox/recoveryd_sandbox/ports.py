@@ -1,7 +1,8 @@
 """Free TCP ports for a server that will bind them a moment later.
 
-Ports come from below the range the kernel hands to outgoing connections. Above it, a client that keeps trying to reach
-a broker that is down can be given that very port as its own, connect to itself, and keep the broker from coming back.
+The ports are below the range that the kernel gives to outgoing connections. In that range, a client that keeps trying
+to reach a stopped broker can be given that very port as its own, connect to itself, and keep the broker from coming
+back.
 """
 
 import random
@@ -13,7 +14,9 @@ _TRIES_MAX = 200
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: time-wait of an old one is no harm
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as servers do: connections in TIME_WAIT do no harm
         try:
             probe.bind((host, port))
         except OSError:

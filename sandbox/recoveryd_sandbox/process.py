@@ -1,6 +1,7 @@
-"""Watching and ending processes by pid, safely: a pid alone is not an identity, a pid with its start time is.
+"""Watches and ends processes safely: a pid may be used again by another process, a pid with its start time identifies
+one.
 
-The sandbox broker outlives the command that started it, so the next command knows it only by what a file says.
+The sandbox broker outlives the command that started it, so the next command knows it only from a file.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""What the node that stands alone is configured with, and why, and what all nodes of the sandbox share.
+"""How a node that stands alone is configured, and why; and the settings that all nodes of the sandbox share.
 
-Nodes that work together have their configuration in `recoveryd_sandbox.cluster_nodes`.
+Nodes of a cluster are configured in `recoveryd_sandbox.cluster_nodes`.
 """
 
 import base64
@@ -12,7 +12,7 @@ from recoveryd_sandbox.probe import answers, is_open
 
 HOST = "127.0.0.1"
 
-# A single node cannot replicate; few internal partitions make the first use of groups and transactions quick.
+# A single node cannot replicate. Few internal partitions make the first use of groups and transactions quick.
 _SINGLE_NODE = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -30,22 +30,22 @@ _SINGLE_NODE = {
     "default.replication.factor": "1",
 }
 
-# Nobody else to wait for: an election and a registration on one node need not take their usual second.
+# An election or a registration on a single node waits for no other node and need not take a second.
 QUICK_START = {
     "group.initial.rebalance.delay.ms": "0",
     "controller.quorum.election.timeout.ms": "200",
     "controller.quorum.election.backoff.max.ms": "200",
     "broker.heartbeat.interval.ms": "500",
-    "broker.session.timeout.ms": "4000",  # after a SIGKILL the node must wait out its own old session
+    "broker.session.timeout.ms": "4000",  # after a SIGKILL the node must wait until its own old session ends
 }
 
 HABITS = {
-    "auto.create.topics.enable": "false",  # a typing error in a topic name must be an error
+    "auto.create.topics.enable": "false",  # a typing error in a topic's name must be an error
     "delete.topic.enable": "true",
     "num.partitions": "1",
     "num.network.threads": "3",
     "num.io.threads": "4",
-    "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),  # the default takes 128 MB of a small heap
+    "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),  # the default takes 128 MB, most of a small heap
 }
 
 
@@ -74,17 +74,19 @@ class SingleNode:
         return ["-t", new_cluster_id()]
 
     def is_ready(self, port: int, inner_port: int) -> bool:  # noqa: ARG002  (its controller serves itself only)
-        """The port opens before the node serves, so an open port is only the cheap first half of the question."""
+        """The port opens before the node serves, so an open port is only a first, cheap test."""
         return is_open(f"{HOST}:{port}") and answers(f"{HOST}:{port}")
 
 
 def text_of(properties: Mapping[str, str]) -> str:
-    """Java's own format, one property a line."""
+    """Java's properties format, one property a line."""
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
 def ports_in(properties: Path) -> list[int]:
-    """The ports of `listeners` in a `server.properties` this package wrote, in its order; empty when there is none."""
+    """The ports of `listeners` in a `server.properties` written by this package, in its order; empty when there is
+    none.
+    """
     if not properties.exists():
         return []
     for line in properties.read_text(encoding="utf-8").splitlines():

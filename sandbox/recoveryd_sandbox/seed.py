@@ -1,4 +1,5 @@
-"""Fills a topic with the flights, fast and always alike: the same records in the same order in every partition.
+"""Fills a topic with the flights, fast and always in the same way: the same records in the same order in every
+partition.
 
 Keyed records go where Java's default partitioner would put them (murmur2 of the key); records without key go to the
 partitions in turn. An idempotent producer keeps the order.
@@ -27,7 +28,7 @@ _FULL_QUEUE_POLL_S = 0.2
 
 @dataclass(frozen=True)
 class SeedReport:
-    """What the topic holds of this seed. `written` is False when it was all there before and nothing was sent.
+    """What the topic holds of this seed. `written` is False when everything was there before and nothing was sent.
 
     `bytes` are keys and values before compression; 0 when nothing was sent.
     """
@@ -52,7 +53,8 @@ def seed(
     """Writes the first `limit` flights (all without it), `repeat` times over, creating `topic` when needed.
 
     A topic that holds exactly as many records already is left alone. One that holds any other number, or has another
-    number of partitions, raises `SeedRefused`; `append=True` writes in any case. Raises `SandboxError` when Kafka fails.
+    number of partitions, raises `SeedRefused`; `append=True` writes in any case. Raises `SandboxError` when Kafka
+    fails.
     """
     topics = Topics(bootstrap, client)
     records = repeat * min(FLIGHTS_TOTAL, FLIGHTS_TOTAL if limit is None else limit)

@@ -1,6 +1,6 @@
 """The note a broker leaves in its folder: which process it is and where it answers.
 
-It lets a later command find a broker that was left running, and never end a stranger that got the same pid since.
+By it a later command finds a broker that was left running, and never ends another process that has the same pid now.
 """
 
 import json
@@ -22,7 +22,7 @@ class NodeState:
 
 
 def write_state(folder: Path, state: NodeState) -> None:
-    """Replaces the note in one step, so nobody reads half of one."""
+    """Replace the note in one step, so that nobody reads half of it."""
     text = json.dumps({"pid": state.process.pid, "started": state.process.started, "bootstrap": state.bootstrap})
     draft = folder / f"{_FILE_NAME}.{os.getpid()}"
     draft.write_text(text + "\n", encoding="utf-8")
@@ -44,7 +44,7 @@ def running_state(folder: Path) -> NodeState | None:
 
 
 def end_running(folder: Path, deadline_s: float) -> bool:
-    """Ends the broker that runs on `folder` and forgets it. False when none ran."""
+    """End the broker that runs on `folder` and delete its note. False when none ran."""
     running = running_state(folder)
     if running is not None:
         end(running.process, deadline_s)

@@ -1,4 +1,4 @@
-"""The few questions and wishes about topics that the sandbox's own tools have. Every call has a deadline."""
+"""The few calls about topics that the sandbox's own tools need. Every call has a deadline."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _TIMEOUT_S = 15.0
 class Topics:
     """Topics of the cluster at `bootstrap`. Every method raises `SandboxError` when the cluster does not answer.
 
-    `client`: how to get in, in librdkafka's words; nothing for plain text.
+    `client`: librdkafka's properties for the login; empty for plain text.
     """
 
     def __init__(self, bootstrap: str, client: Mapping[str, str] = PLAIN) -> None:

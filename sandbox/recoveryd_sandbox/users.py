@@ -1,4 +1,4 @@
-"""Users and ACLs of a secured sandbox cluster, made and changed through Kafka's own admin calls. Every call has a deadline."""
+"""Users and ACLs of a secured sandbox cluster, changed through Kafka's own admin calls. Every call has a deadline."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # untyped exp
 from recoveryd_sandbox.errors import SandboxError
 
 _TIMEOUT_S = 20.0
-_ITERATIONS = 4096  # the least Kafka takes: every connection pays for them
+_ITERATIONS = 4096  # the lowest that Kafka accepts: every new connection computes them
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ EVERYTHING = tuple(
 
 
 class Users:
-    """`client`: librdkafka's properties of somebody who may do this."""
+    """`client`: librdkafka's properties of a user who may change users and ACLs."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
         self._admin = AdminClient({**client, "log_level": 0})
@@ -58,7 +58,7 @@ class Users:
             _all_done(self._admin.create_acls(wanted, request_timeout=_TIMEOUT_S))
 
     def take_away(self, user: str, grants: Iterable[Grant]) -> None:
-        """Exactly these; a prefix does not take what lies under it."""
+        """Remove exactly these ACLs; a prefixed one does not include those under its prefix."""
         _all_done(
             self._admin.delete_acls([_filter(user, g) for g in dict.fromkeys(grants)], request_timeout=_TIMEOUT_S)
         )

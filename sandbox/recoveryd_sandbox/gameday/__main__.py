@@ -1,7 +1,8 @@
-"""`make gameday`: the same recovery unlimited, at a fixed rate and under the controller, next to live traffic that an outsider watches.
+"""`make gameday`: the same recovery unlimited, at a fixed rate and under the controller, next to live traffic that an
+independent process measures.
 
-About twelve minutes on two cores. Ends with a table, a picture and verdicts: 0 when all promises of live protection held, 1 when not. `--write-docs` puts both
-into docs/.
+Takes about twelve minutes on two cores. Ends with a table, a picture and verdicts; exit code 0 when all promises of
+live protection held, else 1. `--write-docs` puts table and picture into docs/.
 """
 
 import argparse
@@ -25,7 +26,7 @@ PAGE = Path("docs/gameday.md")
 
 
 def main() -> int:
-    """0 when every promise held, 1 when one was missed or the day could not be held, 130 after Ctrl-C."""
+    """0 when every promise held, 1 when one was missed or the game day failed, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write-docs", action="store_true", help=f"write {PAGE} and {PICTURE}")
     parser.add_argument("--picture", type=Path, default=Path("gameday.png"), help="where the picture goes otherwise")
@@ -79,7 +80,7 @@ def hold(stack: GamedayStack, scenario: Scenario) -> tuple[list[Phase], Slos, in
 
 
 def tell(phases: list[Phase], slos: Slos, scenario: Scenario, records: int, picture: Path, *, is_docs: bool) -> int:
-    """Table, verdicts and picture; the exit code."""
+    """Print table and verdicts, draw the picture; returns the exit code."""
     tallies = judge(phases, slos)
     controller = phases[-1]
     granted = [(poll.at_s, poll.granted) for poll in controller.polls if poll.granted is not None]

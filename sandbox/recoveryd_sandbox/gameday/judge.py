@@ -1,7 +1,7 @@
-"""What counts as harm, how much of it a run did, and whether that passes. Pure: seconds in, verdicts out.
+"""What counts as harm, how much of it a run caused, and whether that passes. Pure: seconds in, verdicts out.
 
-A machine has bad seconds of its own, and a slow broker hurts with or without a replay. So a run is charged only with what goes beyond the phase without a
-replay, in which the broker was made slow in the same way.
+A machine has bad seconds of its own, and a slow broker does harm with or without a replay. So a run is charged only
+with what exceeds the phase without a replay, in which the broker was slowed in the same way.
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,16 @@ from recoveryd_sandbox.gameday.scenario import Slos
 CONTROLLED_SHARE_MOST = 0.05
 CONTROLLED_PART_MOST = 1 / 3
 HURT_SHARE_LEAST = 0.10
-SLOW_TAIL_S = 5.0  # after the last stop, for what queued up
+SLOW_TAIL_S = 5.0  # after the broker was last stopped, for requests that queued
 FLOOR_SLACK = 1.05
-BACK_LEAST = 3.0  # times the floor
+BACK_LEAST = 3.0  # as a multiple of the floor
 
 
 @dataclass(frozen=True)
 class Second:
-    """One second of the observer. None: nothing was acknowledged, or the group's position is not known, which is as bad as over the SLO."""
+    """One second of the observer. None = nothing was acknowledged, or the group's position is not known; that counts as
+    over the SLO.
+    """
 
     at_s: float
     p99_s: float | None
@@ -28,7 +30,9 @@ class Second:
 
 @dataclass(frozen=True)
 class Quiet:
-    """Without a replay: the share of violated seconds of normal time, and the violated seconds that one slow broker makes."""
+    """The phase without a replay: the share of violated seconds in normal time, and how many violated seconds one slow
+    broker causes.
+    """
 
     share: float
     slow_violated_s: float
@@ -36,7 +40,7 @@ class Quiet:
 
 @dataclass(frozen=True)
 class Tally:
-    """Violated seconds of a run, and those beyond what the same time without a replay shows."""
+    """Violated seconds of a run, and those that exceed what the same time without a replay shows."""
 
     seconds: float
     violated_s: float
@@ -62,7 +66,7 @@ def within(seconds: Sequence[Second], start_s: float, stop_s: float) -> list[Sec
 
 
 def judge_quiet(seconds: Sequence[Second], slow: tuple[float, float], slos: Slos) -> Quiet:
-    """`slow` is when the broker was slow."""
+    """`slow`: when the broker was slow, as (begin, end)."""
     slow_stop_s = slow[1] + SLOW_TAIL_S
     normal = [s for s in seconds if not slow[0] <= s.at_s < slow_stop_s]
     bad = sum(is_violated(s, slos) for s in normal)
@@ -73,7 +77,9 @@ def judge_quiet(seconds: Sequence[Second], slow: tuple[float, float], slos: Slos
 def judge_run(
     seconds: Sequence[Second], run_s: float, slow: tuple[float, float] | None, slos: Slos, quiet: Quiet
 ) -> Tally:
-    """`run_s` is how long the run took. A run that ended before its broker was made slow is charged as one without."""
+    """`run_s`: how long the run took. A run that ended before the broker was slowed is charged as one without a slow
+    broker.
+    """
     violated_s = float(sum(is_violated(s, slos) for s in seconds))
     slow_s = slow[1] - slow[0] + SLOW_TAIL_S if slow is not None else 0.0
     expected_s = quiet.share * max(0.0, run_s - slow_s) + (quiet.slow_violated_s if slow is not None else 0.0)
@@ -81,7 +87,7 @@ def judge_run(
 
 
 def verdicts(unlimited: Tally, controller: Tally) -> list[Verdict]:
-    """The promises of live protection, and that there was something to protect live traffic from."""
+    """The promises of live protection, and the check that the unlimited run did harm at all."""
     most_s = CONTROLLED_SHARE_MOST * controller.seconds
     third_s = CONTROLLED_PART_MOST * unlimited.attributable_s
     return [
@@ -105,7 +111,9 @@ def verdicts(unlimited: Tally, controller: Tally) -> list[Verdict]:
 def judge_cut(
     rates: Sequence[tuple[float, float]], cut: tuple[float, float] | None, floor_bytes_per_s: float
 ) -> Verdict:
-    """`rates`: (time, granted bytes/s) over the run. Blind, the rate must fall to its floor; afterwards it must come back."""
+    """`rates`: (time, granted bytes/s) over the run. Without telemetry the rate must fall to the floor, and afterwards
+    come back.
+    """
     if cut is None:
         return Verdict(False, "telemetry was never cut: the run ended before")
     lowest = min((rate for at_s, rate in rates if cut[0] <= at_s < cut[1]), default=float("inf"))

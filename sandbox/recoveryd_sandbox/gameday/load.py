@@ -1,10 +1,11 @@
-"""Live traffic as processes of their own: an application that writes and tells how it feels, and the group that reads it and has an SLO.
+"""Live traffic in processes of its own: an application that writes and reports its latency, and the group that reads it
+and has an SLO.
 
     python -m recoveryd_sandbox.gameday.load producer --bootstrap ... --records-per-s ... --mute FILE
     python -m recoveryd_sandbox.gameday.load consumer --bootstrap ...
 
-The producer reports the p99 of its own acknowledgements to recoveryd, as a health signal on the control topic, each second; while FILE exists it does not.
-Both run until their parent ends them, or is gone.
+Each second the producer reports the p99 of its own acknowledgements to recoveryd, as a health signal on the control
+topic; not while FILE exists. Both run until their parent ends them or is gone.
 """
 
 import argparse
@@ -26,7 +27,7 @@ _SIGNAL_S = 1.0
 
 
 def produce(bootstrap: str, records_per_s: float, mute: Path) -> None:
-    """Live records at a steady pace; a signal per second unless muted."""
+    """Write live records at a steady pace, and a signal per second unless muted."""
     parent = os.getppid()
     signals = Producer({"bootstrap.servers": bootstrap, "client.id": "gameday-signals", "linger.ms": 0, "log_level": 0})
     with LiveProducer(bootstrap, TOPIC, records_per_s, PARTITIONS) as live:
@@ -40,7 +41,7 @@ def produce(bootstrap: str, records_per_s: float, mute: Path) -> None:
 
 
 def _signal(p99_s: float, began_s: float) -> dict[str, object]:
-    """`sampled_at` is when the measured second began."""
+    """`began_s`: when the measured second began; it becomes `sampled_at`."""
     return {
         "specversion": "1.0",
         "id": str(uuid.uuid4()),
@@ -59,7 +60,7 @@ def _stamp(at_s: float) -> str:
 
 
 def consume(bootstrap: str) -> None:
-    """Read from the end on and commit each second, as the board that shows live flights would."""
+    """Read from the end on and commit each second, as an application that shows live flights would."""
     parent = os.getppid()
     reader = LiveReader(bootstrap, TOPIC, GROUP)
     reader.start()

@@ -1,7 +1,9 @@
-"""The witness: a process of its own that shares nothing with the daemon. Measures what an application would feel, once a second, as JSON lines on stdout.
+"""The observer: a process of its own that shares nothing with the daemon. Measures what an application would notice,
+once a second, as JSON lines on stdout.
 
-Acknowledgement times of its own tiny records (acks=all) to a topic of its own, and the time lag of the protected group: how long ago the log ended where the
-group stands now, from its own history of log ends. A record without an answer counts with the time it has waited.
+It measures the acknowledgement times of its own tiny records (acks=all) on a topic of its own, and the time lag of the
+protected group: how long ago the log ended at the group's position, by its own history of log ends. A record without an
+answer counts with the time it has waited.
 """
 
 import argparse
@@ -19,13 +21,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 TOPIC = "observer.canary"
 _RECORDS_PER_S = 50
 _ANSWER_S = 5.0
-_SETTLED_S = 2.0  # a second is told this long after it ended, so that its records had time to be answered
+_SETTLED_S = 2.0  # a second is reported this long after it ended, so that its records had time to be acknowledged
 _HISTORY_MOST = 3_600
 _OLD_LOOK_S = 3.0
 
 
 class Canary:
-    """Sends at a steady pace from a thread; `take` gives the sorted waits of the records sent in one second."""
+    """Sends at a steady pace from a thread; `take` returns the sorted acknowledgement times of the records sent in one
+    second.
+    """
 
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer(
@@ -44,7 +48,9 @@ class Canary:
         threading.Thread(target=self._run, name="canary", daemon=True).start()
 
     def take(self, second: int) -> list[float]:
-        """Waits in s of the records sent in this second of the wall clock; those without an answer count up to now."""
+        """Acknowledgement times in s of the records sent in this second of the wall clock; the time so far for those
+        without an answer.
+        """
         now_s = time.time()
         with self._lock:
             waits = self._waits.pop(second, [])
@@ -79,10 +85,11 @@ class Canary:
 
 
 class GroupWatch:
-    """Where the group stands, and when the log ended there; looked at once a second from a thread."""
+    """The group's position, and when the log ended there; sampled once a second from a thread."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, partitions: int) -> None:
-        # Never subscribes, so it never joins; an admin client would end the process when a coordinator is not ready.
+        # It never subscribes, so it never joins the group. An admin client would end the process when a coordinator is
+        # not ready.
         self._consumer = Consumer(
             {"bootstrap.servers": bootstrap, "group.id": group, "client.id": "gameday-observer", "log_level": 0}
         )
@@ -92,7 +99,9 @@ class GroupWatch:
         threading.Thread(target=self._run, name="group", daemon=True).start()
 
     def take(self, second: int) -> float | None:
-        """The lag in this second of the wall clock, by the newest look up to its end; None when there was none for long or it failed."""
+        """The lag in this second of the wall clock, by the newest sample before its end; None when there was none for
+        long, or it failed.
+        """
         known = [lag_s for at_s, lag_s in tuple(self._looks) if second - _OLD_LOOK_S <= at_s < second + 1]
         return known[-1] if known else None
 
@@ -104,7 +113,9 @@ class GroupWatch:
             time.sleep(max(0.1, began_s + 1 - time.time()))
 
     def _look(self) -> float | None:
-        """The worst partition's time lag; None when a partition's position or end is not known. Positions are asked for before ends."""
+        """The time lag of the worst partition; None when a position or end is not known. Positions are asked for before
+        ends.
+        """
         try:
             stands = self._committed()
             asked_s = time.time()
@@ -130,7 +141,9 @@ class GroupWatch:
 
 
 def _behind_s(history: deque[tuple[float, int]], stand: int) -> float:
-    """How long before the last look the log ended at `stand`; interpolated between looks, and the whole history when it ended there before it."""
+    """How long before the last sample the log ended at `stand`, interpolated; if that was before the first sample, the
+    length of the history.
+    """
     now_s, end = history[-1]
     if stand >= end:
         return 0.0
@@ -143,7 +156,7 @@ def _behind_s(history: deque[tuple[float, int]], stand: int) -> float:
 
 
 def main() -> int:
-    """Runs until its parent ends it, or is gone."""
+    """Runs until its parent ends it or is gone."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("bootstrap", "group", "topic"):
         parser.add_argument(f"--{name}", required=True)

@@ -44,7 +44,7 @@ def _row(phase: Phase, tally: Tally) -> tuple[str, ...]:
 
 
 def table(found: Sequence[tuple[str, ...]]) -> str:
-    """Markdown, readable as it is."""
+    """Markdown that is readable as plain text."""
     lines = [COLUMNS, tuple("---" for _ in COLUMNS), *found]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -107,7 +107,7 @@ def page(
     records: int,
     machine: str,
 ) -> str:
-    """docs/gameday.md."""
+    """The text of docs/gameday.md."""
     load, faults = scenario.load, scenario.faults
     told = "\n".join(f"- {'kept' if v.passed else '**missed**'}: {v.sentence}" for v in verdicts)
     return f"""# A game day

@@ -1,4 +1,6 @@
-"""The phases of a game day: first without a replay, then the same recovery three times. What happened when is kept; what it means is `judge`'s."""
+"""The phases of a game day: first without a replay, then the same recovery three times. It records what happened when;
+`judge` says what it means.
+"""
 
 import time
 from collections.abc import Callable
@@ -26,7 +28,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Poll:
-    """What the daemon said of the run: times of the wall clock, bytes/s. `granted` is None without a limit."""
+    """What the daemon reported about the run; wall-clock times, bytes/s. `granted` None = no limit."""
 
     at_s: float
     state: str
@@ -38,7 +40,7 @@ class Poll:
 
 @dataclass
 class Phase:
-    """One stretch of time. `slow` and `cut` say when the broker was slow and telemetry away."""
+    """One stretch of time. `slow` and `cut`: when the broker was slow, and when telemetry was cut."""
 
     name: str
     start_s: float
@@ -59,14 +61,14 @@ class Phase:
 
 
 class Runs:
-    """Goes through the phases on a stage whose traffic flows."""
+    """Runs the phases on a stack whose traffic is flowing."""
 
     def __init__(self, stack: GamedayStack, scenario: Scenario, say: Say) -> None:
         self._stack, self._scenario, self._say = stack, scenario, say
         self._ends: list[int] = []
 
     def without_replay(self) -> Phase:
-        """A quiet stretch, then the broker made slow just as in each run."""
+        """A quiet stretch, then the broker slowed just as in each run."""
         phase = Phase("no replay", time.time())
         self._wait_s(self._scenario.baseline_s)
         slow = self._slow()
@@ -76,7 +78,7 @@ class Runs:
         return self._closed(phase)
 
     def slos(self, quiet: Phase) -> Slos:
-        """Calibrated on the quiet stretch: its p99 over the worst tenth of seconds left out, and its longest lag."""
+        """SLOs from the quiet stretch: its p99 without the worst tenth of seconds, and its longest lag."""
         assert quiet.slow is not None
         calm = within(quiet.seconds, quiet.start_s, quiet.slow[0])
         p99s = sorted(s.p99_s for s in calm if s.p99_s is not None)
@@ -88,7 +90,9 @@ class Runs:
         return calibrated(self._scenario, p99s[int(0.9 * (len(p99s) - 1))], max(lags))
 
     def settle(self, slos: Slos) -> None:
-        """Wait until live traffic has been well for a few seconds, and at least `idle_s`, in which the daemon learns how that looks."""
+        """Wait until live traffic has been well for a few seconds, and at least `idle_s`, in which the daemon measures
+        its baseline.
+        """
         self._wait_s(self._scenario.idle_s)
         give_up_s = time.monotonic() + _CALM_DEADLINE_S
         while time.monotonic() < give_up_s:
@@ -122,7 +126,7 @@ class Runs:
         return self._closed(phase)
 
     def _follow(self, phase: Phase, recovery: str) -> SlowBroker | None:
-        """Poll to the end; make the broker slow and cut telemetry when their share of the copy is reached."""
+        """Poll to the end; slow the broker and cut telemetry when the copy has reached their shares."""
         faults = self._scenario.faults
         total, slow, told_s = sum(self._ends), None, 0.0
         give_up_s = phase.start_s + self._scenario.run_deadline_s
@@ -174,7 +178,7 @@ class Runs:
         return slow
 
     def _closed(self, phase: Phase) -> Phase:
-        """With what the observer saw in it, once it has told all."""
+        """The phase with what the observer saw in it, once the observer has reported all of it."""
         phase.stop_s = phase.stop_s or time.time()
         self._wait_s(_OBSERVER_LATE_S)
         phase.seconds = within(self._stack.seconds, phase.start_s, phase.stop_s)

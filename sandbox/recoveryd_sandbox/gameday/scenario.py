@@ -1,4 +1,4 @@
-"""The numbers of the game day, in one place: the load, the SLOs, and what goes wrong when. Times in s, sizes in bytes."""
+"""The numbers of the game day, in one place: the load, the SLOs, the faults. Times in s, sizes in bytes."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,9 @@ HEALTH_NAME = "live_produce_p99"
 
 @dataclass(frozen=True)
 class Load:
-    """Live traffic, and the backlog as minutes of it; the same topic holds both. Enough records for an unlimited run to last most of a minute."""
+    """Live traffic, and the backlog as minutes of it; both are in the same topic. The backlog keeps an unlimited run
+    busy for most of a minute.
+    """
 
     live_records_per_s: float = 4_000.0
     backlog_s: float = 1_000.0
@@ -22,7 +24,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Slos:
-    """A second is violated when the p99 of the observer's acknowledgements, or the time lag of the protected group, is at or over its SLO."""
+    """A second is violated when the p99 of the observer's acknowledgements, or the time lag of the protected group, is
+    at or over its SLO.
+    """
 
     p99_s: float
     lag_s: float
@@ -30,7 +34,9 @@ class Slos:
 
 @dataclass(frozen=True)
 class Faults:
-    """The broker is stopped for `stop_s` of every `cycle_s`, for `slow_s` in all; telemetry is cut for `cut_s`. Shares are those of the copy at which they begin."""
+    """The broker is stopped for `stop_s` of every `cycle_s`, during `slow_s`; telemetry is cut for `cut_s`. Each begins
+    when its share of the copy is reached.
+    """
 
     stop_s: float = 0.15
     cycle_s: float = 0.30
@@ -42,7 +48,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`fixed_share`: the fixed rate as a part of what the unlimited run made. `most_bytes_per_s` bounds the controller."""
+    """`fixed_share`: the fixed rate as a part of the unlimited run's rate. `most_bytes_per_s` bounds the controller."""
 
     load: Load = Load()
     faults: Faults = Faults()
@@ -61,6 +67,8 @@ class Scenario:
 
 
 def calibrated(scenario: Scenario, quiet_p99_s: float, quiet_lag_s: float) -> Slos:
-    """SLOs from what the machine shows without replay and without trouble: a multiple of its usual bad second, within bounds."""
+    """SLOs from what the machine shows without a replay and without faults: a multiple of a usual bad second, within
+    bounds.
+    """
     p99_s = min(scenario.latency_most_s, max(scenario.latency_least_s, scenario.latency_factor * quiet_p99_s))
     return Slos(round(p99_s, 3), round(max(scenario.lag_least_s, scenario.lag_factor * quiet_lag_s), 1))

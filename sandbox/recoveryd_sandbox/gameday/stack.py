@@ -1,4 +1,6 @@
-"""What a game day runs: Kafka, the live application and its readers, the observer, and the daemon. All in one temporary folder that goes away at the end."""
+"""What a game day runs: Kafka, the live application and its readers, the observer, and the daemon, all in one temporary
+folder that is removed at the end.
+"""
 
 import contextlib
 import json
@@ -22,7 +24,8 @@ from recoveryd_sandbox.gameday.judge import Second
 from recoveryd_sandbox.gameday.scenario import GROUP, HEALTH_NAME, PARTITIONS, TOPIC, Scenario, Slos
 from recoveryd_sandbox.topics import Topics
 
-# Signals, the canary and the groups are looked at each second or two, so a loop takes a few seconds; the daemon measures it as soon as it can.
+# Signals, canary and groups are sampled every second or two, so the loop delay is a few seconds; the daemon measures it
+# as soon as it can.
 CONFIG = """\
 clusters: {{main: {{bootstrap.servers: "{bootstrap}"}}}}
 work_dir: {work_dir}
@@ -39,7 +42,7 @@ control: {{period: 2s, loop_delay: 8s, max_bytes_per_s: {most}, min_bytes_per_s:
 
 
 class GamedayStack:
-    """Use it as a context manager: what was started is ended, also after Ctrl-C."""
+    """Use it as a context manager: it ends what it started, after Ctrl-C too."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-gameday-"))
@@ -65,7 +68,7 @@ class GamedayStack:
         Topics(self.broker.bootstrap).create(observer.TOPIC, 1, {})
         run_tool(
             "recoveryctl", "topics", "apply", "--bootstrap", self.broker.bootstrap
-        )  # for the application's signals
+        )  # the application's signals need the control topic
         at = ("--bootstrap", self.broker.bootstrap)
         rate, mute = ("--records-per-s", str(records_per_s)), ("--mute", str(self.mute))
         self._start("recoveryd_sandbox.gameday.load", "consumer", *at)
@@ -75,7 +78,7 @@ class GamedayStack:
         threading.Thread(target=self._read, args=(watching,), name="observer", daemon=True).start()
 
     def start_daemon(self, scenario: Scenario, slos: Slos) -> None:
-        """Returns when it leads."""
+        """Returns when the daemon leads."""
         self._daemon = DaemonProcess(self.broker.bootstrap, self.folder)
         self._daemon.start(
             CONFIG.format(
@@ -89,7 +92,7 @@ class GamedayStack:
         send(self.broker.bootstrap, make_command("//gameday", verb, recovery, {"reason": "game day", **data}))
 
     def check(self) -> None:
-        """Raises `SandboxError` when a part of the stage is gone."""
+        """Raises `SandboxError` when one of the processes is gone."""
         for number, process in enumerate(self._processes):
             if process.poll() is not None:
                 said = tail(self._log(number))
