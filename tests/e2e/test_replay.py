@@ -288,7 +288,7 @@ def test_what_one_lane_can_not_use_of_a_cap_another_lane_copies(stack: Stack, na
 def test_what_a_lane_at_the_live_head_does_not_use_of_a_cap_another_lane_copies(stack: Stack, names: Names) -> None:
     source = f"{names.target}-source"
     create_topics(stack.bootstrap, {source: 2})
-    producer = Producer({"bootstrap.servers": stack.bootstrap, "linger.ms": 20})
+    producer = writer(stack.bootstrap, linger_ms=20)
     for number in range(1_000):
         produce(producer, source, Draft(number >= 50, b"k", b"v%d" % number, (), BASE_MS + number))
     assert producer.flush(30) == 0
