@@ -59,7 +59,7 @@ def test_it_stays_small(suite_images: Images) -> None:
 
 def test_its_java_and_its_python_are_those_the_product_needs(suite_images: Images) -> None:
     assert 'version "17.' in run_in(suite_images.product, "java -version 2>&1")
-    found = run_in(suite_images.product, "command -v python3; python3 -c 'import daemon, spark_jobs, pyspark'")
+    found = run_in(suite_images.product, "command -v python3; python3 -c 'import recoveryd, recoveryd_jobs, pyspark'")
     assert found == "/opt/recoveryd/bin/python3"
 
 
