@@ -12,7 +12,7 @@ WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo gameday soak test test-cluster test-fast lint format bench docs pictures clean clean-all java
+.PHONY: help setup demo gameday soak test test-fast lint format bench docs pictures clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -27,16 +27,14 @@ demo: setup ## A whole recovery on a real Kafka, in under two minutes
 gameday: setup ## Live traffic next to three replays, judged by an outsider, in about twelve minutes
 	@$(PY) -m recoveryd_sandbox.gameday $(ARGS)
 
-# Three runs: what has no broker uses all cores; what has one waits as long as it computes, so three workers share two cores, each with a broker of its own, and
-# the tests of a file stay on one, in the order of tests/conftest.py; containers share one engine. Exit code 5 = nothing of this kind was chosen by ARGS.
+# Four runs: what has no broker uses all cores; what has one waits as long as it computes, so three workers share two cores, each with a broker of its own, and
+# the tests of a file stay on one, in the order of tests/conftest.py; three secured brokers have the machine to themselves, and so have containers. Exit code 5 =
+# nothing of this kind was chosen by ARGS.
 test: setup lint ## Everything: lint, unit, integration, end to end, faults
 	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS) || [ $$? = 5 ]
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "($(SLOW)) and not (cluster or containers)" $(ARGS) || [ $$? = 5 ]
+	$(PY) -m pytest -m cluster $(ARGS) || [ $$? = 5 ]
 	$(PY) -m pytest -m containers $(ARGS) || [ $$? = 5 ]
-
-# Three brokers beside those of two workers are more than two cores can carry; alone, they can.
-test-cluster: setup ## Three secured brokers and what happens to them, which `test` leaves out
-	$(PY) -m pytest -m cluster $(ARGS)
 
 test-fast: $(STAMP) ## What needs no Kafka and no Spark, in under a minute
 	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS)
