@@ -16,13 +16,14 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 FETCH_BYTES = 8 * 1024 * 1024
 QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024
 ASK_TIMEOUT_S = 10.0
 _MEET_TIMEOUT_S = 5.0
+_SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SLF001  (librdkafka's local codes)
 # For reading a topic once to its end. An end behind transaction markers shows only when a fetch returns empty, so
 # fetches must return soon.
 QUICK_FETCH_WAIT_MS = 10
@@ -148,6 +149,27 @@ def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
 
 def make_admin(client: Mapping[str, str], client_id: str) -> AdminClient:
     return AdminClient({**opened(client), "client.id": client_id, "reconnect.backoff.max.ms": 2000})
+
+
+def shut_out(client: Mapping[str, str], client_id: str) -> str:
+    """Why a cluster refuses us, or "" when it does not say.
+
+    A question that the client could not send because its login was refused returns as timed out, without the reason.
+    """
+    if client.get("security.protocol", "plaintext").lower() == "plaintext":
+        return ""
+    refused: list[KafkaError] = []
+
+    def note(error: KafkaError) -> None:
+        if error.code() in _SHUT_OUT:
+            refused.append(error)
+
+    config: dict[str, Any] = {**opened(client), "client.id": client_id, "error_cb": note, "log_level": 0}
+    admin = AdminClient(config)
+    asked = admin.describe_cluster(request_timeout=_MEET_TIMEOUT_S)
+    while not refused and not asked.done():
+        admin.poll(0.1)
+    return refused[0].str() if refused else ""
 
 
 START, COMMITTED_END, UNCOMMITTED_END = "start", "committed end", "uncommitted end"

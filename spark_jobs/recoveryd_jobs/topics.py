@@ -19,7 +19,15 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from recoveryd_jobs import errors
-from recoveryd_jobs.clients import ASK_TIMEOUT_S, COMMITTED_END, START, UNCOMMITTED_END, make_admin, start_offset_query
+from recoveryd_jobs.clients import (
+    ASK_TIMEOUT_S,
+    COMMITTED_END,
+    START,
+    UNCOMMITTED_END,
+    make_admin,
+    shut_out,
+    start_offset_query,
+)
 from recoveryd_jobs.contract import SourceSpec, TargetSpec
 from recoveryd_jobs.errors import JobError
 
@@ -87,6 +95,10 @@ class _Admin:
     def __init__(self, client: dict[str, str], client_id: str) -> None:
         self._client, self._client_id = client, client_id
         self.admin: AdminClient = make_admin(client, client_id)
+
+    def shut_out(self) -> str:
+        """What keeps us out of the cluster, if it says so."""
+        return shut_out(self._client, self._client_id)
 
     def renew(self) -> None:
         """Make a new client: after a change of leaders or a freeze, a client may keep an old leader epoch, or no
@@ -180,6 +192,16 @@ class Topic:
                 if time.monotonic() >= deadline_s:
                     raise
             yield from pause(_PAUSE_S)
+
+    def unanswered(self, silence: NoAnswer) -> JobError:
+        """The end of all patience, with the side that did not answer, and what it told our login."""
+        code = "source_unavailable" if self._side == "source" else "target_unavailable"
+        return JobError(code, f"The cluster of the {self._side} does not answer: {silence}{self.shut_out()}.")
+
+    def shut_out(self) -> str:
+        """To be put behind a message: why the cluster does not let us in, "" when it does or says nothing."""
+        why = self.asker.shut_out()
+        return f"; it does not let us in: {why}" if why else ""
 
     def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
         """Raises NoAnswer when the cluster does not answer, JobError when the topic is gone or may not be read."""

@@ -10,7 +10,6 @@ from collections.abc import Generator
 from concurrent.futures import Future, wait
 from typing import Any
 
-from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic, pause
 
 SOURCE_PATIENCE_S = 120.0  # how long to wait for a source that does not answer
@@ -41,7 +40,7 @@ class SourceQuestions:
         try:
             yield from self._topic.check_in_steps(time.monotonic() + SOURCE_PATIENCE_S)
         except NoAnswer as silence:
-            raise _silent(silence) from None
+            raise self._topic.unanswered(silence) from None
 
     def bounds(self, partitions: list[int]) -> Generator["Future[Any]", None, dict[int, LogBounds]]:
         deadline_s = time.monotonic() + SOURCE_PATIENCE_S
@@ -50,7 +49,7 @@ class SourceQuestions:
                 return (yield from self._topic.bounds_in_steps(partitions))
             except NoAnswer as silence:
                 if time.monotonic() >= deadline_s:
-                    raise _silent(silence) from None
+                    raise self._topic.unanswered(silence) from None
             yield from pause(_PAUSE_S)
 
     def bounds_until_high(self, partition: int, wanted: int) -> Generator["Future[Any]", None, LogBounds]:
@@ -64,7 +63,3 @@ class SourceQuestions:
             if bounds.high >= wanted or time.monotonic() >= deadline_s:
                 return bounds
             yield from pause(_PAUSE_S)
-
-
-def _silent(silence: NoAnswer) -> JobError:
-    return JobError("source_unavailable", f"The source does not answer: {silence}.")

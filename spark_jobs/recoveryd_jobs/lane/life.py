@@ -108,11 +108,11 @@ class Lane:
         attempt never fences a newer one.
         """
         deadline_s = time.monotonic() + TROUBLE_BUDGET_S
-        for topic, code in ((self._source_topic, "source_unavailable"), (self._target_topic, "target_unavailable")):
+        for topic in (self._source_topic, self._target_topic):
             try:
                 topic.check_id(deadline_s, self._waiting)
             except NoAnswer as silence:
-                raise JobError(code, f"No answer from the cluster: {silence}.") from None
+                raise topic.unanswered(silence) from None
         settings = self._target_topic.settings()
         self._target = target = TransactionalTarget(self._spec, self._lane.lane, settings.max_message_bytes)
         copier = Copier(self._spec, target, is_stamped=settings.is_stamped)
@@ -218,7 +218,8 @@ class Lane:
             self._trouble_since_s, self._fences = now_s, 0
             self._status.failed_chunks += 1
         if now_s - self._trouble_since_s > TROUBLE_BUDGET_S:
-            raise JobError("target_unavailable", f"No chunk could be committed for {TROUBLE_BUDGET_S:.0f} s: {why}.")
+            said = f"{why}{self._target_topic.shut_out()}"
+            raise JobError("target_unavailable", f"No chunk could be committed for {TROUBLE_BUDGET_S:.0f} s: {said}.")
         self._status.feel("starting", why=f"starts over from the ledger: {why}")
 
     def _check_fence(self, doubt: Doubt) -> None:

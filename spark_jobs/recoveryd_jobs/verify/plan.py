@@ -17,7 +17,6 @@ PATIENCE_S = 120.0
 _CUT_BACK_AFTER_S = 10.0
 _PAUSE_S = 0.5
 _NAMED_MAX = 5
-_UNAVAILABLE = ("source_unavailable", "target_unavailable")  # by side
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +79,29 @@ def check_topics(topics: tuple[Topic, ...]) -> list[int]:
     """How many partitions each topic has. Raises JobError when a topic is another one than planned, or the cluster does
     not answer.
     """
-    return [_check(topic, side) for side, topic in enumerate(topics)]
+    return [_check(topic) for topic in topics]
 
 
-def _check(topic: Topic, side: int) -> int:
+def _check(topic: Topic) -> int:
     try:
         return topic.check_id(time.monotonic() + PATIENCE_S)
     except NoAnswer as silence:
-        raise JobError(_UNAVAILABLE[side], f"No answer from the cluster: {silence}.") from None
+        raise topic.unanswered(silence) from None
 
 
 class Asked:
     """The topic of one side while it is read. It has clients of its own, made at the first question."""
 
     def __init__(self, spec: JobSpec, side: int) -> None:
-        self._side = side
         self._topic = functools.cache(lambda: _make_topic(spec, side))
 
     def log_start(self, partition: int) -> int:
         """Raises JobError when the cluster does not answer, or the topic is gone."""
-        return _bounds(self._topic(), [partition], _UNAVAILABLE[self._side])[partition].start
+        return _bounds(self._topic(), [partition])[partition].start
 
     def check(self) -> None:
         """Raises JobError when the topic is another one or gone, or the cluster does not answer."""
-        _check(self._topic(), self._side)
+        _check(self._topic())
 
 
 def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
@@ -119,7 +117,7 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
         to = [partition for partition, _ in spec.target.stops]
     try:
         source_bounds = _source_bounds(source, ranges) if spec.verify == "source" else {}
-        target_bounds = _bounds(target, list(range(width)) if spec.receipts_topic else to, "target_unavailable")
+        target_bounds = _bounds(target, list(range(width)) if spec.receipts_topic else to)
         is_stamped = target.settings().is_stamped
         is_compacted = spec.verify == "source" and source.settings().is_compacted
     except KafkaException as raised:
@@ -156,7 +154,7 @@ def _source_bounds(source: Topic, ranges: list[PartitionRange]) -> dict[int, Log
     """
     deadline_s = time.monotonic() + _CUT_BACK_AFTER_S
     while True:
-        found = _bounds(source, [r.partition for r in ranges], "source_unavailable")
+        found = _bounds(source, [r.partition for r in ranges])
         short = [r for r in ranges if r.stop is not None and found[r.partition].high < r.stop]
         if not short:
             return found
@@ -168,14 +166,14 @@ def _source_bounds(source: Topic, ranges: list[PartitionRange]) -> dict[int, Log
         time.sleep(_PAUSE_S)
 
 
-def _bounds(topic: Topic, partitions: list[int], code: str) -> dict[int, LogBounds]:
+def _bounds(topic: Topic, partitions: list[int]) -> dict[int, LogBounds]:
     deadline_s = time.monotonic() + PATIENCE_S
     while True:
         try:
             return topic.bounds(partitions) if partitions else {}
         except NoAnswer as silence:
             if time.monotonic() >= deadline_s:
-                raise JobError(code, f"No answer from the cluster: {silence}.") from None
+                raise topic.unanswered(silence) from None
             time.sleep(_PAUSE_S)
 
 

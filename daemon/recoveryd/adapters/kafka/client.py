@@ -40,6 +40,8 @@ _NO_SUCH_TOPIC = frozenset({
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
 })  # fmt: skip
+_SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SLF001
+_KNOCK_S = 5.0
 _ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this question yet
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -57,6 +59,34 @@ _ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this que
 def make_admin(properties: Properties) -> AdminClient:
     config: dict[str, Any] = {**properties, "socket.connection.setup.timeout.ms": 5_000, "logger": _log}
     return AdminClient(config)
+
+
+def shut_out(properties: Properties, cluster: str) -> ClusterProblem | None:
+    """Why a cluster refuses us, or None when it does not say.
+
+    A question that the client could not send because its login was refused returns as timed out, without the reason.
+    A refused login is final. A failed handshake is not: a broker that shuts down may cause one.
+    """
+    if str(properties.get("security.protocol", "plaintext")).lower() == "plaintext":
+        return None
+    refused: list[KafkaError] = []
+
+    def note(error: KafkaError) -> None:
+        if error.code() in _SHUT_OUT:
+            refused.append(error)
+
+    config: dict[str, Any] = {**properties, "error_cb": note, "log_level": 0}
+    admin = AdminClient(config)
+    asked = admin.describe_cluster(request_timeout=_KNOCK_S)
+    while not refused and not asked.done():
+        admin.poll(0.1)
+    if not refused:
+        return None
+    message = f"Cluster {cluster} does not let us in: {refused[0].str()}"
+    if refused[0].code() != KafkaError._AUTHENTICATION:  # noqa: SLF001
+        return ClusterProblem(message)
+    hint = "Check the user and its secret in the daemon's config."
+    return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
 
 
 def make_consumer(properties: Properties, **overrides: Any) -> Consumer:

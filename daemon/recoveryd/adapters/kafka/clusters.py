@@ -7,14 +7,14 @@ One lazily made admin client per cluster, calls in threads, every wait bounded. 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka import own_topics
 from recoveryd.adapters.kafka.bulk_offsets import BulkOffsets
-from recoveryd.adapters.kafka.client import Properties, make_admin
+from recoveryd.adapters.kafka.client import Properties, make_admin, shut_out
 from recoveryd.adapters.kafka.facts import (
     probable_ranges,
     read_hours,
@@ -85,7 +85,7 @@ class KafkaClusters:
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
         """Raises `ClusterProblem`. A topic that does not exist is None in the facts."""
         spec = effect.spec
-        with self._asking(spec.source.cluster, spec.target.cluster):
+        async with self._let_in(spec.source.cluster, spec.target.cluster):
             into = self._admin(spec.target.cluster)
             rights = ("Read", "Write") if spec.copies else ("Read",)
             source, target, receipts = await asyncio.gather(
@@ -168,7 +168,7 @@ class KafkaClusters:
 
     async def create_target(self, effect: CreateTarget) -> TargetReady:
         """Make the topic, or accept the empty one of the right width that an earlier run of this effect made. Raises `ClusterProblem`."""
-        with self._asking(effect.cluster):
+        async with self._let_in(effect.cluster):
             return await self._questions.run(self._create_target, effect)
 
     def _create_target(self, effect: CreateTarget) -> TargetReady:
@@ -287,6 +287,19 @@ class KafkaClusters:
                     self._admins.pop(cluster, None)
                     self._samplers.pop(cluster, None)
             raise
+
+    @contextlib.asynccontextmanager
+    async def _let_in(self, *clusters: str) -> AsyncIterator[None]:
+        """As `_asking`; a cluster that does not let us in is named, where its client only says that nobody answered."""
+        with self._asking(*clusters):
+            try:
+                yield
+            except ClusterProblem as silence:
+                for cluster in dict.fromkeys(clusters if silence.retriable else ()):
+                    why = await self._questions.run(shut_out, self._clusters[cluster], cluster)
+                    if why is not None:
+                        raise why from silence
+                raise
 
     def _admin(self, cluster: str) -> AdminClient:
         if cluster not in self._clusters:

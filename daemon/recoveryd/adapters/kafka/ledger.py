@@ -19,6 +19,7 @@ from recoveryd.adapters.kafka.client import (
     make_producer,
     make_transactional_producer,
     problem,
+    shut_out,
 )
 from recoveryd.adapters.kafka.offsets import log_range
 from recoveryd.adapters.kafka.reading import pair_of, read_range
@@ -89,9 +90,15 @@ class KafkaLedger:
         if cluster not in self._clusters:
             raise ClusterProblem(f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False)
         properties = self._clusters[cluster]
-        if effect.fence:
-            self._fence(properties, effect)
-        ledger = self._ledger(properties, effect, at)
+        try:
+            if effect.fence:
+                self._fence(properties, effect)
+            ledger = self._ledger(properties, effect, at)
+        except ClusterProblem as silence:
+            why = shut_out(properties, cluster) if silence.retriable else None
+            if why is None:
+                raise
+            raise why from silence
         return LedgerRead(
             recovery=effect.recovery,
             attempt=effect.attempt,
