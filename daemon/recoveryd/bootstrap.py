@@ -5,6 +5,7 @@ Only here and on the command line are settings known; everything else is handed 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.http.metrics_page import CONTENT_TYPE, Metrics
@@ -35,7 +36,9 @@ from recoveryd.ports import Clock, Clusters, ControlRecord, Emit, Jobs, Journal,
 from recoveryd.recovery.params import Params
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
 from recoveryd.runtime.health import Health, HealthServer, Sources
+from recoveryd.runtime.history import RecordedCore
 from recoveryd.runtime.interpreter import Interpreter
+from recoveryd.runtime.loop import Core
 from recoveryd.runtime.runners import recovery_runners
 from recoveryd.settings import Settings
 from recoveryd.settings.live import CANARY_READING
@@ -94,7 +97,10 @@ def build(settings: Settings) -> Daemon:
         values.monitor.canary.clusters if values.monitor.is_canary_on else (),
     )
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
-    core, status, codec = Decider(capabilities), StatusTopic(capabilities), Codec(capabilities)
+    core: Core = Decider(capabilities)
+    if values.log.events is not None:
+        core = RecordedCore(core, params, frozenset(values.webhooks), Path(values.log.events), values.log.events_most)
+    status, codec = StatusTopic(capabilities), Codec(capabilities)
     journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms)
     jobs = SparkJobs(_profiles(settings), make_job(settings.job_defaults()), settings.work_dir, inbox.emit)
     progress = KafkaProgressFeed(clients[MAIN], names.progress, clock.now_ms)
@@ -183,7 +189,7 @@ def _profiles(settings: Settings) -> dict[str, SparkProfile]:
 
 def _sources(
     runtime: Runtime,
-    core: Decider,
+    core: Core,
     status: StatusTopic,
     params: Params,
     collector: OffsetCollector,

@@ -78,6 +78,11 @@ class LogSection(Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="debug | info | warning | error."
     )
+    events: str | None = Field(
+        default=None,
+        description="A file that gets everything the daemon decides on, for `recoveryctl history`; it holds commands whole.",
+    )
+    events_most: Size = Field(default=256 * 2**20, description="Where that file ends.")
 
 
 class ChunkSection(Section):

@@ -1,0 +1,109 @@
+"""A file of everything that the core was told and when, so that each decision can be taken again by the code that took it: `recoveryctl history`.
+
+One JSON object per line: `params` when a daemon starts, `restored` when it begins to lead, `event` for each event. It holds commands whole, and nothing of the
+config but what the rules are given, so no secret. Writing never disturbs the daemon: on the first trouble, and at its bound, the file just ends.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import structlog
+
+from recoveryd.kernel.decide import Decider
+from recoveryd.kernel.decision import Decision, Noun
+from recoveryd.kernel.events import Event
+from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.recovery.params import Params
+from recoveryd.runtime.loop import Core
+from recoveryd.runtime.tagged import from_tagged, to_tagged
+
+log = structlog.stdlib.get_logger(__name__)
+
+FORMAT = 1
+MakeDecider = Callable[[Params, frozenset[str]], Decider]
+
+
+class RecordedCore:
+    """Decides as `Decider` does, and writes what it decided on to `path`, at most `most_bytes` in all."""
+
+    def __init__(self, core: Core, params: Params, webhooks: frozenset[str], path: Path, most_bytes: int) -> None:
+        self._core = core
+        self._most_bytes = most_bytes
+        self._file: TextIO | None = None
+        try:
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            log.warning("no history is written", path=str(path), error=str(error))
+        self._write({"format": FORMAT, "params": params, "webhooks": tuple(sorted(webhooks))})
+
+    def decide(self, state: CoreState, event: Event, now_ms: int) -> Decision:
+        self._write({"at_ms": now_ms, "event": event})
+        return self._core.decide(state, event, now_ms)
+
+    def restore(self, daemon: DaemonRecord, nouns: Mapping[str, Noun], sequences: Mapping[str, int]) -> CoreState:
+        self._write({"restored": (daemon, dict(nouns), dict(sequences))})
+        return self._core.restore(daemon, nouns, sequences)
+
+    def known(self, state: CoreState) -> Mapping[str, Noun]:
+        return self._core.known(state)
+
+    def is_active(self, state: CoreState) -> bool:
+        return self._core.is_active(state)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(to_tagged(line), separators=(",", ":")) + "\n")
+            self._file.flush()
+            is_full = self._file.tell() >= self._most_bytes
+        except (OSError, TypeError, ValueError) as error:
+            self._end(f"{type(error).__name__}: {error}")
+        else:
+            if is_full:
+                self._end(f"it has {self._most_bytes:,} bytes")
+
+    def _end(self, why: str) -> None:
+        log.warning("the history ends here", why=why)
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One decision, taken again. `event` is None where a daemon begins to lead."""
+
+    at_ms: int
+    event: Event | None
+    decision: Decision
+
+
+def take_again(lines: Iterator[str], make_decider: MakeDecider) -> Iterator[Taken]:
+    """Every decision of a history, in order. Raises ValueError with the line that cannot be read."""
+    core: Decider | None = None
+    state, at_ms = CoreState(), 0
+    for number, text in enumerate(lines, 1):
+        try:
+            line = from_tagged(json.loads(text))
+            if "params" in line:
+                core = make_decider(line["params"], frozenset(line["webhooks"]))
+                continue
+            if core is None:
+                raise ValueError("a history begins with the parameters of a daemon")  # noqa: TRY301
+            if "restored" in line:
+                decision = Decision(core.restore(*line["restored"]), reason="a daemon begins to lead")
+                event = None
+            else:
+                at_ms, event = line["at_ms"], line["event"]
+                decision = core.decide(state, event, at_ms)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"line {number}: {error}") from error
+        state = decision.state
+        yield Taken(at_ms, event, decision)
