@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from recoveryd.forecast.outlook import Outlook
 from recoveryd.forecast.view import CostView, ForecastView, Storage
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.kernel.times import MAX_TIME_MS
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.recovery.model import (
     Attempt,
@@ -30,7 +31,6 @@ from recoveryd.replay.spec import ReplaySpec, TargetRef
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from recoveryd.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
 from recoveryd.watches.spec import UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
-from recoveryd.wire.times import MAX_TIME_MS
 from recoveryd_jobs.contract import Difference, ReceiptsHome, Verification
 from tests.wire.of_types import filled
 from tools.examples import COMMANDS, MORE_REPLAYS, MORE_VERIFICATIONS, MORE_WATCHES, SIGNALS

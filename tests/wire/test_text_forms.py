@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.wire.quantities import SizeProblem, format_bytes, parse_bytes
-from recoveryd.wire.times import (
+from recoveryd.kernel.times import (
     MAX_DURATION_MS,
     MAX_TIME_MS,
     TimeProblem,
@@ -15,6 +14,7 @@ from recoveryd.wire.times import (
     parse_duration_ms,
     parse_time_ms,
 )
+from recoveryd.wire.quantities import SizeProblem, format_bytes, parse_bytes
 
 
 @pytest.mark.parametrize(

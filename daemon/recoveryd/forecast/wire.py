@@ -3,7 +3,7 @@
 from typing import Any
 
 from recoveryd.forecast.view import CostView, ForecastView, Storage
-from recoveryd.wire.times import format_time_ms, parse_time_ms
+from recoveryd.kernel.times import format_time_ms, parse_time_ms
 
 
 def forecast_to_data(view: ForecastView) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from recoveryd.kernel.times import TimeProblem, format_duration_ms, parse_duration_ms
 from recoveryd.wire.quantities import SizeProblem, format_bytes, parse_bytes
-from recoveryd.wire.times import TimeProblem, format_duration_ms, parse_duration_ms
 
 LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|[1-9]\d{0,3})(?:,\s*(\d{1,3}))?\])?", flags=re.ASCII)
 _OTHER_MASTER: Final = re.compile(r"(?:spark|k8s|mesos)://\S+|yarn", flags=re.ASCII)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.times import TimeProblem, ZoneMissing, parse_time_ms
 from recoveryd.wire.bounded_json import JsonProblem, parse
 from recoveryd.wire.problems import Problem, make_problem, nearest, plain, shown
-from recoveryd.wire.times import TimeProblem, ZoneMissing, parse_time_ms
 
 Headers = Sequence[tuple[str, bytes | None]]
 

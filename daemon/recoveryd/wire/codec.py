@@ -16,6 +16,7 @@ from recoveryd.kernel.capability import Capability
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command, Meta, RefusedCommand
 from recoveryd.kernel.events import CommandReceived, ControlUnreadable, SignalReceived, SignalRefused
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.wire.bounded_json import content_hash
 from recoveryd.wire.cloudevents import (
     STRUCTURED_CONTENT_TYPE,
@@ -27,7 +28,6 @@ from recoveryd.wire.cloudevents import (
 )
 from recoveryd.wire.forms import SignalForm, VerbForm
 from recoveryd.wire.problems import Problem, explain, make_problem, nearest, shown
-from recoveryd.wire.times import format_time_ms
 
 COMMAND_TYPE: Final = "io.recoveryd.command.{}.v1"
 SIGNAL_TYPE: Final = "io.recoveryd.signal.{}.v1"

@@ -12,9 +12,9 @@ import uuid_utils
 
 from recoveryd.kernel.decision import Answer, Notice
 from recoveryd.kernel.events import ControlUnreadable
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.wire.cloudevents import STRUCTURED_CONTENT_TYPE
 from recoveryd.wire.plain_json import to_json
-from recoveryd.wire.times import format_time_ms
 from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES
 
 EVENT_TYPE: Final = "io.recoveryd.event.{}.v1"

@@ -21,8 +21,8 @@ from pydantic import (
 )
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.times import TimeProblem, ZoneMissing, parse_duration_ms, parse_time_ms
 from recoveryd.wire.problems import shown, wrong
-from recoveryd.wire.times import TimeProblem, ZoneMissing, parse_duration_ms, parse_time_ms
 
 MAX_OFFSET: Final = 2**63 - 1
 MAX_PARTITION: Final = 2**31 - 1

@@ -13,8 +13,8 @@ from recoveryd.kernel.capability import Capability, StatusForm
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import Stop
+from recoveryd.kernel.times import format_time_ms, parse_time_ms
 from recoveryd.wire.plain_json import to_json
-from recoveryd.wire.times import format_time_ms, parse_time_ms
 
 FORMAT: Final = 1
 DAEMON_KEY: Final = "_daemon"

@@ -9,7 +9,7 @@ from recoveryd.cli.send.backend import OutgoingRecord, Sent
 from recoveryd.cli.status import Document
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.wire.times import TimeProblem, parse_time_ms
+from recoveryd.kernel.times import TimeProblem, parse_time_ms
 
 if TYPE_CHECKING:
     from recoveryd.settings import Settings

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from recoveryd.cli.failure import Failure, invalid
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.times import TimeProblem, parse_duration_ms
 from recoveryd.wire.quantities import SizeProblem, parse_bytes
-from recoveryd.wire.times import TimeProblem, parse_duration_ms
 
 Position = str | dict[str, object]
 

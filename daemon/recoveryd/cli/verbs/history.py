@@ -41,7 +41,7 @@ def history(
 
 def _row(taken: "Taken", recovery: str | None) -> dict[str, Any] | None:
     """None for what changes nothing, or is about another recovery."""
-    from recoveryd.wire.times import format_time_ms  # noqa: PLC0415
+    from recoveryd.kernel.times import format_time_ms  # noqa: PLC0415
 
     decision = taken.decision
     about = {noun.id for noun in decision.changed} | {notice.subject for notice in decision.notices}

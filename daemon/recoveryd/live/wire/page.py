@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from recoveryd.kernel.numbers import finite
 from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.live.evidence import decision_evidence
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.params import ControlParams, LiveParams
 from recoveryd.live.pressure import Protection
 from recoveryd.live.protecting import Protecting, ReaderLag
 from recoveryd.live.slice import LIVE
-from recoveryd.wire.times import format_time_ms
 
 PARTITIONS_MOST: Final = 2_000
 

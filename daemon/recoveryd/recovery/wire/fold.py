@@ -9,6 +9,7 @@ from typing import Any, Final
 from recoveryd.forecast.view import ForecastView
 from recoveryd.forecast.wire import forecast_from_data
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.kernel.times import parse_time_ms
 from recoveryd.recovery.model import (
     Attempt,
     CompletenessRow,
@@ -26,7 +27,6 @@ from recoveryd.recovery.wire.reading import readers
 from recoveryd.recovery.wire.spec import limits_from_data, spec_from_data
 from recoveryd.recovery.wire.status import PUBLIC_FIELDS, PUBLIC_PLAN_FIELDS
 from recoveryd.wire.status_topic import check_format
-from recoveryd.wire.times import parse_time_ms
 from recoveryd_jobs.contract import Difference, ReceiptsHome, Verification
 
 

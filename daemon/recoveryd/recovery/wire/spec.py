@@ -7,6 +7,7 @@ validated when the command came in. Times are absolute here.
 from collections.abc import Callable
 from typing import Any, Final
 
+from recoveryd.kernel.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
 from recoveryd.recovery.spec import (
     AtOffset,
     AtOffsets,
@@ -23,7 +24,6 @@ from recoveryd.recovery.spec import (
 )
 from recoveryd.replay.spec import ReplaySpec, TargetRef
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
-from recoveryd.wire.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
 
 _EARLIEST: Final = Earliest()
 _NO_LIMITS: Final = Limits()

@@ -9,11 +9,11 @@ import dataclasses
 from typing import Any, Final
 
 from recoveryd.forecast.wire import forecast_to_data
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Attempt, CompletenessRow, Plan, Progress, Recovery
 from recoveryd.recovery.wire.spec import limits_to_data, spec_to_data
 from recoveryd.wire.plain_json import finite
 from recoveryd.wire.status_topic import FORMAT, stop_to_document
-from recoveryd.wire.times import format_time_ms
 from recoveryd_jobs.contract import Verification
 
 # What of a recovery has its own place in the document; every other field goes under `internal` by its own name.

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final, Self
 from pydantic import Field, model_validator
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.times import format_time_ms, parse_time_ms
 from recoveryd.watches.spec import StartWatch, Until, UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
 from recoveryd.watches.wire.until import MAX_TOPICS, ONLY_TOPIC, ThenField, UntilField
 from recoveryd.wire.fields import Deadline, GroupName, Name, Topic, at_most
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import wrong
-from recoveryd.wire.times import format_time_ms, parse_time_ms
 
 _TOLERANCE_MOST: Final = 1_000_000_000
 

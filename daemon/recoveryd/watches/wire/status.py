@@ -6,11 +6,11 @@ The envelope is that of every status record; what only watches have stands under
 from typing import Any
 
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.kernel.times import format_time_ms, parse_time_ms
 from recoveryd.watches.model import KIND, Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
 from recoveryd.watches.wire.command import watch_from_data, watch_to_data
 from recoveryd.wire.plain_json import finite
 from recoveryd.wire.status_topic import FORMAT, check_format, stop_to_document
-from recoveryd.wire.times import format_time_ms, parse_time_ms
 
 
 def watch_to_document(watch: Watch) -> dict[str, Any]:

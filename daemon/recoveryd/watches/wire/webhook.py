@@ -12,11 +12,11 @@ import hmac
 from collections.abc import Mapping
 from typing import Any, Final
 
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.wire.cloudevents import STRUCTURED_CONTENT_TYPE
 from recoveryd.wire.events import event_source
 from recoveryd.wire.plain_json import to_json
-from recoveryd.wire.times import format_time_ms
 
 EVENT_TYPE: Final = "io.recoveryd.webhook.watch_fulfilled.v1"
 DELIVERY_HEADER: Final = "X-Recoveryd-Delivery"
