@@ -189,7 +189,7 @@ _progress = st.builds(
             partitions,
             counts,
             st.none() | counts,
-            st.sampled_from(["waiting", "copying", "paused", "blocked", "done"]),
+            st.sampled_from(["waiting", "copying", "paused", "blocked", "stopped", "done"]),
             *[counts] * 5,
         ),
         max_size=4,

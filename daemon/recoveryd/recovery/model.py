@@ -108,7 +108,7 @@ class PartitionProgress:
     partition: int
     position: int
     stop: int | None
-    state: str = "waiting"  # waiting | copying | paused | blocked | done
+    state: str = "waiting"  # waiting | copying | paused | blocked | stopped | done
     copied: int = 0
     filtered: int = 0
     skipped: int = 0

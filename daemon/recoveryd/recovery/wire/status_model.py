@@ -143,7 +143,9 @@ class PartitionProgressPart(Part):
     partition: Natural
     position: int = Field(description="everything before it is in the ledger")
     stop: int | None
-    state: Literal["waiting", "copying", "paused", "blocked", "done"]
+    state: Literal["waiting", "copying", "paused", "blocked", "stopped", "done"] = Field(
+        description="`stopped`: its recovery ended before it came to its stop"
+    )
     copied: Natural
     filtered: Natural
     skipped: Natural
