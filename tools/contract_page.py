@@ -14,13 +14,12 @@ from pydantic.fields import FieldInfo
 
 from recoveryd.capabilities import make_codec
 from recoveryd.kernel.catalogue import CATALOGUE
-from recoveryd.recovery.wire.status_model import StatusRecord
-from recoveryd.watches.wire.status_model import WatchPart
 from recoveryd.wire.event_kinds import ANSWERS, OTHERS, TRANSITIONS, WATCH_ENDS, EventKind
 from recoveryd.wire.forms import CommandData
 from recoveryd.wire.topics import TopicNames, own_topics
 from tools import examples
 from tools.markdown import table
+from tools.status_schemas import recovery_schema, watch_schema
 
 CONTRACT_FILE: Final = Path("docs/contract.md")
 ERRORS_FILE: Final = Path("docs/errors.md")
@@ -68,12 +67,12 @@ def _blocks() -> dict[str, str]:
         "replay-fields": _fields_table(make_codec().verbs["replay"].model),
         "verify-fields": _fields_table(make_codec().verbs["verify"].model),
         "watch-fields": _fields_table(make_codec().verbs["watch"].model),
-        "watch-status-fields": _fields_table(WatchPart, defaults=False),
+        "watch-status-fields": _status_table(watch_schema(), "Watched"),
         "example-verify": _example(examples.COMMANDS["verify"]),
         "example-watch": _example(examples.COMMANDS["watch"]),
         "answers": _kinds(ANSWERS),
         "events": _kinds(TRANSITIONS | OTHERS | WATCH_ENDS),
-        "status-fields": _fields_table(StatusRecord, defaults=False),
+        "status-fields": _status_table(recovery_schema()),
         "example-replay": _example(examples.COMMANDS["replay"]),
         "example-answer": _example(examples.ANSWER),
         "example-status": _example({name: part for name, part in examples.STATUS.items() if name != "internal"}),
@@ -117,22 +116,50 @@ def _kinds(kinds: dict[str, EventKind]) -> str:
     return table(("kind", "says", "data"), rows)
 
 
-def _fields_table(model: type[BaseModel], *, defaults: bool = True) -> str:
-    headers = ("field", "values", *(("default",) if defaults else ()), "meaning")
-    return table(headers, _rows(model, "", defaults=defaults))
+def _status_table(schema: dict[str, Any], part: str = "") -> str:
+    """Of a status record, or of one part of it."""
+    definitions = schema["$defs"]
+    rows = _status_rows(definitions[part] if part else schema, definitions, "")
+    return table(("field", "values", "meaning"), rows)
 
 
-def _rows(model: type[BaseModel], prefix: str, *, defaults: bool) -> Iterator[tuple[str, ...]]:
+def _status_rows(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> Iterator[tuple[str, ...]]:
+    for name, field in schema["properties"].items():
+        path, inner = f"{prefix}{name}", _resolved(field, definitions)
+        [*_, first] = [choice for choice in inner.get("anyOf", [inner]) if choice.get("type") != "null"]
+        row = _resolved(first.get("items", first), definitions)
+        if "properties" in row and "anyOf" not in field.get("items", {}) and "const" not in str(inner.get("anyOf")):
+            mark = "[]" if "items" in first else ""
+            yield from _status_rows(row, definitions, f"{path}{mark}.")
+            continue
+        yield f"`{path}`", _schema_text(inner), field.get("description", "")
+
+
+def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Without references at its top and in its choices."""
+    if "$ref" in schema:
+        found: dict[str, Any] = definitions[schema["$ref"].rpartition("/")[2]]
+        return found
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [_resolved(choice, definitions) for choice in schema["anyOf"]]}
+    return schema
+
+
+def _fields_table(model: type[BaseModel]) -> str:
+    return table(("field", "values", "default", "meaning"), _rows(model, ""))
+
+
+def _rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, ...]]:
     for name, info in model.model_fields.items():
         path = f"{prefix}{info.alias or name}"
         inner, is_list = _model_of(info.annotation)
         if inner is not None:
             mark = "[]" if is_list else ""
-            if defaults and info.is_required() and is_list:
+            if info.is_required() and is_list:
                 yield f"`{path}{mark}`", "list", "required", info.description or ""
-            yield from _rows(inner, f"{path}{mark}.", defaults=defaults)
+            yield from _rows(inner, f"{path}{mark}.")
             continue
-        yield f"`{path}`", _values(info), *((_default(info),) if defaults else ()), info.description or ""
+        yield f"`{path}`", _values(info), _default(info), info.description or ""
 
 
 def _model_of(annotation: Any) -> tuple[type[BaseModel] | None, bool]:

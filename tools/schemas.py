@@ -9,14 +9,13 @@ import yaml
 from pydantic import BaseModel
 
 from recoveryd.capabilities import make_codec
-from recoveryd.recovery.wire.status_model import DaemonStatusRecord, StatusRecord
 from recoveryd.settings import schema as config_schema
-from recoveryd.watches.wire.status_model import WatchStatusRecord
 from recoveryd.wire.cloudevents import MAX_ATTRIBUTE_CHARS
 from recoveryd.wire.codec import COMMAND_TYPE, SIGNAL_TYPE, SUBJECT_PATTERN
 from recoveryd.wire.event_kinds import ANSWERS, EVENT_KINDS
 from recoveryd.wire.events import EVENT_TYPE
 from tools import asyncapi, examples
+from tools.status_schemas import daemon_schema, recovery_schema, watch_schema
 
 FOLDER: Final = Path("config/schemas")
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -38,9 +37,9 @@ def make_schemas() -> dict[str, dict[str, Any]]:
         )
     schemas["event.answer.v1.json"] = _answer_schema()
     schemas["event.v1.json"] = _event_schema()
-    schemas["status.v1.json"] = _model_schema(StatusRecord) | {"examples": [examples.STATUS]}
-    schemas["status.watch.v1.json"] = _model_schema(WatchStatusRecord) | {"examples": [examples.WATCH_STATUS]}
-    schemas["status.daemon.v1.json"] = _model_schema(DaemonStatusRecord)
+    schemas["status.v1.json"] = recovery_schema() | {"examples": [examples.STATUS]}
+    schemas["status.watch.v1.json"] = watch_schema() | {"examples": [examples.WATCH_STATUS]}
+    schemas["status.daemon.v1.json"] = daemon_schema()
     return {
         name: {"$schema": _DIALECT, "title": name.removesuffix(".json")} | schema for name, schema in schemas.items()
     }

@@ -1,7 +1,10 @@
 """Builders of core values: each gives a legal default that a test changes where it matters."""
 
+from typing import Any
+
 from recoveryd.capabilities import make_codec, make_status_topic
 from recoveryd.kernel.commands import Meta, StopCommand
+from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import CommandReceived, Seen
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.live.protecting import Protecting
@@ -146,6 +149,11 @@ def command(
 STATUS = make_status_topic()
 CODEC = make_codec()
 BOOK = make_book(Params())
+
+
+def to_document(noun: Noun) -> dict[str, Any]:
+    """The status record of a recovery or a watch as JSON values."""
+    return dict(STATUS.document(noun))
 
 
 def state_of(

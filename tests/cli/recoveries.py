@@ -20,10 +20,10 @@ from recoveryd.recovery.model import (
     Severity,
 )
 from recoveryd.recovery.spec import Earliest, Latest, Limits, SourceRef
-from recoveryd.recovery.wire.status import to_document
 from recoveryd.replay.spec import ReplaySpec, TargetRef
 from recoveryd.wire.events import encode_answer, encode_notice
 from recoveryd_jobs.contract import Difference, Verification
+from tests.builders.core import to_document
 
 NOW_MS = 1_800_000_000_000
 PLAN_HASH = "sha256:4f2c"

@@ -9,8 +9,8 @@ import pytest
 from recoveryd.cli.send.connect import Tools, open_backend
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
-from recoveryd.recovery.wire.status import to_document
 from recoveryd.runtime.health import Health, Sources
+from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, RUNNING
 from tests.cli.scripted import run_with
 from tests.cli.served import LEADER, served

@@ -12,8 +12,8 @@ from recoveryd.cli.send.connect import Tools, open_backend
 from recoveryd.live.events import ReaderSampled
 from recoveryd.live.lag.window import LagSample
 from recoveryd.live.wire.page import lag_document
-from recoveryd.recovery.wire.status import to_document
 from recoveryd.runtime.health import Health, Sources
+from tests.builders.core import to_document
 from tests.builders.live_world import BOARD, LiveWorld
 from tests.cli.scripted import run_with
 from tests.cli.served import LEADER, served

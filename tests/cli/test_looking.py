@@ -10,7 +10,7 @@ from recoveryd.cli import status
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import TERMINAL, State
 from recoveryd.recovery.model import CompletenessRow
-from recoveryd.recovery.wire.status import to_document
+from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, MISMATCHED, NOW_MS, PLAN_HASH, RUNNING, in_state, make_notice
 from tests.cli.scripted import ScriptedBackend, run
 

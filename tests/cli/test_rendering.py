@@ -12,8 +12,8 @@ from recoveryd.cli.render.following import following
 from recoveryd.cli.render.proof import result_parts
 from recoveryd.kernel.states import Stop, StopReason
 from recoveryd.recovery.model import PlannedPartition
-from recoveryd.recovery.wire.status import to_document
 from recoveryd_jobs.contract import Verification
+from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, NOW_MS, PLAN, RUNNING
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
-from recoveryd.recovery.wire.status import to_document
 from recoveryd.replay.spec import Replay
-from tests.builders.core import CODEC
+from tests.builders.core import CODEC, to_document
 from tests.cli.recoveries import COMPLETED, MISMATCHED, NOW_MS, PLAN_HASH, in_state, make_answer
 from tests.cli.scripted import ScriptedBackend, refuse_with, replay_args, run
 

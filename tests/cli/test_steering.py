@@ -6,7 +6,7 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
-from recoveryd.recovery.wire.status import to_document
+from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, PLAN_HASH, RUNNING, in_state
 from tests.cli.scripted import ScriptedBackend, refuse_with, run
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Progress
 from recoveryd.recovery.spec import Earliest, Latest, SourceRef
-from recoveryd.recovery.wire.status import to_document
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from recoveryd_jobs.contract import Difference, Verification
+from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, PLAN, RUNNING
 from tests.cli.scripted import ScriptedBackend, run
 

@@ -10,7 +10,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
 from recoveryd.watches.spec import UntilCaughtUp, UntilOffsets, WatchSpec
-from recoveryd.watches.wire.status import watch_to_document
+from tests.builders.core import to_document
 from tests.cli.recoveries import NOW_MS, make_notice
 from tests.cli.scripted import ScriptedBackend, refuse_with, run
 
@@ -113,7 +113,7 @@ def test_without_a_topic_or_a_reason_it_says_so() -> None:
 
 
 def send(*flags: str, becomes: list[Watch], **more: Any) -> tuple[Any, ScriptedBackend]:
-    backend = ScriptedBackend(becomes=[watch_to_document(watch) for watch in becomes], **more)
+    backend = ScriptedBackend(becomes=[to_document(watch) for watch in becomes], **more)
     return run(backend, *ARGS, *flags, env={"RECOVERYD_BOOTSTRAP_SERVERS": "a:1"}), backend
 
 
@@ -153,7 +153,7 @@ def test_a_webhook_that_is_not_configured_is_exit_code_4() -> None:
 
 
 def test_describe_shows_what_is_waited_for_and_what_is_not_there() -> None:
-    document = watch_to_document(replace(RUNNING, spec=replace(RUNNING.spec, until=UntilOffsets({"flights": {1: 50}}))))
+    document = to_document(replace(RUNNING, spec=replace(RUNNING.spec, until=UntilOffsets({"flights": {1: 50}}))))
     backend = ScriptedBackend({ID: document}, timeline=[make_notice("watch_started", {"why": "r"}, ID)])
     shown = run(backend, "describe", ID, env={"COLUMNS": "200"}).stdout
     for part in (
@@ -169,16 +169,16 @@ def test_describe_shows_what_is_waited_for_and_what_is_not_there() -> None:
 
 
 def test_describe_shows_the_delivery_and_why_it_ended() -> None:
-    shown = run(ScriptedBackend({ID: watch_to_document(COMPLETED)}), "describe", ID, env={"COLUMNS": "200"}).stdout
+    shown = run(ScriptedBackend({ID: to_document(COMPLETED)}), "describe", ID, env={"COLUMNS": "200"}).stdout
     for part in ("zero_lag", "delivered", "d1", "204"):
         assert part in shown, shown
 
 
 def test_list_get_and_wait_know_watches() -> None:
-    backend = ScriptedBackend({ID: watch_to_document(COMPLETED)})
+    backend = ScriptedBackend({ID: to_document(COMPLETED)})
     listed = run(backend, "list", env={"COLUMNS": "200"})
     assert "100%" in listed.stdout
     got = json.loads(run(backend, "get", ID, "-o", "json").stdout)
     assert (got["kind"], got["watch"]["group"], "internal" in got) == ("watch", "reports", False)
     assert run(backend, "wait", ID).exit_code == 0
-    assert run(ScriptedBackend({ID: watch_to_document(UNFULFILLED)}), "wait", ID).exit_code == 1
+    assert run(ScriptedBackend({ID: to_document(UNFULFILLED)}), "wait", ID).exit_code == 1

@@ -67,7 +67,7 @@ def test_a_moving_head_that_is_too_fast_is_never_reached_and_the_finding_says_wh
     facts = replace(four_days(), bytes_per_s=100 * LIVE)
     plan = plan_of(make_spec(stop=CaughtUp()), facts)
     assert plan.forecast is not None
-    assert (plan.eta_seconds, plan.forecast.mid_s, plan.forecast.outlook) == (None, None, "impractical_never")
+    assert (plan.eta_seconds, plan.forecast.eta_seconds.mid, plan.forecast.outlook) == (None, None, "impractical_never")
     assert codes(plan)["forecast_impractical_never"] is Severity.WARN
     assert plan.forecast.suggestion.startswith("more than 20,000/s (4 lanes instead of 2) is needed; or pin the end")
 
@@ -110,7 +110,7 @@ def test_without_measurement_the_configured_rate_counts_and_may_be_off_by_half()
     plan = plan_of(facts=replace(four_days(), bytes_per_s=None, rate_source="measured"))
     assert plan.forecast is not None
     assert (plan.forecast.replay_per_s, plan.forecast.rate_source) == (300_000.0, "configured")
-    assert plan.forecast.hi_s == pytest.approx(8 + 2 * 3.456e9 / 300_000)
+    assert plan.forecast.eta_seconds.hi == pytest.approx(8 + 2 * 3.456e9 / 300_000)
 
 
 def test_one_large_partition_holds_the_job_back_unless_a_limit_is_divided_by_what_is_left() -> None:
@@ -177,9 +177,9 @@ def test_history_of_the_same_hour_counts_for_a_moving_head() -> None:
     ).forecast
     assert calm is not None
     assert busy is not None
-    assert calm.mid_s is not None
-    assert busy.mid_s is not None
-    assert busy.mid_s > 2 * calm.mid_s
+    assert calm.eta_seconds.mid is not None
+    assert busy.eta_seconds.mid is not None
+    assert busy.eta_seconds.mid > 2 * calm.eta_seconds.mid
 
 
 def test_storage_counts_replicas_and_prices_make_a_cost() -> None:
@@ -198,4 +198,4 @@ def test_storage_counts_replicas_and_prices_make_a_cost() -> None:
 def test_an_empty_range_is_done_at_once_and_all_is_well() -> None:
     plan = plan_of(facts=make_facts((0, 0)))
     assert plan.forecast is not None
-    assert (plan.forecast.mid_s, plan.forecast.outlook, plan.forecast.speed_up) == (0.0, "ok", None)
+    assert (plan.forecast.eta_seconds.mid, plan.forecast.outlook, plan.forecast.speed_up) == (0.0, "ok", None)

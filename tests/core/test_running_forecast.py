@@ -51,8 +51,12 @@ def test_nothing_is_measured_before_three_samples_and_then_the_pace_is() -> None
     assert found is not None
     assert (found.replay_per_s, found.rate_source) == (pytest.approx(100), "measured")
     left = 100_000 - next(p.position for p in world.recovery().progress.partitions)
-    assert found.mid_s == pytest.approx(left / 100, rel=0.01)
-    assert (found.speed_up, found.lo_s, found.hi_s) == (pytest.approx(10), found.mid_s, found.mid_s)
+    assert found.eta_seconds.mid == pytest.approx(left / 100, rel=0.01)
+    assert (found.speed_up, found.eta_seconds.lo, found.eta_seconds.hi) == (
+        pytest.approx(10),
+        found.eta_seconds.mid,
+        found.eta_seconds.mid,
+    )
 
 
 def test_a_change_is_told_when_two_forecasts_a_minute_apart_agree() -> None:
@@ -88,8 +92,8 @@ def test_behind_a_moving_head_the_eta_is_the_forecasts() -> None:
     progress = world.recovery().progress
     assert progress.forecast is not None
     assert progress.forecast.live_per_s == pytest.approx(60)
-    assert progress.eta_seconds == progress.forecast.mid_s
-    assert progress.forecast.mid_s == pytest.approx(progress.lag_records / 40, rel=0.1)
+    assert progress.eta_seconds == progress.forecast.eta_seconds.mid
+    assert progress.forecast.eta_seconds.mid == pytest.approx(progress.lag_records / 40, rel=0.1)
 
 
 def test_a_replay_at_the_head_is_not_called_slow_for_copying_only_what_arrives() -> None:
@@ -163,7 +167,9 @@ def test_metrics_tell_the_interval_less_the_time_since_then() -> None:
     found = world.recovery().progress.forecast
     passed_s = (world.now_ms - found.at_ms) / 1000
     later = values(world)
-    assert later["recoveryd_recovery_eta_bound_seconds", ("r1", "mid")] == pytest.approx(found.mid_s - passed_s)
+    assert later["recoveryd_recovery_eta_bound_seconds", ("r1", "mid")] == pytest.approx(
+        found.eta_seconds.mid - passed_s
+    )
     assert later["recoveryd_retention_slack_seconds", ("r1",)] == found.slack_s
     assert found.slack_s > 76_400
 

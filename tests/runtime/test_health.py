@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
-from recoveryd.recovery.wire.status import to_document
 from recoveryd.runtime.health import Health, HealthServer, Sources
-from tests.builders.core import STATUS, command
+from tests.builders.core import STATUS, command, to_document
 from tests.builders.world import World
-from tests.wire.of_types import filled
+from tests.wire.of_types import filled_recoveries
 
 LEADS = Health("leader", is_loaded=True, loop_age_s=0.2, round_age_s=None, journal_failing_for_s=None)
 
@@ -121,7 +120,7 @@ async def test_one_recovery_is_its_status_document(rig: Rig) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(filled(Recovery))
+@given(filled_recoveries())
 def test_whatever_a_status_record_holds_is_served_as_the_status_topic_has_it(recovery: Recovery) -> None:
     async def ask() -> tuple[int, object]:
         made = Rig(to_document)

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from recoveryd.capabilities import KINDS
+from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.spec import Spec
 
 _TIMES_MS = st.integers(0, 3 * 10**12)  # times and durations that can be written: less than 100 years
@@ -37,6 +38,11 @@ def filled(kind: type) -> st.SearchStrategy[Any]:
     hints = typing.get_type_hints(kind)
     fields = [f.name for f in dataclasses.fields(kind)]
     return st.builds(kind, **{name: _of(hints[name], name) for name in fields})
+
+
+def filled_recoveries() -> st.SearchStrategy[Recovery]:
+    """Their `kind` is that of the specification."""
+    return filled(Recovery).map(lambda recovery: dataclasses.replace(recovery, kind=recovery.spec.kind))
 
 
 def _of(hint: Any, name: str) -> st.SearchStrategy[Any]:  # noqa: PLR0911  (one per shape)
@@ -65,7 +71,4 @@ def _of(hint: Any, name: str) -> st.SearchStrategy[Any]:  # noqa: PLR0911  (one 
 def _tuple(args: tuple[Any, ...], name: str) -> st.SearchStrategy[Any]:
     if len(args) != 2 or args[1] is not Ellipsis:
         return st.tuples(*(_of(arg, name) for arg in args))
-    # Pairs are written as an object: their first members are its names.
-    pairs = typing.get_origin(args[0]) is tuple and Ellipsis not in typing.get_args(args[0])
-    unique = (lambda pair: pair[0]) if pairs else None
-    return st.lists(_of(args[0], name), max_size=3, unique_by=unique).map(tuple)
+    return st.lists(_of(args[0], name), max_size=3).map(tuple)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from recoveryd.forecast.outlook import Outlook
-from recoveryd.forecast.view import CostView, ForecastView, Storage
+from recoveryd.forecast.view import CostView, EtaRange, ForecastView, Storage
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import MAX_TIME_MS
 from recoveryd.live.lag.verdicts import LagVerdict
@@ -124,9 +124,7 @@ forecasts = st.builds(
     sentence=text,
     suggestion=text,
     is_moving=st.booleans(),
-    lo_s=_seconds,
-    mid_s=_seconds,
-    hi_s=_seconds,
+    eta_seconds=st.builds(EtaRange, _seconds, _seconds, _seconds),
     bounded_s=_seconds,
     moving_s=_seconds,
     speed_up=_seconds,
@@ -145,7 +143,7 @@ forecasts = st.builds(
     partition=st.none() | partitions,
     storage=st.none() | st.builds(Storage, counts, counts, st.none() | counts),
     cost=st.none() | st.builds(CostView, text, *[numbers] * 5),
-    at_ms=times_ms,
+    at_ms=st.none() | times_ms,
 )
 plans = st.builds(
     Plan,

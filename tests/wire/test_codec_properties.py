@@ -14,9 +14,9 @@ from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.events import SignalRefused
 from recoveryd.live.signals import Signal
 from recoveryd.recovery.params import Params
-from recoveryd.recovery.wire.spec import spec_to_data
-from recoveryd.replay.spec import Replay
+from recoveryd.replay.spec import Replay, ReplaySpec
 from recoveryd.wire.codec import Unreadable
+from recoveryd.wire.nouns import NounForm
 from tests.builders.core import CODEC
 from tests.patience import lines_of
 from tests.wire.records import GOOD_DATA, NOW_MS, Outcome, bare, bent, replay_event
@@ -83,11 +83,19 @@ def test_what_is_accepted_says_everything_that_was_sent(event: Any) -> None:
     outcome = bare(CODEC.decode(None, json.dumps(event).encode(), (), NOW_MS, 1))
     if not isinstance(outcome, Replay):
         return
-    written = spec_to_data(outcome.spec)
+    written = as_data(outcome.spec)
     for path, value in leaves({name: part for name, part in event["data"].items() if name != "reason"}):
         found = dict(leaves(written)).get(path, ...)
         # Times come back in UTC, durations as times or in another unit, null limits not at all.
         assert found == value or isinstance(value, str) or value is None, path
+
+
+def as_data(spec: ReplaySpec) -> dict[str, Any]:
+    """What is stored of the specification, at the places of the command's data."""
+    stored = NounForm(ReplaySpec).write(spec)
+    target = stored["target"]
+    target["headers"] = {"add": dict(target.pop("headers_add")), "drop": target.pop("headers_drop")}
+    return stored | {"job": {"profile": stored.pop("profile")}}
 
 
 def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:

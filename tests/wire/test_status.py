@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recoveryd.forecast.wire import forecast_from_data
+from recoveryd.forecast.wire import FORECAST as FORECAST_FORM
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.model import (
@@ -25,9 +25,6 @@ from recoveryd.recovery.model import (
     Severity,
 )
 from recoveryd.recovery.spec import Earliest, Latest, Limits, SourceRef
-from recoveryd.recovery.wire.fold import from_document
-from recoveryd.recovery.wire.status import to_document
-from recoveryd.recovery.wire.status_model import DaemonStatusRecord, StatusRecord
 from recoveryd.replay.spec import ReplaySpec, TargetRef
 from recoveryd.wire.plain_json import to_json
 from recoveryd.wire.status_topic import (
@@ -37,9 +34,10 @@ from recoveryd.wire.status_topic import (
     daemon_to_document,
     encode_daemon,
 )
-from recoveryd_jobs.contract import Difference, ReceiptsHome, Verification
-from tests.builders.core import STATUS
+from recoveryd_jobs.contract import ReceiptsHome, Verification
+from tests.builders.core import STATUS, to_document
 from tests.patience import lines_of
+from tests.wire.json_schema import is_valid, load
 from tests.wire.records import NOW_MS
 from tests.wire.strategies import counts, recoveries, text, times_ms
 from tools.examples import FORECAST
@@ -70,7 +68,7 @@ COMPLETED = Recovery(
         create_configs={"retention.ms": "-1"},
         findings=(),
         pinned_at_ms=NOW_MS,
-        forecast=forecast_from_data(FORECAST),
+        forecast=FORECAST_FORM.read(FORECAST),
         receipts=ReceiptsHome("recovery.receipts.v1", "Zr4uQ0mWQ0mVw1Yb0g6z7A", 3, 8, 1200),
     ),
     attempt=Attempt(number=1),
@@ -125,20 +123,20 @@ def test_findings_and_evidence_are_public() -> None:
 def test_every_recovery_reads_back_as_it_was(recovery: Recovery) -> None:
     key, value = STATUS.encode(recovery)
     assert key == recovery.id.encode()
-    assert from_document(json.loads(value)) == recovery
+    assert STATUS.read(json.loads(value)) == recovery
 
 
 @settings(max_examples=50, deadline=None)
 @given(recoveries)
 def test_every_status_record_fits_the_documented_model(recovery: Recovery) -> None:
-    StatusRecord.model_validate_json(STATUS.encode(recovery)[1])
+    assert is_valid(json.loads(STATUS.encode(recovery)[1]), load("status.v1.json"))
 
 
 @given(st.builds(DaemonRecord, st.integers(-1, 2**62), counts, text, times_ms))
 def test_the_daemons_own_record_reads_back(record: DaemonRecord) -> None:
     key, value = encode_daemon(record)
     assert key == b"_daemon"
-    DaemonStatusRecord.model_validate_json(value)
+    assert is_valid(json.loads(value), load("status.daemon.v1.json"))
     assert daemon_from_document(json.loads(value)) == record
 
 
@@ -194,7 +192,7 @@ def test_a_record_that_is_not_ours_stops_the_fold_and_is_named(value: bytes) -> 
 
 
 @pytest.mark.parametrize(
-    "document", [{}, {"internal": {"format": 2}}, daemon_to_document(DaemonRecord()) | {"epoch": None, "internal": {}}]
+    "document", [{}, {"internal": {"format": 3}}, daemon_to_document(DaemonRecord()) | {"epoch": None, "internal": {}}]
 )
 def test_a_daemon_record_that_is_not_ours_is_refused(document: dict[str, Any]) -> None:
     with pytest.raises(StatusUnreadable):
@@ -203,27 +201,14 @@ def test_a_daemon_record_that_is_not_ours_is_refused(document: dict[str, Any]) -
 
 def test_fields_of_another_release_are_ignored_or_get_their_default() -> None:
     newer = GOOD | {"colour": "blue", "internal": GOOD["internal"] | {"mood": 1}}
-    newer["internal"] = newer["internal"] | {"fields": newer["internal"]["fields"] | {"shoe_size": 43}}
-    assert from_document(newer) == COMPLETED
-    older = {name: value for name, value in GOOD["internal"]["fields"].items() if name != "wanted_sequence"}
-    assert from_document(GOOD | {"internal": GOOD["internal"] | {"fields": older}}) == COMPLETED
-
-
-def test_differences_of_an_older_release_are_still_read() -> None:
-    at = {"partition": 1, "start": 7, "stop": 9, "message": "m"}
-    old = {"result": "mismatch", "source_records": 5, "target_records": 4, "digest": "", "why": ""}
-    old["differences"] = [at | {"kind": "count"}, at | {"kind": "digest"}, at | {"kind": "missing"}]
-    assert from_document(GOOD | {"verification": old}).verification == Verification(
-        "mismatch",
-        5,
-        4,
-        "",
-        (
-            Difference("ledger", 1, 7, None, None, 2, "m"),
-            Difference("altered", None, None, 1, 7, 2, "m"),
-            Difference("missing", None, None, 1, 7, 2, "m"),
-        ),
-    )
+    newer["internal"]["attempt"] = newer["internal"]["attempt"] | {"shoe_size": 43}
+    newer["progress"] = newer["progress"] | {"shoe_size": 43}
+    assert STATUS.read(newer) == COMPLETED
+    for name in set(GOOD["internal"]) - {"format", "spec", "attempt", "plan"}:
+        assert STATUS.read(GOOD | {"internal": _without(GOOD["internal"], name)}) == COMPLETED
+    plan = GOOD["internal"]["plan"]
+    columns = _without(plan["partitions"], "first_ms")
+    assert STATUS.read(GOOD | {"internal": GOOD["internal"] | {"plan": plan | {"partitions": columns}}}) == COMPLETED
 
 
 def test_no_number_that_json_can_not_hold_stops_the_journal() -> None:
@@ -236,6 +221,14 @@ def test_no_number_that_json_can_not_hold_stops_the_journal() -> None:
     document = json.loads(STATUS.encode(odd)[1])
     assert (document["progress"]["records_per_s"], document["progress"]["eta_seconds"]) == (0.0, None)
     assert document["stop"]["evidence"] == {"rate": None, "all": [1, None]}
+
+
+def test_half_a_character_is_written_as_one_that_can_be_read() -> None:
+    odd = replace(COMPLETED, why="half \ud83d of one", stop=Stop(StopReason.STALLED, None, NOW_MS, {"name": "\udc00"}))
+    key, value = STATUS.encode(odd)
+    value.decode()
+    read = STATUS.fold([(key, value)]).nouns[odd.id]
+    assert read == replace(odd, why="half ? of one", stop=Stop(StopReason.STALLED, None, NOW_MS, {"name": "?"}))
 
 
 def test_folding_costs_as_much_for_the_last_recovery_as_for_the_first() -> None:

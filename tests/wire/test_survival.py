@@ -16,7 +16,7 @@ from recoveryd.watches.model import Watch
 from recoveryd.wire.status_topic import DAEMON_KEY, StatusFold, encode_daemon
 from recoveryd_jobs import contract
 from tests.builders.core import STATUS
-from tests.wire.of_types import filled
+from tests.wire.of_types import filled, filled_recoveries
 
 _MUCH = settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -30,7 +30,7 @@ EXCHANGED = [
 
 
 @_MUCH
-@given(filled(Recovery).map(lambda r: dataclasses.replace(r, kind=r.spec.kind)).filter(lambda r: r.id != DAEMON_KEY))
+@given(filled_recoveries().filter(lambda r: r.id != DAEMON_KEY))
 def test_a_recovery_survives_a_restart(recovery: Recovery) -> None:
     assert STATUS.fold([STATUS.encode(recovery)]) == StatusFold({recovery.id: recovery}, DaemonRecord())
 

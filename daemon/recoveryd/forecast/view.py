@@ -4,11 +4,12 @@
 running recovery and `recoveryctl forecast` cannot say it in different ways.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recoveryd.forecast.completion import Forecast, ForecastRates, Work, duration_s
 from recoveryd.forecast.cost import Pricing, Usage, estimate_cost
 from recoveryd.kernel.numbers import finite
+from recoveryd.kernel.written import TimeMs, named
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,39 +34,43 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class ForecastView:
-    """Times in seconds, rates in records/s. `lo_s`, `mid_s`, `hi_s`, `bounded_s`, `moving_s`: None = never. Other None: not known, not asked, or no danger.
+class EtaRange:
+    """None = never."""
 
-    `partition` is the slowest one. `slack_s` = until retention deletes the record at the worst position if nothing moves.
-    """
+    lo: float | None
+    mid: float | None
+    hi: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastView:
+    """Times in seconds, rates in records/s. `eta_seconds`, `bounded_s`, `moving_s`: None = never. Other None: not known, not asked, or no danger."""
 
     outlook: str
     outlooks: tuple[str, ...]
     sentence: str
     suggestion: str
-    is_moving: bool
-    lo_s: float | None
-    mid_s: float | None
-    hi_s: float | None
-    bounded_s: float | None
-    moving_s: float | None
+    is_moving: bool = field(metadata=named("moving_head"))
+    eta_seconds: EtaRange
+    bounded_s: float | None = field(metadata=named("bounded_seconds"))
+    moving_s: float | None = field(metadata=named("moving_seconds"))
     speed_up: float | None
-    window_s: float | None
-    backlog: float
-    replay_per_s: float
-    live_per_s: float | None
-    rate_source: str = "configured"  # measured | configured
+    window_s: float | None = field(metadata=named("window_seconds"))
+    backlog: float = field(metadata=named("backlog_records"))
+    replay_per_s: float = field(metadata=named("replay_records_per_s"))
+    live_per_s: float | None = field(metadata=named("live_records_per_s"))
+    rate_source: str = field(default="configured", metadata=named("replay_source"))  # measured | configured
     live_source: str = "unknown"  # sampled | log times | given | unknown
-    required_per_s: float | None = None
-    deadline_s: float | None = None
+    required_per_s: float | None = field(default=None, metadata=named("required_records_per_s"))
+    deadline_s: float | None = field(default=None, metadata=named("deadline_seconds"))
     extra_share: float | None = None
-    loss_in_s: float | None = None
-    slack_s: float | None = None
-    lost_data_s: float = 0.0
-    partition: int | None = None
+    loss_in_s: float | None = field(default=None, metadata=named("loss_in_seconds"))
+    slack_s: float | None = field(default=None, metadata=named("retention_slack_seconds"))  # the same if nothing moves
+    lost_data_s: float = field(default=0.0, metadata=named("lost_data_seconds"))
+    partition: int | None = None  # the slowest
     storage: Storage | None = None
     cost: CostView | None = None
-    at_ms: int = 0
+    at_ms: TimeMs | None = field(default=None, metadata=named("at"))
 
 
 def make_view(forecast: Forecast, work: Work, rates: ForecastRates) -> ForecastView:
@@ -79,9 +84,9 @@ def make_view(forecast: Forecast, work: Work, rates: ForecastRates) -> ForecastV
         sentence=forecast.why,
         suggestion=forecast.suggestion,
         is_moving=work.is_moving,
-        lo_s=finite(forecast.seconds_lo, 1),
-        mid_s=finite(forecast.seconds, 1),
-        hi_s=finite(forecast.seconds_hi, 1),
+        eta_seconds=EtaRange(
+            finite(forecast.seconds_lo, 1), finite(forecast.seconds, 1), finite(forecast.seconds_hi, 1)
+        ),
         bounded_s=finite(bounded_s, 1),
         moving_s=finite(moving_s, 1),
         speed_up=finite(forecast.speed_up, 4),

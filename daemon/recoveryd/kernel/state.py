@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from recoveryd.kernel.written import TimeMs, named
+
 T = TypeVar("T")
 
 
@@ -15,7 +17,7 @@ class DaemonRecord:
     applied_control_offset: int = -1
     epoch: int = 0
     control_topic_id: str = ""
-    updated_ms: int = 0
+    updated_ms: TimeMs = field(default=0, metadata=named("updated"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from recoveryd.kernel.written import TimeMs, named
+
 
 class State(StrEnum):
     """Where a recovery is in its life; the table of moves is `recoveryd.recovery.lifecycle`."""
@@ -54,7 +56,7 @@ class Stop:
 
     reason: StopReason
     mode: str | None  # bounded | caught_up for zero_lag, else None
-    at_ms: int
+    at_ms: TimeMs = field(metadata=named("at"))
     evidence: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on
 from recoveryd.kernel.commands import RefusedCommand
@@ -20,18 +21,18 @@ from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 from recoveryd.recovery.steer import steer
 from recoveryd.recovery.throttling import control
 from recoveryd.recovery.wire.commands import FORMS
-from recoveryd.recovery.wire.fold import from_document
-from recoveryd.recovery.wire.status import to_document
+from recoveryd.recovery.wire.status import RecoveryForm
 from recoveryd_jobs import contract
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
 NAME = "recovery"
+_form = cache(RecoveryForm)
 _WORDS = (events.__name__, contract.__name__)
 
 
 def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[RecoveryDraft]:
     """`kinds`: what a recovery can be. Adding one needs nothing here."""
-    by_name = {kind.name: kind for kind in kinds}
+    by_name, form = {kind.name: kind for kind in kinds}, _form(tuple(kinds))
     return Capability(
         name=NAME,
         view=RecoveryDraft,
@@ -42,7 +43,7 @@ def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[Recover
         forms={**{kind.verb: kind.form for kind in kinds}, **FORMS},
         steer=_steer,
         subject=_subject,
-        status=StatusForm(Recovery, by_name.__contains__, to_document, from_document),
+        status=StatusForm(Recovery, by_name.__contains__, form.write, form.read),
         measures=make_measures([kind.name for kind in kinds]),
         restore=_restore,
         known=lambda state: state.of(RECOVERY).recoveries,

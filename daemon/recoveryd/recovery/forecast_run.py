@@ -50,7 +50,7 @@ def review(case: Case) -> None:
     if after.outlook is not track.outlook and track.outlook is not None:
         _tell(case, track.outlook, answer)
     view = replace(answer.view, rate_source="measured", live_source="sampled", at_ms=case.now_ms)
-    eta_s = view.mid_s if plan.is_following else recovery.progress.eta_seconds
+    eta_s = view.eta_seconds.mid if plan.is_following else recovery.progress.eta_seconds
     case.keep(progress=replace(recovery.progress, forecast=view, eta_seconds=eta_s))
 
 

@@ -137,8 +137,9 @@ def _forecast(recovery: Recovery, now_ms: int) -> Iterator[Sample]:
     view = recovery.progress.forecast or (recovery.plan.forecast if recovery.plan else None)
     if view is None or recovery.state not in _FORECAST_STATES:
         return
-    passed_s = max(0.0, (now_ms - view.at_ms) / 1000) if recovery.state is State.RUNNING else 0.0
-    for bound, seconds in (("lo", view.lo_s), ("mid", view.mid_s), ("hi", view.hi_s)):
+    passed_s = max(0.0, (now_ms - (view.at_ms or 0)) / 1000) if recovery.state is State.RUNNING else 0.0
+    eta = view.eta_seconds
+    for bound, seconds in (("lo", eta.lo), ("mid", eta.mid), ("hi", eta.hi)):
         left_s = math.inf if seconds is None else max(0.0, seconds - passed_s)
         yield Sample(ETA_BOUND, (recovery.id, bound), left_s)
     if view.speed_up is not None:

@@ -5,11 +5,13 @@ Here live the nouns. Rules live in `handlers` and `policies`, the JSON form in `
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
 from recoveryd.forecast.view import ForecastView
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.written import TimeMs, Written, named
 from recoveryd.recovery.spec import Limits, Spec
 from recoveryd_jobs.contract import ReceiptsHome, Verification
 
@@ -145,8 +147,8 @@ class CompletenessRow:
     """`offsets = copied + filtered + skipped + lost + unexplained` for [start, stop) of one partition."""
 
     partition: int
-    start: int
-    stop: int
+    start: int = field(metadata=named("from"))
+    stop: int = field(metadata=named("to"))
     copied: int
     filtered: int
     skipped: int
@@ -159,6 +161,10 @@ class CompletenessRow:
     @property
     def unexplained(self) -> int:
         return self.offsets - self.copied - self.filtered - self.skipped - self.lost
+
+
+# Which class a specification has, only its kind knows: it is written and read apart.
+_OF_ITS_KIND = Written(lambda _spec: None, lambda spec: spec, {})
 
 
 class Wanted(StrEnum):
@@ -205,15 +211,15 @@ class Allowance:
 class Recovery:
     """One run of one command. Everything needed to go on after a restart is in here."""
 
-    id: str
+    id: str = field(metadata=named("recovery"))
     kind: str
     state: State
     why: str
     version: int
-    created_ms: int
-    updated_ms: int
+    created_ms: TimeMs = field(metadata=named("created"))
+    updated_ms: TimeMs = field(metadata=named("updated"))
     command: CommandRef
-    spec: Spec
+    spec: Annotated[Spec, _OF_ITS_KIND]
     control_offset: int = -1  # offset of the creating control record, for the delayed answer
     answered: bool = False  # the creating command has its answer on the events topic
     plan: Plan | None = None

@@ -4,8 +4,11 @@ Validated and typed; the wire owns names, defaults and hints.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol
+
+from recoveryd.kernel.times import format_time_ms, parse_time_ms
+from recoveryd.kernel.written import DurationMs, TimeMs, Written, named
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,34 @@ class Never:
     """Follow the live head until told."""
 
 
-From = Earliest | AtOffset | AtOffsets | AtTime
+_WORDS = {"earliest": Earliest(), "latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
+_WORD_OF = {type(bound): word for word, bound in _WORDS.items()}
 
 
-To = Latest | AtOffset | AtOffsets | AtTime | CaughtUp | Never
+def _write_bound(bound: Any) -> Any:
+    """As commands have it, apart from times, which are absolute."""
+    match bound:
+        case AtOffset(offset):
+            return {"offset": offset}
+        case AtOffsets(offsets):
+            return {"offsets": {str(partition): offset for partition, offset in offsets.items()}}
+        case AtTime(time_ms):
+            return format_time_ms(time_ms)
+        case word:
+            return _WORD_OF[type(word)]
+
+
+def _read_bound(data: Any) -> Any:
+    if isinstance(data, str):
+        return _WORDS.get(data) or AtTime(parse_time_ms(data))
+    if "offset" in data:
+        return AtOffset(data["offset"])
+    return AtOffsets({int(partition): offset for partition, offset in data["offsets"].items()})
+
+
+_BOUND = Written(_write_bound, _read_bound, {})
+From = Annotated[Earliest | AtOffset | AtOffsets | AtTime, _BOUND]
+To = Annotated[Latest | AtOffset | AtOffsets | AtTime | CaughtUp | Never, _BOUND]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +95,21 @@ class Limits:
     max_records_per_s: float | None = None
     max_bytes: int | None = None
     max_records: int | None = None
-    max_runtime_ms: int | None = None
-    deadline_ms: int | None = None
+    max_runtime_ms: DurationMs | None = field(default=None, metadata=named("max_runtime"))
+    deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
     mode: str | None = None
     weight: float = 1.0
     tier: int = 0
     override_live_slo: bool = False
-    event_time_ms: int | None = None
-    idle_ms: int | None = None
+    event_time_ms: TimeMs | None = field(default=None, metadata=named("event_time"))
+    idle_ms: DurationMs | None = field(default=None, metadata=named("idle"))
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRef:
     topic: str
-    start: From
-    stop: To
+    start: From = field(metadata=named("from"))
+    stop: To = field(metadata=named("to"))
     cluster: str = "main"
     partitions: tuple[int, ...] | None = None  # None = all
 

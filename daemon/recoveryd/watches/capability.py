@@ -21,9 +21,10 @@ from recoveryd.watches.model import KIND, Watch
 from recoveryd.watches.params import WatchParams
 from recoveryd.watches.spec import StartWatch
 from recoveryd.watches.wire.command import FORM
-from recoveryd.watches.wire.status import watch_from_document, watch_to_document
+from recoveryd.watches.wire.status import WatchForm
 
 NAME = "watches"
+_FORM = WatchForm()
 
 
 def make_watches(params: WatchParams) -> Capability[WatchDraft]:
@@ -42,7 +43,7 @@ def make_watches(params: WatchParams) -> Capability[WatchDraft]:
         forms={StartWatch.verb: FORM},
         steer=_steer,
         subject=_subject,
-        status=StatusForm(Watch, lambda kind: kind == KIND, watch_to_document, watch_from_document),
+        status=StatusForm(Watch, lambda kind: kind == KIND, _FORM.write, _FORM.read),
         measures=Measures(gauges=lambda state, _now_ms: _count(state)),
         restore=_restore,
         known=lambda state: {watch.id: watch for watch in state.of(WATCHES)},

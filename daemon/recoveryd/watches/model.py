@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.written import TimeMs, named
 from recoveryd.watches.spec import WatchSpec
 
 KIND = "watch"
@@ -28,8 +29,8 @@ class Delivery:
     webhook: str
     id: str
     state: DeliveryState
-    wanted_ms: int
-    ended_ms: int | None = None
+    wanted_ms: TimeMs = field(metadata=named("wanted"))
+    ended_ms: TimeMs | None = field(default=None, metadata=named("ended"))
     status: int | None = None
     attempts: int = 0
     message: str = ""
@@ -68,12 +69,12 @@ class WatchProgress:
 class Watch:
     """`reached` are the latched partitions by topic, `topic_ids` the topics as they were when first seen: others of the same name are not waited for."""
 
-    id: str
+    id: str = field(metadata=named("recovery"))
     state: State
     why: str
     version: int
-    created_ms: int
-    updated_ms: int
+    created_ms: TimeMs = field(metadata=named("created"))
+    updated_ms: TimeMs = field(metadata=named("updated"))
     command: CommandRef
     spec: WatchSpec
     progress: WatchProgress = WatchProgress()

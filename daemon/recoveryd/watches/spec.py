@@ -1,9 +1,12 @@
 """What a `watch` asks for: whom to look at, until what, and what then. Validated and typed; the wire owns names and hints."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from recoveryd.kernel.commands import Meta
+from recoveryd.kernel.times import format_time_ms, parse_time_ms
+from recoveryd.kernel.written import TimeMs, Written, named
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,50 @@ class UntilTime:
     time_ms: int
 
 
-Until = UntilCaughtUp | UntilOffsets | UntilTime
+def _write_until(until: Any) -> Any:
+    """As the command has it, apart from times, which are absolute."""
+    match until:
+        case UntilOffsets(offsets):
+            return {"offsets": {t: {str(p): offset for p, offset in found.items()} for t, found in offsets.items()}}
+        case UntilTime(time_ms):
+            return {"deadline": format_time_ms(time_ms)}
+        case _:
+            return "caught_up"
+
+
+def _read_until(data: Any) -> Any:
+    if data == "caught_up":
+        return UntilCaughtUp()
+    if "deadline" in data:
+        return UntilTime(parse_time_ms(data["deadline"]))
+    return UntilOffsets({t: {int(p): offset for p, offset in found.items()} for t, found in data["offsets"].items()})
+
+
+_UNTIL_SCHEMA = {"anyOf": [{"const": "caught_up"}, {"type": "object"}]}
+Until = Annotated[UntilCaughtUp | UntilOffsets | UntilTime, Written(_write_until, _read_until, _UNTIL_SCHEMA)]
+
+
+def _write_then(webhook: str | None) -> Any:
+    return "notify" if webhook is None else {"webhook": webhook}
+
+
+def _read_then(data: Any) -> str | None:
+    return None if data == "notify" else data["webhook"]
+
+
+_WEBHOOK_SCHEMA = {"type": "string", "minLength": 1, "maxLength": 128}
+_THEN_SCHEMA = {
+    "anyOf": [
+        {"const": "notify"},
+        {
+            "type": "object",
+            "properties": {"webhook": _WEBHOOK_SCHEMA},
+            "required": ["webhook"],
+            "additionalProperties": False,
+        },
+    ]
+}
+Then = Annotated[str | None, Written(_write_then, _read_then, _THEN_SCHEMA)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +82,8 @@ class WatchSpec:
     group: str
     topics: tuple[str, ...]
     until: Until
-    webhook: str | None = None
-    deadline_ms: int | None = None
+    webhook: Then = field(default=None, metadata=named("then"))
+    deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
     tolerance_records: int = 0
 
 

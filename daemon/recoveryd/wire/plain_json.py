@@ -10,16 +10,17 @@ from typing import Any
 def to_json(value: object) -> bytes:
     """Compact JSON. Dataclasses, mappings and sets inside become their plain forms; NaN and infinities become null."""
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=plain).encode()
     except ValueError:  # a NaN somewhere in evidence or event data: worth a copy, not worth losing the record
-        return json.dumps(_without_nan(value), separators=(",", ":"), default=_plain).encode()
+        return json.dumps(_without_nan(value), separators=(",", ":"), default=plain).encode()
 
 
 def finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
+    """What JSON has for a value that it does not know."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -4,7 +4,6 @@ What a noun looks like is its capability's; here are the keys, the fold of a who
 on with half of the truth would be worse than not starting.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,12 +11,12 @@ from typing import Any, Final
 from recoveryd.kernel.capability import Capability, StatusForm
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.state import DaemonRecord
-from recoveryd.kernel.states import Stop
-from recoveryd.kernel.times import format_time_ms, parse_time_ms
-from recoveryd.wire.plain_json import to_json
+from recoveryd.wire.nouns import NounForm, encode, parse, take
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 DAEMON_KEY: Final = "_daemon"
+DAEMON_PUBLIC: Final = ("applied_control_offset", "epoch", "updated")
+_DAEMON: Final = NounForm(DaemonRecord)
 
 
 class StatusUnreadable(ValueError):  # noqa: N818  (named for what happened)
@@ -45,7 +44,7 @@ class StatusTopic:
 
     def encode(self, noun: Noun) -> tuple[bytes, bytes]:
         """Key and value."""
-        return noun.id.encode(), to_json(self.document(noun))
+        return noun.id.encode(), encode(self.document(noun))
 
     def read(self, document: dict[str, Any]) -> Noun:
         """What `document` gave. Raises `StatusUnreadable`."""
@@ -76,54 +75,36 @@ class StatusTopic:
 
 def encode_daemon(record: DaemonRecord) -> tuple[bytes, bytes]:
     """Key and value of the `_daemon` record."""
-    return DAEMON_KEY.encode(), to_json(daemon_to_document(record))
+    return DAEMON_KEY.encode(), encode(daemon_to_document(record))
 
 
 def daemon_to_document(record: DaemonRecord) -> dict[str, Any]:
-    return {
-        "daemon": True,
-        "applied_control_offset": record.applied_control_offset,
-        "epoch": record.epoch,
-        "updated": format_time_ms(record.updated_ms),
-        "internal": {"format": FORMAT, "control_topic_id": record.control_topic_id},
-    }
+    data = _DAEMON.write(record)
+    return {"daemon": True, **take(data, DAEMON_PUBLIC), "internal": {"format": FORMAT, **data}}
 
 
 def daemon_from_document(document: dict[str, Any]) -> DaemonRecord:
     """What `daemon_to_document` wrote. Raises `StatusUnreadable`."""
     try:
-        check_format(document)
-        return DaemonRecord(
-            applied_control_offset=document["applied_control_offset"],
-            epoch=document["epoch"],
-            control_topic_id=document["internal"]["control_topic_id"],
-            updated_ms=parse_time_ms(document["updated"]),
-        )
+        format_of(document)
+        return _DAEMON.read({**document["internal"], **{name: document[name] for name in DAEMON_PUBLIC}})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StatusUnreadable(f"{DAEMON_KEY}: {type(error).__name__}: {error}") from error
 
 
-def check_format(document: Mapping[str, Any]) -> None:
-    """Raises ValueError for a record of another format."""
+def format_of(document: Mapping[str, Any]) -> int:
+    """Which of the formats that this release reads. Raises ValueError for a record of another one."""
     found = document["internal"]["format"]
-    if found != FORMAT:
-        raise ValueError(f"format {found!r} is not {FORMAT}")
+    if found not in {1, FORMAT}:
+        raise ValueError(f"format {found!r} is neither 1 nor {FORMAT}")
+    return int(found)
 
 
 def _document(key: bytes, value: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(value)
+        document = parse(value)
     except (ValueError, RecursionError) as error:
         raise StatusUnreadable(f"{key!r}: not JSON: {error}") from None
     if not isinstance(document, dict):
         raise StatusUnreadable(f"{key!r}: not an object")
     return document
-
-
-def stop_to_document(stop: Stop) -> dict[str, Any]:
-    return {
-        "reason": stop.reason.value,
-        "mode": stop.mode,
-        "at": format_time_ms(stop.at_ms),
-        "evidence": dict(stop.evidence),
-    }

@@ -71,7 +71,7 @@ def forecast(
 ) -> int:
     """How long a replay would take, whether it can catch up, what a deadline needs, and whether retention wins. Works offline."""
     from recoveryd.cli.verbs.forecast_case import Case, answer, notes  # noqa: PLC0415
-    from recoveryd.forecast.wire import forecast_to_data  # noqa: PLC0415
+    from recoveryd.forecast.wire import FORECAST  # noqa: PLC0415
 
     size = None if record_bytes is None else _size(record_bytes)
     window_s, live = _seconds(window, "--window"), _rate(live_rate, "--live-rate", size)
@@ -95,7 +95,7 @@ def forecast(
     )
     case = case if prices is None else _with_prices(case, prices)
     view = answer(case)
-    data, told = forecast_to_data(view), notes(case, view)
+    data, told = FORECAST.write(view), notes(case, view)
     show({**data, "notes": told}, output, lambda: _table(data, told), [view.outlook])
     return ExitCode.DONE
 

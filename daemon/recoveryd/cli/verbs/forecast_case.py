@@ -68,7 +68,7 @@ def answer(case: Case) -> ForecastView:
     kept = case.backlog * case.record_bytes
     usage = Usage(
         executors=case.lanes or 1,
-        seconds=view.mid_s or 0.0,
+        seconds=view.eta_seconds.mid or 0.0,
         bytes_read=found.processed * case.record_bytes,
         bytes_out=found.processed * case.record_bytes,
         replication_factor=case.replication_factor,
@@ -76,7 +76,7 @@ def answer(case: Case) -> ForecastView:
         kept_bytes=kept * case.replication_factor,
         kept_s=case.pricing.keep_s,
     )
-    cost = cost_of(usage, case.pricing) if view.mid_s is not None else None
+    cost = cost_of(usage, case.pricing) if view.eta_seconds.mid is not None else None
     return replace(view, storage=storage_of(kept, case.replication_factor, case.brokers), cost=cost)
 
 

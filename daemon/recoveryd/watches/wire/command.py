@@ -1,12 +1,11 @@
-"""The data of the command `watch`, and its stored form: what was asked for, with every default written out."""
+"""The data of the command `watch`."""
 
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.times import format_time_ms, parse_time_ms
-from recoveryd.watches.spec import StartWatch, Until, UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
+from recoveryd.watches.spec import StartWatch, Until, UntilOffsets, UntilTime, WatchSpec
 from recoveryd.watches.wire.until import MAX_TOPICS, ONLY_TOPIC, ThenField, UntilField
 from recoveryd.wire.fields import Deadline, GroupName, Name, Topic, at_most
 from recoveryd.wire.forms import CommandData, verb_form
@@ -89,51 +88,6 @@ def _with_topics(until: Until, topics: tuple[str, ...]) -> Until:
     if isinstance(until, UntilOffsets) and set(until.offsets) == {ONLY_TOPIC}:
         return UntilOffsets({topics[0]: until.offsets[ONLY_TOPIC]})
     return until
-
-
-def watch_to_data(spec: WatchSpec) -> dict[str, Any]:
-    """The fields of the data, apart from `reason`, in one form for each."""
-    return {
-        "cluster": spec.cluster,
-        "group": spec.group,
-        "topics": list(spec.topics),
-        "until": until_to_data(spec.until),
-        "then": "notify" if spec.webhook is None else {"webhook": spec.webhook},
-        "deadline": None if spec.deadline_ms is None else format_time_ms(spec.deadline_ms),
-        "tolerance_records": spec.tolerance_records,
-    }
-
-
-def watch_from_data(data: dict[str, Any]) -> WatchSpec:
-    """What `watch_to_data` wrote. Raises KeyError, TypeError or ValueError for anything else."""
-    then, deadline = data["then"], data["deadline"]
-    return WatchSpec(
-        cluster=data["cluster"],
-        group=data["group"],
-        topics=tuple(data["topics"]),
-        until=_until_from_data(data["until"]),
-        webhook=None if then == "notify" else then["webhook"],
-        deadline_ms=None if deadline is None else parse_time_ms(deadline),
-        tolerance_records=data["tolerance_records"],
-    )
-
-
-def until_to_data(until: Until) -> Any:
-    match until:
-        case UntilCaughtUp():
-            return "caught_up"
-        case UntilOffsets(offsets):
-            return {"offsets": {t: {str(p): offset for p, offset in found.items()} for t, found in offsets.items()}}
-        case UntilTime(time_ms):
-            return {"deadline": format_time_ms(time_ms)}
-
-
-def _until_from_data(data: Any) -> Until:
-    if data == "caught_up":
-        return UntilCaughtUp()
-    if "deadline" in data:
-        return UntilTime(parse_time_ms(data["deadline"]))
-    return UntilOffsets({t: {int(p): offset for p, offset in found.items()} for t, found in data["offsets"].items()})
 
 
 FORM: Final = verb_form(

@@ -1,0 +1,188 @@
+"""JSON Schemas of status records, derived from the same dataclasses as the records: the moves of each `wire/status.py` made with types, and what the fields mean."""
+
+from typing import Any, Final
+
+from recoveryd.forecast.outlook import Outlook
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.wire.status import BESIDE_LIMITS, PUBLIC, PUBLIC_PARTITION, PUBLIC_PLAN
+from recoveryd.watches.model import KIND, Watch
+from recoveryd.watches.wire.status import ENVELOPE, PARTS
+from recoveryd.wire.nouns import NounForm
+from recoveryd.wire.status_topic import DAEMON_KEY, DAEMON_PUBLIC
+from tools.noun_schemas import INTERNAL, NATURAL, Schema, Told, finished, list_of, make_object, only, ref
+
+_STOP_WORDS: Final[Told] = {
+    "Stop.mode": {"enum": ["bounded", "caught_up"], "description": "of zero_lag"},
+    "Stop.evidence": "the numbers the rule saw",
+}
+_RECOVERY_WORDS: Final[Told] = {
+    **_STOP_WORDS,
+    "Recovery.why": "one sentence, always current",
+    "Recovery.attempt": "number of the Spark application, 0 before the first",
+    "Recovery.error_code": "of the catalogue, when it failed or was refused",
+    "PlannedPartition.start": "first offset",
+    "PlannedPartition.stop": "first offset not copied; null while following the live head",
+    "PlannedPartition.at_end": "the wanted time lies after the last record",
+    "PlannedTopic.topic_id": "empty while the target is still to be created",
+    "PlannedTopic.ranges": "of a verification: the pinned part of the target",
+    "ComparedRange.start": "first offset",
+    "ComparedRange.stop": "first offset not compared",
+    "Plan.eta_seconds": "null = never",
+    "Plan.receipts": "null = planned by a release that did not pin it",
+    "ReceiptsHome": "The recovery's place on the receipts topic of the target cluster, pinned.",
+    "ReceiptsHome.partitions": "as of planning",
+    "ReceiptsHome.start": "no receipt of this recovery lies before this offset",
+    "ForecastView": "Times in seconds (null = never), rates in records/s (null = not known or not asked).",
+    "ForecastView.outlook": {"enum": list(map(str, Outlook)), "description": "the worst verdict that applies"},
+    "ForecastView.outlooks": {"enum": list(map(str, Outlook))},
+    "ForecastView.suggestion": "what would help, in numbers; empty when all is well",
+    "ForecastView.bounded_seconds": "to the end as it is now",
+    "ForecastView.moving_seconds": "until the live head is reached",
+    "ForecastView.speed_up": "replay rate / rate of the window; null = window not known",
+    "ForecastView.replay_source": "measured, configured or given",
+    "ForecastView.live_source": "sampled, log times, given or unknown",
+    "ForecastView.required_records_per_s": "for the deadline",
+    "ForecastView.extra_share": "records that arrive meanwhile / backlog",
+    "ForecastView.loss_in_seconds": "until retention deletes the record at the position; null = not",
+    "ForecastView.retention_slack_seconds": "the same if nothing moved",
+    "ForecastView.lost_data_seconds": "event time deleted before the start",
+    "ForecastView.partition": "the slowest",
+    "Progress.forecast": "the newest one, made each minute from measured rates",
+    "Progress.verified_records": "read by the verification, on both sides",
+    "Progress.verified_bytes": "the same in bytes",
+    "Progress.verified_offsets": "of `offsets_to_verify`; a new attempt begins anew",
+    "Progress.offsets_to_verify": "of source and target together, once its tasks have said so",
+    "PartitionProgress.position": "everything before it is in the ledger",
+    "PartitionProgress.state": {
+        "enum": ["waiting", "copying", "paused", "blocked", "stopped", "done"],
+        "description": "`stopped`: its recovery ended before it came to its stop",
+    },
+    "Limits.max_runtime": "duration, such as 90s",
+    "Limits.idle": "duration, such as 60s",
+    "Limits.mode": {"enum": ["unlimited", "fixed", "controller"]},
+    "Limits.weight": "when it is not 1",
+    "Limits.tier": "when it is not 0",
+    "Limits.override_live_slo": "when it is set",
+    "LimitsNow.requested": "the limits that are set now",
+    "LimitsNow.rule": "why the rate is what it is",
+    "CompletenessRow.offsets": {
+        "type": "integer",
+        "description": "copied + filtered + skipped + lost + unexplained",
+    },
+    "CompletenessRow.unexplained": {"type": "integer"},
+    "CompletenessRow.filtered": "outside the wanted times",
+    "CompletenessRow.skipped": "offsets that hold no visible record",
+    "CompletenessRow.lost": "deleted before they were copied",
+    "Verification.result": {"enum": ["match", "mismatch", "skipped"]},
+    "Verification.scope": {
+        "enum": ["source", "mixed", "receipts", ""],
+        "description": "what the proof rests on: the source read again, receipts for a part of it, or receipts only",
+    },
+    "Verification.extra_records": "in the target, but of no record of the source range",
+    "Verification.records_by_receipts": "of the source records: no longer readable there, proved by receipts only",
+    "Verification.unkeyed_source_records": "of `compare: latest`: in the source range without a key, so not compared",
+    "Verification.unkeyed_target_records": "the same in the target",
+    "Difference.kind": {
+        "enum": ["missing", "extra", "altered", "reordered", "ledger"],
+        "description": "`ledger`: a receipt is not what the reread showed",
+    },
+    "Difference.count": "records in a row from there",
+}
+_WATCH_WORDS: Final[Told] = {
+    **_STOP_WORDS,
+    "Watch.recovery": "the watch's id",
+    "Watch.state": {"enum": ["running", "completed", "stopped", "failed"]},
+    "Watch.why": "one sentence, always current",
+    "Watch.error_code": "of the catalogue, when it failed",
+    "Watch.stop": "why it ended or calls its webhook",
+    "Watched.until": '"caught_up", {"offsets": {TOPIC: {PARTITION: n}}} or {"deadline": time}',
+    "Watched.delivery": "the call of the webhook, once it is wanted",
+    "WatchProgress.done": "partitions that are where they are wanted",
+    "WatchProgress.planned": "partitions that have to be",
+    "WatchProgress.lag_records": "of all partitions; null while any is not known",
+    "WatchProgress.lag_seconds": "of the worst partition; null while any is not known",
+    "WatchProgress.coverage": "share of the partitions whose position and end are known and fresh",
+    "WatchProgress.evaluations": "looks in a row at zero lag",
+    "WatchProgress.partitions": "not there yet, worst first, at most 50",
+    "WatchedPartition.position": "committed by the group; null while not known",
+    "WatchedPartition.end": "high watermark; null while not known",
+    "WatchedPartition.wanted": "the offset waited for; null for `caught_up`",
+    "WatchedPartition.verdict": "lag verdict, such as catching_up or unknown",
+    "Delivery.id": "idempotency key, sent as X-Recoveryd-Delivery",
+    "Delivery.status": "HTTP status of the last try; null = nobody answered",
+}
+_DAEMON_WORDS: Final[Told] = {
+    "DaemonRecord.applied_control_offset": {
+        "minimum": -1,
+        "description": "offset of the last control record whose outcome is journaled",
+    },
+}
+# Records that 0.1.0 left lack these, and stay as they are until something changes.
+_LATER: Final = {
+    "Plan.receipts",
+    "PlannedTopic.ranges",
+    "Progress.verified_records",
+    "Progress.verified_bytes",
+    "Progress.verified_offsets",
+    "Progress.offsets_to_verify",
+    "Verification.scope",
+    "Verification.extra_records",
+    "Verification.records_by_receipts",
+    "Verification.unkeyed_source_records",
+    "Verification.unkeyed_target_records",
+}
+
+
+def recovery_schema() -> Schema:
+    schema = NounForm(Recovery).schema()
+    parts, fields = schema["$defs"], schema["properties"]
+    fields["attempt"] = parts["Attempt"]["properties"]["number"]
+    beside = {name: fields[name] for name in BESIDE_LIMITS}
+    parts["LimitsNow"] = make_object({"requested": ref("Limits"), **beside})
+    fields["limits"] = ref("LimitsNow")
+    fields["internal"] = dict(INTERNAL)
+    only(schema, (*PUBLIC, "internal"))
+    _plan(parts)
+    sums: dict[str, Any] = {"records": dict(NATURAL), "bytes": dict(NATURAL)}
+    parts["Progress"]["properties"] = {**sums, **parts["Progress"]["properties"]}
+    rows = parts["CompletenessRow"]["properties"]
+    ends = {name: rows.pop(name) for name in ("partition", "from", "to")}
+    parts["CompletenessRow"]["properties"] = {**ends, "offsets": {}, **rows, "unexplained": {}}
+    schema["description"] = "Value on the status topic (key = recovery id), and `GET /api/v1/recoveries/{id}`."
+    return finished(schema, _RECOVERY_WORDS, optional={"Limits", *_LATER})
+
+
+def watch_schema() -> Schema:
+    schema = NounForm(Watch).schema()
+    parts, fields = schema["$defs"], schema["properties"]
+    own = {**parts["WatchSpec"]["properties"], **{name: fields[name] for name in PARTS}}
+    parts["Watched"] = make_object(own)
+    fields |= {"kind": {"const": KIND, "type": "string"}, "watch": ref("Watched"), "internal": dict(INTERNAL)}
+    only(schema, ("recovery", "kind", *ENVELOPE[1:], "watch", "internal"))
+    schema["description"] = (
+        "Value on the status topic of a record with `kind` watch (key = its id), and `GET /api/v1/recoveries/{id}`."
+    )
+    return finished(schema, _WATCH_WORDS)
+
+
+def daemon_schema() -> Schema:
+    """Of the daemon's own record."""
+    schema = NounForm(DaemonRecord).schema()
+    fields = schema["properties"]
+    hidden = {name: inner for name, inner in fields.items() if name not in DAEMON_PUBLIC}
+    fields |= {"daemon": {"const": True, "type": "boolean"}, "internal": ref("DaemonInternal")}
+    schema["$defs"] = {"DaemonInternal": make_object({"format": {"type": "integer"}, **hidden})}
+    only(schema, ("daemon", *DAEMON_PUBLIC, "internal"))
+    schema["description"] = f"Value on the status topic with the key `{DAEMON_KEY}`."
+    return finished(schema, _DAEMON_WORDS)
+
+
+def _plan(parts: dict[str, Schema]) -> None:
+    only(parts["Plan"], PUBLIC_PLAN)
+    only(parts["PlannedPartition"], PUBLIC_PARTITION)
+    topic = parts["PlannedTopic"]["properties"]
+    parts["PlannedSource"] = make_object({**topic, "partitions": list_of("PlannedPartition")})
+    parts["ComparedRange"] = make_object(dict.fromkeys(("partition", "start", "stop"), NATURAL))
+    parts["PlannedTopic"]["properties"] = {**topic, "ranges": list_of("ComparedRange")}
+    parts["Plan"]["properties"]["source"] = ref("PlannedSource")
