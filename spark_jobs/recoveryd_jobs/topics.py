@@ -150,16 +150,14 @@ class Topic:
         self._missing_since_s: float | None = None
 
     def ask_id(self) -> "Future[Any]":
-        """Start asking for the topic's id; `settle_id` takes the answer. The caller can work meanwhile."""
+        """Start asking for the topic's id; `check_id` takes the answer. The caller can work meanwhile."""
         topics = TopicCollection([self.name])
         return self.asker.admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
 
-    def settle_id(self, answer: "Future[Any]", wait_s: float = ASK_TIMEOUT_S + 1.0) -> int:
-        """How many partitions it has. Raises JobError `topic_recreated` for another topic or none, NoAnswer when the
-        cluster did not answer.
-        """
+    def _settle_id(self, answer: "Future[Any]") -> int:
+        """How many partitions it has, from an answer that is there or does not come any more."""
         try:
-            described = answer.result(wait_s)
+            described = answer.result(0)
             found = str(described.topic_id)
         except KafkaException as error:
             self._judge(error.args[0])
@@ -176,22 +174,31 @@ class Topic:
             )
         return len(described.partitions)
 
-    def check_id(self, deadline_s: float, waiting: Callable[[], None] = lambda: None) -> int:
-        """Ask until there is an answer: how many partitions it has. Raises JobError; NoAnswer after `deadline_s`
-        (monotonic); and what `waiting` raises.
-        """
-        return take_steps(self.check_in_steps(deadline_s), waiting)
+    def check_id(
+        self,
+        deadline_s: float,
+        waiting: Callable[[], None] = lambda: None,
+        asked: "Future[Any] | None" = None,
+    ) -> int:
+        """Ask until there is an answer, beginning with that to the question `asked`: how many partitions it has.
 
-    def check_in_steps(self, deadline_s: float) -> Generator["Future[Any]", None, int]:
+        Raises JobError; NoAnswer after `deadline_s` (monotonic); and what `waiting` raises.
+        """
+        return take_steps(self.check_in_steps(deadline_s, asked), waiting)
+
+    def check_in_steps(
+        self, deadline_s: float, asked: "Future[Any] | None" = None
+    ) -> Generator["Future[Any]", None, int]:
+        answer = asked or self.ask_id()
         while True:
-            answer = self.ask_id()
             yield from _answered(answer)
             try:
-                return self.settle_id(answer, 0)
+                return self._settle_id(answer)
             except NoAnswer:
                 if time.monotonic() >= deadline_s:
                     raise
             yield from pause(_PAUSE_S)
+            answer = self.ask_id()
 
     def unanswered(self, silence: NoAnswer) -> JobError:
         """The end of all patience, with the side that did not answer, and what it told our login."""

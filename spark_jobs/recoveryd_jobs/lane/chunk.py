@@ -7,7 +7,7 @@ included, came from and went to the planned topics.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -137,9 +137,11 @@ class Committer:
         self._partition = ledger_partition
         self._heads = heads
 
-    def commit(self, chunk: Chunk, ledger: LaneLedger) -> list[Receipt]:
+    def commit(self, chunk: Chunk, ledger: LaneLedger, waiting: Callable[[], None]) -> list[Receipt]:
         """Commit the chunk and return its receipts. After Redo or JobError the chunk was not committed; after Doubt
         nobody knows.
+
+        `waiting` is called while a cluster does not answer, and may raise: the chunk was not committed then.
         """
         deadline_s = time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
         answers = [topic.ask_id() for topic in self._topics]
@@ -154,7 +156,7 @@ class Committer:
         self._produce(receipts)
         self._produce_head(self._heads.next(ledger, receipts, self._spec.attempt))
         failpoints.hit("lane.after_receipt_produced")
-        self._check_topics(answers, deadline_s)
+        self._check_topics(answers, deadline_s, waiting)
         failpoints.hit("lane.before_commit")
         self._target.commit(deadline_s)
         failpoints.hit("lane.after_commit")
@@ -177,12 +179,9 @@ class Committer:
         if len(raw) <= RECEIPT_BYTES_MAX:
             self._target.send(self._spec.receipts_topic, raw, head.key.encode(), self._partition, self._heads.on_head)
 
-    def _check_topics(self, answers: "list[Future[Any]]", deadline_s: float) -> None:
+    def _check_topics(self, answers: "list[Future[Any]]", deadline_s: float, waiting: Callable[[], None]) -> None:
         for topic, answer in zip(self._topics, answers, strict=True):
             try:
-                topic.settle_id(answer)
+                topic.check_id(deadline_s, waiting, answer)
             except NoAnswer as silence:
-                try:
-                    topic.check_id(deadline_s)
-                except NoAnswer:
-                    raise Redo(f"no word whether the topic is still the same: {silence}") from None
+                raise Redo(f"no word whether the topic is still the same: {silence}") from None

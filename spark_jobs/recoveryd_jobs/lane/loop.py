@@ -30,6 +30,7 @@ _SLICE_BYTES = 4 * 1024 * 1024
 FIRST_GUESS_BYTES = 8192.0
 _WAIT_S = 0.1
 _REST_S = 0.5
+_GIVE_WAY_S = 5.0  # how long a lane that is told to rest waits for the answers that a commit needs
 _DENSE_CHUNKS = 20
 _SHRINK_MAX = 1 << 16
 _COLLECT_S = 60.0
@@ -186,11 +187,18 @@ class LaneLoop:
             return now_s - self.committed_s >= interval_s or not self._intake.is_following
         return chunk.age_s(now_s) >= interval_s
 
+    def _give_way(self, began_s: float) -> None:
+        """For a commit that waits for an answer. What is given up here is copied again."""
+        wanted = self._obey().directive.wanted
+        if wanted != "run" and time.monotonic() - began_s >= _GIVE_WAY_S:
+            raise Redo(f"told to {wanted} while a cluster does not say whether its topic is still the same")
+
     def _commit(self) -> None:
         if not self._chunk.has_moved:
             return
         assert self._committer is not None
-        made = self._committer.commit(self._chunk, self._ledger)
+        began_s = time.monotonic()
+        made = self._committer.commit(self._chunk, self._ledger, lambda: self._give_way(began_s))
         self._status.event_times_ms = {**self._status.event_times_ms, **self._chunk.event_times_ms}
         self._ledger = self._ledger.with_receipts(made)
         self._status.ledger = self._ledger
