@@ -153,7 +153,7 @@ def unreadable(error: KafkaError, side: str, topic: str) -> JobError | None:
         code = "not_authorised" if side == "source" else "target_not_authorised"
         return JobError(code, f"The {side} refuses to be read: {refusal(error, 'Read', topic)}")
     if error.fatal():
-        return JobError(f"{side}_unavailable", f"{topic} can not be read any more: {error.str()}.")
+        return JobError(f"{side}_unavailable", f"{topic} cannot be read any more: {error.str()}.")
     return None
 
 

@@ -192,7 +192,7 @@ def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: in
     try:
         return FoundReceipt(partition, [decode(Receipt, v) for k, v in raw.items() if k.startswith(prefix)], head)
     except ContractError as error:
-        raise JobError("ledger_broken", f"A receipt of {spec.recovery} can not be read: {error}.") from None
+        raise JobError("ledger_broken", f"A receipt of {spec.recovery} cannot be read: {error}.") from None
 
 
 def _head(raw: Mapping[bytes, bytes], key: str) -> LedgerHead | None:
@@ -282,4 +282,4 @@ def _raise_final(error: KafkaError, spec: JobSpec, where: str = "") -> None:
     code = errors.final_code(error)
     if code is not None:
         told = errors.refusal(error, "Read", spec.receipts_topic)
-        raise JobError(code, f"{spec.receipts_topic} can not be read: {told}")
+        raise JobError(code, f"{spec.receipts_topic} cannot be read: {told}")

@@ -53,7 +53,7 @@ def test_only_what_can_not_get_better_is_final(code: int, final: str | None) -> 
             "the user lacks Read on Topic out.",
         ),
         (KafkaError(KafkaError._AUTHENTICATION, "no such user"), "target_not_authorised", "no such user."),
-        (KafkaError(KafkaError._FATAL, "broken", True), "target_unavailable", "out can not be read any more: broken."),
+        (KafkaError(KafkaError._FATAL, "broken", True), "target_unavailable", "out cannot be read any more: broken."),
     ],
 )
 def test_what_ends_a_reading_is_named_with_its_side_and_the_right_that_is_missing(

@@ -96,7 +96,7 @@ def test_the_library_takes_a_bundle_of_certificates_from_memory(pem_bundle: str)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('java.io.IOException: Cannot run program "/x/python": error=2', "can not start the Python /x/python; set spark.pyspark.python"),
+        ('java.io.IOException: Cannot run program "/x/python": error=2', "cannot start the Python /x/python; set spark.pyspark.python"),
         ("ModuleNotFoundError: No module named 'confluent_kafka'\n at", "no module confluent_kafka; install confluent-kafka"),
         ("pyspark.errors: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, so", "is not the driver's: Python in worker has different version: 3.9"),
     ],

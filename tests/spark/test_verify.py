@@ -347,7 +347,7 @@ def test_records_deleted_from_the_source_since_are_proved_by_receipts(cluster: C
         4_000,
         gone,
     )
-    assert "can not be read again, partition 0 begins at" in found.why
+    assert "cannot be read again, partition 0 begins at" in found.why
     cluster.delete_records(recovery.source, 0, 4_000)
     found = verify(recovery.spec)
     assert (found.result, found.scope, found.records_by_receipts) == ("match", "receipts", 4_000)

@@ -159,7 +159,7 @@ CATALOGUE: dict[Code, Entry] = {
         "Use a name under `profiles:` of the config; `recoveryctl config show` lists them.",
     ),
     Code.INTERNAL_TOPIC: Entry(
-        "Internal topics and recoveryd's own topics can not be a source or target.",
+        "Internal topics and recoveryd's own topics cannot be a source or target.",
         "Choose a topic whose name does not start with an underscore and that is none of recoveryd's own.",
     ),
     Code.SAME_TOPIC: Entry(
@@ -254,17 +254,17 @@ CATALOGUE: dict[Code, Entry] = {
         "Check who re-created it, then send a new replay against the new topic.",
     ),
     Code.SOURCE_UNAVAILABLE: Entry(
-        "The source can not be read.", "Check the source cluster; then send the replay again."
+        "The source cannot be read.", "Check the source cluster; then send the replay again."
     ),
     Code.TARGET_UNAVAILABLE: Entry(
-        "The target can not be written.", "Check the target cluster; then send the replay again."
+        "The target cannot be written.", "Check the target cluster; then send the replay again."
     ),
     Code.RECORD_TOO_LARGE: Entry(
         "A record of the range is larger than the target allows.",
         "Raise max.message.bytes of the target topic, then send the replay again with `on_existing: append` and the offsets left.",
     ),
     Code.RECORD_REFUSED: Entry(
-        "A record of the range can not be written as it is.",
+        "A record of the range cannot be written as it is.",
         "Its partition and offset are in the message; replay the ranges before and after it.",
     ),
     Code.ATTEMPTS_EXHAUSTED: Entry(
@@ -306,7 +306,7 @@ CATALOGUE: dict[Code, Entry] = {
         "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then send the replay again.",
     ),
     Code.EXECUTORS_UNFIT: Entry(
-        "The Python of the Spark executors can not run the lanes.",
+        "The Python of the Spark executors cannot run the lanes.",
         "Install what the message names on the executors, or name their Python by spark.pyspark.python in the profile's conf.",
     ),
     Code.SPARK_UNSECURED: Entry(
@@ -318,7 +318,7 @@ CATALOGUE: dict[Code, Entry] = {
         "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or raise the limits under `attempts`.",
     ),
     Code.CONFIG_UNREADABLE: Entry(
-        "The config file can not be read.", "Check the path and that it is one YAML mapping."
+        "The config file cannot be read.", "Check the path and that it is one YAML mapping."
     ),
     Code.CONFIG_UNKNOWN_KEY: Entry(
         "The config has a key that does not exist.", "Correct it to the key named in the hint."

@@ -64,7 +64,7 @@ def make_portable(spec: JobSpec) -> JobSpec:
 def explain_failure(text: str) -> JobError | None:
     """The JobError for a Spark error text that comes from an executor unfit for our tasks; None for any other text."""
     if found := _NO_PROGRAM.search(text):
-        said = f"The executors can not start the Python {found[1]}; set spark.pyspark.python in the profile's conf."
+        said = f"The executors cannot start the Python {found[1]}; set spark.pyspark.python in the profile's conf."
     elif found := _NO_MODULE.search(text):
         package = {"confluent_kafka": "confluent-kafka"}.get(found[1].partition(".")[0], found[1])
         said = f"The executors' Python has no module {found[1]}; install {package} for it, in the daemon's version."
@@ -95,7 +95,7 @@ def _read(name: str, path: str) -> str:
             content = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise JobError(
-            "internal", f"{name} {path} can not be read, so it can not go to the executors: {error.strerror}."
+            "internal", f"{name} {path} cannot be read, so it cannot go to the executors: {error.strerror}."
         ) from None
     if len(content) > FILE_BYTES_MAX:
         raise JobError("internal", f"{name} {path} is larger than 1 MiB, so it does not go to the executors.")

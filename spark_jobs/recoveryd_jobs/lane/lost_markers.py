@@ -67,6 +67,6 @@ def end_abandoned(
             target.send(topic.name, b"", _KEY, partition)
         target.flush(deadline_s)
     except Redo as problem:
-        raise Doubt(f"a lost marker can not be written again: {problem}") from None
+        raise Doubt(f"a lost marker cannot be written again: {problem}") from None
     target.abort()
     return wanted

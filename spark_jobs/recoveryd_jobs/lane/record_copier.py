@@ -283,5 +283,5 @@ def _refuse_time_zero(partition: int, message: Message) -> None:
     """Refuse a record with time 0: the client library would write the present time instead."""
     raise JobError(
         "record_refused",
-        f"Record {message.offset()} of source partition {partition} has time 0, which the Kafka client can not write.",
+        f"Record {message.offset()} of source partition {partition} has time 0, which the Kafka client cannot write.",
     )

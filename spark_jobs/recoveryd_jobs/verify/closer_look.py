@@ -147,7 +147,7 @@ class Look:
                 silent_s = 0.0
             elif silent_s > self._spec.stop_wait_ms / 1000.0:
                 raise JobError(
-                    "stop_blocked", f"{topic} partition {partition} can not be read past {position} to {stop}."
+                    "stop_blocked", f"{topic} partition {partition} cannot be read past {position} to {stop}."
                 )
         reader.unassign()
 

@@ -185,7 +185,7 @@ def _note_unread(verdict: ProofVerdict, tasks: list[Shown], begins: Mapping[int,
     verdict.has_read_all = False
     named = [f"partition {p} begins at {begins[p]} now" for p in sorted(unread)[:_NAMED_MAX]]
     more = f" and {len(unread) - _NAMED_MAX} more" if len(unread) > _NAMED_MAX else ""
-    verdict.notes.append(f"{sum(unread.values())} offsets can not be read again, {', '.join(named)}{more}")
+    verdict.notes.append(f"{sum(unread.values())} offsets cannot be read again, {', '.join(named)}{more}")
 
 
 def _judge_extra(spec: JobSpec, verdict: ProofVerdict, tasks: list[Shown]) -> None:

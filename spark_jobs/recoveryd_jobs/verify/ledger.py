@@ -85,7 +85,7 @@ class ProofLedger:
                 self._take_apart(json.loads(value))
             except (ValueError, KeyError, TypeError, sqlite3.Error) as error:
                 raise JobError(
-                    "ledger_broken", f"The receipt of partition {partition} at {start} can not be read: {error!r}."
+                    "ledger_broken", f"The receipt of partition {partition} at {start} cannot be read: {error!r}."
                 ) from None
         self._db.execute("COMMIT")
         self._db.execute("DROP TABLE raw")
@@ -196,7 +196,7 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
                     raise final
             silent_s = 0.0 if position > before else silent_s + time.monotonic() - asked_s
             if silent_s > _PATIENCE_S:
-                why = f"{home.topic} partition {home.partition} can not be read past {position}, its end is {end}"
+                why = f"{home.topic} partition {home.partition} cannot be read past {position}, its end is {end}"
                 raise JobError("stop_blocked", f"{why}: a foreign transaction holds it, or the broker does not answer.")
     finally:
         reader.close()

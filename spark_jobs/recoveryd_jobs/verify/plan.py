@@ -121,7 +121,7 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
         is_stamped = target.settings().is_stamped
         is_compacted = spec.verify == "source" and source.settings().is_compacted
     except KafkaException as raised:
-        raise JobError("target_unavailable", f"The topics can not be described: {raised.args[0].str()}.") from None
+        raise JobError("target_unavailable", f"The topics cannot be described: {raised.args[0].str()}.") from None
     starts, stops = dict(spec.target.starts), dict(spec.target.stops)
     found = {p: _target_range(p, b, starts, stops) for p, b in sorted(target_bounds.items())}
     beside = {p: r.stop - r.start for p, r in found.items() if p not in to and r.stop > r.start}

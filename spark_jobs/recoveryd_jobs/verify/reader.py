@@ -153,7 +153,7 @@ class RangeReader:
 
     def _give_up(self) -> None:
         partition, stop = next(iter(self._open.items()))
-        where = f"{self._place.topic} partition {partition} can not be read past {self._positions[partition]}"
+        where = f"{self._place.topic} partition {partition} cannot be read past {self._positions[partition]}"
         why = "a foreign transaction holds it, or the broker does not answer"
         raise JobError("stop_blocked", f"{where}, what is to be verified ends at {stop}: {why}.")
 

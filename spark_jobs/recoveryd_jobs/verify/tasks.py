@@ -94,7 +94,7 @@ def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable
         found = work(guest)
         guest.done()
     except KafkaException as raised:
-        raise JobError("target_unavailable", f"The topics can not be read: {raised.args[0].str()}.") from None
+        raise JobError("target_unavailable", f"The topics cannot be read: {raised.args[0].str()}.") from None
     else:
         return found
     finally:
