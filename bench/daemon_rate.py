@@ -71,7 +71,8 @@ def _state(daemon: DaemonProcess) -> str:
 def _pass(bed: Bed, daemon: DaemonProcess, signals: int, commands: int) -> float:
     """Seconds until all are decided and all answers are committed. The last record is a command."""
     orders = [command("throttle", _RECOVERY, {"limits": {"max_bytes_per_s": 1e6 + n}}) for n in range(commands)]
-    values = _interleaved([encoded(lag_signal(f"group-{n % 50}", "flights.live", _SIGNAL_PARTITIONS, n)) for n in range(signals)],
+    values = _interleaved([encoded(lag_signal(f"group-{n % 50}", "flights.live", _SIGNAL_PARTITIONS,
+        n)) for n in range(signals)],
                           [encoded(order) for order in orders])  # fmt: skip
     answers = AnswerReader(bed.bootstrap, daemon.home.names.events)
     writer = ControlWriter(bed.bootstrap, daemon.home.names.control)

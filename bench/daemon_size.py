@@ -10,7 +10,12 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from bench.bed import Bed
 from bench.cpu import resident_bytes
@@ -92,7 +97,10 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
         ),
     )
     note = "memory is resident (VmRSS), five seconds after the daemon began to lead"
-    years_note = "what a daemon that forgets leaves on the status topic after so many, once the broker has compacted it twice: first records go, then their tombstones"
+    years_note = (
+        "what a daemon that forgets leaves on the status topic after so many, once the broker has compacted it "
+        "twice: first records go, then their tombstones"
+    )
     return [Report("Size and start of the daemon", rows, (note, years_note))]
 
 

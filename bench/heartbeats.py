@@ -43,7 +43,10 @@ def measure(bed: Bed, *, quick: bool) -> list[Report]:
         Row(f"{what}, nothing moves", at_rest, "no replay", idle),
         Row(f"{what}, all of it moves every 5 s", moving, "no replay", idle, at_most=_COST_PERCENT),
     )
-    note = f"processor time of the whole daemon; {LANES} lanes and a driver each report once a second; a lane's positions move when it commits a chunk"
+    note = (
+        f"processor time of the whole daemon; {LANES} lanes and a driver each report once a second; a lane's "
+        "positions move when it commits a chunk"
+    )
     return [Report("Hearing many partitions", rows, (note,))]
 
 

@@ -56,7 +56,10 @@ def measure() -> list[Report]:
             _sample(many[1], "threads"),
         )
     )
-    note = f"each broker costs {each:.1f} threads, which sleep: a client has one for every broker it knows; a worker process runs one lane at a time"
+    note = (
+        f"each broker costs {each:.1f} threads, which sleep: a client has one for every broker it knows; a worker "
+        "process runs one lane at a time"
+    )
     return [Report("Kafka clients of a lane", tuple(rows), (note,))]
 
 

@@ -53,7 +53,8 @@ class Filler:
     def __init__(self, bootstrap: str, topic: str, partition: int) -> None:
         self._topic, self._partition = topic, partition
         self._producer = Producer({
-            "bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.messages": 500_000,
+            "bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4",
+            "queue.buffering.max.messages": 500_000,
         })  # fmt: skip
 
     def put(
@@ -128,7 +129,8 @@ class _Ledger:
         end = self.own * _CHUNK
         return Plan(
             hash="", source=PlannedTopic("main", "s", "s", 1), target=PlannedTopic("main", "t", "t", 1),
-            partitions=(PlannedPartition(0, 0, end),), lanes=((0,),), from_time_ms=None, to_time_ms=None, records_at_most=end,
+            partitions=(PlannedPartition(0, 0, end),), lanes=((0,),), from_time_ms=None, to_time_ms=None,
+            records_at_most=end,
             bytes_at_most=end, eta_seconds=None, create_target=False, create_configs={}, findings=(), pinned_at_ms=0,
             receipts=ReceiptsHome(self.topic, self._id, 0, 1, self.others // 2),
         )  # fmt: skip
@@ -137,7 +139,8 @@ class _Ledger:
         lane = contract.LaneSpec(0, (contract.PartitionRange(0, 0, self.own * _CHUNK),))
         return contract.JobSpec(
             "replay", "bench", "rx", 2, (lane,), contract.SourceSpec("main", "s", "s", self._client),
-            contract.TargetSpec("main", "t", "t", 1, self._client), contract.ControlSpec(self._client, "", ""), self.topic,
+            contract.TargetSpec("main", "t", "t", 1, self._client), contract.ControlSpec(self._client, "", ""),
+            self.topic,
             contract.Directive("rx", 2, 1, "run", 60_000),
             receipts=contract.ReceiptsHome(self.topic, self._id, 0, 1, self.others // 2),
         )  # fmt: skip

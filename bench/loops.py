@@ -178,7 +178,8 @@ def _consumer(task: Task) -> Consumer:
 
 def _producer(task: Task, *, transactional: bool) -> Producer:
     config: dict[str, str | int | bool] = {
-        "bootstrap.servers": task.bootstrap, "enable.idempotence": True, "compression.type": task.codec, "linger.ms": 20,
+        "bootstrap.servers": task.bootstrap, "enable.idempotence": True, "compression.type": task.codec,
+        "linger.ms": 20,
         "batch.size": 1_000_000, "batch.num.messages": 100_000, "queue.buffering.max.messages": 1_000_000,
         "queue.buffering.max.kbytes": 131_072,
     }  # fmt: skip

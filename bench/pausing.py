@@ -44,11 +44,15 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
                 recovery.resume()
             series.add(_STOP, recovery.seconds_until(_STOP, "stopped"))
     rows = tuple(
-        Row(f"{verb} of a replay with {many:,} receipts", found[many].sample(verb), f"{FEW:,} receipts", found[FEW].sample(verb),
+        Row(f"{verb} of a replay with {many:,} receipts", found[many].sample(verb), f"{FEW:,} receipts",
+            found[FEW].sample(verb),
             ratio_at_most=FLAT)
         for verb in (_PAUSE, _STOP)
     )  # fmt: skip
-    note = f"from the command handed to the producer to the status by HTTP; {OTHERS // scale:,} receipts of others in the same partition"
+    note = (
+        f"from the command handed to the producer to the status by HTTP; {OTHERS // scale:,} receipts of others in "
+        "the same partition"
+    )
     return [Report("Pause and stop of a long recovery", rows, (note,))]
 
 
@@ -133,7 +137,8 @@ class _Recovery:
         every = max(1, self._others // 2 // self._own)
         for number in range(self._own):
             receipt = contract.Receipt(
-                self._daemon.home.scope, self._id, 0, 1, 1_000 + number, 0, at + number, at + number + 1, 0, 0, 1, 0, 0, (), *ids, 1
+                self._daemon.home.scope, self._id, 0, 1, 1_000 + number, 0, at + number, at + number + 1, 0, 0, 1, 0, 0,
+                (), *ids, 1
             )  # fmt: skip
             self._filler.put(receipt.key.encode(), contract.encode(receipt))
             for _ in range(every):

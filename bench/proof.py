@@ -46,7 +46,10 @@ def _measure(bed: Bed, application: Application, data: DataSet, repeat: int) -> 
         Row(f"{_PROOF}, CPU of clients and broker", cpu.sample(_PROOF), _COPY, cpu.sample(_COPY)),
         Row(_MEMORY, memory.sample(_MEMORY), at_most=_TASK_MB),
     )
-    note = f"the proof reads {2 * data.records / Sample(proof.values, 's').median:,.0f} records/s, both sides together; memory is the resident set of the largest Python worker"
+    note = (
+        f"the proof reads {2 * data.records / Sample(proof.values, 's').median:,.0f} records/s, both sides "
+        "together; memory is the resident set of the largest Python worker"
+    )
     return Report(f"Proof by the source: {data.name}, {len(data.ends)} partitions, 2 tasks", rows, (note,))
 
 

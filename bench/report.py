@@ -13,9 +13,12 @@ _COLUMNS = ("measurement", "median", "range", "compared with", "", "ratio", "tar
 _WIDTH = 170
 _SECTION = "\n\n## "
 _PREFACE = (
-    "Measured by `make bench ARGS=--write-docs`, which writes this page. Each number is a median, with its range over the repetitions, next to what it is "
-    "compared with in the same run on the same machine. Broker, clients, Spark and daemon share the cores, so ratios travel to other machines better than "
-    "seconds do. Other work ran on the machine at the same time, as the load says: the ratio of two numbers of one table is what counts."
+    "Measured by `make bench ARGS=--write-docs`, which writes this page. Each number is a median, with its range "
+    "over the repetitions, next to what it is "
+    "compared with in the same run on the same machine. Broker, clients, Spark and daemon share the cores, so ratios "
+    "travel to other machines better than "
+    "seconds do. Other work ran on the machine at the same time, as the load says: the ratio of two numbers of one "
+    "table is what counts."
 )
 
 

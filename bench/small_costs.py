@@ -23,7 +23,8 @@ _COMMANDS = 300
 _TROUBLE = {
     "half a million quotes": b'"' + b'\\"' * 500_000,
     "170,000 nested objects": b'{"a":' * 170_000,
-    "a duration of 900 kB": b'{"specversion":"1.0","id":"a","source":"b","type":"io.recoveryd.command.replay.v1","subject":"x","data":{"reason":"r","source":{"topic":"a","from":"'
+    "a duration of 900 kB": b'{"specversion":"1.0","id":"a","source":"b","type":"io.recoveryd.command.replay.v1",'
+    b'"subject":"x","data":{"reason":"r","source":{"topic":"a","from":"'
     + b"1h" * 450_000
     + b'","to":"latest"},"target":{"topic":"b"}}}',
 }
@@ -33,9 +34,11 @@ def measure(bed: Bed, repeat: int) -> list[Report]:
     plain = encoded(lag_signal("group", "flights.live", 8, 1))
     good = Sample(tuple(_decode_s(plain) for _ in range(repeat)), "s")
     rows = (
-        *(Row(f"recoveryctl {' '.join(words)}, processor time", _help(words, repeat), at_most=_HELP_S) for words in _HELPS),
+        *(Row(f"recoveryctl {' '.join(words)}, processor time", _help(words, repeat),
+            at_most=_HELP_S) for words in _HELPS),
         *(
-            Row(f"refusing {name}", Sample(tuple(_decode_s(raw) for _ in range(repeat)), "s"), "a lag signal", good, at_most=_TROUBLE_S)
+            Row(f"refusing {name}", Sample(tuple(_decode_s(raw) for _ in range(repeat)), "s"), "a lag signal", good,
+                at_most=_TROUBLE_S)
             for name, raw in _TROUBLE.items()
         ),
         Row(f"SIGTERM to exit, {_COMMANDS} commands waiting", _stop(bed, repeat), at_most=_STOP_S),

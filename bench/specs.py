@@ -1,4 +1,6 @@
-"""The specification of a replay that a measurement runs without a daemon: what a daemon would write, on topics that are there already."""
+"""The specification of a replay that a measurement runs without a daemon, as a daemon would write it, on existing
+topics.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -48,7 +48,10 @@ def measure(bed: Bed, repeat: int) -> list[Report]:
         Row(f"{_WHOLE}, spare driver, {_RECORDS:,} records", whole, at_most=_WHOLE_S),
         *(Row(f"- of that {name}", phases.sample(name), "all", whole) for name in phases.found if name != _WHOLE),
     )
-    note = "creation of the target topic and the plan are included; a spare driver is an idle application with a warm session (`profiles.NAME.warm`)"
+    note = (
+        "creation of the target topic and the plan are included; a spare driver is an idle application with a warm "
+        "session (`profiles.NAME.warm`)"
+    )
     return [Report("Start of a recovery", rows, (note,))]
 
 

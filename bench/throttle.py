@@ -50,17 +50,23 @@ def measure(bed: Bed, *, quick: bool) -> list[Report]:
     bed.delete(data.topic)
     p99 = Sample((statistics.quantiles(changes, n=100, method="inclusive")[98],), "s")
     rows = [
-        Row(f"rate change obeyed by both lanes, p99 of {len(changes)}", p99, "median", Sample(tuple(changes), "s"), at_most=_CHANGE_S),
+        Row(f"rate change obeyed by both lanes, p99 of {len(changes)}", p99, "median", Sample(tuple(changes), "s"),
+            at_most=_CHANGE_S),
         *(
-            Row(f"{rate / 1e6:g} MB/s, worst of any {_WINDOW_S:g} s", Sample((_worst(rates, rate),), "% off"), "", None, at_most=_OFF_PERCENT)
+            Row(f"{rate / 1e6:g} MB/s, worst of any {_WINDOW_S:g} s", Sample((_worst(rates, rate),), "% off"), "", None,
+                at_most=_OFF_PERCENT)
             for rate, rates in held.items()
         ),
         *(
-            Row(f"{rate / 1e6:g} MB/s, reached over {_WINDOW_S:g} s", Sample(tuple(r / 1e6 for r in rates), "MB/s"), "lease", Sample((rate / 1e6,), "MB/s"))
+            Row(f"{rate / 1e6:g} MB/s, reached over {_WINDOW_S:g} s", Sample(tuple(r / 1e6 for r in rates), "MB/s"),
+                "lease", Sample((rate / 1e6,), "MB/s"))
             for rate, rates in held.items()
         ),
     ]  # fmt: skip
-    note = "from the command handed to the producer to each lane's heartbeat about it; bytes are keys and values in the target, committed or not"
+    note = (
+        "from the command handed to the producer to each lane's heartbeat about it; bytes are keys and values in "
+        "the target, committed or not"
+    )
     return [Report("A rate, changed and held", tuple(rows), (note,))]
 
 

@@ -19,7 +19,8 @@ REPLAY, LIVE = "orange", "blue"
 GOOD, WARN, BAD, NEUTRAL = "green", "orange", "red", "gray"
 CLEAR = "transparent"
 STATES = (
-    "requested", "planning", "planned", "awaiting_approval", "starting", "running", "pausing", "paused", "stopping", "verifying", "completed",
+    "requested", "planning", "planned", "awaiting_approval", "starting", "running", "pausing", "paused", "stopping",
+    "verifying", "completed",
     "stopped", "failed", "rejected", "expired",
 )  # fmt: skip
 
@@ -89,7 +90,8 @@ def mapping(shown: dict[str, tuple[str, str]]) -> list[model.ValueMapping]:
 
 def timeseries(
     title: str, description: str, unit: str, asked: Sequence[Query], *,
-    width: int = 12, height: int = 8, looks: Sequence[Look] = (), stacked: bool = False, least: float | None = 0.0, most: float | None = None,
+    width: int = 12, height: int = 8, looks: Sequence[Look] = (), stacked: bool = False, least: float | None = 0.0,
+    most: float | None = None,
     line_at: float | None = None, bars: bool = False,
 ) -> ts.Panel:  # fmt: skip
     """Lines over time; `line_at` draws a red line at that value, `stacked` makes areas that add up."""
@@ -121,7 +123,8 @@ def timeseries(
 
 def stat_panel(
     title: str, description: str, unit: str, asked: Sequence[Query], *,
-    width: int = 4, height: int = 4, levels: dashboard.ThresholdsConfig | None = None, shown: dict[str, tuple[str, str]] | None = None,
+    width: int = 4, height: int = 4, levels: dashboard.ThresholdsConfig | None = None,
+    shown: dict[str, tuple[str, str]] | None = None,
     name_only: bool = False,
 ) -> stat.Panel:  # fmt: skip
     """One big value per series, coloured by `levels` or named by `shown`; `name_only` shows the series' name instead of
@@ -167,7 +170,8 @@ def state_timeline(
 
 def bar_gauge(
     title: str, description: str, unit: str, asked: Sequence[Query], *,
-    width: int = 12, height: int = 8, levels: dashboard.ThresholdsConfig | None = None, least: float = 0.0, most: float | None = None,
+    width: int = 12, height: int = 8, levels: dashboard.ThresholdsConfig | None = None, least: float = 0.0,
+    most: float | None = None,
 ) -> bargauge.Panel:  # fmt: skip
     """A horizontal bar per series with its newest value."""
     panel = (

@@ -12,21 +12,24 @@ JOB = 'job=~"$job"'
 AT_WORK = "starting|running|pausing|stopping|verifying"
 
 STATE_COLORS: Mapping[State, str] = {
-    State.REQUESTED: "super-light-blue", State.PLANNING: "super-light-blue", State.PLANNED: NEUTRAL, State.AWAITING_APPROVAL: "yellow",
-    State.STARTING: "light-blue", State.RUNNING: LIVE, State.PAUSING: "light-orange", State.PAUSED: WARN, State.STOPPING: "light-purple",
-    State.VERIFYING: "purple", State.COMPLETED: GOOD, State.STOPPED: "semi-dark-yellow", State.FAILED: BAD, State.REJECTED: "dark-red",
+    State.REQUESTED: "super-light-blue", State.PLANNING: "super-light-blue", State.PLANNED: NEUTRAL,
+    State.AWAITING_APPROVAL: "yellow", State.STARTING: "light-blue", State.RUNNING: LIVE,
+    State.PAUSING: "light-orange", State.PAUSED: WARN, State.STOPPING: "light-purple", State.VERIFYING: "purple",
+    State.COMPLETED: GOOD, State.STOPPED: "semi-dark-yellow", State.FAILED: BAD, State.REJECTED: "dark-red",
     State.EXPIRED: NEUTRAL,
 }  # fmt: skip
 VERDICT_COLORS: Mapping[LagVerdict, str] = {
     LagVerdict.OK: GOOD, LagVerdict.IDLE: "light-green", LagVerdict.CATCHING_UP: LIVE, LagVerdict.UNKNOWN: NEUTRAL,
-    LagVerdict.FALLING_BEHIND: "yellow", LagVerdict.STALLED: WARN, LagVerdict.STOPPED: WARN, LagVerdict.REWOUND: "purple",
+    LagVerdict.FALLING_BEHIND: "yellow", LagVerdict.STALLED: WARN, LagVerdict.STOPPED: WARN,
+    LagVerdict.REWOUND: "purple",
     LagVerdict.BLOCKED_BY_TXN: "dark-orange", LagVerdict.INVALID: "dark-red", LagVerdict.DATA_LOST: BAD,
 }  # fmt: skip
 
 
 STATE_LOOKS = tuple(Look(f"^{state.value}$", color) for state, color in STATE_COLORS.items())
 WORK_LOOKS = (  # of partitions and lanes
-    Look("^copying$", LIVE), Look("^done$", GOOD), Look("^(paused|pausing|leaseless)$", WARN), Look("^(blocked|silent)$", BAD),
+    Look("^copying$", LIVE), Look("^done$", GOOD), Look("^(paused|pausing|leaseless)$", WARN),
+    Look("^(blocked|silent)$", BAD),
     Look("^(waiting|starting|draining)$", NEUTRAL),
 )  # fmt: skip
 

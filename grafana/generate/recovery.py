@@ -14,7 +14,8 @@ from grafana.generate.queries import JOB, STATE_COLORS, WORK_LOOKS, shown, state
 _ONE = f'{JOB}, recovery="$recovery"'
 _LAG = f'{JOB}, traffic="replay", group="$recovery"'
 _OUTCOMES = (
-    Look("copied", LIVE), Look("filtered", "light-blue"), Look("skipped", "yellow"), Look("lost", BAD), Look("unexplained", "dark-red"),
+    Look("copied", LIVE), Look("filtered", "light-blue"), Look("skipped", "yellow"), Look("lost", BAD),
+    Look("unexplained", "dark-red"),
     Look("left", NEUTRAL),
 )  # fmt: skip
 
@@ -23,7 +24,8 @@ def make() -> dashboard.Dashboard:
     board = frame.board(
         "recoveryd-recovery",
         "recoveryd / Recovery",
-        "One recovery: its states, progress and forecast, every partition's position against its stop, completeness, verification, and the evidence of its end.",
+        "One recovery: its states, progress and forecast, every partition's position against its stop, completeness, "
+        "verification, and the evidence of its end.",
     )
     board.with_variable(
         frame.variable(
@@ -50,14 +52,20 @@ def _value(metric: str, more: str = "") -> str:
 
 def _now() -> list[Any]:
     return [
-        parts.stat_panel("State", "Where the recovery is in its life.", "none", [Query(state_of(_ONE))], shown=shown(STATE_COLORS)),
+        parts.stat_panel("State", "Where the recovery is in its life.", "none", [Query(state_of(_ONE))],
+            shown=shown(STATE_COLORS)),
         parts.stat_panel(
-            "Done", "Part of the planned offsets that is durable in the target.", "percentunit", [Query(_value("recoveryd_recovery_progress_ratio"))],
+            "Done", "Part of the planned offsets that is durable in the target.", "percentunit",
+            [Query(_value("recoveryd_recovery_progress_ratio"))],
             levels=parts.thresholds(REPLAY, (1, GOOD)),
         ),
-        parts.stat_panel("Time left now", "At the present rate; nothing while it is not known.", "s", [Query(_value("recoveryd_recovery_eta_seconds"))]),
-        parts.stat_panel("Records left", "Offsets between durable positions and the stop, or the end of the topic while it follows.", "short", [Query(f"max(recoveryd_lag_records{{{_LAG}}})")]),
-        parts.stat_panel("Attempt", "Number of the present Spark application; 1 when none died.", "none", [Query(_value("recoveryd_attempt_number"))], levels=parts.thresholds(NEUTRAL, (2, WARN))),
+        parts.stat_panel("Time left now", "At the present rate; nothing while it is not known.", "s",
+            [Query(_value("recoveryd_recovery_eta_seconds"))]),
+        parts.stat_panel("Records left",
+            "Offsets between durable positions and the stop, or the end of the topic while it follows.", "short",
+            [Query(f"max(recoveryd_lag_records{{{_LAG}}})")]),
+        parts.stat_panel("Attempt", "Number of the present Spark application; 1 when none died.", "none",
+            [Query(_value("recoveryd_attempt_number"))], levels=parts.thresholds(NEUTRAL, (2, WARN))),
         parts.stat_panel(
             "Verified", "What reading the target back found.", "none",
             [Query(f"max by (result) (recoveryd_verification_records{{{_ONE}}})", "{{result}}")], name_only=True,
@@ -67,22 +75,29 @@ def _now() -> list[Any]:
 
 def _progress() -> list[Any]:
     return [
-        parts.state_timeline("State over time", "Each state the recovery was in.", [Query(state_of(_ONE), "{{recovery}}")], shown(STATE_COLORS), height=4),
+        parts.state_timeline("State over time", "Each state the recovery was in.",
+            [Query(state_of(_ONE), "{{recovery}}")], shown(STATE_COLORS), height=4),
         parts.timeseries(
-            "Progress", "Part of the planned offsets that is durable in the target, and part of both sides that the verification has read.", "percentunit",
-            [Query(_value("recoveryd_recovery_progress_ratio"), "done"), Query(_value("recoveryd_verification_progress_ratio"), "verified")], most=1,
+            "Progress",
+            "Part of the planned offsets that is durable in the target, and part of both sides that the verification "
+            "has read.", "percentunit",
+            [Query(_value("recoveryd_recovery_progress_ratio"), "done"),
+                Query(_value("recoveryd_verification_progress_ratio"), "verified")], most=1,
             looks=(Look("done", REPLAY), Look("verified", GOOD)),
         ),
         parts.timeseries(
-            "Time left", "At the present rate, and the forecast with its bounds. A bound that is not drawn is `never`.", "s",
+            "Time left", "At the present rate, and the forecast with its bounds. A bound that is not drawn is `never`.",
+            "s",
             [
                 Query(_value("recoveryd_recovery_eta_seconds"), "at this rate"),
                 Query(f"max by (bound) (recoveryd_recovery_eta_bound_seconds{{{_ONE}}})", "forecast {{bound}}"),
             ],
-            looks=(Look("forecast lo|forecast hi", NEUTRAL, dashed=True), Look("forecast mid", LIVE), Look("at this rate", REPLAY)),
+            looks=(Look("forecast lo|forecast hi", NEUTRAL, dashed=True), Look("forecast mid", LIVE),
+                Look("at this rate", REPLAY)),
         ),
         parts.timeseries(
-            "Rates", "Requested: what the command asks for. Granted: the lease of now. Achieved: what lanes report.", "Bps",
+            "Rates", "Requested: what the command asks for. Granted: the lease of now. Achieved: what lanes report.",
+            "Bps",
             [
                 Query(_value("recoveryd_rate_requested_bytes_per_second"), "requested"),
                 Query(_value("recoveryd_rate_limit_bytes_per_second"), "granted"),
@@ -91,8 +106,11 @@ def _progress() -> list[Any]:
             looks=(Look("requested", NEUTRAL, dashed=True), Look("granted", LIVE), Look("achieved", REPLAY)),
         ),
         parts.timeseries(
-            "Behind", "Age of the oldest record that is still to be copied, by worst partition; known only inside the sampled history.", "s",
-            [Query(f"max(recoveryd_lag_seconds{{{_LAG}}})", "age"), Query(_value("recoveryd_retention_slack_seconds"), "retention slack")],
+            "Behind",
+            "Age of the oldest record that is still to be copied, by worst partition; known only inside the sampled "
+            "history.", "s",
+            [Query(f"max(recoveryd_lag_seconds{{{_LAG}}})", "age"),
+                Query(_value("recoveryd_retention_slack_seconds"), "retention slack")],
             looks=(Look("age", REPLAY), Look("retention slack", WARN, dashed=True)), least=None,
         ),
         parts.timeseries(
@@ -113,15 +131,20 @@ def _partitions() -> list[Any]:
     position, stop = each("recoveryd_partition_position_offset"), each("recoveryd_partition_stop_offset")
     return [
         parts.table_panel(
-            "Position against stop", "Durable position of each partition and the offset it stops before. While the recovery follows, the stop is the newest known end. The first 1,000 partitions of all recoveries at work.", "partition",
+            "Position against stop",
+            "Durable position of each partition and the offset it stops before. While the recovery follows, the stop "
+            "is the newest known end. The first 1,000 partitions of all recoveries at work.", "partition",
             [Column("Position", position), Column("Stop", stop), Column("Left", f"{stop} - {position}")], width=8,
         ),
-        parts.bar_gauge("Offsets left", "What each partition has still to do.", "short", [Query(f"{stop} - {position}", "{{partition}}")], width=8),
+        parts.bar_gauge("Offsets left", "What each partition has still to do.", "short",
+            [Query(f"{stop} - {position}", "{{partition}}")], width=8),
         parts.timeseries(
             "Partitions by state", "Planned partitions that are waiting, copying, paused, blocked or done.", "none",
-            [Query(f"max by (state) (recoveryd_partitions{{{_ONE}}}) > 0", "{{state}}")], width=8, stacked=True, looks=WORK_LOOKS,
+            [Query(f"max by (state) (recoveryd_partitions{{{_ONE}}}) > 0", "{{state}}")], width=8, stacked=True,
+            looks=WORK_LOOKS,
         ),
-        parts.timeseries("Positions over time", "Durable position of each partition (lines) and its stop (dashed).", "none", [
+        parts.timeseries("Positions over time", "Durable position of each partition (lines) and its stop (dashed).",
+            "none", [
             Query(position, "partition {{partition}}"), Query(stop, "stop of {{partition}}")],
             width=24, looks=(Look("stop of .*", NEUTRAL, dashed=True),), least=None),
     ]  # fmt: skip
@@ -131,16 +154,21 @@ def _completeness() -> list[Any]:
     outcome = f"max by (outcome) (recoveryd_recovery_offsets{{{_ONE}}})"
     return [
         parts.timeseries(
-            "Where the offsets went", "Every offset of the plan is copied, filtered, skipped (no record there), lost, or left to do. `unexplained` must be 0 at the end.", "short",
+            "Where the offsets went",
+            "Every offset of the plan is copied, filtered, skipped (no record there), lost, or left to do. "
+            "`unexplained` must be 0 at the end.", "short",
             [Query(f"{outcome} != 0", "{{outcome}}")], stacked=True, looks=_OUTCOMES,
         ),
         parts.bar_gauge(
-            "Completeness", "The same, now: offsets = copied + filtered + skipped + lost + unexplained + left.", "short",
+            "Completeness", "The same, now: offsets = copied + filtered + skipped + lost + unexplained + left.",
+            "short",
             [Query(outcome, "{{outcome}}", instant=True)], width=6,
         ),
         parts.bar_gauge(
-            "Verification", "Records the receipts promise and records read back from the target; equal when it matches.", "short",
-            [Query(f"max by (side, result) (recoveryd_verification_records{{{_ONE}}})", "{{side}} ({{result}})", instant=True)], width=6,
+            "Verification",
+            "Records the receipts promise and records read back from the target; equal when it matches.", "short",
+            [Query(f"max by (side, result) (recoveryd_verification_records{{{_ONE}}})", "{{side}} ({{result}})",
+                instant=True)], width=6,
         ),
     ]  # fmt: skip
 
@@ -150,8 +178,10 @@ def _end() -> list[Any]:
         parts.table_panel(
             "Why it ended", "Reason, mode and time of the stop, as soon as it is decided.", "recovery",
             [
-                Column("Reason", f"max by (recovery, reason) (recoveryd_recovery_stop_timestamp_seconds{{{_ONE}}})", label="reason"),
-                Column("Mode", f"max by (recovery, mode) (recoveryd_recovery_stop_timestamp_seconds{{{_ONE}}})", label="mode"),
+                Column("Reason", f"max by (recovery, reason) (recoveryd_recovery_stop_timestamp_seconds{{{_ONE}}})",
+                    label="reason"),
+                Column("Mode", f"max by (recovery, mode) (recoveryd_recovery_stop_timestamp_seconds{{{_ONE}}})",
+                    label="mode"),
                 Column("At", f"{_value('recoveryd_recovery_stop_timestamp_seconds')} * 1000", "dateTimeAsIso"),
             ], width=8, height=6,
         ),
@@ -160,7 +190,9 @@ def _end() -> list[Any]:
             [Column("Value", f"max by (name) (recoveryd_recovery_stop_evidence{{{_ONE}}})")], width=8, height=6,
         ),
         parts.timeseries(
-            "On the way to a stop", "Evaluations in a row at which a following recovery was caught up; three, over half a minute, stop it.", "none",
+            "On the way to a stop",
+            "Evaluations in a row at which a following recovery was caught up; three, over half a minute, stop it.",
+            "none",
             [Query(_value("recoveryd_stop_candidate"), "caught up")], width=8, height=6,
         ),
     ]  # fmt: skip

@@ -24,7 +24,8 @@ def make() -> dashboard.Dashboard:
     board = frame.board(
         "recoveryd-replay-and-live",
         "recoveryd / Replay and live",
-        "Replays next to live traffic: rates on one axis, lag of live readers against its SLO, what each recovery asks for, is granted and achieves, and which rule says so.",
+        "Replays next to live traffic: rates on one axis, lag of live readers against its SLO, what each recovery "
+        "asks for, is granted and achieves, and which rule says so.",
     )
     for name, label, metric in (
         ("topic", "Topic", "recoveryd_records_total"),
@@ -64,11 +65,14 @@ def _now() -> list[Any]:
             levels=parts.thresholds(NEUTRAL, (1, REPLAY)),
         ),
         parts.stat_panel(
-            "Replay share now", "Part of all records written to the topics in play that replays write.", "percentunit", [Query(share)],
+            "Replay share now", "Part of all records written to the topics in play that replays write.", "percentunit",
+            [Query(share)],
             levels=parts.thresholds(NEUTRAL, (0.001, REPLAY)),
         ),
         parts.stat_panel(
-            "Worst pressure", "Highest pressure of all protected signals: 0 is live traffic alone, 1 is the SLO. The controller aims below 1.", "percentunit",
+            "Worst pressure",
+            "Highest pressure of all protected signals: 0 is live traffic alone, 1 is the SLO. The controller aims "
+            "below 1.", "percentunit",
             [Query(f"max(recoveryd_pressure{{{_DOMAIN}}})")], levels=parts.thresholds(GOOD, (0.95, WARN), (1, BAD)),
         ),
         parts.stat_panel(
@@ -76,8 +80,11 @@ def _now() -> list[Any]:
             [Query(f"sum(max by (domain) (recoveryd_budget_bytes_per_second{{{_DOMAIN}}}))")],
         ),
         parts.stat_panel(
-            "SLO broken by replays", "Time in the shown range in which a protected signal was over its SLO while a replay ran above its floor.", "s",
-            [Query(f'sum(increase(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, attributable="yes"}}[$__range]))', instant=True)],
+            "SLO broken by replays",
+            "Time in the shown range in which a protected signal was over its SLO while a replay ran above its floor.",
+            "s",
+            [Query(f'sum(increase(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, '
+                f'attributable="yes"}}[$__range]))', instant=True)],
             levels=parts.thresholds(GOOD, (1, WARN), (60, BAD)),
         ),
         parts.stat_panel(
@@ -99,11 +106,13 @@ def _traffic() -> list[Any]:
 
     return [
         parts.timeseries(
-            "Records written", "Records per second written to the topics in play, by replays and by everybody else, on one axis.", "cps",
+            "Records written",
+            "Records per second written to the topics in play, by replays and by everybody else, on one axis.", "cps",
             [Query(rate("recoveryd_records_total", "traffic"), "{{traffic}}"), _BAND], looks=(*_TRAFFIC, _BAND_LOOK),
         ),
         parts.timeseries(
-            "Bytes written", "Bytes per second. Live bytes are records times the mean size that a replay of the topic measured.", "Bps",
+            "Bytes written",
+            "Bytes per second. Live bytes are records times the mean size that a replay of the topic measured.", "Bps",
             [Query(rate("recoveryd_bytes_total", "traffic"), "{{traffic}}"), _BAND], looks=(*_TRAFFIC, _BAND_LOOK),
         ),
         parts.timeseries(
@@ -122,16 +131,21 @@ def _live_readers() -> list[Any]:
     slo = Query(f'max by (signal) (recoveryd_live_slo_seconds{{{_DOMAIN}, signal=~"lag:.*"}})', "SLO {{signal}}")
     return [
         parts.timeseries(
-            "Live lag", "Age of the oldest record that a live consumer group has still to read. Dashed: its SLO. Shaded: a replay runs. No line: unknown, which is not zero.", "s",
+            "Live lag",
+            "Age of the oldest record that a live consumer group has still to read. Dashed: its SLO. Shaded: a "
+            "replay runs. No line: unknown, which is not zero.", "s",
             [Query(f"max by (topic, group) (recoveryd_lag_seconds{{{live}}})", "{{group}} on {{topic}}"), slo, _BAND],
             looks=(Look("SLO .*", BAD, dashed=True), _BAND_LOOK),
         ),
         parts.timeseries(
             "Live lag in records", "Records between a live group's committed offsets and the end of the topic.", "none",
-            [Query(f"max by (topic, group) (recoveryd_lag_records{{{live}}})", "{{group}} on {{topic}}"), _BAND], looks=(_BAND_LOOK,),
+            [Query(f"max by (topic, group) (recoveryd_lag_records{{{live}}})", "{{group}} on {{topic}}"), _BAND],
+            looks=(_BAND_LOOK,),
         ),
         parts.timeseries(
-            "Produce latency of the canary", "Time until a tiny record with acks=all is acknowledged, measured each second. Dashed: the SLO of latencies.", "s",
+            "Produce latency of the canary",
+            "Time until a tiny record with acks=all is acknowledged, measured each second. Dashed: the SLO of "
+            "latencies.", "s",
             [
                 Query(quantile(0.99, "recoveryd_canary_produce_seconds", JOB, "le, cluster"), "p99 {{cluster}}"),
                 Query(quantile(0.5, "recoveryd_canary_produce_seconds", JOB, "le, cluster"), "p50 {{cluster}}"),
@@ -141,15 +155,20 @@ def _live_readers() -> list[Any]:
             looks=(Look("SLO .*", BAD, dashed=True), _BAND_LOOK),
         ),
         parts.timeseries(
-            "Live SLO broken", "Seconds per second in which a protected signal is over its SLO; `by replay` = a replay ran above its floor at that time.", "percentunit",
+            "Live SLO broken",
+            "Seconds per second in which a protected signal is over its SLO; `by replay` = a replay ran above its "
+            "floor at that time.", "percentunit",
             [
-                Query(f'sum by (signal) (rate(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, attributable="yes"}}[$__rate_interval]))', "by replay: {{signal}}"),
-                Query(f'sum by (signal) (rate(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, attributable="no"}}[$__rate_interval]))', "by others: {{signal}}"),
+                Query(f'sum by (signal) (rate(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, '
+                    f'attributable="yes"}}[$__rate_interval]))', "by replay: {{signal}}"),
+                Query(f'sum by (signal) (rate(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, '
+                    f'attributable="no"}}[$__rate_interval]))', "by others: {{signal}}"),
             ],
             looks=(Look("by replay.*", BAD), Look("by others.*", NEUTRAL)),
         ),
         parts.state_timeline(
-            "Lag verdicts", "What the lag rules say about each live consumer group.", [Query(verdict_of(_GROUP), "{{group}} on {{topic}}")],
+            "Lag verdicts", "What the lag rules say about each live consumer group.",
+            [Query(verdict_of(_GROUP), "{{group}} on {{topic}}")],
             shown(VERDICT_COLORS), height=6,
         ),
     ]  # fmt: skip
@@ -161,32 +180,45 @@ def _controller() -> list[Any]:
 
     return [
         parts.timeseries(
-            "Requested, granted and achieved rate", "Sums over the recoveries shown. Requested: what their commands ask for. Granted: the lease of now. Achieved: what lanes report.", "Bps",
+            "Requested, granted and achieved rate",
+            "Sums over the recoveries shown. Requested: what their commands ask for. Granted: the lease of now. "
+            "Achieved: what lanes report.", "Bps",
             [
                 Query(of_recoveries("recoveryd_rate_requested_bytes_per_second"), "requested"),
                 Query(of_recoveries("recoveryd_rate_limit_bytes_per_second"), "granted"),
                 Query(of_recoveries("recoveryd_rate_achieved_bytes_per_second"), "achieved"),
                 Query(f"sum(max by (domain) (recoveryd_budget_bytes_per_second{{{_DOMAIN}}}))", "budget"),
             ],
-            looks=(Look("requested", NEUTRAL, dashed=True), Look("granted", LIVE), Look("achieved", REPLAY), Look("budget", "purple", dashed=True)),
+            looks=(Look("requested", NEUTRAL, dashed=True), Look("granted", LIVE), Look("achieved", REPLAY),
+                Look("budget", "purple", dashed=True)),
         ),
         parts.timeseries(
-            "Pressure by signal", "How close each protected signal is to its SLO: 0 is live traffic alone, 1 (dashed) the SLO. The worst one steers.", "percentunit",
-            [Query(f"max by (domain, signal) (recoveryd_pressure{{{_DOMAIN}}})", "{{signal}} of {{domain}}"), _BAND], line_at=1, looks=(_BAND_LOOK,), least=None,
+            "Pressure by signal",
+            "How close each protected signal is to its SLO: 0 is live traffic alone, 1 (dashed) the SLO. The worst "
+            "one steers.", "percentunit",
+            [Query(f"max by (domain, signal) (recoveryd_pressure{{{_DOMAIN}}})", "{{signal}} of {{domain}}"), _BAND],
+            line_at=1, looks=(_BAND_LOOK,), least=None,
         ),
         parts.state_timeline(
-            "Rule that sets the rate", "Rules of the controller that made a decision, per domain: stale, gate, guard, slow start, track, no wind-up, publish, protect.",
-            [Query(f"max by (domain, rule) (increase(recoveryd_control_rule_total{{{_DOMAIN}}}[$__rate_interval]) > bool 0)", "{{domain}}: {{rule}}")],
+            "Rule that sets the rate",
+            "Rules of the controller that made a decision, per domain: stale, gate, guard, slow start, track, no "
+            "wind-up, publish, protect.",
+            [Query(f"max by (domain, rule) (increase(recoveryd_control_rule_total{{{_DOMAIN}}}[$__rate_interval]) > "
+                "bool 0)", "{{domain}}: {{rule}}")],
             {"0": ("", parts.CLEAR), "1": ("decides", LIVE)},
         ),
         parts.timeseries(
             "Auto-stops", "Recoveries that a policy ended by itself, by reason.", "none",
-            [Query(f"sum by (reason) (increase(recoveryd_auto_stops_total{{{JOB}}}[$__rate_interval])) > 0", "{{reason}}")], bars=True,
+            [Query(f"sum by (reason) (increase(recoveryd_auto_stops_total{{{JOB}}}[$__rate_interval])) > 0",
+                "{{reason}}")], bars=True,
         ),
         parts.timeseries(
-            "Age of signals", "Seconds since the newest sample of each protected signal. Beyond the loop delay (dashed) rates decay to the floor; beyond five minutes replays pause.", "s",
+            "Age of signals",
+            "Seconds since the newest sample of each protected signal. Beyond the loop delay (dashed) rates decay to "
+            "the floor; beyond five minutes replays pause.", "s",
             [
-                Query(f"max by (domain, signal) (recoveryd_signal_age_seconds{{{_DOMAIN}}})", "{{signal}} of {{domain}}"),
+                Query(f"max by (domain, signal) (recoveryd_signal_age_seconds{{{_DOMAIN}}})",
+                    "{{signal}} of {{domain}}"),
                 Query(f"max by (domain) (recoveryd_loop_delay_seconds{{{_DOMAIN}}})", "loop delay of {{domain}}"),
             ],
             looks=(Look("loop delay.*", NEUTRAL, dashed=True),),
@@ -199,11 +231,15 @@ def _recoveries() -> list[Any]:
         return f"max by (recovery) ({metric}{{{_RECOVERY}{more}}})"
 
     return [
-        parts.state_timeline("States", "State of each recovery over time.", [Query(state_of(_RECOVERY), "{{recovery}}")], shown(STATE_COLORS)),
+        parts.state_timeline("States", "State of each recovery over time.",
+            [Query(state_of(_RECOVERY), "{{recovery}}")], shown(STATE_COLORS)),
         parts.table_panel(
-            "Recoveries", "One row per recovery that is at work or ended within the hour. Time left: at the present rate; from and to: the forecast's bounds.", "recovery",
+            "Recoveries",
+            "One row per recovery that is at work or ended within the hour. Time left: at the present rate; from and "
+            "to: the forecast's bounds.", "recovery",
             [
-                Column("State", f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} == 1)", label="state"),
+                Column("State", f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} == 1)",
+                    label="state"),
                 Column("Progress", value("recoveryd_recovery_progress_ratio"), "percentunit"),
                 Column("Requested", value("recoveryd_rate_requested_bytes_per_second"), "Bps"),
                 Column("Granted", value("recoveryd_rate_limit_bytes_per_second"), "Bps"),

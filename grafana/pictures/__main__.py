@@ -45,7 +45,8 @@ class Picture:
 
 
 _NEXT_TO_LIVE = (
-    "Records written", "Bytes written", "Live lag", "Produce latency of the canary", "Requested, granted and achieved rate", "Pressure by signal",
+    "Records written", "Bytes written", "Live lag", "Produce latency of the canary",
+    "Requested, granted and achieved rate", "Pressure by signal",
     "Rule that sets the rate", "States",
 )  # fmt: skip
 _PICTURES = (

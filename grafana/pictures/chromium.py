@@ -16,9 +16,11 @@ def make_png(chromium: Path, html: Path, png: Path, width: int, height: int) -> 
     """Raises `PictureFailed`."""
     with tempfile.TemporaryDirectory(prefix="recoveryd-chromium-") as profile:
         command = [
-            str(chromium), "--headless=new", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-extensions",
+            str(chromium), "--headless=new", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+            "--disable-extensions",
             "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND", "--force-device-scale-factor=1",
-            f"--user-data-dir={profile}", f"--window-size={width},{height}", f"--screenshot={png}", html.resolve().as_uri(),
+            f"--user-data-dir={profile}", f"--window-size={width},{height}", f"--screenshot={png}",
+            html.resolve().as_uri(),
         ]  # fmt: skip
         if os.geteuid() == 0:
             command.insert(1, "--no-sandbox")  # with its sandbox Chromium refuses to start as root

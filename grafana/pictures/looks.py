@@ -8,9 +8,10 @@ from typing import Any
 PALETTE = ("#3274d9", "#e0752d", "#3f9142", "#8f3bb8", "#c4162a", "#0a7c8c", "#b8860b", "#6b6b7b", "#d0488c", "#4b6cb7")
 INK, FAINT, GRID, PAPER = "#24292f", "#6e7781", "#e3e6ea", "#ffffff"
 _NAMED = {
-    "orange": "#e8730c", "blue": "#2f6fde", "green": "#2f9e44", "red": "#d6293e", "gray": "#8b929a", "purple": "#8f3bb8",
-    "yellow": "#d9a400", "transparent": "none", "light-blue": "#6ea8ff", "super-light-blue": "#bcd6ff", "light-orange": "#ffb266",
-    "light-purple": "#c08ae0", "light-green": "#8fd19e", "semi-dark-yellow": "#b8860b", "dark-red": "#8f0f20", "dark-orange": "#b85000",
+    "orange": "#e8730c", "blue": "#2f6fde", "green": "#2f9e44", "red": "#d6293e", "gray": "#8b929a",
+    "purple": "#8f3bb8", "yellow": "#d9a400", "transparent": "none", "light-blue": "#6ea8ff",
+    "super-light-blue": "#bcd6ff", "light-orange": "#ffb266", "light-purple": "#c08ae0", "light-green": "#8fd19e",
+    "semi-dark-yellow": "#b8860b", "dark-red": "#8f0f20", "dark-orange": "#b85000",
 }  # fmt: skip
 
 

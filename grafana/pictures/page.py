@@ -12,14 +12,16 @@ from grafana.pictures.board_file import BoardFile
 WIDTH, _COLUMNS, _UNIT, _GAP, _HEAD, _ROW = 1400, 24, 29, 8, 26, 22
 _STYLE = """
 * { box-sizing: border-box; margin: 0; }
-body { width: %dpx; padding: 12px; background: #f4f5f7; color: #24292f; font: 12px "DejaVu Sans", "Liberation Sans", Arial, sans-serif; }
+body { width: %dpx; padding: 12px; background: #f4f5f7; color: #24292f;
+  font: 12px "DejaVu Sans", "Liberation Sans", Arial, sans-serif; }
 h1 { font-size: 17px; margin: 0 0 10px 2px; }
 main { display: grid; grid-template-columns: repeat(24, 1fr); gap: 8px; }
 h2 { grid-column: 1 / -1; font-size: 13px; height: 22px; padding: 4px 2px 0; color: #57606a; }
 figure { background: #fff; border: 1px solid #dfe3e8; border-radius: 4px; overflow: hidden; }
 figcaption { font-weight: 600; padding: 6px 10px 0; height: 26px; white-space: nowrap; overflow: hidden; }
 svg { display: block; font-family: inherit; }
-table { border-collapse: collapse; width: 100%%; } th, td { text-align: left; padding: 3px 10px; border-bottom: 1px solid #eceff2; white-space: nowrap; }
+table { border-collapse: collapse; width: 100%%; }
+th, td { text-align: left; padding: 3px 10px; border-bottom: 1px solid #eceff2; white-space: nowrap; }
 th { color: #57606a; font-weight: 600; } .n { font-variant-numeric: tabular-nums; }
 """
 
@@ -53,7 +55,10 @@ def _figure(answer: Answered, marks: Sequence[Mark], tall: int) -> str:
     width = (WIDTH - 24 - (_COLUMNS - 1) * _GAP) / _COLUMNS * columns + (columns - 1) * _GAP - 2
     drawn = _draw(answer, marks, width, tall - _HEAD - 2)
     tip = escape(panel.description, quote=True)
-    return f'<figure style="grid-column: span {columns}; height: {tall}px" title="{tip}"><figcaption>{escape(panel.title)}</figcaption>{drawn}</figure>'
+    return (
+        f'<figure style="grid-column: span {columns}; height: {tall}px" '
+        f'title="{tip}"><figcaption>{escape(panel.title)}</figcaption>{drawn}</figure>'
+    )
 
 
 def _draw(answer: Answered, marks: Sequence[Mark], width: float, height: float) -> str:

@@ -57,7 +57,8 @@ class PrometheusServer:
             self._process = subprocess.Popen(
                 [
                     str(self._binary), f"--config.file={config}", f"--storage.tsdb.path={self._folder / 'data'}",
-                    f"--web.listen-address={self.url.removeprefix('http://')}", "--log.level=warn", "--query.lookback-delta=10s",
+                    f"--web.listen-address={self.url.removeprefix('http://')}", "--log.level=warn",
+                    "--query.lookback-delta=10s",
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self._folder,
             )  # fmt: skip
@@ -94,7 +95,8 @@ class PrometheusServer:
         """The `data` of `/api/v1/<what>`."""
         body = urllib.parse.urlencode(dict(asked)).encode() if asked is not None else None  # POST: queries may be long
         try:
-            with urllib.request.urlopen(f"{self.url}/api/v1/{what}", data=body, timeout=_HTTP_TIMEOUT_S) as reply:  # noqa: S310
+            url = f"{self.url}/api/v1/{what}"
+            with urllib.request.urlopen(url, data=body, timeout=_HTTP_TIMEOUT_S) as reply:  # noqa: S310
                 return json.load(reply)["data"]
         except urllib.error.HTTPError as refusal:
             raise QueryFailed(f"{asked}: {refusal.read().decode(errors='replace')}") from None

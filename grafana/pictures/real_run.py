@@ -102,7 +102,8 @@ class RealRun:
         """
         time.sleep(self.scene.calm_s)
         self._ctl(
-            "replay", "--source", self.source, "--target", self.target, "--from", "earliest", "--to", "latest", "--id", recovery, "--create", "--yes", "--reason", "orders were booked with a wrong rate",
+            "replay", "--source", self.source, "--target", self.target, "--from", "earliest", "--to", "latest", "--id",
+            recovery, "--create", "--yes", "--reason", "orders were booked with a wrong rate",
             "--max-bytes-per-s", str(self.scene.most_bytes_per_s),
         )  # fmt: skip
         return self._await(lambda: self._ended(recovery, while_running), deadline_s, f"the end of {recovery}")
@@ -151,7 +152,8 @@ class RealRun:
         code = "from recoveryd.cli import main; main()"
         done = subprocess.run(
             [sys.executable, "-c", code, *words, "--config", str(self._folder / "recoveryd.yaml")],
-            cwd=ROOT, capture_output=True, text=True, timeout=_READY_DEADLINE_S, check=False, env={**os.environ, "NO_COLOR": "1"},
+            cwd=ROOT, capture_output=True, text=True, timeout=_READY_DEADLINE_S, check=False,
+            env={**os.environ, "NO_COLOR": "1"},
         )  # fmt: skip
         if done.returncode != 0:
             raise RunFailed(f"recoveryctl {' '.join(words)}: {done.stdout}{done.stderr}\n{self._tail()}")
@@ -212,7 +214,8 @@ class _Group:
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "latest", "enable.auto.commit": True,
+                "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "latest",
+                "enable.auto.commit": True,
                 "auto.commit.interval.ms": 1_000, "log_level": 0,
             }
         )  # fmt: skip

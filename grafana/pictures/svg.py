@@ -12,22 +12,34 @@ def text(
     x: float, y: float, said: str, *, size: int = 11, color: str = INK, anchor: str = "start", bold: bool = False
 ) -> str:
     weight = ' font-weight="600"' if bold else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}"{weight}>{escape(said)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" '
+        f'text-anchor="{anchor}"{weight}>{escape(said)}</text>'
+    )
 
 
 def line(x1: float, y1: float, x2: float, y2: float, color: str, *, width: float = 1, dash: str = "") -> str:
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}" stroke-width="{width}"{dashes}/>'
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}" '
+        f'stroke-width="{width}"{dashes}/>'
+    )
 
 
 def rect(x: float, y: float, width: float, height: float, color: str, *, opacity: float = 1.0, title: str = "") -> str:
     more = f"<title>{escape(title)}</title>" if title else ""
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}" fill="{color}" fill-opacity="{opacity:g}">{more}</rect>'
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}" '
+        f'fill="{color}" fill-opacity="{opacity:g}">{more}</rect>'
+    )
 
 
 def polyline(points: Sequence[tuple[float, float]], color: str, *, width: float = 1.5, dash: str = "") -> str:
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'<polyline points="{_joined(points)}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round"{dashes}/>'
+    return (
+        f'<polyline points="{_joined(points)}" fill="none" stroke="{color}" stroke-width="{width}" '
+        f'stroke-linejoin="round"{dashes}/>'
+    )
 
 
 def polygon(points: Sequence[tuple[float, float]], color: str, opacity: float) -> str:
@@ -35,7 +47,10 @@ def polygon(points: Sequence[tuple[float, float]], color: str, opacity: float) -
 
 
 def document(width: float, height: float, parts: Sequence[str]) -> str:
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}">{"".join(parts)}</svg>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}">{"".join(parts)}</svg>'
+    )
 
 
 def width_of(said: str, size: int = 11) -> float:

@@ -17,6 +17,7 @@ from recoveryd_sandbox.properties import HABITS, HOST, QUICK_START, text_of
 
 CLUSTER_PREFIX = "brokers-"  # of the folder of a cluster
 
+_SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _CONTROLLER_ID = 100
 _REPLICAS_MAX = 3
 
@@ -128,7 +129,7 @@ def _shared(shape: Shape, credentials: Credentials | None) -> dict[str, str]:
     return common | {
         "listener.security.protocol.map": "CLIENT:SASL_SSL,BROKER:SSL,CONTROLLER:SSL",
         "listener.name.client.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-        "listener.name.client.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+        "listener.name.client.scram-sha-512.sasl.jaas.config": f"{_SCRAM_LOGIN} required;",
         "listener.name.broker.ssl.client.auth": "required",
         "listener.name.controller.ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",

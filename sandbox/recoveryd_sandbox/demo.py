@@ -48,11 +48,13 @@ def _tell(stack: DemoStack, screen: Screen) -> bool:
     screen.say(f"Apache Kafka {screen.strong('is up')} at {stack.bootstrap} (its own process, KRaft, one node)")
     report = seed(stack.bootstrap)
     screen.say(
-        f"topic {screen.strong('flights')}: {report.records:,} flights out of New York in 2013, 4 partitions, in {report.seconds:.1f} s"
+        f"topic {screen.strong('flights')}: {report.records:,} flights out of New York in 2013, 4 partitions, in "
+        f"{report.seconds:.1f} s"
     )
     stack.start_live(LIVE_RECORDS_PER_S)
     screen.say(
-        f"topic {screen.strong('flights.live')}: a live producer at {LIVE_RECORDS_PER_S:.0f} records/s, and a group that reads it"
+        f"topic {screen.strong('flights.live')}: a live producer at {LIVE_RECORDS_PER_S:.0f} records/s, and a group "
+        "that reads it"
     )
     stack.start_daemon()
     screen.say(f"recoveryd leads; health and metrics at http://{stack.http}/metrics")

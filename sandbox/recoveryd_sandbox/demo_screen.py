@@ -92,7 +92,8 @@ class Screen:
         p50, p99 = stats.latency_p50_ms, stats.latency_p99_ms
         times = f", produce latency p50 {p50:.0f} ms, p99 {p99:.0f} ms" if p50 is not None and p99 is not None else ""
         self.console.print(
-            f"meanwhile live traffic: {stats.acked_records:,} records acknowledged, {stats.failed_records} failed{times}"
+            f"meanwhile live traffic: {stats.acked_records:,} records acknowledged, {stats.failed_records} "
+            f"failed{times}"
         )
 
     def next_steps(self) -> None:

@@ -59,13 +59,15 @@ def make_certificates(folder: Path) -> Certificates:
     for name, text in (("ca.cnf", "recoveryd sandbox"), ("node.cnf", NODE_NAME)):
         (folder / name).write_text(_CONFIG.format(name=text), encoding="utf-8")
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    _run(folder, openssl, "req", "-x509", *key, "-config", "ca.cnf", "-extensions", "authority", "-days", _DAYS, "-keyout", "ca.key", "-out", "ca.pem")  # fmt: skip
+    _run(folder, openssl, "req", "-x509", *key, "-config", "ca.cnf", "-extensions", "authority", "-days", _DAYS,
+        "-keyout", "ca.key", "-out", "ca.pem")  # fmt: skip
     _run(folder, openssl, "req", "-new", *key, "-config", "node.cnf", "-keyout", "node.key", "-out", "node.csr")
-    _run(folder, openssl, "x509", "-req", "-in", "node.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", _DAYS,
+    _run(folder, openssl, "x509", "-req", "-in", "node.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+        "-days", _DAYS,
          "-extfile", "node.cnf", "-extensions", "node", "-out", "node.crt")  # fmt: skip
     draft = folder / "node.draft"
     draft.touch(mode=0o600)
-    draft.write_text((folder / "node.key").read_text(encoding="utf-8") + (folder / "node.crt").read_text(encoding="utf-8"), encoding="utf-8")  # fmt: skip
+    draft.write_bytes((folder / "node.key").read_bytes() + (folder / "node.crt").read_bytes())
     draft.replace(found.node)  # last: where this file exists, everything is complete
     return found
 

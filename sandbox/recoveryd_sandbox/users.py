@@ -65,11 +65,13 @@ class Users:
 
 
 def _binding(user: str, grant: Grant) -> AclBinding:
-    return AclBinding(*_place(grant), f"User:{user}", "*", AclOperation[grant.operation.upper()], AclPermissionType.ALLOW)  # fmt: skip
+    return AclBinding(*_place(grant), f"User:{user}", "*", AclOperation[grant.operation.upper()],
+        AclPermissionType.ALLOW)  # fmt: skip
 
 
 def _filter(user: str, grant: Grant) -> AclBindingFilter:
-    return AclBindingFilter(*_place(grant), f"User:{user}", "*", AclOperation[grant.operation.upper()], AclPermissionType.ALLOW)  # fmt: skip
+    return AclBindingFilter(*_place(grant), f"User:{user}", "*", AclOperation[grant.operation.upper()],
+        AclPermissionType.ALLOW)  # fmt: skip
 
 
 def _place(grant: Grant) -> tuple[Any, str, Any]:

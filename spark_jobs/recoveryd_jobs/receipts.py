@@ -117,7 +117,8 @@ def fold(
             known = planned[partition].journaled
             raise JobError(
                 "ledger_broken",
-                f"Receipts of partition {partition} end at {standing.position}, but it was copied to {known}: some are gone.",
+                f"Receipts of partition {partition} end at {standing.position}, but it was copied to {known}: some "
+                "are gone.",
             )
     return LaneLedger(standings, next_chunk, newest)
 
@@ -271,7 +272,8 @@ def _collect(
             if time.monotonic() - moved_s > spec.stop_wait_ms / 1000.0:
                 raise JobError(
                     "stop_blocked",
-                    f"A foreign transaction holds {spec.receipts_topic} partition {partition} at {position}, its end is {high}.",
+                    f"A foreign transaction holds {spec.receipts_topic} partition {partition} at {position}, its end "
+                    f"is {high}.",
                 )
     return found
 

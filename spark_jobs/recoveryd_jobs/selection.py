@@ -129,6 +129,7 @@ def headers_of(messages: Sequence[Message]) -> list[Any]:
         odd = messages[len(column)]
         raise JobError(
             "record_refused",
-            f"Record {odd.offset()} of partition {odd.partition()} of {odd.topic()} has a header with a name that is not UTF-8, which the Kafka client cannot read.",
+            f"Record {odd.offset()} of partition {odd.partition()} of {odd.topic()} has a header with a name that is "
+            "not UTF-8, which the Kafka client cannot read.",
         ) from None
     return column

@@ -170,7 +170,8 @@ class Topic:
         if found != self._id:
             raise JobError(
                 self._changed,
-                f"The {self._side} topic {self.name} was deleted and made again: its id is {found}, planned was {self._id}.",
+                f"The {self._side} topic {self.name} was deleted and made again: its id is {found}, planned was "
+                f"{self._id}.",
             )
         return len(described.partitions)
 

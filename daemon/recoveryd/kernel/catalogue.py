@@ -100,7 +100,8 @@ class Entry:
 CATALOGUE: dict[Code, Entry] = {
     Code.NOT_A_CLOUDEVENT: Entry(
         "The control record is not a readable CloudEvent.",
-        "Send a JSON object with specversion, id, source, type and data; `recoveryctl replay --print-record` shows one.",
+        "Send a JSON object with specversion, id, source, type and data; `recoveryctl replay --print-record` shows "
+        "one.",
     ),
     Code.MISSING_ATTRIBUTE: Entry(
         "A required CloudEvents attribute is missing or has the wrong type.",
@@ -181,7 +182,8 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.LIVE_UNKNOWN: Entry(
         "Nothing is known of the live traffic that the recovery must yield to.",
-        "It goes on by itself once live traffic is measured again; `throttle` with mode fixed or unlimited goes on without.",
+        "It goes on by itself once live traffic is measured again; `throttle` with mode fixed or unlimited goes on "
+        "without.",
     ),
     Code.UNKNOWN_WEBHOOK: Entry(
         "The command names a webhook that the daemon's config does not have.",
@@ -261,7 +263,8 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.RECORD_TOO_LARGE: Entry(
         "A record of the range is larger than the target allows.",
-        "Raise max.message.bytes of the target topic, then send the replay again with `on_existing: append` and the offsets left.",
+        "Raise max.message.bytes of the target topic, then send the replay again with `on_existing: append` and the "
+        "offsets left.",
     ),
     Code.RECORD_REFUSED: Entry(
         "A record of the range cannot be written as it is.",
@@ -295,7 +298,8 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.WATCH_UNFULFILLED: Entry(
         "The deadline of the watch came before its condition held.",
-        "See with `recoveryctl describe ID` which partitions were not there; then watch again, or look after the group.",
+        "See with `recoveryctl describe ID` which partitions were not there; then watch again, or look after the "
+        "group.",
     ),
     Code.WEBHOOK_FAILED: Entry(
         "The condition of the watch held, but its webhook could not be told.",
@@ -303,23 +307,25 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.SLOTS_MISSING: Entry(
         "The Spark application has fewer task slots than lanes that have to run at once.",
-        "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then send the replay again.",
+        "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then send the "
+        "replay again.",
     ),
     Code.EXECUTORS_UNFIT: Entry(
         "The Python of the Spark executors cannot run the lanes.",
-        "Install what the message names on the executors, or name their Python by spark.pyspark.python in the profile's conf.",
+        "Install what the message names on the executors, or name their Python by spark.pyspark.python in the "
+        "profile's conf.",
     ),
     Code.SPARK_UNSECURED: Entry(
         "Secrets of client properties would travel unprotected between the Spark driver and its executors.",
-        "Set the properties named in the message to true in the profile's conf, or use a local master; docs/deploy.md has an example.",
+        "Set the properties named in the message to true in the profile's conf, or use a local master; "
+        "docs/deploy.md has an example.",
     ),
     Code.ERROR_RATE: Entry(
         "Attempts or chunks of the recovery fail too often, although some of them get on.",
-        "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or raise the limits under `attempts`.",
+        "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or "
+        "raise the limits under `attempts`.",
     ),
-    Code.CONFIG_UNREADABLE: Entry(
-        "The config file cannot be read.", "Check the path and that it is one YAML mapping."
-    ),
+    Code.CONFIG_UNREADABLE: Entry("The config file cannot be read.", "Check the path and that it is one YAML mapping."),
     Code.CONFIG_UNKNOWN_KEY: Entry(
         "The config has a key that does not exist.", "Correct it to the key named in the hint."
     ),

@@ -10,25 +10,29 @@ from recoveryd.kernel.metrics import Metric, MetricKind
 RECORDS = Metric(
     "recoveryd_records_total",
     MetricKind.COUNTER,
-    "Records written to a topic: by replays (durable, counted from receipts), or by everybody else (live, from stable end offsets).",
+    "Records written to a topic: by replays (durable, counted from receipts), or by everybody else (live, from "
+    "stable end offsets).",
     ("traffic", "topic"),
 )
 BYTES = Metric(
     "recoveryd_bytes_total",
     MetricKind.COUNTER,
-    "Bytes of keys, values and headers written to a topic; for live traffic records times the mean size a replay measured, where one did.",
+    "Bytes of keys, values and headers written to a topic; for live traffic records times the mean size a replay "
+    "measured, where one did.",
     ("traffic", "topic"),
 )
 LAG_RECORDS = Metric(
     "recoveryd_lag_records",
     MetricKind.GAUGE,
-    "Records between a reader's durable position and its end; group is the recovery for replays and the consumer group for live readers.",
+    "Records between a reader's durable position and its end; group is the recovery for replays and the consumer "
+    "group for live readers.",
     ("traffic", "topic", "group"),
 )
 LAG_SECONDS = Metric(
     "recoveryd_lag_seconds",
     MetricKind.GAUGE,
-    "Age of the oldest record a reader has still to read, worst partition, from sampled end offsets; absent while unknown.",
+    "Age of the oldest record a reader has still to read, worst partition, from sampled end offsets; absent while "
+    "unknown.",
     ("traffic", "topic", "group"),
 )
 

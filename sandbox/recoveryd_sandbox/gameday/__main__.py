@@ -55,7 +55,8 @@ def hold(stack: GamedayStack, scenario: Scenario) -> tuple[list[Phase], Slos, in
     repeat = -(-scenario.load.backlog_records // FLIGHTS_TOTAL)
     report = seed(stack.broker.bootstrap, TOPIC, repeat=repeat)
     say(
-        f"  backlog: {report.records:,} records ({report.bytes / 1e6:,.0f} MB), {report.records / scenario.load.live_records_per_s / 60:.0f} minutes of live traffic"
+        f"  backlog: {report.records:,} records ({report.bytes / 1e6:,.0f} MB), "
+        f"{report.records / scenario.load.live_records_per_s / 60:.0f} minutes of live traffic"
     )
     runs = Runs(stack, scenario, say)
     runs.pin_backlog()

@@ -93,17 +93,20 @@ def verdicts(unlimited: Tally, controller: Tally) -> list[Verdict]:
     return [
         Verdict(
             unlimited.share >= HURT_SHARE_LEAST,
-            f"unlimited hurts: {unlimited.attributable_s:.0f} s beyond no replay, {unlimited.share:.0%} of its {unlimited.seconds:.0f} s"
+            f"unlimited hurts: {unlimited.attributable_s:.0f} s beyond no replay, {unlimited.share:.0%} of its "
+            f"{unlimited.seconds:.0f} s"
             f" (at least {HURT_SHARE_LEAST:.0%}, or there is nothing to protect from)",
         ),
         Verdict(
             controller.attributable_s <= most_s,
-            f"the controller hurts little: {controller.attributable_s:.0f} s beyond no replay, {controller.share:.1%} of its"
+            f"the controller hurts little: {controller.attributable_s:.0f} s beyond no replay, "
+            f"{controller.share:.1%} of its"
             f" {controller.seconds:.0f} s (at most {CONTROLLED_SHARE_MOST:.0%})",
         ),
         Verdict(
             controller.attributable_s <= third_s,
-            f"and much less than unlimited: {controller.attributable_s:.0f} s against {unlimited.attributable_s:.0f} s (at most a third)",
+            f"and much less than unlimited: {controller.attributable_s:.0f} s against {unlimited.attributable_s:.0f} "
+            "s (at most a third)",
         ),
     ]
 

@@ -110,20 +110,29 @@ def page(
     """The text of docs/gameday.md."""
     load, faults = scenario.load, scenario.faults
     told = "\n".join(f"- {'kept' if v.passed else '**missed**'}: {v.sentence}" for v in verdicts)
+    stop_ms, cycle_ms = faults.stop_s * 1000, faults.cycle_s * 1000
+    least_ms, most_ms = scenario.latency_least_s * 1000, scenario.latency_most_s * 1000
     return f"""# A game day
 
-`make gameday` shows on a real Kafka what the simulator shows on a model: how much live traffic suffers under the same recovery when nothing limits it, at a
-fixed rate, and under the controller. This page and its picture are written by `make gameday ARGS=--write-docs`; the numbers are those of one run on {machine}.
+`make gameday` shows on a real Kafka what the simulator shows on a model: how much live traffic suffers under the same
+recovery when nothing limits it, at a fixed rate, and under the controller. This page and its picture are written by
+`make gameday ARGS=--write-docs`; the numbers are those of one run on {machine}.
 
-- Live traffic: {load.live_records_per_s:,.0f} records/s of real flights to `flights.live`, and the group `flights-board` that reads them.
-- The recovery copies {records:,} records, {load.backlog_s / 60:.0f} minutes of that traffic, from the same topic to another one. Broker, Spark, daemon and all
-  applications share the machine, so an unlimited replay takes processor time from everybody.
-- An observer that is not the daemon measures the acknowledgements of {50} records of its own per second, and where the group stands.
-- SLOs, calibrated on the first minute: p99 of a second below {slos.p99_s * 1000:.0f} ms ({scenario.latency_factor:.0f} times a usual bad second, within {scenario.latency_least_s * 1000:.0f} and {scenario.latency_most_s * 1000:.0f} ms), time lag
-  below {slos.lag_s:.0f} s.
-- In every phase, also in that without a replay, the broker stands still for {faults.stop_s * 1000:.0f} of every {faults.cycle_s * 1000:.0f} ms for {faults.slow_s:.0f} s. In the controller's run the live application's
-  own telemetry, one of the three signals that the daemon protects it by, is cut for {faults.cut_s:.0f} s.
-- "Beyond no replay" takes off what the first phase shows: its share of bad seconds in normal time, and the bad seconds one slow broker makes.
+- Live traffic: {load.live_records_per_s:,.0f} records/s of real flights to `flights.live`, and the group
+  `flights-board` that reads them.
+- The recovery copies {records:,} records, {load.backlog_s / 60:.0f} minutes of that traffic, from the same topic to
+  another one. Broker, Spark, daemon and all applications share the machine, so an unlimited replay takes processor time
+  from everybody.
+- An observer that is independent of the daemon measures the acknowledgements of {50} records of its own per second, and
+  the position of the group.
+- SLOs, calibrated on the first minute: p99 of a second below {slos.p99_s * 1000:.0f} ms
+  ({scenario.latency_factor:.0f} times a usual bad second, within {least_ms:.0f} and {most_ms:.0f} ms), time lag below
+  {slos.lag_s:.0f} s.
+- In every phase, even in the one without a replay, the broker is stopped for {stop_ms:.0f} of every {cycle_ms:.0f} ms
+  during {faults.slow_s:.0f} s. In the controller's run the live application's own telemetry, one of the three signals
+  by which the daemon protects it, is cut for {faults.cut_s:.0f} s.
+- "Beyond no replay" subtracts what the first phase shows: its share of bad seconds in normal time, and the bad seconds
+  that one slow broker causes.
 
 {table(found)}
 
@@ -131,7 +140,8 @@ fixed rate, and under the controller. This page and its picture are written by `
 
 ![p99, lag and rate of all phases](img/gameday.png)
 
-The fixed rate is {scenario.fixed_share:.0%} of what the unlimited run made: a rate that somebody has to know beforehand. The controller is told none. It finds its rate from below, so it
-takes longer; it takes back what it has within a loop when the broker becomes slow; and without telemetry it goes down to its floor instead of hoping.
-Verification is left out of the runs (`verify: none`), since what is compared is the copy.
+The fixed rate is {scenario.fixed_share:.0%} of what the unlimited run reached: a rate that somebody has to know
+beforehand. The controller is given none. It finds its rate from below, so it takes longer; when the broker becomes slow
+it cuts the rate within a loop delay; and without telemetry it goes down to its floor.
+Verification is left out of the runs (`verify: none`), since the copies are compared.
 """

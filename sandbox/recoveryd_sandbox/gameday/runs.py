@@ -173,7 +173,8 @@ class Runs:
         slow = SlowBroker(self._stack.broker, faults.stop_s, faults.cycle_s, faults.slow_s)
         slow.start()
         self._say(
-            f"  the broker stands still for {faults.stop_s * 1000:.0f} of every {faults.cycle_s * 1000:.0f} ms, for {faults.slow_s:.0f} s"
+            f"  the broker stands still for {faults.stop_s * 1000:.0f} of every {faults.cycle_s * 1000:.0f} ms, for "
+            f"{faults.slow_s:.0f} s"
         )
         return slow
 

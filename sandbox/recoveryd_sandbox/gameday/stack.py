@@ -82,7 +82,8 @@ class GamedayStack:
         self._daemon = DaemonProcess(self.broker.bootstrap, self.folder)
         self._daemon.start(
             CONFIG.format(
-                bootstrap=self.broker.bootstrap, work_dir=self._daemon.work, topic=TOPIC, group=GROUP, health=HEALTH_NAME,
+                bootstrap=self.broker.bootstrap, work_dir=self._daemon.work, topic=TOPIC, group=GROUP,
+                health=HEALTH_NAME,
                 lag_slo=slos.lag_s, p99_slo_ms=round(slos.p99_s * 1000),
                 most=scenario.most_bytes_per_s, floor=scenario.floor_bytes_per_s,
             )

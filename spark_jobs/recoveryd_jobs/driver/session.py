@@ -84,7 +84,8 @@ def refuse_unfit(conf: Any) -> None:
     if conf.get("spark.submit.deployMode", "client") != "client":
         raise JobError(
             "internal",
-            "spark.submit.deployMode is not client: the driver has to run beside the daemon, where its spec is. Remove it.",
+            "spark.submit.deployMode is not client: the driver has to run beside the daemon, where its spec is. "
+            "Remove it.",
         )
 
 

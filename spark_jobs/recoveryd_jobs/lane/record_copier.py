@@ -162,7 +162,8 @@ class Copier:
         return CopiedRun(len(run), len(messages), size, cost)
 
     def _send_same(
-        self, partition: int, messages: list[Message], keys: list[Any], values: list[Any], times: list[int], headers: list[Any] | None,
+        self, partition: int, messages: list[Message], keys: list[Any], values: list[Any], times: list[int],
+        headers: list[Any] | None,
         delivered: dict[int, Delivered],
     ) -> None:  # fmt: skip
         part = delivered.get(partition) or self._new(partition, delivered)
@@ -200,7 +201,8 @@ class Copier:
 
     def _send(
         self, values: list[Any], keys: list[Any], to: list[int] | None, partition: int,
-        callbacks: Sequence[Any] | None, callback: Callable[..., None] | None, times: list[int], headers: list[Any] | None,
+        callbacks: Sequence[Any] | None, callback: Callable[..., None] | None, times: list[int],
+        headers: list[Any] | None,
     ) -> None:  # fmt: skip
         """Produce all rows; wait while the queue is full, then go on with the rest. `callbacks` None = `callback` for
         all.
@@ -211,7 +213,8 @@ class Copier:
             rows = iter(values[at:] if at else values)
             columns: list[Iterable[Any]] = [
                 topic, rows, keys[at:] if at else keys, to[at:] if to is not None else repeat(partition),
-                callbacks[at:] if callbacks is not None else repeat(callback), repeat(None), times[at:] if at else times,
+                callbacks[at:] if callbacks is not None else repeat(callback), repeat(None),
+                times[at:] if at else times,
             ]  # fmt: skip
             if headers is not None:
                 columns.append(headers[at:] if at else headers)

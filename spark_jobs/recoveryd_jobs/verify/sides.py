@@ -405,7 +405,10 @@ class TargetSide:
         if known is not None:
             self._close(target, cursor, run.source)
             if run.start < known[0]:
-                message = f"Records of source partition {run.source} from {run.start} on stand behind those from {known[0]} on."
+                message = (
+                    f"Records of source partition {run.source} from {run.start} on stand behind those from "
+                    f"{known[0]} on."
+                )
                 self._shown.differ(
                     Difference("reordered", run.source, run.start, target, run.first, run.records, message)
                 )

@@ -30,11 +30,13 @@ _SIZE = 16
 _TABLES = """
     PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;
     CREATE TABLE row (side INT, t INT, hash BLOB, key BLOB, p INT, offset INT);
-    CREATE TABLE latest (side INT, t INT, key BLOB, p INT, offset INT, hash BLOB, PRIMARY KEY (side, t, key, p)) WITHOUT ROWID;
+    CREATE TABLE latest (side INT, t INT, key BLOB, p INT, offset INT, hash BLOB,
+        PRIMARY KEY (side, t, key, p)) WITHOUT ROWID;
 """
 _NUMBERED = """
     CREATE TABLE {name} (t INT, hash BLOB, n INT, key BLOB, p INT, offset INT, PRIMARY KEY (t, hash, n)) WITHOUT ROWID;
-    INSERT INTO {name} SELECT t, hash, row_number() OVER (PARTITION BY t, hash ORDER BY p, offset), key, p, offset FROM row WHERE side={side};
+    INSERT INTO {name} SELECT t, hash, row_number() OVER (PARTITION BY t, hash ORDER BY p, offset), key, p, offset
+        FROM row WHERE side={side};
 """
 
 
@@ -86,7 +88,8 @@ class Spill:
         each key and partition; hash None = deleted.
         """
         self._db.executemany(
-            "INSERT INTO latest VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE SET offset=excluded.offset, hash=excluded.hash"
+            "INSERT INTO latest VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE SET offset=excluded.offset, "
+            "hash=excluded.hash"
             " WHERE excluded.offset > offset",
             rows,
         )
@@ -97,10 +100,12 @@ class Spill:
             self._db.executescript(_NUMBERED.format(name=name, side=side) + "BEGIN;")
         found = SpillFinding(self._count("wanted"), self._count("stored"))
         missing = self._db.execute(
-            "SELECT w.key, w.t, w.p, w.offset FROM wanted w LEFT JOIN stored s USING (t, hash, n) WHERE s.n IS NULL ORDER BY w.p, w.offset"
+            "SELECT w.key, w.t, w.p, w.offset FROM wanted w LEFT JOIN stored s USING (t, hash, n) WHERE s.n IS NULL "
+            "ORDER BY w.p, w.offset"
         )
         extra = self._db.execute(
-            "SELECT s.key, s.t, s.p, s.offset FROM stored s LEFT JOIN wanted w USING (t, hash, n) WHERE w.n IS NULL ORDER BY s.p, s.offset"
+            "SELECT s.key, s.t, s.p, s.offset FROM stored s LEFT JOIN wanted w USING (t, hash, n) WHERE w.n IS NULL "
+            "ORDER BY s.p, s.offset"
         )
         self._tell(found, missing, extra)
         for p, offset, target, at in self._descents():
@@ -140,7 +145,8 @@ class Spill:
         """Records that are in the target before a record which they follow in the source, per pair of partitions."""
         rows = self._db.execute(
             "SELECT w.p, s.p, w.offset, s.offset FROM wanted w JOIN stored s USING (t, hash, n)"
-            " WHERE (w.t, w.hash) NOT IN (SELECT t, hash FROM wanted GROUP BY t, hash HAVING min(p) < max(p) OR (t < 0 AND count(*) > 1))"
+            " WHERE (w.t, w.hash) NOT IN (SELECT t, hash FROM wanted GROUP BY t, hash"
+            " HAVING min(p) < max(p) OR (t < 0 AND count(*) > 1))"
             " ORDER BY w.p, s.p, w.offset"
         )
         pair, last = None, -1
@@ -197,7 +203,7 @@ class Spill:
         return found
 
     def _is_settled(self, t: int, key: bytes, digest: bytes | None) -> bool:
-        """Whether another source partition's last value of the key is what the target holds; `digest` None = deleted."""
+        """Whether another source partition's last value of the key is what the target holds; None = deleted."""
         same = "SELECT 1 FROM latest WHERE side=0 AND t=? AND key=? AND hash IS ?"
         return self._db.execute(same, (t, key, digest)).fetchone() is not None
 
