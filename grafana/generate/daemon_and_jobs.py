@@ -139,7 +139,7 @@ def _signals() -> list[Any]:
 def _jobs() -> list[Any]:
     return [
         parts.timeseries("Lanes by state",
-            "Lanes of all applications by what they say they do; silent = not heard of lately.", "none",
+            "Lanes of all applications by the state they report; silent = no heartbeat lately.", "none",
             [Query(f"sum by (state) (max by (recovery, state) (recoveryd_lanes{{{JOB}}})) > 0", "{{state}}")],
             stacked=True, looks=WORK_LOOKS),
         parts.timeseries("Partitions by state", "Planned partitions of recoveries at work.", "none",

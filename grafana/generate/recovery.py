@@ -118,7 +118,7 @@ def _progress() -> list[Any]:
             [Query(_value("recoveryd_speedup_ratio"), "times live")], line_at=1,
         ),
         parts.timeseries(
-            "Lanes", "Lanes of the present application by what they say they do; silent = not heard of lately.", "none",
+            "Lanes", "Lanes of the present application by the state they report; silent = no heartbeat lately.", "none",
             [Query(f"max by (state) (recoveryd_lanes{{{_ONE}}}) > 0", "{{state}}")], stacked=True, looks=WORK_LOOKS,
         ),
     ]  # fmt: skip

@@ -113,7 +113,7 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.UNKNOWN_FIELD: Entry(
         "The record has a field that this command does not know.",
-        "Correct it to the field named in the hint; nothing of the command was done.",
+        "Correct it to the field named in the hint; no part of the command was done.",
     ),
     Code.INVALID_VALUE: Entry(
         "A field has a value that is not allowed.",
@@ -164,7 +164,8 @@ CATALOGUE: dict[Code, Entry] = {
         "Choose a topic whose name does not start with an underscore and that is none of recoveryd's own.",
     ),
     Code.SAME_TOPIC: Entry(
-        "Source and target are the same topic.", "Choose another target topic; a copy into itself would never end."
+        "Source and target are the same topic.",
+        "Choose another target topic; a topic copied into itself would never end.",
     ),
     Code.TOO_MANY_RECOVERIES: Entry(
         "As many recoveries run as the config allows.",
@@ -182,8 +183,8 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.LIVE_UNKNOWN: Entry(
         "Nothing is known of the live traffic that the recovery must yield to.",
-        "It goes on by itself once live traffic is measured again; `throttle` with mode fixed or unlimited goes on "
-        "without.",
+        "It goes on by itself once live traffic is measured again; to go on without, send `throttle` with mode fixed "
+        "or unlimited.",
     ),
     Code.UNKNOWN_WEBHOOK: Entry(
         "The command names a webhook that the daemon's config does not have.",
@@ -194,7 +195,7 @@ CATALOGUE: dict[Code, Entry] = {
         "End the watch with `recoveryctl stop ID`, or name a replay.",
     ),
     Code.TOO_MANY_WATCHES: Entry(
-        "As many watches are active as one daemon looks after.",
+        "As many watches are active as one daemon allows.",
         "Wait until one ends, or stop one that is no longer needed.",
     ),
     Code.SOURCE_TOPIC_MISSING: Entry(
@@ -204,7 +205,7 @@ CATALOGUE: dict[Code, Entry] = {
         "A named source partition does not exist.", "Name only partitions the topic has."
     ),
     Code.OFFSET_OUTSIDE_LOG: Entry(
-        "An offset lies outside what the log still holds.",
+        "An offset is outside of what the log still holds.",
         "Use offsets inside the range named in the message, or `earliest` and `latest`.",
     ),
     Code.TARGET_TOPIC_MISSING: Entry(
@@ -275,7 +276,7 @@ CATALOGUE: dict[Code, Entry] = {
         "Read the last attempt's log (its path is in the message), mend the cause and send the replay again.",
     ),
     Code.VERIFICATION_MISMATCH: Entry(
-        "The target does not hold exactly what the source range does.",
+        "The target does not hold exactly what the source range holds.",
         "`recoveryctl describe ID` lists the differences; do not use the target before they are understood.",
     ),
     Code.UNEXPLAINED_OFFSETS: Entry(
@@ -290,7 +291,7 @@ CATALOGUE: dict[Code, Entry] = {
         "Keep the receipts topic for analysis, and report the recovery; no further record is written.",
     ),
     Code.STOP_BLOCKED: Entry(
-        "A foreign open transaction keeps the end of the range from being read.",
+        "Another producer's open transaction hides the end of the range.",
         "Find it with `kafka-transactions.sh find-hanging`, end it, and resume.",
     ),
     Code.LAUNCH_FAILED: Entry(
@@ -298,11 +299,10 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.WATCH_UNFULFILLED: Entry(
         "The deadline of the watch came before its condition held.",
-        "See with `recoveryctl describe ID` which partitions were not there; then watch again, or look after the "
-        "group.",
+        "See with `recoveryctl describe ID` which partitions were not that far; then watch again, or see to the group.",
     ),
     Code.WEBHOOK_FAILED: Entry(
-        "The condition of the watch held, but its webhook could not be told.",
+        "The condition of the watch held, but its webhook could not be reached.",
         "Do by hand what the webhook should have done; then check the receiver, and `webhooks:` of the config.",
     ),
     Code.SLOTS_MISSING: Entry(
@@ -321,7 +321,7 @@ CATALOGUE: dict[Code, Entry] = {
         "docs/deploy.md has an example.",
     ),
     Code.ERROR_RATE: Entry(
-        "Attempts or chunks of the recovery fail too often, although some of them get on.",
+        "Attempts or chunks of the recovery fail too often, although some make progress.",
         "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or "
         "raise the limits under `attempts`.",
     ),
@@ -330,7 +330,7 @@ CATALOGUE: dict[Code, Entry] = {
         "The config has a key that does not exist.", "Correct it to the key named in the hint."
     ),
     Code.CONFIG_INVALID: Entry(
-        "A config value is not allowed.", "Correct the key named; `recoveryctl config schema` lists all."
+        "A config value is not allowed.", "Correct the key that is named; `recoveryctl config schema` lists all keys."
     ),
     Code.BOOTSTRAP_MISSING: Entry(
         "No broker address is known.",
