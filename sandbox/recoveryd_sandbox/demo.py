@@ -67,7 +67,7 @@ def _tell(stack: DemoStack, screen: Screen) -> bool:
     done = _follow(stack, screen, "flights-rerun", lambda s: s["state"] in ENDED)
     screen.outcome(done)
 
-    screen.title("3  The same again as a guest: the controller finds the rate that live traffic can spare")
+    screen.title("3  The same again next to live traffic: the controller finds the rate that can be spared")
     paced = _replay(
         "flights-paced", "flights.v43", "same again, politely", limits={"max_bytes_per_s": PACED_BYTES_PER_S}
     )
