@@ -2,9 +2,9 @@
 daemon imports.
 
 Daemon to driver: a `JobSpec` as a JSON file. Daemon to lanes: `Directive` records. Lanes and driver to daemon:
-`Heartbeat` and `DriverReport` records. Lanes to every reader of the ledger, in the same transaction as the copied
-records: `Receipt` records. Every record carries a version and is decoded strictly, except that unknown fields are
-ignored, so that a newer writer can add some. All times are milliseconds, all ranges half-open.
+`LaneHeartbeat` and `DriverHeartbeat` records. Lanes to every reader of the ledger, in the same transaction as the
+copied records: `Receipt` records. Every record carries a version and is decoded strictly, except that unknown fields
+are ignored, so that a newer writer can add some. All times are milliseconds, all ranges half-open.
 """
 
 import dataclasses
