@@ -80,7 +80,7 @@ class Topics:
 
 
 class Bed(Topics):
-    """Use it as a context manager, and only inside of it. `unique` never gives out a name twice."""
+    """Use as a context manager, and only inside of it. Names given out by `unique` are never given out again."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-bench-"))

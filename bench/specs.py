@@ -14,7 +14,7 @@ _LEASE_TTL_MS = 3_600_000
 
 
 def create_own(topics: Topics, names: TopicNames = NAMES) -> None:
-    """Create recoveryd's own topics."""
+    """The topics that recoveryd keeps for itself."""
     for topic in own_topics(names):
         topics.create(topic.name, topic.partitions, topic.configs)
 
@@ -28,7 +28,7 @@ def replay_spec(
     lanes: Iterable[Sequence[PartitionRange]],
     **more: Any,
 ) -> JobSpec:
-    """An identity replay into an exclusive `target`. `more` are further fields of the specification."""
+    """An identity replay into `target`, which nobody else writes to. `more` are fields of the specification."""
     client = {"bootstrap.servers": topics.bootstrap}
     return JobSpec(
         kind="replay",

@@ -166,7 +166,7 @@ def _completeness() -> list[Any]:
         ),
         parts.bar_gauge(
             "Verification",
-            "Records of the source range, records in the target, and those that belong to no copy (extra).", "short",
+            "Records of the source range, records read in the target, and those that belong to no copy (extra).", "short",
             [Query(f"max by (side, result) (recoveryd_verification_records{{{_ONE}}})", "{{side}} ({{result}})",
                 instant=True)], width=6,
         ),

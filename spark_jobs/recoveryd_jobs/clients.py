@@ -152,9 +152,9 @@ def make_admin(client: Mapping[str, str], client_id: str) -> AdminClient:
 
 
 def shut_out(client: Mapping[str, str], client_id: str) -> str:
-    """Why a cluster refuses the login, or "" when it does not refuse it or does not say.
+    """Why a cluster refuses us, or "" when it does not say.
 
-    Needed because a query that the client could not send for that reason times out without naming it.
+    A question that the client could not send because its login was refused returns as timed out, without the reason.
     """
     if client.get("security.protocol", "plaintext").lower() == "plaintext":
         return ""

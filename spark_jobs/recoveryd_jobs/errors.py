@@ -67,7 +67,9 @@ class Redo(Exception):  # noqa: N818
         self.dense = dense
         self.smaller = smaller
         self.reopen = reopen
-        self.code = code  # set if final: ends the attempt when a dense repetition finds no record to blame
+        self.code = (
+            code  # error code behind it, if final: ends the attempt when a dense repetition finds no record to blame
+        )
 
 
 def raise_failed(error: KafkaError) -> NoReturn:

@@ -97,7 +97,7 @@ class _Admin:
         self.admin: AdminClient = make_admin(client, client_id)
 
     def shut_out(self) -> str:
-        """Why the cluster refuses the login, "" when it does not refuse it or does not say."""
+        """What keeps us out of the cluster, if it says so."""
         return shut_out(self._client, self._client_id)
 
     def renew(self) -> None:
@@ -155,7 +155,7 @@ class Topic:
         return self.asker.admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
 
     def _settle_id(self, answer: "Future[Any]") -> int:
-        """How many partitions the topic has; `answer` is complete, or will not come any more."""
+        """How many partitions it has, from an answer that is there or does not come any more."""
         try:
             described = answer.result(0)
             found = str(described.topic_id)
@@ -181,7 +181,7 @@ class Topic:
         waiting: Callable[[], None] = lambda: None,
         asked: "Future[Any] | None" = None,
     ) -> int:
-        """Ask until there is an answer, first for that to the earlier question `asked`: how many partitions it has.
+        """Ask until there is an answer, beginning with that to the question `asked`: how many partitions it has.
 
         Raises JobError; NoAnswer after `deadline_s` (monotonic); and what `waiting` raises.
         """
@@ -202,12 +202,12 @@ class Topic:
             answer = self.ask_id()
 
     def unanswered(self, silence: NoAnswer) -> JobError:
-        """The error at the end of the wait for an answer: which side did not answer, and whether it refused the login."""
+        """The end of all patience, with the side that did not answer, and what it told our login."""
         code = "source_unavailable" if self._side == "source" else "target_unavailable"
         return JobError(code, f"The cluster of the {self._side} does not answer: {silence}{self.shut_out()}.")
 
     def shut_out(self) -> str:
-        """The end of a message: why the cluster refuses the login, "" when it does not refuse it or does not say."""
+        """To be put behind a message: why the cluster does not let us in, "" when it does or says nothing."""
         why = self.asker.shut_out()
         return f"; it does not let us in: {why}" if why else ""
 

@@ -21,7 +21,7 @@ class MetricKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`labels` are in the order in which samples give their values; `buckets` are upper bounds, of histograms only."""
+    """`labels` in the order in which samples give their values; `buckets` are upper bounds, of histograms only."""
 
     name: str
     kind: MetricKind

@@ -1,8 +1,7 @@
 """Times and durations as text. Inside, a time is milliseconds since the epoch (UTC) and a duration is milliseconds.
 
-Times are RFC 3339 and must have a zone: a wall-clock time without one means another instant on every machine. Durations
-are written `90s`, `1h30m` or ISO 8601 (`PT90S`, `P1DT2H`), without years and months, whose length is not fixed. Nothing
-here reads a clock.
+Times are RFC 3339 and must say their zone: a wall-clock time without one means another instant on every machine. Durations are written `90s`, `1h30m` or
+ISO 8601 (`PT90S`, `P1DT2H`), without years and months, whose length is not fixed. Nothing here reads a clock.
 """
 
 import re
@@ -27,16 +26,15 @@ _ISO_UNITS = ("w", "d", "h", "m", "s")
 
 
 class TimeProblem(ValueError):  # noqa: N818  (named for what happened)
-    """The text is not a time or duration; the message says why."""
+    """The text is no time or duration; the message says why."""
 
 
 class ZoneMissing(TimeProblem):
-    """The text is a time without a zone."""
+    """The text is a time but does not say its zone."""
 
 
 def parse_time_ms(text: str) -> int:
-    """RFC 3339 with zone to milliseconds since the epoch. Finer fractions are rounded up, so that comparisons of
-    records' times with the result (`>=`, `<`) are right.
+    """RFC 3339 with zone to milliseconds since the epoch. Finer fractions round up, so that `>= time` and `< time` keep their meaning for records.
 
     Raises `ZoneMissing`, or `TimeProblem` for anything else that is not a time between 1970 and 9999.
     """
@@ -61,9 +59,7 @@ def parse_time_ms(text: str) -> int:
 
 
 def format_time_ms(time_ms: int) -> str:
-    """RFC 3339 in UTC with milliseconds, `2026-11-21T06:00:00.000Z`; an earlier time than 1970 or a later one than 9999
-    is shown as that limit.
-    """
+    """RFC 3339 in UTC with milliseconds, `2026-11-21T06:00:00.000Z`; what lies before 1970 or after 9999 is shown as that edge."""
     seconds, ms = divmod(min(max(time_ms, 0), MAX_TIME_MS), 1_000)
     moment = _EPOCH + timedelta(seconds=seconds)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
@@ -88,7 +84,7 @@ def parse_duration_ms(text: str) -> int:
 
 
 def format_duration_ms(duration_ms: int) -> str:
-    """In the largest unit without a remainder: `90s`, `2h`, `1500ms`. `parse_duration_ms` reads the same back."""
+    """In the largest unit that divides it, so that `parse_duration_ms` reads the same back: `90s`, `2h`, `1500ms`."""
     for unit in ("d", "h", "m", "s"):
         if duration_ms and duration_ms % _UNIT_MS[unit] == 0:
             return f"{duration_ms // _UNIT_MS[unit]}{unit}"
@@ -112,6 +108,6 @@ def _fraction_ms(fraction: str | None) -> int:
 
 
 def _micro(number: str) -> int:
-    """A decimal number as whole millionths, without rounding errors of floats."""
+    """A decimal number as whole millionths, without the rounding of floats."""
     whole, _, part = number.partition(".")
     return int(whole) * 1_000_000 + int(part.ljust(6, "0") or 0)

@@ -1,8 +1,7 @@
-"""The written form of a field where its type alone does not determine it: a time as text, a choice as a word, another
-name.
+"""How a field looks outside where its own type does not say it: a time as text, a choice as a word, another name.
 
-A noun is declared once, as a dataclass; its written form is derived from the types (`recoveryd.wire.nouns`). The
-classes here have methods that pydantic finds by their names, so that the core need not import pydantic.
+A noun is declared once, as a dataclass; whoever stores or shows it derives the form from the types (`recoveryd.wire.nouns`). What stands here is plain data
+that pydantic finds by the names of its hooks, so that the core needs no pydantic.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from recoveryd.kernel.times import format_duration_ms, format_time_ms, parse_dur
 
 
 class Written:
-    """Goes into `Annotated` with a type: `write` makes the JSON value, `read` is its inverse, `schema` describes it."""
+    """Stands in an `Annotated` beside a type: `write` makes the JSON value, `read` is its inverse, `schema` describes it."""
 
     def __init__(self, write: Callable[[Any], Any], read: Callable[[Any], Any], schema: Mapping[str, Any]) -> None:
         self._write, self._read, self._schema = write, read, schema
@@ -34,5 +33,5 @@ DurationMs = Annotated[int, Written(format_duration_ms, parse_duration_ms, {"typ
 
 
 def named(name: str) -> dict[str, str]:
-    """Metadata of a dataclass's field with another name in its written form."""
+    """Metadata of a dataclass's field whose name outside is another one."""
     return {"alias": name}

@@ -1,9 +1,7 @@
-"""A file of every input of the core with its time, so that the same code can make each decision again: `recoveryctl
-history`.
+"""A file of everything that the core was told and when, so that each decision can be taken again by the code that took it: `recoveryctl history`.
 
-One JSON object per line: `params` when a daemon starts, `restored` when it begins to lead, `event` for each event. It
-holds whole commands, but of the config only the parameters of the rules, so no secret. Writing never disturbs the
-daemon: at the first error, and at its size limit, the file just ends.
+One JSON object per line: `params` when a daemon starts, `restored` when it begins to lead, `event` for each event. It holds commands whole, and nothing of the
+config but what the rules are given, so no secret. Writing never disturbs the daemon: on the first trouble, and at its bound, the file just ends.
 """
 
 import json
@@ -29,7 +27,7 @@ MakeDecider = Callable[[Params, frozenset[str]], Decider]
 
 
 class RecordedCore:
-    """Decides as `Decider` does, and writes its inputs to `path`, up to `most_bytes`."""
+    """Decides as `Decider` does, and writes what it decided on to `path`, at most `most_bytes` in all."""
 
     def __init__(self, core: Core, params: Params, webhooks: frozenset[str], path: Path, most_bytes: int) -> None:
         self._core = core
@@ -80,7 +78,7 @@ class RecordedCore:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One decision, made again. `event` is None where a daemon begins to lead."""
+    """One decision, taken again. `event` is None where a daemon begins to lead."""
 
     at_ms: int
     event: Event | None

@@ -1,8 +1,7 @@
 """Values of the core to JSON and back, each with the name of its class: for files that only this program reads.
 
-All inputs of the core are made of dataclasses, named tuples, enums and plain containers, and no two classes of the
-project have the same name. A field with its default value is left out; one that this release does not know is skipped,
-so a file of an earlier release can be read as long as its fields mean the same.
+Everything that the core is told is made of dataclasses, named tuples, enums and plain containers, and no two classes of the house have one name. A field with its default is
+left out; one that this release does not know is passed over, so a file of an earlier release can be read as long as its words mean the same.
 """
 
 import base64
@@ -20,7 +19,7 @@ _VALUE = "of"
 
 
 def to_tagged(value: Any) -> Any:
-    """Make JSON values. Raises TypeError for a value that the core never gets."""
+    """JSON values. Raises TypeError for what the core is never told."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
         left = {name: to_tagged(inner) for name, inner in fields.items() if not _is_default(value, name, inner)}
@@ -54,7 +53,7 @@ def _scalar(value: Any) -> Any:
 
 
 def from_tagged(data: Any) -> Any:
-    """Read what `to_tagged` made. Raises ValueError, KeyError or TypeError for anything else."""
+    """What `to_tagged` gave. Raises ValueError, KeyError or TypeError for anything else."""
     if isinstance(data, list):
         return tuple(from_tagged(inner) for inner in data)
     if not isinstance(data, dict):
@@ -99,7 +98,7 @@ def _defaults(made: Any) -> Mapping[str, Any]:
 
 @cache
 def _classes() -> Mapping[str, Any]:
-    """Every loaded class of the project, by name."""
+    """Every class of the house that is loaded, by name."""
     modules = [m for name, m in sys.modules.items() if name.startswith(("recoveryd.", "recoveryd_jobs."))]
     return {
         name: made

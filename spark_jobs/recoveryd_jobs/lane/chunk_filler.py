@@ -55,7 +55,7 @@ class ChunkFiller:
         self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
         self._losses: list[str] = []  # one sentence for each loss that the recovery does not allow
         self._is_checked = False  # whether what is gone of the range was accounted for
-        self._holes: set[int] = set()  # partitions where the broker has nothing at our position
+        self._holes: set[int] = set()  # partitions of which the broker has nothing at our position
         self._errand: Errand | None = None  # a question under way; `_errand_s`: since when
         self._errand_s = 0.0
 

@@ -188,7 +188,7 @@ class LaneLoop:
         return chunk.age_s(now_s) >= interval_s
 
     def _give_way(self, began_s: float) -> None:
-        """Called while a commit waits for an answer: give up the chunk, which is copied again, when told to rest."""
+        """For a commit that waits for an answer. What is given up here is copied again."""
         wanted = self._obey().directive.wanted
         if wanted != "run" and time.monotonic() - began_s >= _GIVE_WAY_S:
             raise Redo(f"told to {wanted} while a cluster does not say whether its topic is still the same")

@@ -119,7 +119,7 @@ def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> P
 
 
 def untimed_note(counts: Iterable[list[int]]) -> list[str]:
-    """`counts`: (of the source, of the target) for each task."""
+    """`counts` of source and target, by task."""
     source, target = (sum(sides) for sides in zip((0, 0), *counts, strict=True))
     if not source + target:
         return []

@@ -47,9 +47,7 @@ class SpillFinding:
     source: int = 0
     target: int = 0
     unkeyed: tuple[int, int] = (0, 0)
-    untimed: list[int] = field(
-        default_factory=lambda: [0, 0]
-    )  # records of each side left out of a time window because they have no time
+    untimed: list[int] = field(default_factory=lambda: [0, 0])  # records of either side that a window passed over
     extra: int = 0
     total: int = 0
     differences: list[Difference] = field(default_factory=list)

@@ -1,0 +1,20 @@
+"""Every release decides on what real daemons were told as they did then: the same states, the same effects, the same sentences.
+
+A change of a rule changes some of it; then `python -m tests.builders.histories --decide` writes the new decisions, and the difference is what the change does.
+"""
+
+import pytest
+
+from tests.builders.histories import decided, expected, names
+
+
+def test_there_are_three_of_them() -> None:
+    assert names() == ["beside", "followed", "steered"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_a_daemon_was_told_is_decided_as_it_was(name: str) -> None:
+    found, wanted = decided(name), expected(name)
+    assert len(found) == len(wanted)
+    for number, (now, then) in enumerate(zip(found, wanted, strict=True), 1):
+        assert now == then, f"decision {number}"
