@@ -63,7 +63,14 @@ def _effect(effect: object) -> str:
 
 
 def _known(last: Decision) -> dict[str, Any]:
-    return {noun: json.loads(STATUS.encode(found)[1]) for noun, found in sorted(_nouns(last))}
+    return {noun: _set(json.loads(STATUS.encode(found)[1])) for noun, found in sorted(_nouns(last))}
+
+
+def _set(value: Any) -> Any:
+    """Without what is not set: a new option that nobody uses changes no decision."""
+    if isinstance(value, dict):
+        return {name: _set(inner) for name, inner in value.items() if inner is not None}
+    return [_set(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _nouns(last: Decision) -> Iterator[tuple[str, Any]]:

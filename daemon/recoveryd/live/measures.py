@@ -30,7 +30,7 @@ from recoveryd.live.params import LiveParams
 from recoveryd.live.protecting import Protecting, ReaderLag
 from recoveryd.live.signals import LagSignal
 from recoveryd.live.slice import LIVE, SampleHistory
-from recoveryd.live.traffic import Written
+from recoveryd.live.traffic import LiveGrowth
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 
@@ -108,7 +108,7 @@ def _of_domain(domain: str, protecting: Protecting, live: LiveParams, now_ms: in
         yield Sample(BUDGET, (domain,), decision.rate_bytes_per_s)
 
 
-def live_written(written: Iterable[Written]) -> Iterator[Sample]:
+def live_written(written: Iterable[LiveGrowth]) -> Iterator[Sample]:
     """By how much the counters of live traffic grow."""
     for grown in written:
         yield Sample(RECORDS, ("live", grown.topic), grown.records)

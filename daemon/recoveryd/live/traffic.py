@@ -34,7 +34,7 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LiveGrowth:
     """What others wrote to one topic since the last sample. `bytes` by the mean size of its records, None when that was
     never measured.
     """
@@ -65,19 +65,19 @@ class LiveTraffic:
 
     def with_sample(
         self, sampled: OffsetsSampled, ours: Mapping[tuple[str, str], Copied], now_ms: int
-    ) -> tuple["LiveTraffic", list[Written]]:
+    ) -> tuple["LiveTraffic", list[LiveGrowth]]:
         """The next counts, and how much the live part grew; topics that are not sampled any more are dropped. `ours`:
         what replays copied so far.
         """
         topics: dict[tuple[str, str], TopicCount] = {}
-        written: list[Written] = []
+        written: list[LiveGrowth] = []
         for sample in sampled.topics:
             key = (sample.cluster, sample.topic)
             copied = ours.get(key, Copied())
             topics[key], grown = _step(self.topics.get(key), sample, copied.into_records, now_ms)
             if grown:
                 mean = copied.bytes / copied.records if copied.records else None
-                written.append(Written(sample.topic, grown, None if mean is None else grown * mean))
+                written.append(LiveGrowth(sample.topic, grown, None if mean is None else grown * mean))
         return LiveTraffic(topics), written
 
 

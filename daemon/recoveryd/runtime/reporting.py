@@ -21,7 +21,7 @@ from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.rounds import Round, Step
 from recoveryd_jobs.contract import LaneHeartbeat
 
-log = structlog.stdlib.get_logger("daemon.decisions")
+log = structlog.stdlib.get_logger("recoveryd.decisions")
 
 
 RATE_WEIGHT = 0.1

@@ -29,7 +29,7 @@ _LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRecord:
     """Where a record landed, and when by the broker's clock (None = it did not say)."""
 
     offset: int
@@ -46,7 +46,7 @@ class StatusReader:
         self._producer: Producer | None = None
         self._events_before: int | None = None  # where answers to what this reader sent can begin
 
-    def write(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> Sent:
+    def write(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> SentRecord:
         """Write a control record; returns once all in-sync replicas have it."""
         if self._events_before is None:
             # The high watermark: what was written before we sent is no answer to it, committed already or not.
@@ -71,7 +71,7 @@ class StatusReader:
         if failure is not None:
             raise problem(failure, f"write to {self._names.control}", "Write", self._names.control)
         time_ms = message.timestamp()[1]
-        return Sent(message.offset() or 0, time_ms if time_ms > 0 else None)
+        return SentRecord(message.offset() or 0, time_ms if time_ms > 0 else None)
 
     def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
         """The event whose causation is `command_id` and that answers it; None when there is none in time.

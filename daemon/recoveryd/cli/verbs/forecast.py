@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from recoveryd.cli.status import Document
-    from recoveryd.cli.verbs.forecast_case import Case
+    from recoveryd.cli.verbs.forecast_case import ForecastCase
 
 from recoveryd.cli.failure import ExitCode, invalid, usage
 from recoveryd.cli.options import Format, Output, option
@@ -70,12 +70,12 @@ def forecast(
     output: Output = Format.TABLE,
 ) -> int:
     """How long a replay would take, whether it can catch up, what a deadline needs, and whether retention wins. Works offline."""
-    from recoveryd.cli.verbs.forecast_case import Case, answer, notes  # noqa: PLC0415
+    from recoveryd.cli.verbs.forecast_case import ForecastCase, answer, notes  # noqa: PLC0415
     from recoveryd.forecast.wire import FORECAST  # noqa: PLC0415
 
     size = None if record_bytes is None else _size(record_bytes)
     window_s, live = _seconds(window, "--window"), _rate(live_rate, "--live-rate", size)
-    case = Case(
+    case = ForecastCase(
         window_s=window_s,
         backlog=_amount_or(backlog, "--backlog", live * window_s) or 0.0,
         replay=_rate(replay_rate, "--replay-rate", size),
@@ -131,7 +131,7 @@ def _seconds_or(text: str | None, flag: str) -> float | None:
     return None if text is None else _seconds(text, flag)
 
 
-def _with_prices(case: "Case", file: Path) -> "Case":
+def _with_prices(case: "ForecastCase", file: Path) -> "ForecastCase":
     """The prices of a config; the address of its brokers is not needed and not asked for."""
     from dataclasses import replace  # noqa: PLC0415
 

@@ -17,7 +17,7 @@ _NOT_KNOWN = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ForecastCase:
     """Rates in records/s, sizes in bytes, times in seconds. `margin` = records between the position and a log start that advances at the live rate."""
 
     window_s: float
@@ -52,7 +52,7 @@ class Case:
         return ForecastRates(self.sustained, self.live, self.spread * self.sustained, self.spread * self.live)
 
 
-def answer(case: Case) -> ForecastView:
+def answer(case: ForecastCase) -> ForecastView:
     """The forecast of the case, with storage and cost where they can be told."""
     retention = _retention(case)
     found = forecast(case.work, case.rates, retention, case.deadline_s)
@@ -80,7 +80,7 @@ def answer(case: Case) -> ForecastView:
     return replace(view, storage=storage_of(kept, case.replication_factor, case.brokers), cost=cost)
 
 
-def _retention(case: Case) -> Retention:
+def _retention(case: ForecastCase) -> Retention:
     return Retention(
         margin=_NOT_KNOWN if case.margin is None else case.margin,
         advance=0.0 if case.margin is None else case.live,
@@ -90,14 +90,14 @@ def _retention(case: Case) -> Retention:
     )
 
 
-def notes(case: Case, view: ForecastView) -> list[str]:
+def notes(case: ForecastCase, view: ForecastView) -> list[str]:
     """What rules of thumb miss here, each a sentence."""
     told = [_moving_note(case, view), _start_note(case), *_contended_notes(case), _slow_note(case, view)]
     told += [_storage_note(case, view), _retention_note(case)]
     return [note for note in told if note]
 
 
-def _moving_note(case: Case, view: ForecastView) -> str:
+def _moving_note(case: ForecastCase, view: ForecastView) -> str:
     if view.bounded_s is None:
         return ""
     if view.moving_s is None:
@@ -112,14 +112,14 @@ def _moving_note(case: Case, view: ForecastView) -> str:
     )
 
 
-def _start_note(case: Case) -> str:
+def _start_note(case: ForecastCase) -> str:
     if not case.startup_s:
         return "Start-up is not counted; a Spark application takes some 10 s, a crowded cluster minutes (--startup)."
     without = duration_s(Work(case.backlog, case.window_s, is_moving=False), case.sustained, case.live)
     return f"Start-up is {case.startup_s:,.0f} s on top of {without:,.1f} s of copying."
 
 
-def _contended_notes(case: Case) -> list[str]:
+def _contended_notes(case: ForecastCase) -> list[str]:
     if not case.is_contended:
         return []
     told = [
@@ -137,7 +137,7 @@ def _contended_notes(case: Case) -> list[str]:
     return told
 
 
-def _slow_note(case: Case, view: ForecastView) -> str:
+def _slow_note(case: ForecastCase, view: ForecastView) -> str:
     if view.speed_up is None or view.speed_up > MARGINAL_SPEED_UP:
         return ""
     if view.speed_up > SLOW_SPEED_UP:
@@ -150,7 +150,7 @@ def _slow_note(case: Case, view: ForecastView) -> str:
     return "A pinned end is reached at any rate; but the slower the copy, the longer the backlog that has formed behind it."
 
 
-def _storage_note(case: Case, view: ForecastView) -> str:
+def _storage_note(case: ForecastCase, view: ForecastView) -> str:
     storage = view.storage
     if storage is None or case.brokers is None or storage.per_broker_bytes is None:
         return ""
@@ -160,7 +160,7 @@ def _storage_note(case: Case, view: ForecastView) -> str:
     )
 
 
-def _retention_note(case: Case) -> str:
+def _retention_note(case: ForecastCase) -> str:
     if case.retention_s is None and case.margin is None:
         return "Retention is not counted; without --retention or --margin nothing is said about losing the race."
     return "Deletion is by whole segment and late, so the real slack is longer; do not rely on it."

@@ -1,0 +1,18 @@
+"""A class has a name of its own in daemon and jobs: who reads of a `Verdict` need not ask which, and `recoveryd.runtime.tagged` finds classes by name."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_no_two_classes_have_one_name() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for folder in ("daemon", "spark_jobs"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].append(str(path.relative_to(ROOT)))
+    assert len(found) > 400
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
