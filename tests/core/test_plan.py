@@ -173,6 +173,14 @@ def test_lanes_are_at_most_the_task_slots_and_hold_every_partition_with_data_onc
     assert len(plan.lanes) == 2
 
 
+@pytest.mark.parametrize(("most", "lanes"), [(1, 1), (2, 2), (3, 3), (9, 3), (None, 3)])
+def test_lanes_are_at_most_as_many_as_the_command_allows(most: int | None, lanes: int) -> None:
+    limited = make_spec(stop=CaughtUp(), limits=Limits(max_lanes=most))
+    plan = plan_of(limited, make_facts((10, 100, 60, 55), slots=3, target=make_target(4)))
+    assert sorted(p for lane in plan.lanes for p in lane) == [0, 1, 2, 3]
+    assert len(plan.lanes) == lanes
+
+
 def test_following_lanes_hold_empty_partitions_too() -> None:
     plan = plan_of(make_spec(stop=CaughtUp()), make_facts((10, 0), slots=4))
     assert sorted(p for lane in plan.lanes for p in lane) == [0, 1]

@@ -106,6 +106,7 @@ def test_a_bound_in_each_of_its_forms(path: str, value: object, expected: object
         ("limits.max_bytes_per_s", 5_000_000, replace(PLAIN, limits=Limits(max_bytes_per_s=5e6))),
         ("limits.max_bytes_per_s", None, PLAIN),
         ("limits.max_records_per_s", 0.5, replace(PLAIN, limits=Limits(max_records_per_s=0.5))),
+        ("limits.max_lanes", 2, replace(PLAIN, limits=Limits(max_lanes=2))),
         ("limits.max_bytes", 1, replace(PLAIN, limits=Limits(max_bytes=1))),
         ("limits.max_records", 10**12, replace(PLAIN, limits=Limits(max_records=10**12))),
         ("limits.max_runtime", "90s", replace(PLAIN, limits=Limits(max_runtime_ms=90_000))),

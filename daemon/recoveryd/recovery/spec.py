@@ -86,6 +86,7 @@ To = Annotated[Latest | AtOffset | AtOffsets | AtTime | CaughtUp | Never, _BOUND
 class Limits:
     """None = no limit. `deadline_ms` is absolute, `max_runtime_ms` counts from the first attempt. `event_time_ms`: stop when every partition is past records
     of this time, or has been at its end for `idle_ms` (a minute when that is None). `idle_ms`: stop when nothing came for so long.
+    `max_lanes` copy at once.
 
     `mode` is unlimited | fixed | controller, None = by what is protected and what rate is given. Of what the controller has to give, recoveries of a
     lower `tier` take first, within one by `weight`. `override_live_slo` lets it start although live traffic is over its SLO already.
@@ -103,6 +104,7 @@ class Limits:
     override_live_slo: bool = False
     event_time_ms: TimeMs | None = field(default=None, metadata=named("event_time"))
     idle_ms: DurationMs | None = field(default=None, metadata=named("idle"))
+    max_lanes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         source=PlannedTopic(spec.source.cluster, spec.source.topic, source.topic_id, source.partitions),
         target=PlannedTopic(spec.target.cluster, spec.target.topic, target.topic_id if target else "", width),
         partitions=partitions,
-        lanes=assign_lanes(partitions, facts.task_slots),
+        lanes=assign_lanes(partitions, min(facts.task_slots, spec.limits.max_lanes or facts.task_slots)),
         from_time_ms=spec.source.start.time_ms if isinstance(spec.source.start, AtTime) else None,
         to_time_ms=spec.source.stop.time_ms if isinstance(spec.source.stop, AtTime) else None,
         records_at_most=sum(offsets_in(p) for p in partitions),

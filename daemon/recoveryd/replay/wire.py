@@ -48,6 +48,9 @@ class TargetData(Strict):
 class LimitsData(GuestLimitsData):
     max_bytes: Count | None = Field(default=None, description="stop after so many bytes")
     max_records: Count | None = Field(default=None, description="stop after so many records")
+    max_lanes: Count | None = Field(
+        default=None, description="at most so many lanes copy at once; left out: as many as the profile has task slots"
+    )
     event_time: EventTime | None = Field(
         default=None,
         description="stop when every partition is past records of this time, or has been at its end for `idle` (60s)",
@@ -63,6 +66,7 @@ class LimitsData(GuestLimitsData):
             max_records=self.max_records,
             event_time_ms=self.event_time,
             idle_ms=self.idle,
+            max_lanes=self.max_lanes,
         )
 
 

@@ -57,6 +57,7 @@ _REPLAY: tuple[Flag, ...] = (
     ),
     Flag("max-bytes", ("limits", "max_bytes"), "Stop after so much.", _BYTES_FORM, read=values.parse_size, panel=_LIMITS),
     Flag("max-records", ("limits", "max_records"), "Stop after so many.", "N", read=values.parse_count, panel=_LIMITS),
+    Flag("max-lanes", ("limits", "max_lanes"), "Lanes that copy at once.", "N", read=values.parse_count, panel=_LIMITS),
     Flag("max-runtime", ("limits", "max_runtime"), "Stop after this time of running, like 2h.", "DURATION", panel=_LIMITS),
     Flag("deadline", ("limits", "deadline"), "Stop at this time with zone, or after 2h.", "TIME", panel=_LIMITS),
     Flag(
