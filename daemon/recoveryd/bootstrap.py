@@ -18,6 +18,7 @@ from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.progress import KafkaProgressFeed
 from recoveryd.adapters.spark.command import SparkProfile
 from recoveryd.adapters.spark.runner import SparkJobs
@@ -87,6 +88,7 @@ def build(settings: Settings) -> Daemon:
     clock, inbox, metrics = SystemClock(), Inbox(), Metrics(book.metrics)
     pulse = Pulse(clock)
     clients = settings.librdkafka_all()
+    accesses = {name: settings.access(name) for name in clients}
     slots = {name: profile.task_slots for name, profile in _profiles(settings).items()}
     clusters = KafkaClusters(
         clients,
@@ -95,6 +97,7 @@ def build(settings: Settings) -> Daemon:
         clock.now_ms,
         values.topics.receipts_partitions,
         values.monitor.canary.clusters if values.monitor.is_canary_on else (),
+        LogSizes(accesses),
     )
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
     core: Core = Decider(capabilities)
@@ -114,7 +117,7 @@ def build(settings: Settings) -> Daemon:
             record.partition, record.offset, record.broker_ms, record.key, record.value, record.headers
         )
 
-    quotas = KafkaClientQuotas({name: settings.access(name) for name in clients}, values.scope)
+    quotas = KafkaClientQuotas(accesses, values.scope)
     targets = {name: WebhookTarget(*target) for name, target in settings.webhook_targets().items()}
     webhooks = HttpWebhooks(targets, values.scope, inbox.emit, clock.now_ms)
     runners = recovery_runners(clusters, ledger, jobs, quotas, inbox.emit)

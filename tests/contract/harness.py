@@ -15,6 +15,7 @@ from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.progress import KafkaProgressFeed
 from recoveryd.adapters.memory import (
     MemoryBroker,
@@ -27,6 +28,7 @@ from recoveryd.adapters.memory import (
 )
 from recoveryd.adapters.memory.kafka import MemoryFenced
 from recoveryd.ports import Clusters, ControlLog, Journal, Ledger, ProgressFeed
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire.topics import TopicNames, own_topics
 from tests.builders.core import CODEC, STATUS
 
@@ -171,7 +173,8 @@ class KafkaHarness:
 
     def clusters(self, *, reachable: bool = True) -> KafkaClusters:
         properties = self.properties if reachable else {"bootstrap.servers": "127.0.0.1:1"}
-        return KafkaClusters({"main": properties}, self.names, EXPECTATIONS, self.now_ms)
+        sizes = LogSizes({"main": ClientAccess(properties["bootstrap.servers"])})
+        return KafkaClusters({"main": properties}, self.names, EXPECTATIONS, self.now_ms, log_sizes=sizes)
 
     def ledger(self) -> KafkaLedger:
         return KafkaLedger({"main": self.properties}, self.names.receipts, self.scope)

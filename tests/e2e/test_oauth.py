@@ -1,17 +1,22 @@
 """A broker that wants tokens: daemon, lanes and command line get in by OAUTHBEARER, all by the same client properties."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.oauth_tokens import TokenProblem, TokenProvider
+from recoveryd.settings.kafka_properties import read_access
 from recoveryd.settings.oauth_properties import OAuth
 from recoveryd_sandbox.broker import Broker
 from tests.e2e.case import Case
 from tests.e2e.data import fill_plain
 from tests.e2e.oauth import CLIENT_ID, CLIENT_SECRET, SCOPE, OAuthNode, TokenEndpoint
 from tests.e2e.stack import Stack
+
+NODE_ID = 1
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +68,11 @@ def test_a_replay_on_a_broker_that_wants_tokens(
             case = Case(stack, "by-token", source, f"{stack.mark}-copy")
             case.start(records_per_s=None)
             case.judge()
+            sizes = LogSizes({"main": read_access(node.client(broker.bootstrap))})
+            leaders = dict.fromkeys(range(2), NODE_ID)
+            on_disk = asyncio.run(sizes.read("main", source, leaders))
+            assert on_disk is not None, "the sizes that plans tell are asked for by token as well"
+            assert all(on_disk[p] > 0 for p in leaders)
             logs = [*(tmp_path / "stack").rglob("*.log"), *(tmp_path / "stack").rglob("status*")]
             assert not any(CLIENT_SECRET in log.read_text(errors="replace") for log in logs)
     assert endpoint.granted > granted + 3, "daemon, driver and lanes each have their own"

@@ -23,7 +23,7 @@ from recoveryd.adapters.kafka.facts import (
     read_topic,
     with_sizes,
 )
-from recoveryd.adapters.kafka.log_sizes import read_log_sizes
+from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.record_samples import RecordSample, sample_records
@@ -46,9 +46,9 @@ _log = logging.getLogger("recoveryd.kafka")
 
 _TIMEOUT_S = 10.0
 _SAMPLE_TIMEOUT_S = 4.0
-_SIZES_S = 3.0
 _RECORDS_S = 2.0
 _NOTHING_SEEN = RecordSample()
+_NO_SIZES = LogSizes({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class KafkaClusters:
         now_ms: Callable[[], int],
         receipts_partitions: int = 8,
         canary_on: Collection[str] = (),
+        log_sizes: LogSizes = _NO_SIZES,
     ) -> None:
         self._clusters = {name: dict(properties) for name, properties in clusters.items()}
         self._names = names
@@ -77,6 +78,7 @@ class KafkaClusters:
         self._now_ms = now_ms
         self._wanted = wanted_topics(names, receipts_partitions)
         self._canary_on = frozenset(canary_on)
+        self._log_sizes = log_sizes
         self._admins: dict[str, AdminClient] = {}
         self._questions = Workers("questions", 8)
         self._samples = Workers("samples", 4)  # of their own: sampling goes on while many plans are made
@@ -113,7 +115,7 @@ class KafkaClusters:
         self, effect: GatherFacts, source: TopicFacts, shape: TopicShape, target: TopicFacts | None
     ) -> PlanFacts:
         spec, properties = effect.spec, self._clusters[effect.spec.source.cluster]
-        sizes_asked = asyncio.ensure_future(read_log_sizes(properties, shape.topic, shape.leaders, _SIZES_S))
+        sizes_asked = asyncio.ensure_future(self._log_sizes.read(spec.source.cluster, shape.topic, shape.leaders))
         try:
             admin = self._admin(spec.source.cluster)
             now_ms = self._now_ms()
@@ -136,9 +138,7 @@ class KafkaClusters:
     ) -> tuple[PartitionFacts, ...]:
         """Offsets and sizes of a target of which a range is to be read. Asked after the source, so that what is copied meanwhile is not missing."""
         cluster = effect.spec.target.cluster
-        sizes_asked = asyncio.ensure_future(
-            read_log_sizes(self._clusters[cluster], shape.topic, shape.leaders, _SIZES_S)
-        )
+        sizes_asked = asyncio.ensure_future(self._log_sizes.read(cluster, shape.topic, shape.leaders))
         try:
             now_ms = self._now_ms()
             found = await self._questions.run(read_partitions, self._admin(cluster), shape, bounds, now_ms, _TIMEOUT_S)

@@ -1,0 +1,101 @@
+"""Requests sent through internals of aiokafka, compared with the bytes of Kafka's protocol: an aiokafka that encodes
+them differently fails here first.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from aiokafka.errors import IncompatibleBrokerVersion
+
+from recoveryd.adapters.kafka.raw_requests import RawClient
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+
+VERSIONS = {35: (1, 4), 48: (0, 1), 49: (0, 1)}
+ENTITY = b"\x00\x00\x00\x01" + b"\x00\x09client-id" + b"\x00\x04lane"
+
+
+class Broker:
+    """Answers each request with the same bytes, and keeps what it was sent."""
+
+    def __init__(self, answer: bytes, versions: Mapping[int, tuple[int, int]] | None = None) -> None:
+        self._answer, self._versions = answer, VERSIONS if versions is None else versions
+        self.asked: list[tuple[int, int, int, bytes]] = []  # node, request, its version, its bytes
+
+    def get_random_node(self) -> int:
+        return 7
+
+    async def send(self, node: int, request: Any) -> Any:
+        form = request.prepare(self._versions)
+        self.asked.append((node, form.API_KEY, form.API_VERSION, form.encode()))
+        return form.RESPONSE_TYPE.decode(self._answer)
+
+
+def client(broker: Broker) -> RawClient:
+    return RawClient(broker, "speak")
+
+
+async def test_quotas_are_asked_for_by_the_type_of_what_has_a_name() -> None:
+    values = b"\x00\x00\x00\x01" + b"\x00\x12producer_byte_rate" + struct.pack(">d", 1.5e6)
+    broker = Broker(b"\x00\x00\x00\x00" + b"\x00\x00" + b"\xff\xff" + b"\x00\x00\x00\x01" + ENTITY + values)
+    [(entity, found)] = await client(broker).client_quotas("client-id")
+    assert (list(entity), list(found)) == ([("client-id", "lane")], [("producer_byte_rate", 1.5e6)])
+    # One component: its type, any name (2), no name; and entities of this type alone.
+    asked = b"\x00\x00\x00\x01" + b"\x00\x09client-id" + b"\x02" + b"\xff\xff" + b"\x01"
+    assert broker.asked == [(7, 48, 0, asked)]
+
+
+async def test_quotas_are_changed_and_removed_in_one_request() -> None:
+    broker = Broker(b"\x00\x00\x00\x00" + b"\x00\x00\x00\x01" + b"\x00\x00" + b"\xff\xff" + ENTITY)
+    await client(broker).alter_client_quotas("client-id", {"lane": [("a", 2.0, False), ("b", 0.0, True)]})
+    kept = b"\x00\x01a" + struct.pack(">d", 2.0) + b"\x00"
+    removed = b"\x00\x01b" + struct.pack(">d", 0.0) + b"\x01"
+    asked = b"\x00\x00\x00\x01" + ENTITY + b"\x00\x00\x00\x02" + kept + removed + b"\x00"
+    assert broker.asked == [(7, 49, 0, asked)]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "retriable"),
+    [(31, Code.NOT_AUTHORISED, False), (42, Code.CLUSTER_UNREACHABLE, False), (41, Code.CLUSTER_UNREACHABLE, True)],
+)
+async def test_what_the_broker_answers_instead_says_whether_later_may_help(
+    number: int, code: Code, retriable: bool
+) -> None:
+    said = b"\x00\x02no"
+    asked = Broker(b"\x00\x00\x00\x00" + struct.pack(">h", number) + said + b"\xff\xff\xff\xff")
+    with pytest.raises(ClusterProblem, match="Could not speak: no") as refused:
+        await client(asked).client_quotas("client-id")
+    assert (refused.value.code, refused.value.retriable) == (code, retriable)
+    changed = Broker(b"\x00\x00\x00\x00" + b"\x00\x00\x00\x01" + struct.pack(">h", number) + said + ENTITY)
+    with pytest.raises(ClusterProblem, match="Could not speak: no") as refused:
+        await client(changed).alter_client_quotas("client-id", {"lane": [("a", 2.0, False)]})
+    assert (refused.value.code, refused.value.retriable) == (code, retriable)
+
+
+async def test_sizes_are_those_of_the_copies_that_serve() -> None:
+    def entry(partition: int, size: int, is_future: bool) -> bytes:
+        return struct.pack(">iqq?", partition, size, 0, is_future)
+
+    rows = entry(0, 2**40, False) + entry(3, 5, False) + entry(3, 4, True)
+    topic = b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x03" + rows
+    first = b"\x00\x00" + b"\x00\x02/a" + topic
+    broken = b"\x00\x38" + b"\x00\x02/b" + b"\x00\x00\x00\x00"  # a disk that failed says its error and no topics
+    broker = Broker(b"\x00\x00\x00\x00" + b"\x00\x00\x00\x02" + first + broken)
+    assert await client(broker).log_sizes(2, "t", [0, 3]) == {0: 2**40, 3: 5}
+    asked = b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x02" + struct.pack(">ii", 0, 3)
+    assert broker.asked == [(2, 35, 1, asked)]
+
+
+@pytest.mark.parametrize("versions", [{}, {35: (2, 4), 48: (1, 1), 49: (1, 1)}])
+async def test_a_broker_that_does_not_know_the_version_is_not_asked(versions: dict[int, tuple[int, int]]) -> None:
+    broker = Broker(b"", versions)
+    for question in (
+        client(broker).client_quotas("client-id"),
+        client(broker).alter_client_quotas("client-id", {}),
+        client(broker).log_sizes(1, "t", [0]),
+    ):
+        with pytest.raises(IncompatibleBrokerVersion):
+            await question
+    assert broker.asked == []
