@@ -28,6 +28,11 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
+def option(default: Any, text: str, **more: Any) -> Any:
+    """What an option is when it is left out, and what the reference says of it; `more` as pydantic's `Field` takes it."""
+    return Field(default=default, description=text, **more)
+
+
 def _read_duration(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError("must be a duration such as 5s, or a number of seconds")  # noqa: TRY004  (pydantic takes ValueError)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from recoveryd.settings.kinds import Duration, Section, Size, TopicName, Word
+from recoveryd.settings.kinds import Duration, Section, Size, TopicName, Word, option
 
 CANARY_READING: Final = "produce_latency"
 DEFAULT_LATENCY_SLO_MS: Final = 200
@@ -16,15 +16,13 @@ DEFAULT_LATENCY_SLO_MS: Final = 200
 
 class MonitoredTopic(Section):
     topic: TopicName = Field(description="Its log ends are sampled as live traffic.")
-    cluster: Word = Field(default="main", description="A name under `clusters`.")
-    group: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
-        default=None, description="Consumer group whose lag is sampled too."
+    cluster: Word = option("main", "A name under `clusters`.")
+    group: Annotated[str, Field(min_length=1, max_length=255)] | None = option(
+        None, "Consumer group whose lag is sampled too."
     )
-    slo: Duration | None = Field(
-        default=None, description="The group is protected: replays yield before its time lag is this long."
-    )
-    drop_when_unattributable: bool = Field(
-        default=False, description="Stop yielding to the group once it is shown that replays do not cause its lag."
+    slo: Duration | None = option(None, "The group is protected: replays yield before its time lag is this long.")
+    drop_when_unattributable: bool = option(
+        False, "Stop yielding to the group once it is shown that replays do not cause its lag."
     )
 
     @model_validator(mode="after")
@@ -39,14 +37,13 @@ class MonitoredTopic(Section):
 
 
 class CanarySection(Section):
-    enabled: bool | None = Field(default=None, description="null: on when anything is protected or latency_slo is set.")
-    every: Duration = Field(default=1_000, description="A tiny record is produced this often to <prefix>canary.v1.")
-    latency_slo: Duration | None = Field(
-        default=None,
-        description="Replays yield before the 99th percentile of its acknowledgement is this; null is 200ms.",
+    enabled: bool | None = option(None, "null: on when anything is protected or latency_slo is set.")
+    every: Duration = option(1_000, "A tiny record is produced this often to <prefix>canary.v1.")
+    latency_slo: Duration | None = option(
+        None, "Replays yield before the 99th percentile of its acknowledgement is this; null is 200ms."
     )
-    clusters: Annotated[tuple[Word, ...], Field(min_length=1, max_length=100)] = Field(
-        default=("main",), description="Names under `clusters` whose produce latency is measured."
+    clusters: Annotated[tuple[Word, ...], Field(min_length=1, max_length=100)] = option(
+        ("main",), "Names under `clusters` whose produce latency is measured."
     )
 
     @property
@@ -56,13 +53,13 @@ class CanarySection(Section):
 
 class HealthReading(Section):
     name: Word = Field(description="Name of a health signal on the control topic, a latency with the unit s.")
-    cluster: Word = Field(default="main", description="A name under `clusters`.")
+    cluster: Word = option("main", "A name under `clusters`.")
     slo: Duration = Field(description="Replays yield before its value is this.")
 
 
 class PrometheusReading(Section):
     name: Word = Field(description="What the reading is called in metrics and events.")
-    cluster: Word = Field(default="main", description="A name under `clusters`.")
+    cluster: Word = option("main", "A name under `clusters`.")
     url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=2_000)] = Field(
         description="Base address of a Prometheus server."
     )
@@ -70,21 +67,20 @@ class PrometheusReading(Section):
         description="PromQL that gives one number: a latency in seconds."
     )
     slo: Duration = Field(description="Replays yield before its value is this.")
-    every: Duration = Field(default=15_000, description="How often it is asked.")
+    every: Duration = option(15_000, "How often it is asked.")
 
 
 class MonitorSection(Section):
-    interval: Duration = Field(default=5_000, description="How often offsets are sampled.")
-    topics: Annotated[tuple[MonitoredTopic, ...], Field(max_length=1000)] = Field(
-        default=(), description="Live topics: names, or mappings of cluster, topic, group and slo."
+    interval: Duration = option(5_000, "How often offsets are sampled.")
+    topics: Annotated[tuple[MonitoredTopic, ...], Field(max_length=1000)] = option(
+        (), "Live topics: names, or mappings of cluster, topic, group and slo."
     )
-    canary: CanarySection = Field(default=CanarySection(), description="Produce latency as the daemon measures it.")
-    health: Annotated[tuple[HealthReading, ...], Field(max_length=100)] = Field(
-        default=(), description="Health signals to protect: mappings of name, cluster and slo."
+    canary: CanarySection = option(CanarySection(), "Produce latency as the daemon measures it.")
+    health: Annotated[tuple[HealthReading, ...], Field(max_length=100)] = option(
+        (), "Health signals to protect: mappings of name, cluster and slo."
     )
-    prometheus: Annotated[tuple[PrometheusReading, ...], Field(max_length=100)] = Field(
-        default=(),
-        description="Latencies to ask a Prometheus for: mappings of name, cluster, url, query, slo and every.",
+    prometheus: Annotated[tuple[PrometheusReading, ...], Field(max_length=100)] = option(
+        (), "Latencies to ask a Prometheus for: mappings of name, cluster, url, query, slo and every."
     )
 
     @model_validator(mode="before")
@@ -129,30 +125,25 @@ class MonitorSection(Section):
 
 
 class ControlSection(Section):
-    default_mode: Literal["auto", "controller", "unlimited"] = Field(
-        default="auto",
-        description="Of replays that do not choose limits.mode; auto: controller where something is protected, else what the command's rate says.",
+    default_mode: Literal["auto", "controller", "unlimited"] = option(
+        "auto",
+        "Of replays that do not choose limits.mode; auto: controller where something is protected, else what the command's rate says.",
     )
-    target_pressure: Annotated[float, Field(ge=0.1, le=0.95)] = Field(
-        default=0.9, description="How near to its SLO live traffic may be brought; 0.8 for critical traffic."
+    target_pressure: float = option(
+        0.9, "How near to its SLO live traffic may be brought; 0.8 for critical traffic.", ge=0.1, le=0.95
     )
-    max_bytes_per_s: Size = Field(
-        default=100_000_000, description="The most that all controlled replays of a cluster may take together."
+    max_bytes_per_s: Size = option(100_000_000, "The most that all controlled replays of a cluster may take together.")
+    min_bytes_per_s: Size | None = option(
+        None, "The floor, below which replays are never slowed; null is 1 % of max_bytes_per_s."
     )
-    min_bytes_per_s: Size | None = Field(
-        default=None, description="The floor, below which replays are never slowed; null is 1 % of max_bytes_per_s."
+    pause_allowed: bool = option(
+        True, "Pause replays when nothing is known of live traffic for 5m, or it stays over its SLO for 10m."
     )
-    pause_allowed: bool = Field(
-        default=True,
-        description="Pause replays when nothing is known of live traffic for 5m, or it stays over its SLO for 10m.",
+    loop_delay: Duration = option(
+        25_000, "From harm to the effect of an answer, until it was measured; rather too long."
     )
-    loop_delay: Duration = Field(
-        default=25_000, description="From harm to the effect of an answer, until it was measured; rather too long."
-    )
-    period: Duration = Field(default=5_000, description="How often the controller decides.")
-    displacement: Annotated[float, Field(ge=0, le=100)] = Field(
-        default=1.5, description="Work of a live byte for the brokers, in bytes of a replay."
-    )
+    period: Duration = option(5_000, "How often the controller decides.")
+    displacement: float = option(1.5, "Work of a live byte for the brokers, in bytes of a replay.", ge=0, le=100)
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, WithJsonSchema, model_validator
 
 from recoveryd.settings.kafka_properties import PROPERTIES
-from recoveryd.settings.kinds import Count, Duration, Listen, Section, Size, Word, at_most
+from recoveryd.settings.kinds import Count, Duration, Listen, Section, Size, Word, at_most, option
 from recoveryd.settings.live import ControlSection, MonitorSection
 from recoveryd.settings.prices import PricesSection
 from recoveryd.settings.profiles import Profile
@@ -46,21 +46,17 @@ _CLUSTERS_SCHEMA: Final[dict[str, Any]] = {
 
 
 class TopicsSection(Section):
-    prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")] = Field(
-        default="recovery.", description="Names of recoveryd's own topics start with this."
+    prefix: str = option(
+        "recovery.", "Names of recoveryd's own topics start with this.", pattern=r"^[a-zA-Z0-9._-]{1,200}$"
     )
-    replication_factor: Annotated[int, Field(ge=-1, le=32767)] = Field(
-        default=-1, description="Of topics that `recoveryctl topics apply` creates; -1 is the broker's default."
+    replication_factor: int = option(
+        -1, "Of topics that `recoveryctl topics apply` creates; -1 is the broker's default.", ge=-1, le=32767
     )
-    receipts_partitions: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=8, description="Partitions of the receipts topic when it is created."
-    )
+    receipts_partitions: int = option(8, "Partitions of the receipts topic when it is created.", ge=1, le=1000)
 
 
 class HttpSection(Section):
-    listen: Listen = Field(
-        default="127.0.0.1:8712", description="HOST:PORT of health, metrics and API; port 0 takes a free one."
-    )
+    listen: Listen = option("127.0.0.1:8712", "HOST:PORT of health, metrics and API; port 0 takes a free one.")
 
     @property
     def host(self) -> str:
@@ -72,43 +68,30 @@ class HttpSection(Section):
 
 
 class LogSection(Section):
-    format: Literal["auto", "console", "json"] = Field(
-        default="auto", description="auto | console | json; auto is console on a terminal, else json."
+    format: Literal["auto", "console", "json"] = option(
+        "auto", "auto | console | json; auto is console on a terminal, else json."
     )
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="debug | info | warning | error."
+    level: Literal["debug", "info", "warning", "error"] = option("info", "debug | info | warning | error.")
+    events: str | None = option(
+        None, "A file that gets everything the daemon decides on, for `recoveryctl history`; it holds commands whole."
     )
-    events: str | None = Field(
-        default=None,
-        description="A file that gets everything the daemon decides on, for `recoveryctl history`; it holds commands whole.",
-    )
-    events_most: Size = Field(default=256 * 2**20, description="Where that file ends.")
+    events_most: Size = option(256 * 2**20, "Where that file ends.")
 
 
 class ChunkSection(Section):
-    max_bytes: Annotated[Size, at_most(2**30, "1GiB")] = Field(
-        default=32 * 2**20, description="A chunk is committed at this size."
-    )
-    max_records: Annotated[Count, Field(le=10_000_000)] = Field(
-        default=250_000, description="A chunk is committed at this count."
-    )
-    max_interval: Annotated[Duration, at_most(30_000, "30s")] = Field(
-        default=5_000,
-        description="A chunk is committed after this time; at most 30s, it holds the target's last stable offset.",
+    max_bytes: Annotated[Size, at_most(2**30, "1GiB")] = option(32 * 2**20, "A chunk is committed at this size.")
+    max_records: Annotated[Count, Field(le=10_000_000)] = option(250_000, "A chunk is committed at this count.")
+    max_interval: Annotated[Duration, at_most(30_000, "30s")] = option(
+        5_000, "A chunk is committed after this time; at most 30s, it holds the target's last stable offset."
     )
 
 
 class LeaseSection(Section):
-    ttl: Duration = Field(
-        default=30_000, description="Without a new directive for this long, lanes slow down and then pause."
-    )
-    renew_every: Duration = Field(default=8_000, description="How often the daemon renews; well below ttl.")
-    floor_bytes_per_s: Size = Field(
-        default=64 * 2**10, description="The slowest rate a lane falls to before it pauses."
-    )
-    orphan_after: Duration = Field(
-        default=900_000,
-        description="An application that heard nothing of a daemon for this long ends itself; at least two ttl.",
+    ttl: Duration = option(30_000, "Without a new directive for this long, lanes slow down and then pause.")
+    renew_every: Duration = option(8_000, "How often the daemon renews; well below ttl.")
+    floor_bytes_per_s: Size = option(64 * 2**10, "The slowest rate a lane falls to before it pauses.")
+    orphan_after: Duration = option(
+        900_000, "An application that heard nothing of a daemon for this long ends itself; at least two ttl."
     )
 
     @model_validator(mode="after")
@@ -123,82 +106,63 @@ class LeaseSection(Section):
 
 
 class AttemptsSection(Section):
-    max_failures: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=5, description="Failures in a row without progress until a recovery fails."
+    max_failures: int = option(5, "Failures in a row without progress until a recovery fails.", ge=1, le=1000)
+    max_failures_per_hour: int = option(
+        20, "Failures within an hour, with progress or without, until a recovery fails.", ge=1, le=1000
     )
-    max_failures_per_hour: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=20, description="Failures within an hour, with progress or without, until a recovery fails."
+    max_failed_chunks_per_hour: int = option(
+        200, "Chunks that one lane had to do again within an hour until a recovery fails.", ge=1, le=10_000
     )
-    max_failed_chunks_per_hour: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        default=200, description="Chunks that one lane had to do again within an hour until a recovery fails."
+    backoff_first: Duration = option(1_000, "Wait before the second attempt; doubles.")
+    backoff_max: Duration = option(60_000, "The longest wait between attempts.")
+    adopt_wait: Duration = option(10_000, "How long a new daemon waits for a heartbeat before it launches.")
+    launch_timeout: Duration = option(90_000, "From launch to the first heartbeat.")
+    heartbeat_timeout: Duration = option(20_000, "An attempt silent for this long is dead.")
+    transaction_timeout: Annotated[Duration, at_most(900_000, "15m")] = option(
+        60_000, "Of the lanes' transactions; the broker allows at most 15m by default."
     )
-    backoff_first: Duration = Field(default=1_000, description="Wait before the second attempt; doubles.")
-    backoff_max: Duration = Field(default=60_000, description="The longest wait between attempts.")
-    adopt_wait: Duration = Field(
-        default=10_000, description="How long a new daemon waits for a heartbeat before it launches."
-    )
-    launch_timeout: Duration = Field(default=90_000, description="From launch to the first heartbeat.")
-    heartbeat_timeout: Duration = Field(default=20_000, description="An attempt silent for this long is dead.")
-    transaction_timeout: Annotated[Duration, at_most(900_000, "15m")] = Field(
-        default=60_000, description="Of the lanes' transactions; the broker allows at most 15m by default."
-    )
-    stop_wait: Duration = Field(
-        default=600_000, description="How long to wait for a foreign transaction before the end of the range."
-    )
-    keep_paused: Duration = Field(
-        default=600_000, description="The application of a paused recovery is kept alive for this long."
-    )
-    stall_after: Duration = Field(default=600_000, description="No progress for this long ends a recovery as stalled.")
+    stop_wait: Duration = option(600_000, "How long to wait for a foreign transaction before the end of the range.")
+    keep_paused: Duration = option(600_000, "The application of a paused recovery is kept alive for this long.")
+    stall_after: Duration = option(600_000, "No progress for this long ends a recovery as stalled.")
 
 
 class LimitsSection(Section):
-    max_active_recoveries: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        default=50, description="More are refused with RCV-1020."
+    max_active_recoveries: int = option(50, "More are refused with RCV-1020.", ge=1, le=10_000)
+    keep_terminal: Duration = option(
+        90 * 86_400_000,
+        "A recovery or watch that ended this long ago is forgotten: its status, receipts and folders go, its id is free.",
     )
-    keep_terminal: Duration = Field(
-        default=90 * 86_400_000,
-        description="A recovery or watch that ended this long ago is forgotten: its status, receipts and folders go, its id is free.",
-    )
-    keep_terminal_most: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        default=1_000,
-        description="Of more that ended, the oldest are forgotten earlier; each costs about 10 kB of memory.",
+    keep_terminal_most: int = option(
+        1_000,
+        "Of more that ended, the oldest are forgotten earlier; each costs about 10 kB of memory.",
+        ge=1,
+        le=100_000,
     )
 
 
 class ApprovalSection(Section):
-    above_bytes: Size | None = Field(
-        default=None, description="Plans larger than this wait for `approve`; null never waits."
-    )
-    above_records: Count | None = Field(
-        default=None, description="Plans of more records wait for `approve`; null never waits."
-    )
-    ttl: Duration = Field(default=86_400_000, description="How long a plan waits for approval before it expires.")
+    above_bytes: Size | None = option(None, "Plans larger than this wait for `approve`; null never waits.")
+    above_records: Count | None = option(None, "Plans of more records wait for `approve`; null never waits.")
+    ttl: Duration = option(86_400_000, "How long a plan waits for approval before it expires.")
 
 
 class RatesSection(Section):
-    bytes_per_s: Size = Field(default=30_000_000, description="Assumed for the ETA before any rate was measured.")
+    bytes_per_s: Size = option(30_000_000, "Assumed for the ETA before any rate was measured.")
 
 
 class QuotasSection(Section):
-    enabled: bool = Field(
-        default=False,
-        description="Hold the lanes of a rate-limited replay by a Kafka client quota as well, at 1.5 times their lease.",
+    enabled: bool = option(
+        False, "Hold the lanes of a rate-limited replay by a Kafka client quota as well, at 1.5 times their lease."
     )
 
 
 class FaustSection(Section):
-    session_timeout: Duration = Field(default=10_000, description="A silent daemon loses leadership after this.")
-    heartbeat_interval: Duration = Field(
-        default=3_000, description="To the group coordinator; at most a third of session_timeout."
-    )
-    commit_interval: Duration = Field(
-        default=1_000, description="How often offsets of handled control records are committed."
-    )
-    group: Word | None = Field(
-        default=None, description="Consumer group of the control topic; null is recoveryd.<scope>."
-    )
-    instance_id: Word | None = Field(
-        default=None, description="Static membership: unique per daemon, stable over restarts; null is dynamic."
+    session_timeout: Duration = option(10_000, "A silent daemon loses leadership after this.")
+    heartbeat_interval: Duration = option(3_000, "To the group coordinator; at most a third of session_timeout.")
+    commit_interval: Duration = option(1_000, "How often offsets of handled control records are committed.")
+    group: Word | None = option(None, "Consumer group of the control topic; null is recoveryd.<scope>.")
+    instance_id: Word | None = option(
+        None, "Static membership: unique per daemon, stable over restarts; null is dynamic."
     )
 
     @model_validator(mode="after")
@@ -214,37 +178,34 @@ class SettingsModel(Section):
     clusters: Annotated[dict[Word, dict[str, str]], WithJsonSchema(_CLUSTERS_SCHEMA)] = Field(
         description="Named clusters with Kafka's own client properties; `main` carries recoveryd's topics.", repr=False
     )
-    scope: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = Field(
-        default="default",
-        description="Name of this installation, part of transactional ids; two on one cluster need different scopes and prefixes.",
+    scope: str = option(
+        "default",
+        "Name of this installation, part of transactional ids; two on one cluster need different scopes and prefixes.",
+        pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$",
     )
-    topics: TopicsSection = Field(default=TopicsSection(), description="recoveryd's own topics.")
-    http: HttpSection = Field(default=HttpSection(), description="Health, metrics and API.")
-    log: LogSection = Field(default=LogSection(), description="The daemon's own log, on stderr.")
-    profiles: dict[Word, Profile] = Field(
-        default={"default": Profile()}, description="Named Spark profiles that a replay chooses by `job.profile`."
+    topics: TopicsSection = option(TopicsSection(), "recoveryd's own topics.")
+    http: HttpSection = option(HttpSection(), "Health, metrics and API.")
+    log: LogSection = option(LogSection(), "The daemon's own log, on stderr.")
+    profiles: dict[Word, Profile] = option(
+        {"default": Profile()}, "Named Spark profiles that a replay chooses by `job.profile`."
     )
-    chunk: ChunkSection = Field(default=ChunkSection(), description="When lanes commit.")
-    lease: LeaseSection = Field(default=LeaseSection(), description="How long lanes go on without the daemon.")
-    attempts: AttemptsSection = Field(
-        default=AttemptsSection(), description="Spark applications: patience and retries."
+    chunk: ChunkSection = option(ChunkSection(), "When lanes commit.")
+    lease: LeaseSection = option(LeaseSection(), "How long lanes go on without the daemon.")
+    attempts: AttemptsSection = option(AttemptsSection(), "Spark applications: patience and retries.")
+    limits: LimitsSection = option(LimitsSection(), "Of the daemon.")
+    approval: ApprovalSection = option(ApprovalSection(), "Which plans wait for a person.")
+    monitor: MonitorSection = option(MonitorSection(), "Live traffic to watch and to protect.")
+    control: ControlSection = option(ControlSection(), "The controller that makes replays yield to live traffic.")
+    quotas: QuotasSection = option(QuotasSection(), "The brokers' backstop behind the rate.")
+    webhooks: Annotated[dict[Word, WebhookSection], Field(max_length=100)] = option(
+        {}, "Webhooks that a watch may name: NAME: {url, secret_file or secret}.", repr=False
     )
-    limits: LimitsSection = Field(default=LimitsSection(), description="Of the daemon.")
-    approval: ApprovalSection = Field(default=ApprovalSection(), description="Which plans wait for a person.")
-    monitor: MonitorSection = Field(default=MonitorSection(), description="Live traffic to watch and to protect.")
-    control: ControlSection = Field(
-        default=ControlSection(), description="The controller that makes replays yield to live traffic."
+    rates: RatesSection = option(RatesSection(), "Assumptions until measured.")
+    prices: PricesSection = option(PricesSection(), "What forecasts count as cost; 0 is not shown.")
+    work_dir: str | None = option(
+        None, "Logs and spec files of attempts, never state; null is $XDG_STATE_HOME/recoveryd."
     )
-    quotas: QuotasSection = Field(default=QuotasSection(), description="The brokers' backstop behind the rate.")
-    webhooks: Annotated[dict[Word, WebhookSection], Field(max_length=100)] = Field(
-        default={}, description="Webhooks that a watch may name: NAME: {url, secret_file or secret}.", repr=False
-    )
-    rates: RatesSection = Field(default=RatesSection(), description="Assumptions until measured.")
-    prices: PricesSection = Field(default=PricesSection(), description="What forecasts count as cost; 0 is not shown.")
-    work_dir: str | None = Field(
-        default=None, description="Logs and spec files of attempts, never state; null is $XDG_STATE_HOME/recoveryd."
-    )
-    faust: FaustSection = Field(default=FaustSection(), description="The stream client of the control topic.")
+    faust: FaustSection = option(FaustSection(), "The stream client of the control topic.")
 
     @model_validator(mode="before")
     @classmethod

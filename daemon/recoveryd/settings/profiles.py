@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
 
-from recoveryd.settings.kinds import LOCAL_MASTER, Master, Section, SparkText
+from recoveryd.settings.kinds import LOCAL_MASTER, Master, Section, SparkText, option
 
 _CLIENT_ONLY: Final = (
     "the driver has to run beside the daemon, which gives it its spec file and ends it; executors may run anywhere"
@@ -18,20 +18,14 @@ _WHOLE: Final = re.compile(r"[1-9]\d{0,8}", flags=re.ASCII)
 
 
 class Profile(Section):
-    master: Master = Field(
-        default="local[2,4]", description="Spark master. local[N,M]: N lanes at once, M tries per task."
+    master: Master = option("local[2,4]", "Spark master. local[N,M]: N lanes at once, M tries per task.")
+    driver_memory: str = option(
+        "512m", "Heap of the driver, as Spark writes it.", pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$"
     )
-    driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$")] = Field(
-        default="512m", description="Heap of the driver, as Spark writes it."
-    )
-    conf: dict[str, SparkText] = Field(
-        default={}, description="More Spark properties, passed on as they are.", repr=False
-    )
-    warm: Annotated[int, Field(ge=0, le=8)] = Field(
-        default=0, description="Spare drivers kept ready, so that a recovery starts within 2 s."
-    )
-    task_slots: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
-        default=None, description="Lanes that can run at once; null takes N of local[N], other masters need it."
+    conf: dict[str, SparkText] = option({}, "More Spark properties, passed on as they are.", repr=False)
+    warm: int = option(0, "Spare drivers kept ready, so that a recovery starts within 2 s.", ge=0, le=8)
+    task_slots: Annotated[int, Field(ge=1, le=10_000)] | None = option(
+        None, "Lanes that can run at once; null takes N of local[N], other masters need it."
     )
 
     @property
@@ -65,9 +59,9 @@ class Profile(Section):
             raise ValueError("conf must not switch spark.speculation on: two copies of a lane would fence each other")
         if self.conf.get("spark.submit.deployMode", "client") != "client":
             raise ValueError(f"conf must not set spark.submit.deployMode to cluster: {_CLIENT_ONLY}")
-        for name, option in (("spark.master", "master"), ("spark.driver.memory", "driver_memory")):
+        for name, ours in (("spark.master", "master"), ("spark.driver.memory", "driver_memory")):
             if name in self.conf:
-                raise ValueError(f"conf must not name {name}: the profile's {option} says it")
+                raise ValueError(f"conf must not name {name}: the profile's {ours} says it")
         most = self._most_slots()
         if self.slots < 1 or (most is not None and self.slots > most):
             raise ValueError(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from recoveryd.errors import ConfigProblem
-from recoveryd.settings.kinds import Section
+from recoveryd.settings.kinds import Section, option
 from recoveryd.settings.secrets import MASK, SecretProblem, read_secret_file
 
 SECRET_CHARS_LEAST: Final = 16
@@ -41,12 +41,10 @@ class WebhookSection(Section):
     url: Annotated[str, Field(max_length=2_000), AfterValidator(_check_url), PlainSerializer(_shown)] = Field(
         description="Address that is sent a signed POST; redirects are not followed.", repr=False
     )
-    secret: Annotated[str, Field(min_length=SECRET_CHARS_LEAST), PlainSerializer(lambda s: s and MASK)] | None = Field(
-        default=None, description="Key of the HMAC-SHA256 signature, at least 16 characters.", repr=False
+    secret: Annotated[str, Field(min_length=SECRET_CHARS_LEAST), PlainSerializer(lambda s: s and MASK)] | None = option(
+        None, "Key of the HMAC-SHA256 signature, at least 16 characters.", repr=False
     )
-    secret_file: str | None = Field(
-        default=None, description="File that holds the key instead; its last line end is cut."
-    )
+    secret_file: str | None = option(None, "File that holds the key instead; its last line end is cut.")
 
     @model_validator(mode="after")
     def _has_one_secret(self) -> Self:
