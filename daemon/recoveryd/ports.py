@@ -25,7 +25,6 @@ from recoveryd.recovery.effects import (
 )
 from recoveryd.recovery.events import LedgerRead, QuotaSet, QuotasSwept, TargetReady
 from recoveryd.recovery.plan_facts import PlanFacts
-from recoveryd.watches.effects import CallWebhook
 from recoveryd_jobs.contract import Directive
 
 Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks
@@ -174,18 +173,6 @@ class ClientQuotas(Protocol):
     async def set(self, effect: SetQuota) -> QuotaSet: ...
 
     async def sweep(self, effect: SweepQuotas) -> QuotasSwept: ...
-
-
-class Webhooks(Protocol):
-    """Calls the webhooks of the config. The last word comes back through `emit` as WebhookEnded."""
-
-    def start(self, effect: CallWebhook) -> None:
-        """Begin to deliver and return at once; a delivery that is under way is not begun a second time."""
-        ...
-
-    async def close(self) -> None:
-        """Give up what is under way, without a word: the next leader delivers it again."""
-        ...
 
 
 class Jobs(Protocol):

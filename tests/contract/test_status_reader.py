@@ -1,8 +1,6 @@
 """The outside's view: commands go in and are answered, status and events can be read and followed."""
 
 import asyncio
-import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -141,17 +139,6 @@ async def test_events_can_be_read_by_recovery_and_from_a_time_on(kafka: KafkaHar
     assert reader.read_events(since_ms=kafka.now_ms() + 60_000) == []
 
 
-async def test_new_events_are_followed(kafka: KafkaHarness, reader: StatusReader) -> None:
-    await commit(kafka, JournalBatch(notices=[Notice("old", "r1", {})]))
-    stream = reader.follow_events()
-    assert next(stream) is None
-    sender = threading.Timer(0.0, kafka.write, (kafka.names.events, [_event(kafka, "new")]))
-    sender.start()
-    assert next_of(stream, lambda _: True) == {"type": "new"}
-    sender.join()
-    assert next_of(reader.follow_events(from_start=True), lambda _: True)["type"] == "io.recoveryd.event.old.v1"
-
-
 async def test_an_open_transaction_of_the_daemon_is_not_waited_for(kafka: KafkaHarness, reader: StatusReader) -> None:
     await commit(kafka, JournalBatch(changed=[make_recovery("r1")]))
     with kafka.open_transaction(kafka.names.status):
@@ -163,7 +150,3 @@ def test_a_cluster_that_does_not_answer_is_told(kafka: KafkaHarness) -> None:
     with pytest.raises(ClusterProblem) as caught:
         lost.status("r1")
     assert caught.value.code is Code.CLUSTER_UNREACHABLE
-
-
-def _event(kafka: KafkaHarness, kind: str) -> MemoryRecord:
-    return MemoryRecord(b"r1", json.dumps({"type": kind}).encode(), kafka.now_ms())

@@ -6,7 +6,7 @@ from typing import Any
 
 from recoveryd.kernel.commands import Command, RefusedCommand
 from recoveryd.kernel.events import SignalRefused
-from recoveryd.live.signals import Signal
+from recoveryd.live.signals import HealthSignal, LagSignal
 from recoveryd.wire.codec import DecodedSignal, Unreadable
 from tests.builders.core import CODEC
 from tools import examples
@@ -14,7 +14,7 @@ from tools import examples
 NOW_MS = 1_795_240_800_000  # 2026-11-21T06:00:00Z
 GOOD_DATA: dict[str, Any] = examples.COMMANDS["replay"]["data"]
 
-Outcome = Command | RefusedCommand | Signal | SignalRefused | Unreadable
+Outcome = Command | RefusedCommand | LagSignal | HealthSignal | SignalRefused | Unreadable
 
 
 def bent(value: dict[str, Any], path: str, new: object = ...) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.events import SignalRefused
-from recoveryd.live.signals import Signal
+from recoveryd.live.signals import HealthSignal, LagSignal
 from recoveryd.recovery.params import Params
 from recoveryd.replay.spec import Replay, ReplaySpec
 from recoveryd.wire.codec import Unreadable
@@ -24,7 +24,7 @@ from tests.wire.strategies import bent_events, damaged_bytes, good_events, heade
 from tools.examples import SIGNALS
 
 CODES = {code.value for code in Code}
-KINDS = (*make_decider(Params()).commands, *get_args(Signal), RefusedCommand, SignalRefused, Unreadable)
+KINDS = (*make_decider(Params()).commands, LagSignal, HealthSignal, RefusedCommand, SignalRefused, Unreadable)
 
 
 def judge(outcome: Outcome) -> None:

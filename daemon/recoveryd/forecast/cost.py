@@ -71,8 +71,3 @@ def estimate_cost(usage: Usage, prices: Prices) -> Cost:
 def storage_bytes(bytes_per_s: float, seconds: float, replication_factor: int = 1) -> float:
     """Bytes on all disks for what a topic takes in that time."""
     return bytes_per_s * seconds * replication_factor
-
-
-def storage_bytes_per_broker(bytes_per_s: float, seconds: float, replication_factor: int, brokers: int) -> float:
-    """The same, spread evenly over brokers."""
-    return storage_bytes(bytes_per_s, seconds, replication_factor) / max(1, brokers)

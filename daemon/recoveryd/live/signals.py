@@ -27,6 +27,3 @@ class HealthSignal:
     unit: str
     status: str  # ok | degraded | critical | unknown
     sampled_at_ms: int
-
-
-Signal = LagSignal | HealthSignal

@@ -126,12 +126,6 @@ class StatusReader:
         ]
         return [document for document in found if document is not None]
 
-    def follow_events(self, from_start: bool = False) -> Iterator[Document | None]:
-        """Each event from now (or from the start of the log) on, without end; None about each half second in which there was none."""
-        start, end = self._ends(self._names.events)
-        for record in self._tail(self._names.events, start if from_start else end, _LOOK_S):
-            yield None if record is None else record[1]
-
     def close(self) -> None:
         if self._producer is not None:
             self._producer.flush(1.0)
