@@ -9,7 +9,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -25,7 +25,7 @@ TOPIC_CONFIG = {"retention.ms": "-1"}
 
 _DISTINCT_FLIGHTS_MAX = 20_000  # enough variety, quick to load
 _LATENCIES_KEPT_MAX = 20_000
-_TICK_S = 0.01
+_TICK_S, _TELL_S = 0.01, 1.0
 _CATCH_UP_MAX_S = 1.0  # after the machine slept, do not send everything that was missed at once
 _FLUSH_DEADLINE_S = 10.0
 _READ_RECORDS, _READ_S, _COMMIT_S = 5_000, 0.2, 1.0
@@ -167,6 +167,29 @@ class LiveProducer:
             if latency_s is not None:
                 self._latencies_ms.append(latency_s * 1000.0)
                 self._recent_ms.append(latency_s * 1000.0)
+
+
+def produce(
+    bootstrap: str,
+    topic: str,
+    records_per_s: float,
+    seconds: float | None,
+    on_tick: Callable[[LiveStats], None] = lambda _: None,
+    client: Mapping[str, str] = PLAIN,
+) -> LiveStats:
+    """Produce live traffic for `seconds`, or without it until Ctrl-C, and return the final counts.
+
+    `on_tick` is called with the present counts about once a second.
+    """
+    with LiveProducer(bootstrap, topic, records_per_s, client=client) as live:
+        ends_at_s = None if seconds is None else time.monotonic() + seconds
+        try:
+            while ends_at_s is None or time.monotonic() < ends_at_s:
+                time.sleep(_TELL_S if ends_at_s is None else max(0.0, min(_TELL_S, ends_at_s - time.monotonic())))
+                on_tick(live.stats())
+        except KeyboardInterrupt:
+            pass  # the intended end of traffic without a set time
+        return live.stop()
 
 
 class LiveReader:

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from recoveryd.cli import status
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.states import TERMINAL, State
+from recoveryd.kernel.states import State
 from recoveryd.recovery.model import CompletenessRow
 from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, MISMATCHED, NOW_MS, PLAN_HASH, RUNNING, in_state, make_notice
@@ -37,13 +36,6 @@ def test_list_can_be_narrowed_to_states() -> None:
     result = run(three(), "list", "--state", "paused", "--state", "running", "-o", "name")
 
     assert result.stdout == "c\na\n"
-
-
-def test_the_states_known_here_are_those_of_the_core() -> None:
-    ended = {state.value for state in TERMINAL} | {"planned"}
-
-    assert [state.value for state in status.StateName] == [state.value for state in State]
-    assert ended == status.ENDED
 
 
 def test_list_refuses_a_state_that_does_not_exist() -> None:

@@ -8,9 +8,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # untyped exports
 
-from recoveryd_sandbox.commands import sandbox_live, sandbox_seed
 from recoveryd_sandbox.errors import SeedRefused
 from recoveryd_sandbox.flights import Flight, flights
+from recoveryd_sandbox.live import produce
+from recoveryd_sandbox.seed import seed
 from recoveryd_sandbox.topics import Topics
 
 pytestmark = pytest.mark.broker
@@ -50,7 +51,7 @@ def as_flights(messages: list[Message]) -> list[Flight]:
 
 
 def test_a_seeded_topic_holds_each_flight_once_and_the_same_order_every_time(bootstrap: str, unique: str) -> None:
-    reports = [sandbox_seed(bootstrap, f"{unique}{name}", limit=20_000) for name in ("a", "b")]
+    reports = [seed(bootstrap, f"{unique}{name}", limit=20_000) for name in ("a", "b")]
 
     first, second = ([as_flights(messages) for messages in read_all(bootstrap, report.topic, 4)] for report in reports)
     assert first == second
@@ -61,7 +62,7 @@ def test_a_seeded_topic_holds_each_flight_once_and_the_same_order_every_time(boo
 
 
 def test_keys_keep_their_order_in_javas_partition_and_null_keys_go_round(bootstrap: str, unique: str) -> None:
-    report = sandbox_seed(bootstrap, f"{unique}flights", limit=20_000)
+    report = seed(bootstrap, f"{unique}flights", limit=20_000)
 
     partitions = [as_flights(messages) for messages in read_all(bootstrap, report.topic, 4)]
 
@@ -78,7 +79,7 @@ def test_keys_keep_their_order_in_javas_partition_and_null_keys_go_round(bootstr
 
 
 def test_old_records_outlive_the_default_retention(bootstrap: str, unique: str) -> None:
-    sandbox_seed(bootstrap, f"{unique}flights", limit=10)
+    seed(bootstrap, f"{unique}flights", limit=10)
 
     resource = ConfigResource(ConfigResource.Type.TOPIC, f"{unique}flights")
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -88,30 +89,30 @@ def test_old_records_outlive_the_default_retention(bootstrap: str, unique: str) 
 
 
 def test_seeding_again_writes_nothing(bootstrap: str, unique: str) -> None:
-    sandbox_seed(bootstrap, f"{unique}flights", limit=1_000)
+    seed(bootstrap, f"{unique}flights", limit=1_000)
 
-    again = sandbox_seed(bootstrap, f"{unique}flights", limit=1_000)
+    again = seed(bootstrap, f"{unique}flights", limit=1_000)
 
     assert (again.written, again.records, again.bytes) == (False, 1_000, 0)
     assert sum(Topics(bootstrap).end_offsets(f"{unique}flights")) == 1_000
 
 
 def test_seeding_over_other_data_is_refused_unless_asked_for(bootstrap: str, unique: str) -> None:
-    sandbox_seed(bootstrap, f"{unique}flights", limit=1_000)
+    seed(bootstrap, f"{unique}flights", limit=1_000)
 
     with pytest.raises(SeedRefused, match=r"has had 1000 records, which is not this seed of 500"):
-        sandbox_seed(bootstrap, f"{unique}flights", limit=500)
+        seed(bootstrap, f"{unique}flights", limit=500)
     with pytest.raises(SeedRefused, match="exists with 4 partitions, not 2"):
-        sandbox_seed(bootstrap, f"{unique}flights", partitions=2, limit=1_000)
+        seed(bootstrap, f"{unique}flights", partitions=2, limit=1_000)
     assert sum(Topics(bootstrap).end_offsets(f"{unique}flights")) == 1_000
 
-    assert sandbox_seed(bootstrap, f"{unique}flights", limit=500, repeat=2, append=True).written
+    assert seed(bootstrap, f"{unique}flights", limit=500, repeat=2, append=True).written
     assert sum(Topics(bootstrap).end_offsets(f"{unique}flights")) == 2_000
 
 
 def test_live_traffic_never_exceeds_its_pace_and_counts_what_kafka_took(bootstrap: str, unique: str) -> None:
     began_s = time.monotonic()
-    stats = sandbox_live(bootstrap, records_per_s=200, seconds=3, topic=f"{unique}live")
+    stats = produce(bootstrap, f"{unique}live", 200, 3)
 
     messages = [message for partition in read_all(bootstrap, f"{unique}live", 4) for message in partition]
     assert (stats.acked_records, stats.failed_records) == (len(messages), 0)

