@@ -1,4 +1,8 @@
-"""The settings in force, in the forms their users need: core parameters, topic names, client properties, what every job has, and a listing to show."""
+"""The settings in force, in the forms their users need: core parameters, topic names, client properties, what every job has, and a listing to show.
+
+The state folder is found without a library, here and in the sandbox: it takes one line, it must use the environment
+that was passed in, and a library would choose another folder on a Mac.
+"""
 
 import re
 from collections.abc import Mapping
