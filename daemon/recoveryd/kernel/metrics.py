@@ -39,9 +39,20 @@ class Sample:
     value: float
 
 
-RECOVERIES = Metric(
-    "recoveryd_recoveries", MetricKind.GAUGE, "Recoveries the daemon knows, by state.", ("kind", "state")
-)
+def counter(name: str, text: str, labels: str = "") -> Metric:
+    """`labels` with blanks between, here and below."""
+    return Metric(name, MetricKind.COUNTER, text, tuple(labels.split()))
+
+
+def gauge(name: str, text: str, labels: str = "") -> Metric:
+    return Metric(name, MetricKind.GAUGE, text, tuple(labels.split()))
+
+
+def histogram(name: str, text: str, buckets: tuple[float, ...], labels: str = "") -> Metric:
+    return Metric(name, MetricKind.HISTOGRAM, text, tuple(labels.split()), buckets)
+
+
+RECOVERIES = gauge("recoveryd_recoveries", "Recoveries the daemon knows, by state.", "kind state")
 
 
 def count_states(kinds: Iterable[str], counts: Mapping[tuple[str, State], int]) -> Iterator[Sample]:

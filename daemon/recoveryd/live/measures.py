@@ -5,27 +5,11 @@ from typing import TypeVar
 
 from recoveryd.kernel.metrics import Measures, Metric, Sample
 from recoveryd.kernel.state import CoreState
+from recoveryd.live import metrics as m
 from recoveryd.live.freshness import RejectReason
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.live.law.types import ControlVerdict, Rule
-from recoveryd.live.metrics import (
-    BUDGET,
-    BYTES,
-    CONTROL_RULES,
-    COVERAGE_RATIO,
-    LAG_RECORDS,
-    LAG_SECONDS,
-    LAG_VERDICT,
-    LIVE_SLO,
-    LIVE_SLO_VIOLATION,
-    LOOP_DELAY,
-    METRICS,
-    PRESSURE,
-    RECORDS,
-    SIGNAL_AGE,
-    SIGNALS_REJECTED,
-)
 from recoveryd.live.params import LiveParams
 from recoveryd.live.protecting import Protecting, ReaderLag
 from recoveryd.live.signals import LagSignal
@@ -37,8 +21,8 @@ Labels = TypeVar("Labels", bound=tuple[str, ...])
 
 def make_measures(params: LiveParams) -> Measures:
     return Measures(
-        metrics=METRICS,
-        first=tuple(Sample(SIGNALS_REJECTED, (reason.value,), 0) for reason in RejectReason),
+        metrics=m.METRICS,
+        first=tuple(Sample(m.SIGNALS_REJECTED, (reason.value,), 0) for reason in RejectReason),
         gauges=lambda state, now_ms: _gauges(state, params, now_ms),
         beginnings=_beginnings,
         increments=_increments,
@@ -55,11 +39,11 @@ def _gauges(state: CoreState, live: LiveParams, now_ms: int) -> Iterator[Sample]
 
 def _increments(earlier: CoreState, later: CoreState) -> Iterator[Sample]:
     before, after = earlier.of(LIVE).protecting, later.of(LIVE).protecting
-    yield from _grown(CONTROL_RULES, before.rules, after.rules)
-    yield from _grown(LIVE_SLO_VIOLATION, before.violations_s, after.violations_s)
+    yield from _grown(m.CONTROL_RULES, before.rules, after.rules)
+    yield from _grown(m.LIVE_SLO_VIOLATION, before.violations_s, after.violations_s)
     if before.rejections is not after.rejections:
         for reason, n in after.rejections.items():
-            yield Sample(SIGNALS_REJECTED, (reason.value,), n - before.rejections.get(reason, 0))
+            yield Sample(m.SIGNALS_REJECTED, (reason.value,), n - before.rejections.get(reason, 0))
 
 
 def _beginnings(earlier: CoreState, later: CoreState) -> Iterator[Sample]:
@@ -69,9 +53,9 @@ def _beginnings(earlier: CoreState, later: CoreState) -> Iterator[Sample]:
     for domain, state in after.states.items():
         known = before.states.get(domain)
         if known is None:
-            yield from (Sample(CONTROL_RULES, (domain, rule.name.lower()), 0) for rule in Rule)
+            yield from (Sample(m.CONTROL_RULES, (domain, rule.name.lower()), 0) for rule in Rule)
         for signal in state.tracks.keys() - (known.tracks.keys() if known else ()):
-            yield from (Sample(LIVE_SLO_VIOLATION, (domain, signal, answer), 0) for answer in ("yes", "no"))
+            yield from (Sample(m.LIVE_SLO_VIOLATION, (domain, signal, answer), 0) for answer in ("yes", "no"))
 
 
 def _grown(metric: Metric, before: Mapping[Labels, float], after: Mapping[Labels, float]) -> Iterator[Sample]:
@@ -83,37 +67,37 @@ def _grown(metric: Metric, before: Mapping[Labels, float], after: Mapping[Labels
 def _of_reader(reader: Reader, lag: ReaderLag) -> Iterator[Sample]:
     labels, group = (reader.topic, reader.group), lag.group
     for verdict in LagVerdict:
-        yield Sample(LAG_VERDICT, (*labels, verdict.value), float(verdict is group.verdict))
-    yield Sample(COVERAGE_RATIO, labels, group.coverage)
+        yield Sample(m.LAG_VERDICT, (*labels, verdict.value), float(verdict is group.verdict))
+    yield Sample(m.COVERAGE_RATIO, labels, group.coverage)
     if group.offset_lag is not None:
-        yield Sample(LAG_RECORDS, ("live", *labels), group.offset_lag)
+        yield Sample(m.LAG_RECORDS, ("live", *labels), group.offset_lag)
     if group.time_lag_s is not None:
-        yield Sample(LAG_SECONDS, ("live", *labels), group.time_lag_s)
+        yield Sample(m.LAG_SECONDS, ("live", *labels), group.time_lag_s)
 
 
 def _of_domain(domain: str, protecting: Protecting, live: LiveParams, now_ms: int) -> Iterator[Sample]:
     state, decision = protecting.states.get(domain), protecting.decisions.get(domain)
     for protection in live.domains[domain].protections:
         labels = (domain, protection.name)
-        yield Sample(LIVE_SLO, labels, protection.slo_s)
+        yield Sample(m.LIVE_SLO, labels, protection.slo_s)
         track = state.tracks.get(protection.name) if state else None
         if track is not None and track.times_ms:
-            yield Sample(SIGNAL_AGE, labels, max(0, now_ms - track.times_ms[-1]) / 1000)
+            yield Sample(m.SIGNAL_AGE, labels, max(0, now_ms - track.times_ms[-1]) / 1000)
     if decision is None:
         return
-    yield Sample(LOOP_DELAY, (domain,), decision.loop_delay_ms / 1000)
+    yield Sample(m.LOOP_DELAY, (domain,), decision.loop_delay_ms / 1000)
     for pressure in decision.pressures:
-        yield Sample(PRESSURE, (domain, pressure.name), pressure.z)
+        yield Sample(m.PRESSURE, (domain, pressure.name), pressure.z)
     if decision.verdict is not ControlVerdict.IDLE:
-        yield Sample(BUDGET, (domain,), decision.rate_bytes_per_s)
+        yield Sample(m.BUDGET, (domain,), decision.rate_bytes_per_s)
 
 
 def live_written(written: Iterable[LiveGrowth]) -> Iterator[Sample]:
     """By how much the counters of live traffic grow."""
     for grown in written:
-        yield Sample(RECORDS, ("live", grown.topic), grown.records)
+        yield Sample(m.RECORDS, ("live", grown.topic), grown.records)
         if grown.bytes is not None:
-            yield Sample(BYTES, ("live", grown.topic), grown.bytes)
+            yield Sample(m.BYTES, ("live", grown.topic), grown.bytes)
 
 
 def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int) -> list[Sample]:
@@ -130,10 +114,10 @@ def lag_of_signal(signal: LagSignal, history: SampleHistory | None, now_ms: int)
     if not lags:
         return []
     labels = ("live", signal.topic, signal.group)
-    samples = [Sample(LAG_RECORDS, labels, sum(lags.values()))]
+    samples = [Sample(m.LAG_RECORDS, labels, sum(lags.values()))]
     seconds = lag_seconds(positions, lags, history, now_ms)
     if seconds is not None:
-        samples.append(Sample(LAG_SECONDS, labels, seconds))
+        samples.append(Sample(m.LAG_SECONDS, labels, seconds))
     return samples
 
 

@@ -11,20 +11,7 @@ from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import Stop
 from recoveryd.live.slice import LIVE, SampleHistory
-from recoveryd.recovery.metrics import (
-    ATTEMPT_FAILURES,
-    ATTEMPT_NUMBER,
-    LANES,
-    PARTITION_POSITION,
-    PARTITION_STOP,
-    PARTITIONS,
-    RECOVERY_OFFSETS,
-    RECOVERY_STATE,
-    STOP_EVIDENCE,
-    STOP_TIME,
-    VERIFICATION_RECORDS,
-    VERIFIED_RATIO,
-)
+from recoveryd.recovery import metrics as m
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.progress import verified_ratio
@@ -49,7 +36,7 @@ def details(state: CoreState, now_ms: int) -> Iterator[Sample]:
             continue
         yield from _lanes(recovery, state.of(RECOVERY).observed.get(recovery.id, Observed()), now_ms)
         states = Counter(p.state for p in recovery.progress.partitions)
-        yield from (Sample(PARTITIONS, (recovery.id, name), states[name]) for name in _PARTITION_STATES)
+        yield from (Sample(m.PARTITIONS, (recovery.id, name), states[name]) for name in _PARTITION_STATES)
         source = recovery.plan.source
         shown = recovery.progress.partitions[:room]
         room -= len(shown)
@@ -64,26 +51,26 @@ def _is_shown(recovery: Recovery, now_ms: int) -> bool:
 
 
 def _of(recovery: Recovery) -> Iterator[Sample]:
-    yield Sample(RECOVERY_STATE, (recovery.id, recovery.state.value), 1)
-    yield Sample(ATTEMPT_NUMBER, (recovery.id,), recovery.attempt.number)
-    yield Sample(ATTEMPT_FAILURES, (recovery.id,), recovery.attempt.failures)
+    yield Sample(m.RECOVERY_STATE, (recovery.id, recovery.state.value), 1)
+    yield Sample(m.ATTEMPT_NUMBER, (recovery.id,), recovery.attempt.number)
+    yield Sample(m.ATTEMPT_FAILURES, (recovery.id,), recovery.attempt.failures)
     yield from _offsets(recovery)
     found = recovery.verification
     if found is not None:
-        yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "source"), found.source_records)
-        yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "target"), found.target_records)
-        yield Sample(VERIFICATION_RECORDS, (recovery.id, found.result, "extra"), found.extra_records)
+        yield Sample(m.VERIFICATION_RECORDS, (recovery.id, found.result, "source"), found.source_records)
+        yield Sample(m.VERIFICATION_RECORDS, (recovery.id, found.result, "target"), found.target_records)
+        yield Sample(m.VERIFICATION_RECORDS, (recovery.id, found.result, "extra"), found.extra_records)
     ratio = verified_ratio(recovery)
     if ratio is not None:
-        yield Sample(VERIFIED_RATIO, (recovery.id,), ratio)
+        yield Sample(m.VERIFIED_RATIO, (recovery.id,), ratio)
     if recovery.stop is not None:
         yield from _stop(recovery.id, recovery.stop)
 
 
 def _stop(recovery: str, stop: Stop) -> Iterator[Sample]:
-    yield Sample(STOP_TIME, (recovery, stop.reason.value, stop.mode or ""), stop.at_ms / 1000)
+    yield Sample(m.STOP_TIME, (recovery, stop.reason.value, stop.mode or ""), stop.at_ms / 1000)
     numbers = islice(_numbers(stop.evidence), EVIDENCE_AT_MOST)
-    yield from (Sample(STOP_EVIDENCE, (recovery, name), value) for name, value in numbers)
+    yield from (Sample(m.STOP_EVIDENCE, (recovery, name), value) for name, value in numbers)
 
 
 def _numbers(evidence: Mapping[str, object]) -> Iterator[tuple[str, float]]:
@@ -114,17 +101,17 @@ def _offsets(recovery: Recovery) -> Iterator[Sample]:
         known["unexplained"] = covered - sum(known.values())
         if recovery.progress.lag_records is not None:
             known["left"] = recovery.progress.lag_records
-    yield from (Sample(RECOVERY_OFFSETS, (recovery.id, name), value) for name, value in known.items())
+    yield from (Sample(m.RECOVERY_OFFSETS, (recovery.id, name), value) for name, value in known.items())
 
 
 def _partitions(recovery: str, shown: tuple[PartitionProgress, ...], history: SampleHistory | None) -> Iterator[Sample]:
     ends = history.samples[-1].high_watermark if history and history.samples else {}
     for row in shown:
         labels = (recovery, str(row.partition))
-        yield Sample(PARTITION_POSITION, labels, row.position)
+        yield Sample(m.PARTITION_POSITION, labels, row.position)
         stop = ends.get(row.partition) if row.stop is None else row.stop
         if stop is not None:
-            yield Sample(PARTITION_STOP, labels, stop)
+            yield Sample(m.PARTITION_STOP, labels, stop)
 
 
 def _lanes(recovery: Recovery, seen: Observed, now_ms: int) -> Iterator[Sample]:
@@ -133,4 +120,4 @@ def _lanes(recovery: Recovery, seen: Observed, now_ms: int) -> Iterator[Sample]:
     heard = {n: h for n, h in seen.lanes.items() if now_ms - h.received_ms <= _SILENT_MS}
     states = Counter(h.heartbeat.state for h in heard.values())
     states["silent"] = max(0, len(recovery.plan.lanes) - len(heard))
-    yield from (Sample(LANES, (recovery.id, name), count) for name, count in states.items())
+    yield from (Sample(m.LANES, (recovery.id, name), count) for name, count in states.items())

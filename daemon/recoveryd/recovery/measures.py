@@ -8,25 +8,11 @@ from itertools import islice
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State, StopReason
+from recoveryd.live import metrics as live
 from recoveryd.live.measures import lag_seconds
-from recoveryd.live.metrics import BYTES, LAG_RECORDS, LAG_SECONDS, RECORDS
 from recoveryd.live.slice import LIVE, SampleHistory
+from recoveryd.recovery import metrics as m
 from recoveryd.recovery.measure_details import details
-from recoveryd.recovery.metrics import (
-    AUTO_STOPS,
-    ETA_BOUND,
-    ETA_SECONDS,
-    METRICS,
-    PROGRESS_RATIO,
-    RATE_ACHIEVED,
-    RATE_LIMIT,
-    RATE_REQUESTED,
-    RECORDS_LOST,
-    RETENTION_SLACK,
-    SPEEDUP,
-    STOP_CANDIDATE,
-    VERIFICATIONS,
-)
 from recoveryd.recovery.model import Progress, Recovery
 from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.slice import RECOVERY
@@ -41,10 +27,10 @@ def make_measures(kinds: Sequence[str]) -> Measures:
     """`kinds`: what a recovery can be."""
     stops = (reason for reason in StopReason if reason is not StopReason.OPERATOR)
     return Measures(
-        metrics=METRICS,
+        metrics=m.METRICS,
         first=(
-            *(Sample(AUTO_STOPS, (reason.value,), 0) for reason in stops),
-            *(Sample(VERIFICATIONS, (result,), 0) for result in _RESULTS),
+            *(Sample(m.AUTO_STOPS, (reason.value,), 0) for reason in stops),
+            *(Sample(m.VERIFICATIONS, (result,), 0) for result in _RESULTS),
         ),
         gauges=lambda state, now_ms: _gauges(state, kinds, now_ms),
         beginnings=_beginnings,
@@ -85,9 +71,9 @@ def _beginnings(before: CoreState, after: CoreState) -> Iterator[Sample]:
         earlier = known.get(recovery.id)
         if recovery.plan is not None and (earlier is None or earlier.plan is None):
             replayed = ("replay", recovery.spec.target.topic)
-            yield Sample(RECORDS, replayed, 0)
-            yield Sample(BYTES, replayed, 0)
-            yield Sample(RECORDS_LOST, (recovery.spec.source.topic,), 0)
+            yield Sample(live.RECORDS, replayed, 0)
+            yield Sample(live.BYTES, replayed, 0)
+            yield Sample(m.RECORDS_LOST, (recovery.spec.source.topic,), 0)
 
 
 def _increments(before: CoreState, after: CoreState) -> Iterator[Sample]:
@@ -100,11 +86,11 @@ def _increments(before: CoreState, after: CoreState) -> Iterator[Sample]:
 
 def _asked(recovery: Recovery, state: CoreState) -> Iterator[Sample]:
     if recovery.limits.max_bytes_per_s is not None:
-        yield Sample(RATE_REQUESTED, (recovery.id,), recovery.limits.max_bytes_per_s)
+        yield Sample(m.RATE_REQUESTED, (recovery.id,), recovery.limits.max_bytes_per_s)
     if recovery.state is State.RUNNING and recovery.plan is not None and recovery.plan.is_following:
         seen = state.of(RECOVERY).observed.get(recovery.id)
         candidate = seen.candidate if seen else None
-        yield Sample(STOP_CANDIDATE, (recovery.id,), candidate.count if candidate else 0)
+        yield Sample(m.STOP_CANDIDATE, (recovery.id,), candidate.count if candidate else 0)
 
 
 def _of_recovery(
@@ -114,22 +100,22 @@ def _of_recovery(
     ratio = progress_ratio(recovery)
     if ratio is None or recovery.plan is None:
         return
-    yield Sample(PROGRESS_RATIO, name, ratio)
-    yield Sample(RATE_ACHIEVED, name, 0.0 if recovery.is_terminal else recovery.progress.bytes_per_s)
+    yield Sample(m.PROGRESS_RATIO, name, ratio)
+    yield Sample(m.RATE_ACHIEVED, name, 0.0 if recovery.is_terminal else recovery.progress.bytes_per_s)
     if recovery.progress.eta_seconds is not None and not recovery.is_terminal:
-        yield Sample(ETA_SECONDS, name, recovery.progress.eta_seconds)
+        yield Sample(m.ETA_SECONDS, name, recovery.progress.eta_seconds)
     if recovery.effective_bytes_per_s is not None and not recovery.is_terminal:
-        yield Sample(RATE_LIMIT, name, recovery.effective_bytes_per_s)
+        yield Sample(m.RATE_LIMIT, name, recovery.effective_bytes_per_s)
     yield from _forecast(recovery, now_ms)
     if recovery.progress.lag_records is None:
         return
     source = recovery.plan.source
     labels = ("replay", source.topic, recovery.id)
-    yield Sample(LAG_RECORDS, labels, recovery.progress.lag_records)
+    yield Sample(live.LAG_RECORDS, labels, recovery.progress.lag_records)
     history = histories.get((source.cluster, source.topic))
     seconds = lag_seconds(*_position_lags(recovery, history), history, now_ms)
     if seconds is not None and not recovery.is_terminal:
-        yield Sample(LAG_SECONDS, labels, seconds)
+        yield Sample(live.LAG_SECONDS, labels, seconds)
 
 
 def _forecast(recovery: Recovery, now_ms: int) -> Iterator[Sample]:
@@ -141,11 +127,11 @@ def _forecast(recovery: Recovery, now_ms: int) -> Iterator[Sample]:
     eta = view.eta_seconds
     for bound, seconds in (("lo", eta.lo), ("mid", eta.mid), ("hi", eta.hi)):
         left_s = math.inf if seconds is None else max(0.0, seconds - passed_s)
-        yield Sample(ETA_BOUND, (recovery.id, bound), left_s)
+        yield Sample(m.ETA_BOUND, (recovery.id, bound), left_s)
     if view.speed_up is not None:
-        yield Sample(SPEEDUP, (recovery.id,), view.speed_up)
+        yield Sample(m.SPEEDUP, (recovery.id,), view.speed_up)
     if view.slack_s is not None:
-        yield Sample(RETENTION_SLACK, (recovery.id,), view.slack_s)
+        yield Sample(m.RETENTION_SLACK, (recovery.id,), view.slack_s)
 
 
 def _position_lags(recovery: Recovery, history: SampleHistory | None) -> tuple[dict[int, int], dict[int, int]]:
@@ -162,9 +148,9 @@ def _copied(before: Recovery | None, after: Recovery) -> Iterator[Sample]:
     if earlier.partitions is after.progress.partitions:
         return  # adding up the same thousand rows again would find no step
     target = ("replay", after.spec.target.topic)
-    yield Sample(RECORDS, target, after.progress.records - earlier.records)
-    yield Sample(BYTES, target, after.progress.bytes - earlier.bytes)
-    yield Sample(RECORDS_LOST, (after.spec.source.topic,), _lost(after.progress) - _lost(earlier))
+    yield Sample(live.RECORDS, target, after.progress.records - earlier.records)
+    yield Sample(live.BYTES, target, after.progress.bytes - earlier.bytes)
+    yield Sample(m.RECORDS_LOST, (after.spec.source.topic,), _lost(after.progress) - _lost(earlier))
 
 
 def _lost(progress: Progress) -> int:
@@ -174,10 +160,10 @@ def _lost(progress: Progress) -> int:
 def _ended(before: Recovery | None, after: Recovery) -> Iterator[Sample]:
     had_stop = before is not None and before.stop is not None
     if after.stop is not None and not had_stop and after.stop.reason is not StopReason.OPERATOR:
-        yield Sample(AUTO_STOPS, (after.stop.reason.value,), 1)
+        yield Sample(m.AUTO_STOPS, (after.stop.reason.value,), 1)
     is_pressed_out = after.held == StopReason.LIVE_SLO.value
     if is_pressed_out and (before is None or before.held != after.held):
-        yield Sample(AUTO_STOPS, (StopReason.LIVE_SLO.value,), 1)
+        yield Sample(m.AUTO_STOPS, (StopReason.LIVE_SLO.value,), 1)
     had_result = before is not None and before.verification is not None
     if after.verification is not None and not had_result:
-        yield Sample(VERIFICATIONS, (after.verification.result,), 1)
+        yield Sample(m.VERIFICATIONS, (after.verification.result,), 1)
