@@ -1,6 +1,8 @@
-"""Every kind of event the daemon writes: its short name, what it says, and what its data holds. The core makes them; a test compares.
+"""Every kind of event the daemon writes: its short name, what it says, and what its data holds. The core makes them;
+a test compares.
 
-The full CloudEvents type is `io.recoveryd.event.<kind>.v1`. Fields may be added to data, never removed or changed in meaning.
+The full CloudEvents type is `io.recoveryd.event.<kind>.v1`. Fields may be added to data, never removed or changed in
+meaning.
 """
 
 from dataclasses import dataclass
@@ -11,20 +13,24 @@ from recoveryd.kernel.states import State
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """`fields` of data that are always there."""
+    """`fields` of data that are always there, below with blanks between."""
 
     meaning: str
     fields: tuple[str, ...]
 
 
-_ANSWER: Final = ("code", "message", "hint", "verb", "control_offset")
-_TRANSITION: Final = ("from", "to", "why", "attempt")
+def _kind(meaning: str, fields: str) -> EventKind:
+    return EventKind(meaning, tuple(fields.split()))
+
+
+_ANSWER: Final = "code message hint verb control_offset"
+_TRANSITION: Final = "from to why attempt"
 
 ANSWERS: Final[dict[str, EventKind]] = {
-    "command_accepted": EventKind("The command is taken; the status record holds what follows.", _ANSWER),
-    "command_rejected": EventKind("The command is refused; nothing of it was done.", _ANSWER),
-    "command_duplicate": EventKind("The same id and source came before; nothing else happens.", _ANSWER),
-    "command_expired": EventKind("The command came, or was handled, after its expirytime.", _ANSWER),
+    "command_accepted": _kind("The command is taken; the status record holds what follows.", _ANSWER),
+    "command_rejected": _kind("The command is refused; nothing of it was done.", _ANSWER),
+    "command_duplicate": _kind("The same id and source came before; nothing else happens.", _ANSWER),
+    "command_expired": _kind("The command came, or was handled, after its expirytime.", _ANSWER),
 }
 
 _STATE_MEANINGS: Final = {
@@ -44,113 +50,71 @@ _STATE_MEANINGS: Final = {
     State.PLANNING: "The clusters are asked what the plan needs.",
 }
 TRANSITIONS: Final[dict[str, EventKind]] = {
-    f"recovery_{state.value}": EventKind(meaning, _TRANSITION) for state, meaning in _STATE_MEANINGS.items()
+    f"recovery_{state.value}": _kind(meaning, _TRANSITION) for state, meaning in _STATE_MEANINGS.items()
 }
 
 OTHERS: Final[dict[str, EventKind]] = {
-    "control_unreadable": EventKind(
-        "A control record went to the dead-letter topic.", ("partition", "offset", "code", "error")
+    "control_unreadable": _kind("A control record went to the dead-letter topic.", "partition offset code error"),
+    "signal_refused": _kind("A signal is not valid and was not used.", "offset code message hint"),
+    "recovery_requested": _kind("A replay was asked for; planning begins.", "why dry_run"),
+    "recovery_approved": _kind("A plan was approved; it starts if the topics are still as planned.", "why"),
+    "plan_revised": _kind(
+        "Partitions were added to a followed source: the next attempt takes them along.", "why partitions lanes"
     ),
-    "signal_refused": EventKind("A signal is not valid and was not used.", ("offset", "code", "message", "hint")),
-    "recovery_requested": EventKind("A replay was asked for; planning begins.", ("why", "dry_run")),
-    "recovery_approved": EventKind("A plan was approved; it starts if the topics are still as planned.", ("why",)),
-    "plan_revised": EventKind(
-        "Partitions were added to a followed source: the next attempt takes them along.", ("why", "partitions", "lanes")
+    "plan_noted": _kind("Something changed about the topics of a running recovery; a finding says it.", "code why"),
+    "target_ready": _kind("The target topic exists.", "topic topic_id partitions"),
+    "attempt_started": _kind("A Spark application is launched.", "attempt lanes"),
+    "attempt_adopted": _kind("A new daemon took over a running application.", "attempt why"),
+    "attempt_lost": _kind("An application ended without being told to.", "attempt why code failures retry_in_ms"),
+    "auto_stop": _kind(
+        "A policy ends a recovery by itself; `evidence` has the numbers it saw.", "reason mode evidence ends why"
     ),
-    "plan_noted": EventKind(
-        "Something changed about the topics of a running recovery; a finding says it.", ("code", "why")
-    ),
-    "target_ready": EventKind("The target topic exists.", ("topic", "topic_id", "partitions")),
-    "attempt_started": EventKind("A Spark application is launched.", ("attempt", "lanes")),
-    "attempt_adopted": EventKind("A new daemon took over a running application.", ("attempt", "why")),
-    "attempt_lost": EventKind(
-        "An application ended without being told to.", ("attempt", "why", "code", "failures", "retry_in_ms")
-    ),
-    "auto_stop": EventKind(
-        "A policy ends a recovery by itself; `evidence` has the numbers it saw.",
-        ("reason", "mode", "evidence", "ends", "why"),
-    ),
-    "auto_pause": EventKind(
+    "auto_pause": _kind(
         "The daemon pauses a recovery by itself for the sake of live traffic; `reason` is telemetry or live_slo.",
-        ("reason", "evidence", "why"),
+        "reason evidence why",
     ),
-    "throttle_decided": EventKind(
+    "throttle_decided": _kind(
         "The controller of a cluster changed its mind: the numbers it saw, the rule by its number, what each recovery gets.",
-        (
-            "domain",
-            "rule",
-            "rule_name",
-            "verdict",
-            "pressure",
-            "pressures",
-            "signals",
-            "rate_bytes_per_s",
-            "wanted_bytes_per_s",
-            "budget_bytes_per_s",
-            "ingress_bytes_per_s",
-            "achieved_bytes_per_s",
-            "loop_delay_ms",
-            "oldest_age_ms",
-            "pause",
-            "why",
-            "recoveries",
-        ),
+        "domain rule rule_name verdict pressure pressures signals "
+        "rate_bytes_per_s wanted_bytes_per_s budget_bytes_per_s ingress_bytes_per_s achieved_bytes_per_s "
+        "loop_delay_ms oldest_age_ms pause why recoveries",
     ),
-    "lag_verdict_changed": EventKind(
+    "lag_verdict_changed": _kind(
         "The lag of a watched consumer group on a topic is judged otherwise than before.",
-        (
-            "cluster",
-            "topic",
-            "group",
-            "was",
-            "verdict",
-            "why",
-            "coverage",
-            "sample_age_ms",
-            "fill",
-            "lag_records",
-            "lag_seconds",
-            "lost",
-            "verdicts",
-            "partitions",
-        ),
+        "cluster topic group was verdict why coverage sample_age_ms fill "
+        "lag_records lag_seconds lost verdicts partitions",
     ),
-    "forecast_changed": EventKind(
+    "forecast_changed": _kind(
         "Two forecasts in a row say something else than before; `from` and `to` are their verdicts.",
-        ("from", "to", "why", "suggestion", "evidence"),
+        "from to why suggestion evidence",
     ),
-    "throttle_changed": EventKind("The rate was set.", ("max_bytes_per_s", "max_records_per_s", "why")),
-    "effect_failed": EventKind(
-        "Something the daemon wanted did not work.", ("effect", "attempt", "code", "message", "retriable")
-    ),
-    "quota_changed": EventKind(
+    "throttle_changed": _kind("The rate was set.", "max_bytes_per_s max_records_per_s why"),
+    "effect_failed": _kind("Something the daemon wanted did not work.", "effect attempt code message retriable"),
+    "quota_changed": _kind(
         "The brokers' quota of a recovery was set for the first time, or removed; between, it follows the rate.",
-        ("bytes_per_s", "why"),
+        "bytes_per_s why",
     ),
-    "quota_refused": EventKind("A cluster does not let the daemon set quotas; recoveries go on.", ("message", "why")),
-    "quotas_removed": EventKind(
-        "Quotas of recoveries that are over, left by a daemon that died, were removed.", ("cluster", "recoveries")
+    "quota_refused": _kind("A cluster does not let the daemon set quotas; recoveries go on.", "message why"),
+    "quotas_removed": _kind(
+        "Quotas of recoveries that are over, left by a daemon that died, were removed.", "cluster recoveries"
     ),
-    "watch_started": EventKind("A watch looks at a group of others.", ("why", "group", "topics", "webhook")),
-    "watch_fulfilled": EventKind(
-        "The condition of a watch held; `evidence` has the numbers it saw.",
-        ("reason", "mode", "why", "evidence", "webhook"),
+    "watch_started": _kind("A watch looks at a group of others.", "why group topics webhook"),
+    "watch_fulfilled": _kind(
+        "The condition of a watch held; `evidence` has the numbers it saw.", "reason mode why evidence webhook"
     ),
-    "leader_changed": EventKind("This daemon became the leader.", ("epoch", "recoveries", "control_topic_known")),
+    "leader_changed": _kind("This daemon became the leader.", "epoch recoveries control_topic_known"),
 }
 
-_WATCH_END: Final = ("from", "to", "why", "reason", "mode", "evidence")
-_WEBHOOK_END: Final = ("webhook", "delivery", "status", "attempts", "message")
+_WATCH_END: Final = "from to why reason mode evidence"
+_WEBHOOK_END: Final = "webhook delivery status attempts message"
 WATCH_ENDS: Final[dict[str, EventKind]] = {
-    "watch_completed": EventKind(
+    "watch_completed": _kind(
         "A watch is over: its condition held, and its webhook, if it has one, was told.", _WATCH_END
     ),
-    "watch_stopped": EventKind("An operator ended a watch.", _WATCH_END),
-    "watch_failed": EventKind(
-        "A watch ended unfulfilled, or its webhook was not reached; `code` says which.", _WATCH_END
-    ),
-    "webhook_delivered": EventKind("The webhook of a watch answered with success.", _WEBHOOK_END),
-    "webhook_failed": EventKind("The webhook of a watch was given up.", _WEBHOOK_END),
+    "watch_stopped": _kind("An operator ended a watch.", _WATCH_END),
+    "watch_failed": _kind("A watch ended unfulfilled, or its webhook was not reached; `code` says which.", _WATCH_END),
+    "webhook_delivered": _kind("The webhook of a watch answered with success.", _WEBHOOK_END),
+    "webhook_failed": _kind("The webhook of a watch was given up.", _WEBHOOK_END),
 }
 
 EVENT_KINDS: Final[dict[str, EventKind]] = ANSWERS | TRANSITIONS | OTHERS | WATCH_ENDS
