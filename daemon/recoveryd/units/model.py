@@ -1,0 +1,68 @@
+"""A unit as the config says it. Commands only name one; what the clusters say of it is looked up each time (`recoveryd.units.facts`)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from recoveryd.units.topology import Topology
+
+
+class UnitKind(StrEnum):
+    STREAMS = "streams"
+    GROUP = "group"
+    CONNECT = "connect"
+    FLINK = "flink"
+
+
+class Behaviour(StrEnum):
+    """What happens where an output is written twice."""
+
+    IDEMPOTENT = "idempotent"
+    TRANSACTIONAL = "transactional"
+    APPEND_ONLY = "append_only"
+
+
+class ControlKind(StrEnum):
+    """Who stops and starts the application."""
+
+    MANUAL = "manual"
+    PROCESS = "process"
+    WEBHOOK = "webhook"
+    KUBERNETES = "kubernetes"
+    CONNECT = "connect"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A topic that the unit writes for others; None = nobody has said it."""
+
+    behaviour: Behaviour | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """`group` is the application.id, the group id or the connector's name. `internal_topics` None = found by exact owner.
+
+    `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are sources of commands.
+    """
+
+    name: str
+    kind: UnitKind
+    cluster: str
+    group: str
+    inputs: tuple[str, ...]
+    intermediate: tuple[str, ...] = ()
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    internal_topics: tuple[str, ...] | None = None
+    topology: Topology | None = None
+    stateful: bool | None = None
+    owner: str | None = None
+    approvers: tuple[str, ...] = ()
+    retention_objective_ms: int | None = None
+    control: ControlKind = ControlKind.MANUAL
+
+    @property
+    def own_topics(self) -> frozenset[str]:
+        """Topics that the config names for it, internal ones among them."""
+        return frozenset((*self.inputs, *self.intermediate, *self.outputs, *(self.internal_topics or ())))
