@@ -19,6 +19,7 @@ from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.problems import config_problem, key_names
 from recoveryd.settings.secrets import Resolved, SecretProblem, resolve
 from recoveryd.settings.sources import BOOTSTRAP_KEY, CONFIG_VARIABLE, Origin, Tree, put_environment, read_file
+from recoveryd.settings.unit_files import put_unit_files
 from recoveryd.settings.view import Settings, leaves
 
 __all__ = ["Settings", "load", "schema"]
@@ -43,6 +44,7 @@ def load(
         tree.put(tuple(key.split(".")), value, Origin(flag))
     if bootstrap:
         tree.put(BOOTSTRAP_KEY, bootstrap, Origin("--bootstrap"))
+    put_unit_files(tree)
     return _validated(tree, environment)
 
 

@@ -13,6 +13,7 @@ from recoveryd.settings.kinds import Count, Duration, Listen, Section, Size, Wor
 from recoveryd.settings.live import ControlSection, MonitorSection
 from recoveryd.settings.prices import PricesSection
 from recoveryd.settings.profiles import Profile
+from recoveryd.settings.units import ApprovalRule, UnitSection
 from recoveryd.settings.webhooks import WebhookSection
 
 # What may stand in the file; the model itself sees texts only, after secrets were read.
@@ -200,6 +201,14 @@ class SettingsModel(Section):
     webhooks: Annotated[dict[Word, WebhookSection], Field(max_length=100)] = option(
         {}, "Webhooks that a watch may name: NAME: {url, secret_file or secret}.", repr=False
     )
+    units: Annotated[dict[Word, UnitSection], Field(max_length=10_000)] = option(
+        {}, "What gets recovered: NAME: {kind, group, inputs, outputs, owner, ...}."
+    )
+    units_dir: str | None = option(None, "A folder with one NAME.yaml per further unit, read again on SIGHUP.")
+    approvals: Annotated[tuple[ApprovalRule, ...], Field(max_length=1000)] = option(
+        (),
+        "Who has to approve: mappings of verbs, units, outputs and approval; without one that fits, a unit that has approvers is asked for.",
+    )
     rates: RatesSection = option(RatesSection(), "Assumptions until measured.")
     prices: PricesSection = option(PricesSection(), "What forecasts count as cost; 0 is not shown.")
     work_dir: str | None = option(
@@ -219,6 +228,13 @@ class SettingsModel(Section):
         for key, cluster in self.monitor.named_clusters:
             if cluster not in self.clusters:
                 raise ValueError(f"monitor.{key} names the cluster {cluster!r}, which is not under clusters")
+        for name, unit in self.units.items():
+            if unit.cluster not in self.clusters:
+                raise ValueError(f"units.{name} names the cluster {unit.cluster!r}, which is not under clusters")
+            if unit.control.webhook is not None and unit.control.webhook not in self.webhooks:
+                raise ValueError(
+                    f"units.{name} names the webhook {unit.control.webhook!r}, which is not under webhooks"
+                )
         if self.chunk.max_interval * 2 > self.attempts.transaction_timeout:
             raise ValueError("attempts.transaction_timeout must be at least twice chunk.max_interval")
         return self

@@ -17,6 +17,8 @@ from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.protecting import make_control_params, make_live_params
 from recoveryd.settings.secrets import MASK
 from recoveryd.settings.sources import Key, Origin, origin_of
+from recoveryd.settings.unit_files import make_unit
+from recoveryd.units.model import Unit
 from recoveryd.wire.topics import OwnTopic, TopicNames, own_topics
 from recoveryd_jobs.contract import ChunkLimits
 
@@ -109,6 +111,10 @@ class Settings:
             control=make_control_params(v.control),
             live=make_live_params(v.monitor, v.control),
         )
+
+    def units(self) -> dict[str, Unit]:
+        """Every unit. Reads the texts of topologies; raises `ConfigProblem`."""
+        return {name: make_unit(name, section, self.origins) for name, section in self.values.units.items()}
 
     def webhook_targets(self) -> dict[str, tuple[str, bytes]]:
         """URL and key of each webhook, never to be logged. Reads secret files; raises `ConfigProblem`."""

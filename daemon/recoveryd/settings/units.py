@@ -1,0 +1,157 @@
+"""Options of units (`units:`, or one file per unit under `units_dir`), and who has to approve what is done to them (`approvals:`).
+
+What a unit is for the rules stands in `recoveryd.units.model`. Commands only name a unit, so what may run on this machine (a program, a URL) stands here alone.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from recoveryd.settings.kinds import Duration, Section, TopicName, Word
+from recoveryd.units.model import Behaviour, ControlKind, UnitKind
+
+_GROUP: Final = Field(min_length=1, max_length=255)
+# What each kind of control needs, and what it may have besides.
+_CONTROLS: Final[Mapping[ControlKind, tuple[frozenset[str], frozenset[str]]]] = {
+    ControlKind.MANUAL: (frozenset(), frozenset()),
+    ControlKind.PROCESS: (frozenset({"start"}), frozenset({"work_dir", "stop_timeout"})),
+    ControlKind.WEBHOOK: (frozenset({"webhook", "status_url"}), frozenset({"stop_timeout"})),
+    ControlKind.KUBERNETES: (
+        frozenset({"workload"}),
+        frozenset({"namespace", "replicas", "kubeconfig", "stop_timeout"}),
+    ),
+    ControlKind.CONNECT: (frozenset({"url"}), frozenset({"stop_timeout"})),
+}
+
+
+class UnitControl(Section):
+    """Who stops and starts the application; the other keys belong to one `kind` each."""
+
+    kind: ControlKind = Field(
+        default=ControlKind.MANUAL,
+        description="manual | process | webhook | kubernetes | connect: who stops and starts it.",
+    )
+    start: Annotated[tuple[str, ...], Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="Of process: the program and its arguments, without a shell."
+    )
+    work_dir: str | None = Field(
+        default=None, description="Of process: where it runs; null is the daemon's own folder."
+    )
+    webhook: Word | None = Field(
+        default=None, description="Of webhook: a name under `webhooks`, sent the state that is wanted."
+    )
+    status_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+[^\s#]*$", max_length=2_000)] | None = Field(
+        default=None, description="Of webhook: asked which state it has."
+    )
+    workload: (
+        Annotated[str, Field(pattern=r"^(deployment|statefulset)/[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")] | None
+    ) = Field(default=None, description="Of kubernetes: deployment/NAME or statefulset/NAME.")
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] | None = Field(
+        default=None, description="Of kubernetes: null is the namespace of the daemon, or of the kubeconfig."
+    )
+    replicas: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="Of kubernetes: how many to start; null is as many as there were."
+    )
+    kubeconfig: str | None = Field(default=None, description="Of kubernetes: a file; null is the pod's own account.")
+    url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=2_000)] | None = Field(
+        default=None, description="Of connect: the REST address of its workers."
+    )
+    stop_timeout: Duration = Field(default=300_000, description="How long it may take to stop, and to start.")
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> Self:
+        needed, possible = _CONTROLS[self.kind]
+        given = {name for name in type(self).model_fields if name != "kind" and name in self.model_fields_set}
+        for name in sorted(needed):
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} is needed where kind is {self.kind.value}")
+        for name in sorted(given - needed - possible):
+            raise ValueError(f"{name} has no meaning where kind is {self.kind.value}")
+        return self
+
+
+class UnitOutput(Section):
+    behaviour: Behaviour | None = Field(
+        default=None, description="idempotent | transactional | append_only: what writing a record twice does there."
+    )
+    owner: Annotated[str, _GROUP] | None = Field(default=None, description="Who answers for what lies there.")
+
+
+class UnitSection(Section):
+    kind: UnitKind = Field(description="streams | group | connect | flink.")
+    cluster: Word = Field(default="main", description="A name under `clusters`.")
+    group: Annotated[str, _GROUP] = Field(description="application.id, group id or name of the connector.")
+    inputs: Annotated[tuple[TopicName, ...], Field(max_length=1000)] = Field(
+        default=(), description="Topics that it reads; exact names, each must exist."
+    )
+    intermediate: Annotated[tuple[TopicName, ...], Field(max_length=1000)] = Field(
+        default=(), description="Topics that the application itself writes and reads again, not internal ones."
+    )
+    outputs: Annotated[dict[TopicName, UnitOutput], Field(max_length=1000)] = Field(
+        default={}, description="Topics that it writes: NAME: {behaviour, owner}."
+    )
+    internal_topics: Literal["auto"] | Annotated[tuple[TopicName, ...], Field(max_length=10_000)] = Field(
+        default="auto", description="auto: found by their exact owner; or a list."
+    )
+    topology: str | None = Field(default=None, description="File with the text of Topology#describe, beside this one.")
+    stateful: bool | None = Field(
+        default=None, description="Whether it has state; null is told by its kind and topology."
+    )
+    owner: Annotated[str, _GROUP] | None = Field(default=None, description="Who answers for it.")
+    approvers: Annotated[tuple[Annotated[str, _GROUP], ...], Field(max_length=100)] = Field(
+        default=(), description="Sources of commands that may approve what is done to it; never the requester."
+    )
+    retention_objective: Duration | None = Field(
+        default=None, description="How far back its inputs must be kept so that they can be processed again."
+    )
+    control: UnitControl = Field(default=UnitControl(), description="Who stops and starts it.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _outputs_may_say_nothing(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("outputs"), dict):
+            return value | {"outputs": {name: {} if of is None else of for name, of in value["outputs"].items()}}
+        return value
+
+    @model_validator(mode="after")
+    def _names_each_topic_once(self) -> Self:
+        if not self.inputs and self.kind is not UnitKind.CONNECT:
+            raise ValueError("inputs needs at least one topic")
+        seen: dict[str, str] = {}
+        internal = () if self.internal_topics == "auto" else self.internal_topics
+        for place, names in (
+            ("inputs", self.inputs),
+            ("intermediate", self.intermediate),
+            ("outputs", self.outputs),
+            ("internal_topics", internal),
+        ):
+            for name in names:
+                if name in seen:
+                    both = f"{place} twice" if seen[name] == place else f"{seen[name]} and {place}"
+                    raise ValueError(f"{name} stands in {both}; what it writes and reads again is intermediate")
+                seen[name] = place
+        return self
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        if self.control.kind is ControlKind.CONNECT and self.kind is not UnitKind.CONNECT:
+            raise ValueError(f"control.kind connect is for connectors; this is a {self.kind.value}")
+        if self.topology is not None and self.kind is not UnitKind.STREAMS:
+            raise ValueError(f"topology is of Kafka Streams; this is a {self.kind.value}")
+        return self
+
+
+class ApprovalRule(Section):
+    """The first rule that fits decides."""
+
+    verbs: Annotated[tuple[Word, ...], Field(max_length=100)] = Field(
+        default=(), description="Of these commands; none named: of all."
+    )
+    units: Annotated[tuple[str, ...], Field(max_length=1000)] = Field(
+        default=(), description="Of these units, also as globs; none named: of all."
+    )
+    outputs: tuple[Behaviour | Literal["undeclared"], ...] = Field(
+        default=(), description="Where some output behaves so; none named: of all."
+    )
+    approval: Literal["required", "none"] = Field(default="required", description="required | none.")
