@@ -1,0 +1,117 @@
+"""What a cluster says of a unit at one moment. Gathered anew for each plan and each question; nothing of it is kept.
+
+None always means not known, never none: an answer that a user has no right to, or a broker does not give, is not an empty one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from recoveryd.units.internal_topics import InternalTopics
+
+
+class GroupType(StrEnum):
+    """How Kafka coordinates a group; which offsets may be changed, and how, depends on it."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    STREAMS = "streams"
+    SHARE = "share"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`instance_id` of a static member: it stays in the group until its session times out, although its process is gone."""
+
+    id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+    topics: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        static = f", static {self.instance_id}" if self.instance_id is not None else ""
+        return f"{self.client_id} on {self.host}{static}"
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """`offset` is the next record to read. `metadata` and `leader_epoch` are the application's own and are kept on the way back."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`state` as Kafka names it. `is_streams`: whether its members speak the protocol of Streams; None of a group without members, where nobody can tell."""
+
+    id: str
+    type: GroupType
+    state: str
+    members: tuple[Member, ...] = ()
+    committed: Mapping[str, Mapping[int, Committed]] = field(default_factory=dict)
+    is_streams: bool | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEnds:
+    """Kafka's own log start and high watermark of one partition."""
+
+    log_start: int
+    high_watermark: int
+
+    @property
+    def records_most(self) -> int:
+        return self.high_watermark - self.log_start
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """`configs` are those that differ from the broker's, and the few that rules look at."""
+
+    name: str
+    id: str
+    ends: Mapping[int, PartitionEnds]
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def partitions(self) -> int:
+        return len(self.ends)
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.configs.get("cleanup.policy", "delete")
+
+    @property
+    def retention_ms(self) -> int | None:
+        """How long records stay at least; None = for ever, or not known."""
+        text = self.configs.get("retention.ms")
+        if text is None or "delete" not in self.configs.get("cleanup.policy", "delete"):
+            return None
+        return None if int(text) < 0 else int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFacts:
+    """`topics` holds every topic that the unit names or owns and that exists. `readers` are groups with offsets on an output, `writers` connectors that write to one.
+
+    `group` None: the cluster has no such group. `problems` are sentences about what could not be asked.
+    """
+
+    at_ms: int
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    group: Group | None = None
+    internal: InternalTopics = InternalTopics()
+    readers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    writers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    containing_ids: tuple[str, ...] = ()
+    is_exactly_once: bool | None = None
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,131 @@
+"""What the rules say of a unit, one row per finding: everything is well but for one thing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.units.facts import PartitionEnds, Topic, UnitFacts
+from recoveryd.units.findings import Severity
+from recoveryd.units.internal_topics import InternalTopics
+from recoveryd.units.lint import is_stateful, lint
+from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
+from tests.units.test_topology import topology
+
+HOUR_MS = 3_600_000
+
+
+def topic(name: str, partitions: int = 3, **configs: str) -> Topic:
+    named = {key.replace("_", "."): value for key, value in configs.items()}
+    return Topic(name, f"id-{name}", {p: PartitionEnds(0, 10) for p in range(partitions)}, 1, named)
+
+
+WORDS = Unit(
+    name="words",
+    kind=UnitKind.STREAMS,
+    cluster="main",
+    group="app",
+    inputs=("words",),
+    outputs={"counts-out": Output(Behaviour.IDEMPOTENT, "reports")},
+    topology=topology("word-count"),
+    owner="team",
+    approvers=("//ops/kim",),
+    retention_objective_ms=72 * HOUR_MS,
+)
+NAMES = ("words", "counts-out", "app-counts-repartition", "app-counts-changelog")
+WELL = UnitFacts(0, {name: topic(name) for name in NAMES}, internal=InternalTopics(NAMES[2:]))
+
+Change = Callable[[Unit, UnitFacts], tuple[Unit, UnitFacts]]
+
+
+def unit(**changes: object) -> Change:
+    return lambda unit, facts: (replace(unit, **changes), facts)  # type: ignore[arg-type]
+
+
+def facts(**changes: object) -> Change:
+    return lambda unit, facts: (unit, replace(facts, **changes))  # type: ignore[arg-type]
+
+
+def topics(*new: Topic, without: str = "") -> Change:
+    def change(unit: Unit, facts: UnitFacts) -> tuple[Unit, UnitFacts]:
+        found = {name: t for name, t in facts.topics.items() if name != without} | {t.name: t for t in new}
+        return unit, replace(facts, topics=found)
+
+    return change
+
+
+def test_a_unit_that_is_well_kept_has_no_finding() -> None:
+    assert lint(WORDS, WELL) == ()
+
+
+ROWS: list[tuple[Change, str, Severity, str]] = [
+    (topics(without="words"), "input_missing", Severity.FAIL, "words"),
+    (topics(without="counts-out"), "output_missing", Severity.FAIL, "counts-out"),
+    (unit(intermediate=("mid",)), "intermediate_missing", Severity.FAIL, "mid"),
+    (unit(inputs=()), "topology_reads_more", Severity.FAIL, "words"),
+    (unit(inputs=("words", "counts-out"), outputs={}), "topology_reads_less", Severity.WARN, "counts-out"),
+    (topics(without="app-counts-changelog"), "changelog_missing", Severity.WARN, "counts"),
+    (facts(containing_ids=("app-v2",)), "id_is_prefix", Severity.WARN, "app-v2 begins with app-"),
+    (unit(retention_objective_ms=None), "no_retention_objective", Severity.WARN, "how far back"),
+    (
+        facts(internal=InternalTopics(("app-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog",))),
+        "generated_names",
+        Severity.WARN,
+        "1 internal topics",
+    ),
+    (facts(internal=InternalTopics((), (("app-x-changelog", "who knows"),))), "ambiguous_topics", Severity.WARN, "who"),
+    (unit(outputs={"counts-out": Output(None, "r")}), "output_undeclared", Severity.WARN, "counts-out"),
+    (unit(owner=None), "no_owner", Severity.WARN, "no owner"),
+    (unit(approvers=()), "no_owner", Severity.WARN, "no approvers"),
+    (topics(topic("words", retention_ms=str(HOUR_MS))), "retention_short", Severity.FAIL, "objective of 72 h"),
+]
+
+
+@pytest.mark.parametrize(("change", "name", "severity", "says"), ROWS, ids=[row[1] for row in ROWS])
+def test_each_rule_finds_its_own(change: Change, name: str, severity: Severity, says: str) -> None:
+    found = lint(*change(WORDS, WELL))
+    assert [(f.name, f.severity) for f in found] == [(name, severity)]
+    assert says in found[0].message
+    assert found[0].hint
+
+
+def test_an_append_only_output_counts_where_somebody_reads_it() -> None:
+    appending = replace(WORDS, outputs={"counts-out": Output(Behaviour.APPEND_ONLY, "r")})
+    assert lint(appending, WELL) == ()
+    found = lint(appending, replace(WELL, readers={"counts-out": ("billing",)}))
+    assert [f.name for f in found] == ["append_only_output"]
+
+
+@pytest.mark.parametrize("kept", ["-1", str(72 * HOUR_MS), str(100 * HOUR_MS)])
+def test_retention_as_long_as_the_objective_is_enough(kept: str) -> None:
+    assert lint(*topics(topic("words", retention_ms=kept))(WORDS, WELL)) == ()
+
+
+def test_a_compacted_input_is_not_kept_by_time() -> None:
+    compacted = topic("words", retention_ms="1000", cleanup_policy="compact")
+    assert lint(*topics(compacted)(WORDS, WELL)) == ()
+
+
+def test_topics_that_are_joined_need_equal_counts() -> None:
+    joined = replace(WORDS, inputs=("l", "r"), outputs={}, topology=topology("named-outer-join"))
+    stores = [f"app-{store}-changelog" for store in joined.topology.stores] if joined.topology else []
+    well = UnitFacts(0, {name: topic(name) for name in ("l", "r", *stores)})
+    assert lint(joined, well) == ()
+    found = lint(*topics(topic("r", 4))(joined, well))
+    assert [f.name for f in found] == ["not_copartitioned"]
+    assert "l 3, r 4" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("change", "answer"),
+    [
+        (unit(), True),
+        (unit(topology=topology("repartition")), False),
+        (unit(stateful=False), False),
+        (unit(topology=None), True),
+        (unit(topology=None, stateful=None, kind=UnitKind.GROUP), None),
+    ],
+)
+def test_whether_it_has_state(change: Change, answer: bool | None) -> None:
+    assert is_stateful(*change(WORDS, WELL)) is answer
+    assert is_stateful(replace(WORDS, topology=None), UnitFacts(0)) is None
