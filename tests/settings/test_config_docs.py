@@ -37,7 +37,7 @@ def test_the_schema_describes_each_option() -> None:
     for name, option in described["properties"].items():
         assert option.get("description"), name
     for name, section in described["$defs"].items():
-        for option, detail in section["properties"].items():
+        for option, detail in section.get("properties", {}).items():  # an enum has none
             assert detail.get("description"), f"{name}.{option}"
 
 

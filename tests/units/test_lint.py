@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.units.facts import PartitionEnds, Topic, UnitFacts
-from recoveryd.units.findings import Severity
+from recoveryd.units.facts import PartitionEnds, UnitFacts, UnitTopic
+from recoveryd.units.findings import Grade
 from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.lint import is_stateful, lint
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
@@ -15,9 +15,9 @@ from tests.units.test_topology import topology
 HOUR_MS = 3_600_000
 
 
-def topic(name: str, partitions: int = 3, **configs: str) -> Topic:
+def topic(name: str, partitions: int = 3, **configs: str) -> UnitTopic:
     named = {key.replace("_", "."): value for key, value in configs.items()}
-    return Topic(name, f"id-{name}", {p: PartitionEnds(0, 10) for p in range(partitions)}, 1, named)
+    return UnitTopic(name, f"id-{name}", {p: PartitionEnds(0, 10) for p in range(partitions)}, 1, named)
 
 
 WORDS = Unit(
@@ -46,7 +46,7 @@ def facts(**changes: object) -> Change:
     return lambda unit, facts: (unit, replace(facts, **changes))  # type: ignore[arg-type]
 
 
-def topics(*new: Topic, without: str = "") -> Change:
+def topics(*new: UnitTopic, without: str = "") -> Change:
     def change(unit: Unit, facts: UnitFacts) -> tuple[Unit, UnitFacts]:
         found = {name: t for name, t in facts.topics.items() if name != without} | {t.name: t for t in new}
         return unit, replace(facts, topics=found)
@@ -58,31 +58,31 @@ def test_a_unit_that_is_well_kept_has_no_finding() -> None:
     assert lint(WORDS, WELL) == ()
 
 
-ROWS: list[tuple[Change, str, Severity, str]] = [
-    (topics(without="words"), "input_missing", Severity.FAIL, "words"),
-    (topics(without="counts-out"), "output_missing", Severity.FAIL, "counts-out"),
-    (unit(intermediate=("mid",)), "intermediate_missing", Severity.FAIL, "mid"),
-    (unit(inputs=()), "topology_reads_more", Severity.FAIL, "words"),
-    (unit(inputs=("words", "counts-out"), outputs={}), "topology_reads_less", Severity.WARN, "counts-out"),
-    (topics(without="app-counts-changelog"), "changelog_missing", Severity.WARN, "counts"),
-    (facts(containing_ids=("app-v2",)), "id_is_prefix", Severity.WARN, "app-v2 begins with app-"),
-    (unit(retention_objective_ms=None), "no_retention_objective", Severity.WARN, "how far back"),
+ROWS: list[tuple[Change, str, Grade, str]] = [
+    (topics(without="words"), "input_missing", Grade.FAIL, "words"),
+    (topics(without="counts-out"), "output_missing", Grade.FAIL, "counts-out"),
+    (unit(intermediate=("mid",)), "intermediate_missing", Grade.FAIL, "mid"),
+    (unit(inputs=()), "topology_reads_more", Grade.FAIL, "words"),
+    (unit(inputs=("words", "counts-out"), outputs={}), "topology_reads_less", Grade.WARN, "counts-out"),
+    (topics(without="app-counts-changelog"), "changelog_missing", Grade.WARN, "counts"),
+    (facts(containing_ids=("app-v2",)), "id_is_prefix", Grade.WARN, "app-v2 begins with app-"),
+    (unit(retention_objective_ms=None), "no_retention_objective", Grade.WARN, "how far back"),
     (
         facts(internal=InternalTopics(("app-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog",))),
         "generated_names",
-        Severity.WARN,
+        Grade.WARN,
         "1 internal topics",
     ),
-    (facts(internal=InternalTopics((), (("app-x-changelog", "who knows"),))), "ambiguous_topics", Severity.WARN, "who"),
-    (unit(outputs={"counts-out": Output(None, "r")}), "output_undeclared", Severity.WARN, "counts-out"),
-    (unit(owner=None), "no_owner", Severity.WARN, "no owner"),
-    (unit(approvers=()), "no_owner", Severity.WARN, "no approvers"),
-    (topics(topic("words", retention_ms=str(HOUR_MS))), "retention_short", Severity.FAIL, "objective of 72 h"),
+    (facts(internal=InternalTopics((), (("app-x-changelog", "who knows"),))), "ambiguous_topics", Grade.WARN, "who"),
+    (unit(outputs={"counts-out": Output(None, "r")}), "output_undeclared", Grade.WARN, "counts-out"),
+    (unit(owner=None), "no_owner", Grade.WARN, "no owner"),
+    (unit(approvers=()), "no_owner", Grade.WARN, "no approvers"),
+    (topics(topic("words", retention_ms=str(HOUR_MS))), "retention_short", Grade.FAIL, "objective of 72 h"),
 ]
 
 
 @pytest.mark.parametrize(("change", "name", "severity", "says"), ROWS, ids=[row[1] for row in ROWS])
-def test_each_rule_finds_its_own(change: Change, name: str, severity: Severity, says: str) -> None:
+def test_each_rule_finds_its_own(change: Change, name: str, severity: Grade, says: str) -> None:
     found = lint(*change(WORDS, WELL))
     assert [(f.name, f.severity) for f in found] == [(name, severity)]
     assert says in found[0].message

@@ -33,6 +33,7 @@ from recoveryd.cli.verbs import (
     simulate,
     steer,
     topics,
+    unit,
     watch_group,
 )
 from recoveryd.errors import RecoverydError
@@ -155,6 +156,7 @@ for group in (
     lag,
     forecast,
     history,
+    unit,
     topics,
     config,
     explain,

@@ -38,6 +38,7 @@ class Code(StrEnum):
     UNKNOWN_WEBHOOK = "RCV-1030"
     NOT_FOR_THIS_KIND = "RCV-1031"
     TOO_MANY_WATCHES = "RCV-1032"
+    UNKNOWN_UNIT = "RCV-1040"
     SOURCE_TOPIC_MISSING = "RCV-2001"
     SOURCE_PARTITION_MISSING = "RCV-2002"
     OFFSET_OUTSIDE_LOG = "RCV-2003"
@@ -197,6 +198,9 @@ CATALOGUE: dict[Code, Entry] = {
     Code.TOO_MANY_WATCHES: Entry(
         "As many watches are active as one daemon allows.",
         "Wait until one ends, or stop one that is no longer needed.",
+    ),
+    Code.UNKNOWN_UNIT: Entry(
+        "The config has no unit of this name.", "Use a name under `units`; `recoveryctl unit list` shows them."
     ),
     Code.SOURCE_TOPIC_MISSING: Entry(
         "The source topic does not exist.", "Check the name and the cluster of the source."

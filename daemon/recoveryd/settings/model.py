@@ -13,7 +13,7 @@ from recoveryd.settings.kinds import Count, Duration, Listen, Section, Size, Wor
 from recoveryd.settings.live import ControlSection, MonitorSection
 from recoveryd.settings.prices import PricesSection
 from recoveryd.settings.profiles import Profile
-from recoveryd.settings.units import ApprovalRule, UnitSection
+from recoveryd.settings.units import UnitSection
 from recoveryd.settings.webhooks import WebhookSection
 
 # What may stand in the file; the model itself sees texts only, after secrets were read.
@@ -204,11 +204,7 @@ class SettingsModel(Section):
     units: Annotated[dict[Word, UnitSection], Field(max_length=10_000)] = option(
         {}, "What gets recovered: NAME: {kind, group, inputs, outputs, owner, ...}."
     )
-    units_dir: str | None = option(None, "A folder with one NAME.yaml per further unit, read again on SIGHUP.")
-    approvals: Annotated[tuple[ApprovalRule, ...], Field(max_length=1000)] = option(
-        (),
-        "Who has to approve: mappings of verbs, units, outputs and approval; without one that fits, a unit that has approvers is asked for.",
-    )
+    units_dir: str | None = option(None, "A folder with one NAME.yaml per further unit.")
     rates: RatesSection = option(RatesSection(), "Assumptions until measured.")
     prices: PricesSection = option(PricesSection(), "What forecasts count as cost; 0 is not shown.")
     work_dir: str | None = option(

@@ -47,6 +47,8 @@ def make_unit(name: str, section: UnitSection, origins: Mapping[Key, Origin]) ->
         approvers=section.approvers,
         retention_objective_ms=section.retention_objective,
         control=section.control.kind,
+        schema=section.schema_note,
+        is_deterministic=section.deterministic,
     )
 
 

@@ -1,4 +1,4 @@
-"""Options of units (`units:`, or one file per unit under `units_dir`), and who has to approve what is done to them (`approvals:`).
+"""Options of units: `units:`, or one file per unit under `units_dir`.
 
 What a unit is for the rules stands in `recoveryd.units.model`. Commands only name a unit, so what may run on this machine (a program, a URL) stands here alone.
 """
@@ -105,6 +105,10 @@ class UnitSection(Section):
     retention_objective: Duration | None = Field(
         default=None, description="How far back its inputs must be kept so that they can be processed again."
     )
+    schema_note: Annotated[str, Field(min_length=1, max_length=500)] | None = Field(
+        default=None, alias="schema", description="What schemas its inputs had and have, in a sentence."
+    )
+    deterministic: bool | None = Field(default=None, description="Whether the same input gives the same output.")
     control: UnitControl = Field(default=UnitControl(), description="Who stops and starts it.")
 
     @model_validator(mode="before")
@@ -140,18 +144,3 @@ class UnitSection(Section):
         if self.topology is not None and self.kind is not UnitKind.STREAMS:
             raise ValueError(f"topology is of Kafka Streams; this is a {self.kind.value}")
         return self
-
-
-class ApprovalRule(Section):
-    """The first rule that fits decides."""
-
-    verbs: Annotated[tuple[Word, ...], Field(max_length=100)] = Field(
-        default=(), description="Of these commands; none named: of all."
-    )
-    units: Annotated[tuple[str, ...], Field(max_length=1000)] = Field(
-        default=(), description="Of these units, also as globs; none named: of all."
-    )
-    outputs: tuple[Behaviour | Literal["undeclared"], ...] = Field(
-        default=(), description="Where some output behaves so; none named: of all."
-    )
-    approval: Literal["required", "none"] = Field(default="required", description="required | none.")

@@ -73,7 +73,7 @@ class PartitionEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class UnitTopic:
     """`configs` are those that differ from the broker's, and the few that rules look at."""
 
     name: str
@@ -107,7 +107,7 @@ class UnitFacts:
     """
 
     at_ms: int
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics: Mapping[str, UnitTopic] = field(default_factory=dict)
     group: Group | None = None
     internal: InternalTopics = InternalTopics()
     readers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

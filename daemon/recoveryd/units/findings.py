@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Severity(StrEnum):
+class Grade(StrEnum):
     """`unknown` is what could not be looked at; it never counts as good."""
 
     OK = "ok"
@@ -16,7 +16,7 @@ class Severity(StrEnum):
 @dataclass(frozen=True, slots=True)
 class UnitFinding:
     name: str
-    severity: Severity
+    severity: Grade
     message: str
     hint: str = ""
     topics: tuple[str, ...] = ()

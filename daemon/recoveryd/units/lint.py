@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from recoveryd.units.facts import UnitFacts
-from recoveryd.units.findings import Severity, UnitFinding
+from recoveryd.units.findings import Grade, UnitFinding
 from recoveryd.units.model import Behaviour, Unit, UnitKind
 
 _NAMED_MOST: Final = 5
@@ -33,7 +33,7 @@ def _missing_topics(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
         if lost:
             yield UnitFinding(
                 f"{place}_missing",
-                Severity.FAIL,
+                Grade.FAIL,
                 f"{place} topics do not exist: {_listed(lost)}",
                 "correct the names in the config; nothing is done for a unit of which a topic is missing",
                 lost,
@@ -47,11 +47,11 @@ def _unread_by_topology(unit: Unit, _facts: UnitFacts) -> Iterator[UnitFinding]:
     unnamed = tuple(sorted(unit.topology.read - unit.topology.through - named))
     if unnamed:
         message = f"the topology reads {_listed(unnamed)}, which the config does not name as input"
-        yield UnitFinding("topology_reads_more", Severity.FAIL, message, "add them to inputs", unnamed)
+        yield UnitFinding("topology_reads_more", Grade.FAIL, message, "add them to inputs", unnamed)
     unread = tuple(sorted(name for name in unit.inputs if name not in unit.topology.read))
     if unread and not any(node.pattern for part in unit.topology.parts for node in part.nodes):
         message = f"the topology does not read {_listed(unread)}"
-        yield UnitFinding("topology_reads_less", Severity.WARN, message, "is the text that of this version?", unread)
+        yield UnitFinding("topology_reads_less", Grade.WARN, message, "is the text that of this version?", unread)
 
 
 def _changelogs(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
@@ -66,7 +66,7 @@ def _changelogs(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     if lost:
         message = f"no changelog exists for the stores {_listed(lost)}"
         hint = "start the application once, or switch logging of the store on; without it a savepoint cannot hold them"
-        yield UnitFinding("changelog_missing", Severity.WARN, message, hint)
+        yield UnitFinding("changelog_missing", Grade.WARN, message, hint)
 
 
 def _is_table_of_input(unit: Unit, store: str) -> bool:
@@ -77,13 +77,13 @@ def _is_table_of_input(unit: Unit, store: str) -> bool:
 def _ids_that_contain_it(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     if facts.containing_ids:
         message = f"{_listed(facts.containing_ids)} begins with {unit.group}-: tools that go by prefix damage both"
-        yield UnitFinding("id_is_prefix", Severity.WARN, message, "choose ids of which none begins with another")
+        yield UnitFinding("id_is_prefix", Grade.WARN, message, "choose ids of which none begins with another")
 
 
 def _no_savepoint(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     if is_stateful(unit, facts) and unit.retention_objective_ms is None:
         message = "it has state, and nothing says how far back its inputs must reach to build it again"
-        yield UnitFinding("no_retention_objective", Severity.WARN, message, "set retention_objective")
+        yield UnitFinding("no_retention_objective", Grade.WARN, message, "set retention_objective")
 
 
 def _generated_names(_unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
@@ -92,7 +92,7 @@ def _generated_names(_unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     if generated:
         message = f"{len(generated)} internal topics have names with an index, which the next version may change"
         yield UnitFinding(
-            "generated_names", Severity.WARN, message, "name stores, joins and repartitions in the code", generated
+            "generated_names", Grade.WARN, message, "name stores, joins and repartitions in the code", generated
         )
 
 
@@ -102,7 +102,7 @@ def _ambiguous(_unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
         why = facts.internal.ambiguous[0][1]
         message = f"whose {_listed(names)} is, is not certain: {why}"
         hint = "give the topology, or list internal_topics; until then they are left alone"
-        yield UnitFinding("ambiguous_topics", Severity.WARN, message, hint, names)
+        yield UnitFinding("ambiguous_topics", Grade.WARN, message, hint, names)
 
 
 def _undeclared_outputs(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
@@ -110,18 +110,18 @@ def _undeclared_outputs(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     if undeclared:
         message = f"nothing says what writing twice does on {_listed(undeclared)}"
         hint = "set behaviour: idempotent, transactional or append_only"
-        yield UnitFinding("output_undeclared", Severity.WARN, message, hint, undeclared)
+        yield UnitFinding("output_undeclared", Grade.WARN, message, hint, undeclared)
     appended = tuple(name for name, output in unit.outputs.items() if output.behaviour is Behaviour.APPEND_ONLY)
     read = tuple(name for name in appended if facts.readers.get(name))
     if read:
         message = f"{_listed(read)} is append only and has readers: what is processed again reaches them twice"
-        yield UnitFinding("append_only_output", Severity.WARN, message, "plan a new topic or a staged one", read)
+        yield UnitFinding("append_only_output", Grade.WARN, message, "plan a new topic or a staged one", read)
 
 
 def _no_owner(unit: Unit, _facts: UnitFacts) -> Iterator[UnitFinding]:
     if unit.owner is None or not unit.approvers:
         what = "owner" if unit.owner is None else "approvers"
-        yield UnitFinding("no_owner", Severity.WARN, f"it has no {what}", f"set {what}: somebody has to be asked")
+        yield UnitFinding("no_owner", Grade.WARN, f"it has no {what}", f"set {what}: somebody has to be asked")
 
 
 def _retention(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
@@ -136,7 +136,7 @@ def _retention(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     if short:
         message = f"{_listed(short)} is kept shorter than the objective of {objective // 3_600_000} h"
         hint = "raise retention.ms, or take a savepoint or a backup as the source"
-        yield UnitFinding("retention_short", Severity.FAIL, message, hint, short)
+        yield UnitFinding("retention_short", Grade.FAIL, message, hint, short)
 
 
 def _partition_counts(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
@@ -149,7 +149,7 @@ def _partition_counts(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
             told = ", ".join(f"{name} {count}" for name, count in counts.items())
             message = f"sub-topology {part.number} reads topics of different partition counts: {told}"
             yield UnitFinding(
-                "not_copartitioned", Severity.WARN, message, "a join of them needs equal counts", tuple(counts)
+                "not_copartitioned", Grade.WARN, message, "a join of them needs equal counts", tuple(counts)
             )
 
 

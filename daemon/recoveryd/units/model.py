@@ -44,7 +44,8 @@ class Output:
 class Unit:
     """`group` is the application.id, the group id or the connector's name. `internal_topics` None = found by exact owner.
 
-    `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are sources of commands.
+    `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are sources of commands. `schema` and `is_deterministic` are what people
+    say of its inputs' schemas, and of whether the same input gives the same output.
     """
 
     name: str
@@ -61,6 +62,8 @@ class Unit:
     approvers: tuple[str, ...] = ()
     retention_objective_ms: int | None = None
     control: ControlKind = ControlKind.MANUAL
+    schema: str | None = None
+    is_deterministic: bool | None = None
 
     @property
     def own_topics(self) -> frozenset[str]:

@@ -1,0 +1,139 @@
+"""What a real cluster says of units: groups with and without members, offsets with their metadata, readers of outputs, and whose internal topics are."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka import Consumer, TopicPartition
+
+from recoveryd.adapters.kafka.unit_facts import read_unit
+from recoveryd.units.facts import Committed, GroupType
+from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
+from tests.builders.history import create_topics
+from tests.e2e.processes import wait_for
+
+pytestmark = pytest.mark.broker
+
+DEADLINE_S = 60.0
+GENERATED = "KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"
+
+
+class Application:
+    """A unit `UNIQUEapp` that reads `UNIQUEin` and writes `UNIQUEout`, beside one whose id begins with its own."""
+
+    def __init__(self, bootstrap: str, unique: str) -> None:
+        self.properties = {"bootstrap.servers": bootstrap}
+        self.source, self.out, self.group = f"{unique}in", f"{unique}out", f"{unique}app"
+        self.own, self.others = f"{self.group}-{GENERATED}", f"{self.group}-v1-{GENERATED}"
+        create_topics(bootstrap, {self.source: 3, self.out: 2, self.own: 1, self.others: 1})
+        self.unit = Unit(
+            "app",
+            UnitKind.STREAMS,
+            "main",
+            self.group,
+            (self.source,),
+            outputs={self.out: Output(Behaviour.IDEMPOTENT)},
+        )
+
+    def commit(self, group: str, *offsets: TopicPartition) -> None:
+        consumer = Consumer(self.properties | {"group.id": group})
+        consumer.commit(offsets=list(offsets), asynchronous=False)
+        consumer.close()
+
+    def member(self, group: str, topic: str, **more: str) -> Consumer:
+        named = {name.replace("_", "."): value for name, value in more.items()}
+        consumer = Consumer(self.properties | {"group.id": group, "auto.offset.reset": "earliest", **named})
+        consumer.subscribe([topic])
+        wait_for(lambda: consumer.poll(0.2) is None and bool(consumer.assignment()), DEADLINE_S)
+        return consumer
+
+
+@pytest.fixture
+def app(bootstrap: str, unique: str) -> Application:
+    return Application(bootstrap, unique)
+
+
+def test_a_group_that_was_never_seen_is_none_and_its_topics_are_there(app: Application) -> None:
+    facts = read_unit(app.properties, app.unit, [app.unit], 5)
+    assert (facts.at_ms, facts.group, facts.problems) == (5, None, ())
+    assert facts.topics[app.source].partitions == 3
+    assert facts.topics[app.source].retention_ms is None
+    assert facts.topics[app.source].id
+    assert facts.readers == {}
+
+
+def test_offsets_come_with_their_metadata_from_a_group_without_members(app: Application) -> None:
+    app.commit(app.group, TopicPartition(app.source, 0, 7, metadata="mine"), TopicPartition(app.source, 2, 0))
+    group = read_unit(app.properties, app.unit, [app.unit], 0).group
+    assert group is not None
+    assert (group.type, group.state, group.is_empty, group.is_streams) == (GroupType.CLASSIC, "empty", True, None)
+    assert group.committed == {app.source: {0: Committed(7, "mine"), 2: Committed(0)}}
+
+
+@pytest.mark.parametrize(("protocol", "kind"), [("classic", GroupType.CLASSIC), ("consumer", GroupType.CONSUMER)])
+def test_members_are_named_with_what_they_read(app: Application, protocol: str, kind: GroupType) -> None:
+    member = app.member(app.group, app.source, client_id="one", group_instance_id="static-1", group_protocol=protocol)
+    try:
+        group = read_unit(app.properties, app.unit, [app.unit], 0).group
+    finally:
+        member.close()
+    assert group is not None
+    assert (group.type, group.state, group.is_streams) == (kind, "stable", False)
+    [found] = group.members
+    assert (found.client_id, found.instance_id, found.topics) == ("one", "static-1", {app.source})
+    assert str(found).startswith("one on 127.0.0.1, static static-1")
+
+
+def test_readers_of_an_output_are_those_with_members_and_those_with_offsets(app: Application, unique: str) -> None:
+    app.commit(f"{unique}billing", TopicPartition(app.out, 1, 3))
+    app.commit(f"{unique}elsewhere", TopicPartition(app.source, 1, 3))
+    member = app.member(f"{unique}reports", app.out)
+    try:
+        facts = read_unit(app.properties, app.unit, [app.unit], 0)
+    finally:
+        member.close()
+    assert facts.readers == {app.out: (f"{unique}billing", f"{unique}reports")}
+
+
+def test_internal_topics_are_told_from_those_of_an_id_that_begins_alike(app: Application) -> None:
+    app.commit(f"{app.group}-v1", TopicPartition(app.source, 0, 1))
+    facts = read_unit(app.properties, app.unit, [app.unit], 0)
+    assert facts.internal.certain == (app.own,)
+    assert dict(facts.internal.ambiguous) == {app.others: f"{app.group}-v1 can own it as well"}
+    assert facts.containing_ids == (f"{app.group}-v1",)
+    assert app.own in facts.topics
+    assert app.others not in facts.topics
+
+
+def test_the_command_line_shows_and_judges_a_unit(app: Application, bootstrap: str, tmp_path: Path) -> None:
+    app.commit(app.group, *(TopicPartition(app.source, p, 0) for p in range(3)))
+    config = tmp_path / "c.yaml"
+    unit = {"kind": "streams", "group": app.group, "inputs": [app.source, "lost-topic"], "outputs": {app.out: None}}
+    config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap.servers": bootstrap}}, "units": {"app": unit}}))
+
+    def run(*args: str) -> tuple[int, str]:
+        line = [sys.executable, "-c", "from recoveryd.cli import main; main()", "unit", *args, "--config", str(config)]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=180, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    code, shown = run("show", "app", "-o", "json")
+    document = json.loads(shown)
+    rows = {row["topic"]: row for row in document["topics"]}
+    assert (code, document["group"]["state"]) == (0, "empty")
+    assert (rows[app.source]["role"], rows[app.source]["lag"], rows["lost-topic"]["exists"]) == ("input", 0, False)
+    assert rows[app.own]["role"] == "internal"
+    code, shown = run("lint", "app", "-o", "json")
+    assert code == 1
+    assert {row["finding"] for row in json.loads(shown)} >= {"input_missing", "output_undeclared", "no_owner"}
+    code, shown = run("contract", "app", "-o", "json")
+    assert (code, [row["clause"] for row in json.loads(shown)]) == (
+        1,
+        ["retention", "offsets", "topic_design", "schema", "determinism", "output_idempotence"],
+    )
+    assert run("graph", "app", "--mermaid")[1].startswith("flowchart LR")
+    code, shown = run("show", "ap")
+    assert (code, shown.split()[0]) == (3, "RCV-1040")
+    assert "app" in shown.partition("next:")[2]

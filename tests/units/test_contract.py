@@ -1,0 +1,57 @@
+"""The six clauses of a unit's replay contract, one row per thing that changes one of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.units.contract import make_contract
+from recoveryd.units.facts import Committed, Group, GroupType, UnitFacts
+from recoveryd.units.findings import Grade
+from recoveryd.units.model import Behaviour, Output, Unit
+from tests.units.test_lint import HOUR_MS, WELL, WORDS, Change, topic, topics, unit
+
+GROUP = Group("app", GroupType.CLASSIC, "empty", committed={"words": {p: Committed(5) for p in range(3)}})
+TOLD = replace(WORDS, schema="one subject each, backward compatible", is_deterministic=True)
+KNOWN = replace(WELL, group=GROUP)
+
+
+def committed(*offsets: int) -> Change:
+    rows = {"words": {p: Committed(at) for p, at in enumerate(offsets)}} if offsets else {}
+    return lambda unit, facts: (unit, replace(facts, group=replace(GROUP, committed=rows)))
+
+
+def nobody(unit: Unit, facts: UnitFacts) -> tuple[Unit, UnitFacts]:
+    return unit, replace(facts, group=None)
+
+
+def test_a_unit_of_which_everything_is_told_and_well_has_six_good_clauses() -> None:
+    clauses = make_contract(TOLD, KNOWN)
+    assert [c.name for c in clauses] == [
+        "retention", "offsets", "topic_design", "schema", "determinism", "output_idempotence",
+    ]  # fmt: skip
+    assert {c.state for c in clauses} == {Grade.OK}
+    assert all(c.told for c in clauses)
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "state", "says"),
+    [
+        (topics(topic("words", retention_ms=str(HOUR_MS))), "retention", Grade.FAIL, "kept for 1 h, the objective is 72 h"),
+        (unit(retention_objective_ms=None), "retention", Grade.WARN, "kept for ever; no objective"),
+        (topics(without="words"), "retention", Grade.FAIL, "do not exist"),
+        (nobody, "offsets", Grade.WARN, "no group app"),
+        (committed(), "offsets", Grade.WARN, "no offset is committed on words"),
+        (committed(5, 11, 5), "offsets", Grade.FAIL, "outside the log: words 1"),
+        (topics(topic("words", cleanup_policy="compact")), "topic_design", Grade.WARN, "words is compacted"),
+        (unit(schema=None), "schema", Grade.UNKNOWN, "nothing says"),
+        (unit(is_deterministic=None), "determinism", Grade.UNKNOWN, "nothing says"),
+        (unit(is_deterministic=False), "determinism", Grade.WARN, "another output"),
+        (unit(outputs={"o": Output()}), "output_idempotence", Grade.UNKNOWN, "on o"),
+        (unit(outputs={"o": Output(Behaviour.APPEND_ONLY)}), "output_idempotence", Grade.WARN, "holds records twice"),
+        (unit(outputs={}), "output_idempotence", Grade.OK, "no outputs"),
+    ],
+)  # fmt: skip
+def test_each_clause_says_what_it_found(change: Change, name: str, state: Grade, says: str) -> None:
+    found = {c.name: c for c in make_contract(*change(TOLD, KNOWN))}
+    assert found[name].state is state
+    assert says in found[name].told
