@@ -1,4 +1,6 @@
-"""The AsyncAPI 3.1 document: recoveryd's topics as channels, what is sent and received on them, and where the schemas are."""
+"""The AsyncAPI 3.1 document: recoveryd's topics as channels, what is sent and received on them, and where the schemas
+are.
+"""
 
 from typing import Any, Final
 

@@ -1,6 +1,8 @@
-"""The generated parts of the docs: tables of topics, fields, defaults, events and errors, made from the models and the catalogue.
+"""The generated parts of the docs: tables of topics, fields, defaults, events and errors, made from the models and the
+catalogue.
 
-docs/errors.md is made whole. docs/contract.md has prose, in which blocks between `<!-- begin NAME -->` and `<!-- end NAME -->` are filled in.
+docs/errors.md is made whole. docs/contract.md has prose, in which blocks between `<!-- begin NAME -->` and `<!-- end
+NAME -->` are filled in.
 """
 
 import json

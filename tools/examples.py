@@ -1,4 +1,6 @@
-"""One good record of each kind, for the schemas, the docs and the tests. Each command and signal is taken by the codec as it stands."""
+"""One good record of each kind, for the schemas, the docs and the tests. Each command and signal is taken by the codec
+as it stands.
+"""
 
 from typing import Any, Final
 

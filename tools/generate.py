@@ -1,7 +1,8 @@
 """All files of the repository that are made from the code, in one list, and the program that makes them.
 
-`python -m tools.generate` writes them; with `--check` it writes nothing and names those that are not what the code says. Names after it choose among
-them: `python -m tools.generate schemas cli`. Paths are of the repository's root, where it is started.
+`python -m tools.generate` writes them; with `--check` it writes nothing and names those that are not what the code
+says. Names after it choose among them: `python -m tools.generate schemas cli`. Paths are of the repository's root,
+where it is started.
 """
 
 import argparse
@@ -19,7 +20,9 @@ Files = Mapping[Path, str]
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """`make` gives every file with its text; what else matches `owned` in a folder of theirs is left over from an earlier release."""
+    """`make` gives every file with its text; what else matches `owned` in a folder of theirs is left over from an
+    earlier release.
+    """
 
     make: Callable[[], Files]
     owned: str = ""

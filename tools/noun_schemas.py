@@ -1,4 +1,6 @@
-"""What makes the JSON Schema of a noun, which its dataclass gives, the schema of a record as people see it: fields moved, and words where a type does not say enough."""
+"""What makes the JSON Schema of a noun, which its dataclass gives, the schema of a record as people see it: fields
+moved, and words where a type does not say enough.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -34,8 +36,8 @@ def only(schema: Schema, names: Collection[str]) -> None:
 
 
 def finished(schema: Schema, told: Told, *, optional: Collection[str] = ()) -> Schema:
-    """The schema with what `told` has, every field required but those in `optional` (classes, or fields of them), no field that is not known, and no definition
-    that nobody needs.
+    """The schema with what `told` has, every field required but those in `optional` (classes, or fields of them), no
+    field that is not known, and no definition that nobody needs.
     """
     definitions = schema.pop("$defs", {})
     parts = {**definitions, schema.pop("title"): schema}

@@ -1,4 +1,6 @@
-"""config/schemas: JSON Schemas of everything on the wire and of the config, made from the models, and the AsyncAPI document that names them."""
+"""config/schemas: JSON Schemas of everything on the wire and of the config, made from the models, and the AsyncAPI
+document that names them.
+"""
 
 import json
 from collections.abc import Mapping

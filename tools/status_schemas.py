@@ -1,4 +1,6 @@
-"""JSON Schemas of status records, derived from the same dataclasses as the records: the moves of each `wire/status.py` made with types, and what the fields mean."""
+"""JSON Schemas of status records, derived from the same dataclasses as the records: the moves of each `wire/status.py`
+made with types, and what the fields mean.
+"""
 
 from typing import Any, Final
 

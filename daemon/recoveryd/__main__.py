@@ -1,6 +1,7 @@
-"""`recoveryd`: the daemon's command line. Reads the config, sets up logging, runs, and ends with an exit code that a supervisor understands.
+"""`recoveryd`: the daemon's command line. Reads the config, sets up logging, runs, and ends with an exit code that a
+supervisor understands.
 
-What people use is `recoveryctl` (`recoveryd.cli`); this one is for systemd, containers and the demo.
+systemd, containers and the demo start it; people use `recoveryctl` (`recoveryd.cli`).
 """
 
 import argparse
@@ -20,7 +21,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point; never returns."""
     options = _parser().parse_args(arguments)
     code = run(options)
-    # Worker threads may still wait inside a client library; they hold nothing that matters, and must not hold the exit.
+    # Worker threads may still wait inside a client library; nothing is lost with them, and they must not delay the
+    # exit.
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,6 +1,7 @@
-"""Puts the daemon together from its settings: which adapter stands behind which port, and who is told what. Nothing runs yet after `build`.
+"""Puts the daemon together from its settings: which adapter implements which port, and which part gets which values.
+Nothing runs yet after `build`.
 
-Only here and on the command line are settings known; everything else is handed what it needs.
+Only this module and the command line know the settings; every other part is handed the values it needs.
 """
 
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """The parts that have a life of their own; `recoveryd.app` starts, watches and ends them."""
+    """The parts that run on their own; `recoveryd.app` starts, watches and ends them."""
 
     runtime: Runtime
     intake: ControlIntake

@@ -22,7 +22,7 @@ KINDS = (REPLAY, VERIFICATION)
 
 
 def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) -> Sequence[Capability[Any]]:
-    """`webhooks`: the names that the config has."""
+    """`webhooks`: the names of those in the config."""
     return (
         make_live(params.live),
         make_recoveries(params, KINDS),
@@ -47,7 +47,9 @@ def make_status_topic() -> StatusTopic:
 
 
 def make_job(defaults: JobDefaults) -> Callable[[LaunchAttempt], JobSpec]:
-    """What makes the specification of an attempt's Spark application. It raises KeyError when the plan names a cluster that the config no longer has."""
+    """A function that makes the specification of an attempt's Spark application. It raises KeyError when the plan names
+    a cluster that the config no longer has.
+    """
     kinds = {kind.name: kind for kind in KINDS}
     return lambda effect: kinds[effect.spec.kind].make_job(effect, effect.spec, defaults)
 

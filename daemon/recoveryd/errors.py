@@ -1,7 +1,8 @@
 """What adapters, config and command line raise: foreign errors, translated once at the edge.
 
-Every error carries a code of the catalogue, says whether trying again may help, and what to do next. No refusal of a command is raised: those are values
-(`recoveryd.kernel.commands.Refusal`). Texts and codes live in `recoveryd.kernel.catalogue`.
+Every error carries a code of the catalogue, says whether trying again may help, and what to do next. A refused command
+raises nothing: its refusal is a value (`recoveryd.kernel.commands.Refusal`). Texts and codes live in
+`recoveryd.kernel.catalogue`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ from recoveryd.kernel.catalogue import CATALOGUE, Code
 
 
 class RecoverydError(Exception):
-    """`message` names the thing at fault, `hint` is the next step (the catalogue's unless given), `retriable` says whether later may help."""
+    """`message` names the thing at fault, `hint` is the next step (the catalogue's unless given), `retriable` says
+    whether it may work later.
+    """
 
     def __init__(self, code: Code, message: str = "", hint: str = "", *, retriable: bool = False) -> None:
         self.code = code
@@ -21,7 +24,7 @@ class RecoverydError(Exception):
 
 
 class Fenced(RecoverydError):  # noqa: N818  (named for what happened)
-    """Another daemon holds the journal: nothing may be done any more."""
+    """Another daemon holds the journal; this one must not act any more."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(Code.FENCED, message)
@@ -37,7 +40,7 @@ class LaunchError(RecoverydError):
 
 
 class ClusterProblem(RecoverydError):  # noqa: N818  (named for what happened)
-    """A cluster did not answer, or answered no. Transient unless said otherwise."""
+    """A cluster did not answer, or refused. Retriable unless told otherwise."""
 
     def __init__(
         self, message: str, hint: str = "", *, code: Code = Code.CLUSTER_UNREACHABLE, retriable: bool = True
@@ -54,7 +57,9 @@ class OwnTopicProblem(RecoverydError):  # noqa: N818  (named for what happened)
 
 
 class ConfigProblem(RecoverydError):  # noqa: N818  (named for what happened)
-    """The config is not usable. `key` is the dotted path, `line` counts from 1 (0 = not from a file), `origin` the file or variable it came from."""
+    """The config is not usable. `key` is the dotted path, `line` counts from 1 (0 = not from a file), `origin` the file
+    or variable it came from.
+    """
 
     def __init__(
         self,

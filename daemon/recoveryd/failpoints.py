@@ -1,8 +1,9 @@
 """Places where a test can make the process die at once, as if the machine had failed.
 
-`RECOVERYD_FAILPOINT="journal.before_commit:2"` ends the process by SIGKILL when it passes that point for the second time. Nothing is flushed, no
-handler runs: what survives is what Kafka holds. With `RECOVERYD_FAILPOINT_ONCE=FILE` the point fires only while FILE does not exist and creates it
-first, so the restarted process passes. Without the variable a point costs one comparison. Standard library only.
+`RECOVERYD_FAILPOINT="journal.before_commit:2"` ends the process by SIGKILL when it passes that point for the second
+time. Nothing is flushed, no handler runs: what survives is what Kafka holds. With `RECOVERYD_FAILPOINT_ONCE=FILE` the
+point fires only while FILE does not exist and creates it first, so the restarted process passes. Without the variable a
+point costs one comparison. Standard library only.
 """
 
 import os
@@ -27,7 +28,7 @@ _wanted, _, _number = os.environ.get("RECOVERYD_FAILPOINT", "").partition(":")
 
 
 def hit(point: str) -> None:
-    """Pass `point`; does not return when the environment names this pass of it."""
+    """Call where the process passes `point`. Ends the process if the environment names this pass."""
     if point != _wanted:
         return
     with _lock:

@@ -1,7 +1,8 @@
-"""One pipe for all log lines: structlog's own, and those of Faust, aiokafka, py4j, aiohttp and librdkafka through the standard library. To stderr.
+"""One output for all log lines, on stderr: structlog's own, and those of Faust, aiokafka, py4j, aiohttp and librdkafka
+through the standard library.
 
-A line for people on a terminal, JSON elsewhere, or as configured. What is bound (recovery_id, command_id, attempt) comes out as fields. Client properties
-are never logged by anybody; the filter here is the second net, for names that smell of secrets.
+Plain lines on a terminal, JSON elsewhere, or as configured. Bound values (recovery_id, command_id, attempt) come out as
+fields. No code logs client properties; the filter here is a second safeguard, for keys whose names suggest a secret.
 """
 
 import logging
@@ -16,14 +17,16 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 HIDDEN: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|phrase)?$|secret|token|api.?key|jaas|credential", re.IGNORECASE)
-# Their INFO is our DEBUG: partitions, heartbeats and tables of settings on each rebalance.
+# What these log at INFO is written at DEBUG: partitions, heartbeats and tables of settings on each rebalance.
 _CHATTY: Final = ("faust", "mode", "aiokafka", "py4j", "aiohttp.access", "asyncio", "kafka")
 
 _REPEATING: Final = ("recoveryd.kafka", "aiokafka", "faust", "mode", "kafka")
 
 
 def configure(format_name: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:
-    """`format_name`: auto | console | json (auto = console on a terminal); `level`: a standard level name. Replaces earlier handlers of the root."""
+    """`format_name`: auto | console | json (auto = console on a terminal); `level`: a standard level name. Replaces
+    earlier handlers of the root.
+    """
     out = stream or sys.stderr
     is_console = format_name == "console" or (format_name == "auto" and out.isatty())
     shared: list[Processor] = [
@@ -63,9 +66,11 @@ def configure(format_name: str = "auto", level: str = "info", stream: TextIO | N
 
 
 class Repeats(logging.Filter):
-    """Lets a library say the same thing a few times, then counts: without a broker librdkafka alone writes hundreds of lines a minute.
+    """Lets a library log the same line a few times, then only counts: without a broker, librdkafka alone writes
+    hundreds of lines a minute.
 
-    What is the same is told by logger and beginning of the message. Our own lines always pass; so do lines with a traceback.
+    Lines are the same when the logger and the beginning of the message are. The daemon's own lines always pass; so do
+    lines with a traceback.
     """
 
     ALLOWED, WINDOW_S, BEGINNING_CHARS, KEYS_AT_MOST = 3, 30.0, 60, 256

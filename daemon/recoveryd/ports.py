@@ -1,7 +1,8 @@
-"""What the daemon needs from the outside world: one protocol per thing, implemented in `recoveryd.adapters` (and in memory there as well).
+"""What the daemon needs from the outside world: one protocol per thing, implemented in `recoveryd.adapters` (and in
+memory there as well).
 
-No rule about recovery lives behind a port. Foreign errors are translated by the adapter into the exceptions of `recoveryd.errors`. Methods are coroutines where
-they may wait; every wait inside has a deadline.
+No rule about recovery lives behind a port. Foreign errors are translated by the adapter into the exceptions of
+`recoveryd.errors`. Methods are coroutines where they may wait; every wait inside has a deadline.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -32,10 +33,12 @@ Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread
 
 @dataclass(frozen=True, slots=True)
 class JournalBatch:
-    """Everything one transaction writes. Directive within each list is the order on the topic. Later entries of the same key win on compacted topics."""
+    """Everything one transaction writes. The order of each list is the order on the topic. On compacted topics, later
+    entries of the same key win.
+    """
 
     changed: Sequence[Noun] = ()
-    forgotten: Sequence[str] = ()  # ids whose records go; written before `changed`
+    forgotten: Sequence[str] = ()  # ids whose records are removed; written before `changed`
     daemon: DaemonRecord | None = None
     answers: Sequence[Answer] = ()
     notices: Sequence[Notice] = ()
@@ -45,7 +48,9 @@ class JournalBatch:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What the status topic holds at its high watermark, and the ids of earlier commands (from the control topic, up to the applied offset)."""
+    """What the status topic holds at its high watermark, and the ids of earlier commands (from the control topic, up to
+    the applied offset).
+    """
 
     nouns: Mapping[str, Noun] = field(default_factory=dict)
     daemon: DaemonRecord = DaemonRecord()
@@ -54,14 +59,16 @@ class Folded:
 
 
 class Journal(Protocol):
-    """The one writer's log. Raises `Fenced` once another daemon took over; then nothing may be done any more."""
+    """The one writer's log. Raises `Fenced` once another daemon took over; then this daemon must not act any more."""
 
     async def open(self) -> Folded:
         """Fence older writers (init_transactions), then read status to the high watermark."""
         ...
 
     async def commit(self, batch: JournalBatch) -> None:
-        """Write all of the batch in one transaction, or raise. An unknown outcome is settled inside (commit again) before it returns or raises."""
+        """Write all of the batch in one transaction, or raise. An unknown outcome is resolved (by committing again)
+        before it returns or raises.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -93,14 +100,14 @@ class GroupOffsets(Protocol):
     async def committed(
         self, cluster: str, group: str, topics: Mapping[str, int | None]
     ) -> Mapping[str, Mapping[int, int]]:
-        """Next offset to read, by topic and partition; `topics` gives their partition counts, None = not known.
+        """Next offset to read, by topic and partition. `topics`: the partition count of each, None = not known.
 
         A partition without a commit is absent; a topic of which some partition got no answer is absent altogether.
         """
         ...
 
     async def have_members(self, cluster: str) -> Mapping[str, bool]:
-        """By group, of those the cluster lists to us; for others nothing is known."""
+        """Whether each group has members, for the groups that the cluster lets us list; others are absent."""
         ...
 
     async def close(self) -> None: ...
@@ -117,7 +124,9 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """`seconds` from sending the record to its acknowledgement; of one without, since the cluster left the first one unanswered. None = no measurement."""
+    """`seconds` from sending the record to its acknowledgement; without one, since the first record was sent that the
+    cluster has not answered. None = no measurement.
+    """
 
     fate: Fate
     seconds: float | None = None
@@ -128,7 +137,9 @@ class Canary(Protocol):
     """A tiny record to one cluster, acknowledged by all in-sync replicas, never more than one at a time."""
 
     async def probe(self, wait_s: float) -> Probe:
-        """Send a record, unless one is still under way, and wait up to `wait_s` for it. Raises nothing for what a cluster does."""
+        """Send a record, unless one is still under way, and wait up to `wait_s` for it. Raises nothing when the cluster
+        fails.
+        """
         ...
 
     async def close(self) -> None:
@@ -138,7 +149,7 @@ class Canary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """`value` is a finite number, or None with the reason it counts under and a sentence that says why."""
+    """`value` is a finite number, or None, with the reason under which it is counted and a sentence that says why."""
 
     value: float | None
     reject: RejectReason | None = None
@@ -146,7 +157,7 @@ class QueryAnswer:
 
 
 class Queries(Protocol):
-    """Instant queries to Prometheus servers of the config. Raises nothing for what a server does."""
+    """Instant queries to Prometheus servers of the config. Raises nothing when a server fails."""
 
     async def ask(self, url: str, query: str, lookback_s: float, deadline_s: float) -> QueryAnswer:
         """The one number that `query` gives now, of samples at most `lookback_s` old."""
@@ -163,7 +174,7 @@ class Ledger(Protocol):
         ...
 
     async def forget(self, effect: ForgetRecoveries) -> None:
-        """Take the receipts of ended recoveries away. Raises `ClusterProblem` when that can be tried again."""
+        """Delete the receipts of ended recoveries. Raises `ClusterProblem` when that can be tried again."""
         ...
 
 
@@ -189,12 +200,12 @@ class Jobs(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the children without ending them (they run on under their lease); spare drivers are ended."""
+        """Leave the child processes running (under their lease) and end the spare drivers."""
         ...
 
 
 class ProgressFeed(Protocol):
-    """Reads the progress topic from now on (a few seconds back at start) and emits LaneHeartbeat and DriverHeartbeat."""
+    """Reads the progress topic, from a few seconds before its start on, and emits LaneHeartbeat and DriverHeartbeat."""
 
     async def start(self, emit: Emit) -> None: ...
 
@@ -225,5 +236,7 @@ class ControlLog(Protocol):
     """Reads a part of the control topic without any group."""
 
     def pages(self, start: int, stop: int | None) -> AsyncIterator[Sequence[ControlRecord]]:
-        """Records of [start, stop) in order, in pages of bounded size; `stop` None = the end as it is now. Offsets that hold nothing are passed over."""
+        """Records of [start, stop) in order, in pages of bounded size; `stop` None = the end as it is now. Offsets
+        without a record are skipped.
+        """
         ...

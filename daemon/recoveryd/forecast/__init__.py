@@ -1,5 +1,5 @@
 """How long a replay takes, whether it ever catches up, what it costs, and whether retention is faster.
 
-Numbers in, numbers and verdicts out; nothing here knows a recovery. What a recovery asks is made in `recovery.forecast_plan` and `recovery.forecast_run`.
-Pure. Start at `completion`, then `outlook`.
+It takes numbers and gives numbers and verdicts, and does not know what a recovery is: `recovery.forecast_plan` and
+`recovery.forecast_run` ask for forecasts of recoveries. Pure. Start at `completion`, then `outlook`.
 """

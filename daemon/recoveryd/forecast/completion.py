@@ -1,7 +1,8 @@
-"""Forecasts: how long a replay takes, whether it can ever catch up, what a deadline needs, and whether retention wins the race.
+"""Forecasts: how long a replay takes, whether it can ever catch up, what a deadline needs, and whether retention wins
+the race.
 
-Formulas and the assembly of a `Forecast`; which verdict follows is `outlook`. All rates are records/s (or bytes/s, used alike), all times seconds; nothing
-here reads a clock; `math.inf` means never. A job is as slow as its slowest partition.
+The formulas, and the assembly of a `Forecast`; `outlook` has the verdicts. All rates are records/s (or all bytes/s),
+all times seconds; `math.inf` means never. A job is as slow as its slowest partition.
 """
 
 import math
@@ -16,7 +17,9 @@ from recoveryd.forecast.retention import Retention, loss_in_s, lost_data_s
 
 @dataclass(frozen=True, slots=True)
 class ForecastRates:
-    """Sustained replay rate and live rate, each with its standard deviation. `profile`: how the live head will move, () = as now."""
+    """Sustained replay rate and live rate, each with its standard deviation. `profile`: (seconds, rate) pairs of how
+    the live head will move, () = as now.
+    """
 
     replay: float
     live: float = 0.0
@@ -27,7 +30,9 @@ class ForecastRates:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`backlog` to copy; `window_s` of event time it spans; `is_moving` follows the live head. `startup_s` passes before the first record."""
+    """`backlog`: records to copy, which span `window_s` of event time. `is_moving`: it follows the live head.
+    `startup_s` pass before the first record.
+    """
 
     backlog: float
     window_s: float
@@ -37,7 +42,7 @@ class Work:
 
 
 class Reason(NamedTuple):
-    """Why a verdict applies and what would help, a sentence each; `suggestion` is empty when all is well."""
+    """Why a verdict applies and what would help, one sentence each; `suggestion` is empty for OK."""
 
     outlook: Outlook
     why: str
@@ -46,10 +51,12 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The worst verdict first, its interval and a suggestion in numbers; `reasons` has the same for every verdict that applies.
+    """The worst verdict first, its interval and a suggestion in numbers; `reasons` has the same for every verdict that
+    applies.
 
-    `speed_up` = replay rate / historical rate of the window. `processed` = records read until done, `extra_share` the part of them that arrives meanwhile.
-    `loss_in_s` = until retention takes the record at the position; `lost_data_s` = event time lost before the start.
+    `speed_up` = replay rate / historical rate of the window. `processed` = records read until done, `extra_share` the
+    part of them that arrives meanwhile. `loss_in_s` = until retention deletes the record at the position; `lost_data_s`
+    = event time lost before the start.
     """
 
     outlook: Outlook
@@ -71,7 +78,9 @@ class Forecast:
 
 
 def duration_s(work: Work, replay: float, live: float, profile: tuple[tuple[float, float], ...] = ()) -> float:
-    """Start-up and T = L/r for a pinned end, L/(r - l) for a moving one; infinite when the head moves at least as fast."""
+    """Start-up plus backlog / replay for a pinned end, or plus (backlog + live * start-up) / (replay - live) for a
+    moving head; infinite when the head moves at least as fast as the replay.
+    """
     if work.backlog <= 0:
         return 0.0
     if not work.is_moving:
@@ -83,7 +92,7 @@ def duration_s(work: Work, replay: float, live: float, profile: tuple[tuple[floa
 
 
 def required_rate(work: Work, deadline_s: float, live: float) -> float:
-    """Rate that ends by the deadline: L/D, for a moving head + l + l * start-up / D."""
+    """The rate that ends by the deadline: backlog / deadline, plus live + live * start-up / deadline for a moving head."""
     if deadline_s <= 0:
         return math.inf
     return work.backlog / deadline_s + (live + live * work.startup_s / deadline_s if work.is_moving else 0.0)
@@ -92,7 +101,7 @@ def required_rate(work: Work, deadline_s: float, live: float) -> float:
 def forecast(
     work: Work, rates: ForecastRates, retention: Retention | None = None, deadline_s: float | None = None
 ) -> Forecast:
-    """All of it for one partition, or for one recovery taken as a whole."""
+    """The forecast of one partition, or of one recovery taken as a whole."""
     replay, live = rates.replay, rates.live
     seconds = duration_s(work, replay, live, rates.profile)
     slow, fast = max(0.0, replay - rates.replay_sigma), replay + rates.replay_sigma
@@ -149,7 +158,9 @@ class PartitionForecast:
 
 
 def forecast_job(parts: Sequence[PartitionForecast], deadline_s: float | None = None) -> Forecast | None:
-    """Per partition first, then the maximum: skew makes sum over sum a lie. The verdict is the worst of all partitions; None without any."""
+    """The forecast of a job by its slowest partition, because sums over all partitions hide skew. The verdict is the
+    worst one of all partitions. None without partitions.
+    """
     found = [replace(forecast(p.work, p.rates, p.retention, deadline_s), partition=p.partition) for p in parts]
     if not found:
         return None

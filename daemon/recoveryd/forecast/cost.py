@@ -1,11 +1,15 @@
-"""What a replay costs, from configured prices, and what it needs on disks. Any currency; sizes in bytes, times in seconds."""
+"""What a replay costs, from configured prices, and what it needs on disks. Any currency; sizes in bytes, times in
+seconds.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Per executor and second, per byte over a priced link (between zones, out), per byte and second stored, per second that live traffic is over an SLO."""
+    """Prices per executor and second, per byte over a priced link (between zones, or out), per byte stored for a
+    second, and per second that live traffic is over an SLO.
+    """
 
     executor_s: float = 0.0
     network_byte: float = 0.0
@@ -15,7 +19,9 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Pricing:
-    """Prices with what they need to become an amount: the part of the traffic that crosses a priced link, and how long a copy is kept."""
+    """Prices with the other values of the config that a cost needs: which part of the traffic crosses a priced link,
+    and how long a copy is kept.
+    """
 
     prices: Prices = Prices()
     currency: str = ""
@@ -30,7 +36,9 @@ class Pricing:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """`cross_share`: part of the traffic that crosses a priced link. `kept_bytes` for `kept_s`: copies that stay, all replicas."""
+    """`cross_share`: part of the traffic that crosses a priced link. `kept_bytes` for `kept_s`: the copy that stays,
+    all its replicas.
+    """
 
     executors: int
     seconds: float
@@ -57,7 +65,9 @@ class Cost:
 
 
 def estimate_cost(usage: Usage, prices: Prices) -> Cost:
-    """Sum of executors * T * price + read * f_cross * price + out * (1 + (RF - 1) * f_cross) * price + stored * time * price, and the harm to live traffic."""
+    """executors * seconds, bytes read * cross_share, bytes out * (1 + (replication factor - 1) * cross_share), bytes
+    kept * seconds and seconds over an SLO, each times its price.
+    """
     copies = 1 + (usage.replication_factor - 1) * usage.cross_share
     return Cost(
         compute=usage.executors * usage.seconds * prices.executor_s,
@@ -69,5 +79,5 @@ def estimate_cost(usage: Usage, prices: Prices) -> Cost:
 
 
 def storage_bytes(bytes_per_s: float, seconds: float, replication_factor: int = 1) -> float:
-    """Bytes on all disks for what a topic takes in that time."""
+    """Bytes on all disks that a topic needs for what it takes in that time."""
     return bytes_per_s * seconds * replication_factor

@@ -1,6 +1,7 @@
-"""Rates from a few samples of a growing count, with how far they may be off. Fewer than three samples are no estimate.
+"""Rates from a few samples of a growing count, with their error. Fewer than three samples give no estimate.
 
-Two ways: OLS uses every sample and gives an error; Theil-Sen, the median of all slopes, is not moved by a few outliers. Counts may be records or bytes.
+There are two methods: ordinary least squares (OLS), and Theil-Sen, the median of all slopes, which a few outliers do
+not change. Counts may be records or bytes.
 """
 
 import math
@@ -29,7 +30,9 @@ class RateEstimate(NamedTuple):
 
 
 def estimate_rate(samples: Sequence[CountSample], *, is_robust: bool = False) -> RateEstimate | None:
-    """Rate over the newest 20 samples, by OLS or Theil-Sen; None with fewer than three at different times. A falling count gives a negative rate."""
+    """Rate over the newest 20 samples, by OLS or Theil-Sen; None with fewer than three at different times. A falling
+    count gives a negative rate.
+    """
     used = _usable(samples)
     if len(used) < SAMPLES_LEAST:
         return None
@@ -38,7 +41,7 @@ def estimate_rate(samples: Sequence[CountSample], *, is_robust: bool = False) ->
 
 
 def ols_slope(samples: Sequence[CountSample]) -> float:
-    """Least squares; needs two different times."""
+    """The slope by least squares; needs two different times."""
     mean_t, mean_c = fmean(s.at_s for s in samples), fmean(s.total for s in samples)
     spread = math.fsum((s.at_s - mean_t) ** 2 for s in samples)
     return math.fsum((s.at_s - mean_t) * (s.total - mean_c) for s in samples) / spread
@@ -56,7 +59,7 @@ def _usable(samples: Sequence[CountSample]) -> list[CountSample]:
 
 
 def _sigma(samples: Sequence[CountSample], slope: float) -> float:
-    """Standard error of the slope, from what the line leaves over."""
+    """Standard error of the slope, from the residuals."""
     if len(samples) <= 2:
         return 0.0
     mean_t, mean_c = fmean(s.at_s for s in samples), fmean(s.total for s in samples)
@@ -66,5 +69,5 @@ def _sigma(samples: Sequence[CountSample], slope: float) -> float:
 
 
 def contended_rate(read_only: float, loss: float = 0.2) -> float:
-    """What is left of a read-only rate when somebody produces to the same brokers; measured once, a fifth is lost."""
+    """A read-only rate, reduced by the part that is lost when others produce to the same brokers; a fifth, as measured."""
     return read_only * (1 - loss)

@@ -1,4 +1,4 @@
-"""What a forecast says on the events topic: plain data, bounded, without NaN or infinity."""
+"""The data of a forecast on the events topic: plain, bounded, without NaN or infinity."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""How fast the live head will move: piecewise, the worse of now and of the same hour in history."""
+"""How fast the live head will move, hour by hour: the higher of the present rate and that of the same hour in history."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,9 @@ _CYCLES_MOST = 60
 def live_profile(
     now_rate: float, hourly: Sequence[float], hour: int, left_in_hour_s: float
 ) -> tuple[tuple[float, float], ...]:
-    """(seconds, rate) from now over one cycle of history. `hourly` are the rates of the hours of a day (or week), `hour` the present one's place."""
+    """(seconds, rate) from now over one cycle of history. `hourly`: the rates of the hours of a day (or week); `hour`:
+    the index of the present one.
+    """
     if not hourly:
         return ((_HOUR_S, now_rate),)
     ahead = [max(now_rate, hourly[(hour + i) % len(hourly)]) for i in range(len(hourly))]
@@ -19,7 +21,9 @@ def live_profile(
 
 
 def catch_up_s(backlog: float, replay: float, profile: Sequence[tuple[float, float]]) -> float:
-    """Seconds until a replay at `replay` meets a head that moves by `profile`, over and over; infinite when a whole cycle gains nothing."""
+    """Seconds until a replay at rate `replay` reaches a head that moves by `profile`, repeated; infinite when a whole
+    cycle gains nothing.
+    """
     if backlog <= 0:
         return 0.0
     cycle_s = math.fsum(seconds for seconds, _ in profile)

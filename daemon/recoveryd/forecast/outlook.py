@@ -1,4 +1,4 @@
-"""Verdicts of a forecast: what the numbers mean, why, and what would help, said in numbers."""
+"""Verdicts of a forecast: what the numbers mean, why, and what would help."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _DAY_S = 86_400.0
 
 
 class Outlook(StrEnum):
-    """Worst first. Data that will be gone is worse than time that will be spent."""
+    """Worst first: lost data is worse than lost time."""
 
     RETENTION_LOSS = "retention_loss"
     IMPRACTICAL_NEVER = "impractical_never"
@@ -28,7 +28,7 @@ class Outlook(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The numbers a verdict is made from; as in `forecast`."""
+    """The numbers that a verdict is made from, named as in `completion`."""
 
     is_moving: bool
     backlog: float
@@ -46,7 +46,9 @@ class Situation:
 
 
 def all_outlooks(s: Situation) -> tuple[Outlook, ...]:
-    """Every verdict that applies, worst first; OK alone when none does. A pinned end can be reached at any rate, so it is never `never`."""
+    """Every verdict that applies, worst first; OK if none does. Any rate reaches a pinned end, so that never gets
+    `impractical_never`.
+    """
     if s.backlog <= 0:
         return (Outlook.OK,)
     applies = {
@@ -60,7 +62,7 @@ def all_outlooks(s: Situation) -> tuple[Outlook, ...]:
 
 
 def suggest(outlook: Outlook, s: Situation) -> tuple[str, str]:
-    """(why, suggestion), each one sentence; the suggestion is empty when all is well."""
+    """(why, suggestion), one sentence each; the suggestion is empty for OK."""
     match outlook:
         case Outlook.RETENTION_LOSS:
             return _retention(s)
@@ -110,14 +112,14 @@ def _faster(s: Situation, speed_up: float) -> str:
 
 
 def _rate(s: Situation, rate: float) -> str:
-    """A rate, and how many lanes would give it if lanes add up."""
+    """The text of a rate, with how many lanes would give it if their rates add up."""
     if not s.lanes or s.replay <= 0 or not math.isfinite(rate):
         return f"{rate:,.0f}/s"
     return f"{rate:,.0f}/s ({math.ceil(rate * s.lanes / s.replay)} lanes instead of {s.lanes})"
 
 
 def _fits(s: Situation) -> str:
-    """The window that the present rate can copy by the deadline, or in a day."""
+    """The text of the window that the present rate can copy by the deadline, or in a day."""
     within_s = s.deadline_s if s.deadline_s is not None else _DAY_S
     historical = s.backlog / s.window_s if s.window_s > 0 else 0.0
     gain = s.replay - s.live if s.is_moving else s.replay

@@ -1,6 +1,7 @@
-"""The retention race: does the log start reach the position before the copy is past it? All times seconds, rates records/s.
+"""The retention race: does the log start reach the position before the copy is past it? All times seconds, rates
+records/s.
 
-Deletion is by whole segment and late, so the real slack is larger; nothing here relies on that.
+Brokers delete whole segments, and late, so the real slack is larger; nothing here relies on that.
 """
 
 import math
@@ -9,9 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """`margin` records lie between position and log start, which advances at `advance` (by size: the live rate; by time: what came in a retention ago).
+    """`margin` records lie between log start and position; the log start moves at `advance` (retention by size: the
+    live rate; by time: the rate at which records came in one retention ago).
 
-    In event time: `retention_s` of the topic, the `age_s` of the record at the position, and the `startup_s` until the job moves it.
+    In event time: the topic's `retention_s`, the `age_s` of the record at the position, and `startup_s` until the job
+    moves the position.
     """
 
     margin: float = math.inf
@@ -22,25 +25,27 @@ class Retention:
 
     @property
     def slack_s(self) -> float:
-        """Time until the record at the position is deleted if nothing moves."""
+        """Seconds until the record at the position is deleted if nothing is copied."""
         return self.retention_s - self.age_s
 
 
 def loss_in_s(retention: Retention, replay: float, speed_up: float = math.inf) -> float:
-    """Seconds from now until retention takes the record at the position; infinite when the position stays ahead."""
+    """Seconds from now until retention deletes the record at the position; infinite when the position stays ahead."""
     return min(_loss_by_records(retention, replay), _loss_by_time(retention, speed_up))
 
 
 def lost_data_s(retention: Retention) -> float:
-    """Event time lost before the job has started, before segment slack."""
+    """Seconds of event time that are lost before the job has started, if segments are deleted without delay."""
     return max(0.0, retention.startup_s - max(0.0, retention.slack_s))
 
 
 def beating_rate(retention: Retention, records: float, window_s: float, live: float, *, is_moving: bool) -> float:
-    """The lowest steady rate at which `records`, which came in over `window_s`, are copied before retention is at them; infinite = none is.
+    """The lowest steady rate at which `records`, which came in over `window_s`, are copied before retention deletes
+    them; infinite = no rate is enough.
 
-    By time the last record may be reached as late as it lives, so the copy may take the slack at its start and the window. By size the log start advances at
-    the live rate meanwhile. Behind a moving head it must not be slower than live traffic in the end.
+    With retention by time, the copy may take the slack at its start plus the window, since the last record is deleted
+    that much later. With retention by size, the log start advances at the live rate meanwhile. When following the head,
+    the rate must also reach that of live traffic.
     """
     if records <= 0:
         return 0.0
@@ -66,7 +71,9 @@ def _loss_by_records(retention: Retention, replay: float) -> float:
 
 
 def _loss_by_time(retention: Retention, speed_up: float) -> float:
-    """Slack shrinks by 1 s/s until the job starts and grows by (S - 1) s/s after; so the danger is the start, and a replay slower than real time."""
+    """Slack shrinks by 1 s/s until the job starts, and then grows by (speed-up - 1) s/s. So records are lost before the
+    start, or if the replay is slower than real time.
+    """
     slack = retention.slack_s
     if not math.isfinite(slack):
         return math.inf

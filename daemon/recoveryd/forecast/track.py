@@ -1,4 +1,4 @@
-"""A verdict that flickers helps nobody: a forecast is made each minute, and two in a row must agree before the verdict changes."""
+"""Hysteresis of the verdict: a forecast is made each minute, and two in a row must agree before the verdict changes."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class ForecastTrack:
         return self.evaluated_ms is None or now_ms - self.evaluated_ms >= EVALUATE_EVERY_MS
 
     def with_outlook(self, outlook: Outlook, now_ms: int) -> "ForecastTrack":
-        """The track after one evaluation; the first one stands at once."""
+        """The track after one evaluation; the first verdict stands at once."""
         if self.outlook is None or outlook is self.outlook:
             return ForecastTrack(outlook, None, 0, now_ms)
         count = self.count + 1 if outlook is self.candidate else 1

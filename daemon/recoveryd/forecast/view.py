@@ -1,7 +1,7 @@
-"""A forecast as people and records keep it: finite numbers, None for never, one sentence, a suggestion, storage and cost.
+"""A forecast as shown and stored: finite numbers, None for never, one sentence, a suggestion, storage and cost.
 
-`Forecast` is what the formulas give and may hold infinities; this is what a plan stores, an event says and a screen shows. Built here once, so that a plan, a
-running recovery and `recoveryctl forecast` cannot say it in different ways.
+`Forecast` is the result of the formulas and may hold infinities; the view is what a plan stores, an event says and a
+screen shows. It is built only here, so that a plan, a running recovery and `recoveryctl forecast` agree.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,9 @@ class CostView:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Bytes the copy needs: of one replica, of all, and of each broker when all share evenly (None = number of brokers unknown)."""
+    """Bytes that the copy needs: for one replica, for all, and on each broker if spread evenly (None = number of
+    brokers unknown).
+    """
 
     replica_bytes: int
     all_bytes: int
@@ -44,7 +46,9 @@ class EtaRange:
 
 @dataclass(frozen=True, slots=True)
 class ForecastView:
-    """Times in seconds, rates in records/s. `eta_seconds`, `bounded_s`, `moving_s`: None = never. Other None: not known, not asked, or no danger."""
+    """Times in seconds, rates in records/s. `eta_seconds`, `bounded_s`, `moving_s`: None = never. Elsewhere None = not
+    known, not asked for, or no danger.
+    """
 
     outlook: str
     outlooks: tuple[str, ...]
@@ -65,7 +69,9 @@ class ForecastView:
     deadline_s: float | None = field(default=None, metadata=named("deadline_seconds"))
     extra_share: float | None = None
     loss_in_s: float | None = field(default=None, metadata=named("loss_in_seconds"))
-    slack_s: float | None = field(default=None, metadata=named("retention_slack_seconds"))  # the same if nothing moves
+    slack_s: float | None = field(
+        default=None, metadata=named("retention_slack_seconds")
+    )  # seconds until the loss if nothing is copied
     lost_data_s: float = field(default=0.0, metadata=named("lost_data_seconds"))
     partition: int | None = None  # the slowest
     storage: Storage | None = None
@@ -74,7 +80,9 @@ class ForecastView:
 
 
 def make_view(forecast: Forecast, work: Work, rates: ForecastRates) -> ForecastView:
-    """The view of `forecast`; `work` and `rates` are those of the whole job. What else is known is put in with `replace`."""
+    """The view of `forecast`; `work` and `rates` are those of the whole job. Callers put in what else they know with
+    `replace`.
+    """
     pinned = Work(work.backlog, work.window_s, is_moving=False, startup_s=work.startup_s)
     moving = Work(work.backlog, work.window_s, is_moving=True, startup_s=work.startup_s)
     bounded_s, moving_s = duration_s(pinned, rates.replay, rates.live), _moving_s(moving, rates)
@@ -107,7 +115,7 @@ def _moving_s(work: Work, rates: ForecastRates) -> float:
 
 
 def storage_of(replica_bytes: float, replication_factor: int, brokers: int | None = None) -> Storage:
-    """What `replica_bytes` need with so many replicas, evenly over `brokers`."""
+    """The storage for `replica_bytes` with so many replicas, spread evenly over `brokers`."""
     every = replica_bytes * replication_factor
     return Storage(round(replica_bytes), round(every), None if not brokers else round(every / brokers))
 

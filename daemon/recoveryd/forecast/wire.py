@@ -1,4 +1,6 @@
-"""A forecast as JSON values, by the names of the contract: on its own for `recoveryctl forecast -o json`; within records and plans it is written with them."""
+"""A forecast as JSON values, with the names of docs/contract.md, for `recoveryctl forecast -o json`. Records and plans
+write theirs with their own forms.
+"""
 
 from typing import Final
 

@@ -1,4 +1,6 @@
-"""All metrics, and what they say: those of every capability, and the daemon's own. How they are exposed is `recoveryd.adapters.http.metrics_page`'s."""
+"""All metrics and their values: those of every capability, and the daemon's own. `recoveryd.adapters.http.metrics_page`
+exposes them.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -41,12 +43,12 @@ class MetricsBook:
             yield from measures.gauges(state, now_ms)
 
     def beginnings(self, before: CoreState, after: CoreState) -> Iterator[Sample]:
-        """Zeros of the counters that name what is new since `before`."""
+        """Zeros of the counters for label values that are new since `before`, such as a new recovery."""
         for measures in self._measures:
             yield from measures.beginnings(before, after)
 
     def increments(self, before: CoreState, after: CoreState, answers: Iterable[Answer] = ()) -> list[Sample]:
-        """How far the way from `before` to `after`, with these answers, moves the counters; zero steps are left out."""
+        """By how much the step from `before` to `after`, with these answers, moves the counters; zeros are left out."""
         samples = [Sample(COMMANDS, (answer.verb or "unknown", answer.kind), 1) for answer in answers]
         for measures in self._measures:
             samples.extend(measures.increments(before, after))

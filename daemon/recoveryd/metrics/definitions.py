@@ -1,4 +1,6 @@
-"""Which metrics there are of the daemon itself. Those of a capability stand with it; `recoveryd.metrics.book` has all of them."""
+"""The metrics of the daemon itself. Each capability has its own in its folder; `recoveryd.metrics.book` has all of
+them.
+"""
 
 from typing import Final
 

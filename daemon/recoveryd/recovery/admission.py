@@ -1,4 +1,4 @@
-"""May this command start a recovery at all? Judged before any question is asked to a cluster."""
+"""Whether a command may start a recovery, judged before any cluster is asked."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,9 @@ from recoveryd.recovery.spec import Spec
 
 
 def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) -> Refused | None:
-    """Why it may not be planned, or None. Names of clusters and profiles are the config's; own topics are never data. What only reads may read internal ones."""
+    """Why the command may not be planned, or None. Its clusters and profile must be in the config. recoveryd's own
+    topics are never source or target; topics whose names start with `_` only for a recovery that does not copy.
+    """
     for field, cluster in (("source.cluster", spec.source.cluster), ("target.cluster", spec.target.cluster)):
         if cluster not in params.clusters:
             return Refused(

@@ -1,6 +1,7 @@
-"""The Spark application of a recovery: start the next attempt, notice that one is gone, let one go.
+"""The Spark application of a recovery: start the next attempt, notice that one is gone, end one that is not needed.
 
-Two attempts never both commit (the lanes' transactional ids are stable), so starting the next one too early costs time but no record.
+Two attempts never both commit (the lanes' transactional ids are stable), so starting the next one too early costs time
+but neither loses nor doubles a record.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ from recoveryd.recovery.stops.error_rate import with_failures
 
 
 def ensure_application(case: Case, *, launch: bool = True) -> None:
-    """See that an application lives, or start the next attempt when its time has come."""
+    """Check that the application lives, or start the next attempt once its time has come."""
     attempt, seen, params, now_ms = case.recovery.attempt, case.seen, case.params, case.now_ms
     if attempt.released:
         if launch and now_ms >= attempt.retry_at_ms and allows_launch(case.draft, case.recovery):
@@ -65,7 +66,9 @@ def _launch_next(case: Case) -> None:
 
 
 def lose_attempt(case: Case, message: str, code: str = "internal", *, counts: bool = True) -> None:
-    """The attempt is gone: end what may be left of it and plan the next one. Progress forgives earlier failures."""
+    """The attempt is gone: end what may be left of it and plan the next one. If it made progress, earlier failures do
+    not count any more.
+    """
     attempt, params = case.recovery.attempt, case.params
     progressed = _positions(case.recovery) > attempt.positions_at_start
     failures = attempt.failures if not counts else 1 if progressed else attempt.failures + 1
@@ -89,13 +92,13 @@ def lose_attempt(case: Case, message: str, code: str = "internal", *, counts: bo
 
 
 def backoff_ms(failures: int, params: Params) -> int:
-    """How long to wait after so many failures in a row: doubles from `backoff_first_ms` to `backoff_max_ms`."""
+    """How long to wait after this many failures in a row: doubles from `backoff_first_ms` to `backoff_max_ms`."""
     doubled: int = params.backoff_first_ms * 2 ** min(max(0, failures - 1), 16)
     return min(params.backoff_max_ms, doubled)
 
 
 def release_application(case: Case, why: str) -> None:
-    """Let the application go on purpose; nothing is held against it."""
+    """End the application on purpose; it does not count as a failure."""
     if case.recovery.wanted is not Wanted.EXIT:
         want(case, Wanted.EXIT, why)
     case.put(attempt=replace(case.recovery.attempt, released=True))
@@ -104,7 +107,7 @@ def release_application(case: Case, why: str) -> None:
 
 
 def start_over(case: Case, why: str) -> None:
-    """Let an application whose lanes have all returned go, and start the next one; nothing is held against it."""
+    """End an application whose lanes have all returned, and start the next one; it does not count as a failure."""
     release_application(case, why)
     case.move(State.STARTING, why)
     want(case, Wanted.RUN, why)
@@ -124,7 +127,7 @@ def _forget_attempt(case: Case) -> None:
 
 
 def durable_positions(recovery: Recovery) -> dict[int, int]:
-    """What each partition is known to be copied up to; a ledger that says less is broken."""
+    """By partition: the offset up to which it is known to be copied. A ledger that says less is broken."""
     return {p.partition: p.position for p in recovery.progress.partitions}
 
 

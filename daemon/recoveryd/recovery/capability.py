@@ -1,4 +1,4 @@
-"""Recoveries as a capability: which commands and events they take, and what is looked at after each event."""
+"""Recoveries as a capability: the commands and events they take, and which of them are steered after each event."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ _WORDS = (events.__name__, contract.__name__)
 
 
 def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[RecoveryDraft]:
-    """`kinds`: what a recovery can be. Adding one needs nothing here."""
+    """`kinds`: the kinds of recoveries there are. A new one needs no change here."""
     by_name, form = {kind.name: kind for kind in kinds}, _form(tuple(kinds))
     return Capability(
         name=NAME,
@@ -52,7 +52,9 @@ def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[Recover
 
 
 def _restore(state: CoreState, nouns: Mapping[str, Noun], sequences: Mapping[str, int]) -> CoreState:
-    """A directive renewed after its recovery's last status record must not get the same sequence again."""
+    """Each directive sequence becomes the newest of status record and directives topic: a directive may have been
+    renewed after its recovery's last status record, and no sequence may be used twice.
+    """
     found = {
         name: replace(noun, directive_sequence=max(noun.directive_sequence, sequences.get(name, 0)))
         for name, noun in nouns.items()
@@ -67,7 +69,7 @@ def _subject(draft: RecoveryDraft, recovery_id: str) -> Subject | None:
 
 
 def _steer(draft: RecoveryDraft, event: object) -> None:
-    """Every recovery that the event can have touched goes as far as it can; then what lies around it follows."""
+    """Steer every recovery that the event can have touched; then forget old ones and adjust quotas."""
     is_time = isinstance(event, Tick | BecameLeader)
     touched = [r.id for r in draft.live()] if is_time or isinstance(event, OffsetsSampled) else _named(event)
     for recovery_id in touched:
@@ -86,7 +88,7 @@ def _named(event: object) -> list[str]:
 
 
 def _on_leader(draft: RecoveryDraft, event: BecameLeader) -> None:
-    """A new epoch: nothing heard before counts; applications that still run get a moment to be heard."""
+    """A new epoch: nothing heard before counts, and applications that still run get some time to be heard again."""
     known = draft.draft.before.daemon.control_topic_id in {"", event.control_topic_id}
     told = {"epoch": event.epoch, "recoveries": len(draft.stored), "control_topic_known": known}
     draft.notice("leader_changed", "", told)
@@ -98,7 +100,7 @@ def _on_leader(draft: RecoveryDraft, event: BecameLeader) -> None:
 
 
 def _on_tick(draft: RecoveryDraft, _event: Tick) -> None:
-    """Controllers take their step when it is due; steering does the rest."""
+    """Let the controllers take their step if it is due; all else is done by steering."""
     control(draft)
 
 

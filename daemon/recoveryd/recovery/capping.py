@@ -1,8 +1,10 @@
-"""A replay that follows under a cap: when lanes have to return, so that what some do not use of it goes to others.
+"""A following replay with a cap (`max_records`, `max_bytes`): when its lanes have to return, so that others get what
+some do not use of it.
 
-A lane that used its part up has returned, one that waits at the live head never does. With records left for the first and nothing to copy for the second, the
-run would come neither to its cap nor to zero lag. So once all that still run wait at the head, they are told to return; the ledger is read, and the rest is
-shared out again (`recoveryd.recovery.lane_shares`).
+A lane that has used up its part of the cap has returned; one that waits at the live head never does. With records left
+for the first and nothing to copy for the second, the recovery would reach neither its cap nor zero lag. So once all
+lanes that still run wait at the head, they are told to return; the ledger is read, and the rest of the cap is shared
+out again (`recoveryd.recovery.lane_shares`).
 """
 
 from recoveryd.kernel.states import State

@@ -1,4 +1,6 @@
-"""One recovery in a step, always as it is now: whoever changes it need not hand the new value on, and nobody works on a stale one."""
+"""One recovery within a step, always read in its present value: a function that changes it need not return the new
+value, and none works on a stale one.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +15,7 @@ from recoveryd.recovery.params import Params
 
 
 class Case:
-    """`draft` knows all recoveries; this is the one with `id`, which must be known."""
+    """The recovery with this `id` in `draft`, which must know it."""
 
     __slots__ = ("draft", "id")
 
@@ -29,7 +31,7 @@ class Case:
 
     @property
     def plan(self) -> Plan:
-        """Of a recovery that has one."""
+        """The plan, which must be made already."""
         found = self.recovery.plan
         assert found is not None
         return found
@@ -64,7 +66,7 @@ class Case:
         self.put(**changes, updated_ms=self.now_ms, version=self.recovery.version + 1)
 
     def move(self, to: State, why: str, told: Mapping[str, object] | None = None, **changes: Any) -> None:
-        """Into its next state, which the events topic is told."""
+        """Change its state, journal it, and tell the events topic."""
         self.draft.move(self.recovery, to, why, told, **changes)
 
     def observe(self, **changes: Any) -> None:

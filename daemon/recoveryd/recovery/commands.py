@@ -20,7 +20,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """`changes`: limits by name. One that is not named stays, None takes it back to its default (a rate is lifted)."""
+    """`changes`: limits by name. A limit that is not named stays; None sets its default (for a rate: no limit)."""
 
     meta: Meta
     changes: Mapping[str, float | str | None]

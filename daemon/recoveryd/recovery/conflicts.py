@@ -1,6 +1,7 @@
-"""Two recoveries into one target topic are refused unless both say `append`: a target of our own is proved to hold nothing else, in any partition.
+"""Two recoveries into one target topic are refused unless both say `append`: without it, the proof expects the target
+to hold nothing but the copy, in all partitions.
 
-One that only reads is in nobody's way.
+A recovery that only reads conflicts with none.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,9 @@
-"""Whether what a recovery moves is spread over the brokers of a cluster, or crowds on few of them.
+"""Whether a recovery's traffic is spread over the brokers of a cluster, or crowds on a few of them.
 
-A budget is one of a domain, but what hurts live traffic is the load of each broker. So a recovery counts by its busiest broker: where that leads three times
-its even part of what is still to copy, each byte counts three times, and no broker gets more than an even part of the budget. Leaders are known from the
-samples of all topics in play; where they are not, bytes count once.
+A budget is shared by a domain, but what hurts live traffic is the load of a single broker. So a recovery counts by its
+busiest broker: if that one leads three times its even part of what is still to copy, each byte counts three times, and
+no broker gets more than an even part of the budget. Leaders are known from the samples of all topics in use; where they
+are not known, each byte counts once.
 """
 
 from collections import Counter
@@ -11,11 +12,13 @@ from collections.abc import Mapping
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.model import PlannedTopic, Recovery
 
-_FOLLOWED = 1  # what is left of a partition that is followed has no size
+_FOLLOWED = 1  # weight of a followed partition, of which nobody knows how much is left
 
 
 def crowding(draft: RecoveryDraft, recovery: Recovery, cluster: str) -> float:
-    """How many times an even part of what the recovery copies passes the busiest broker of the cluster; at least 1, which is also not known."""
+    """The load of the cluster's busiest broker, as a multiple of an even part of what the recovery copies; at least 1,
+    also when not known.
+    """
     plan = recovery.plan
     if plan is None or not recovery.spec.copies or recovery.is_proving:
         return 1.0
@@ -37,7 +40,7 @@ def _leaders(draft: RecoveryDraft, topic: PlannedTopic) -> Mapping[int, int]:
 
 
 def _brokers(draft: RecoveryDraft, cluster: str) -> set[int]:
-    """Those that lead anything that was looked at."""
+    """The brokers that lead any sampled partition."""
     newest = draft.protection.newest_of(cluster)
     return {broker for sample in newest for broker in sample.leaders.values() if broker >= 0}
 

@@ -1,6 +1,7 @@
 """Directives: what the lanes are told, and when the lease is renewed.
 
-`want` changes the imperative; `renew` repeats it before the lease ends. Both raise the sequence, so a lane can tell an answer to this from one to an older word.
+`want` changes the imperative; `renew` repeats it before the lease ends. Both raise the sequence, so that the answer of
+a lane shows which directive it has read.
 """
 
 from recoveryd.recovery.case import Case
@@ -18,7 +19,9 @@ def want(case: Case, wanted: Wanted, why: str) -> None:
 
 
 def renew(case: Case) -> None:
-    """Repeat what is wanted with fresh shares of the rate. Memory only: the sequence is found again on the directives topic."""
+    """Repeat what is wanted with fresh shares of the rate. Memory only: after a restart, the sequence is found on the
+    directives topic.
+    """
     case.keep(directive_sequence=case.recovery.directive_sequence + 1)
     _publish(case, case.recovery.why)
 
@@ -46,7 +49,7 @@ def make_directive(case: Case, why: str) -> Directive:
 
 
 def renew_lease(case: Case) -> None:
-    """Repeat the directive before the lease of the lanes ends; small changes of the granted rate ride along."""
+    """Repeat the directive before the lanes' lease ends; this also passes on small changes of the granted rate."""
     if case.recovery.attempt.released or case.now_ms - case.seen.directive_ms < case.params.lease_renew_ms:
         return
     grant = case.draft.protection.protecting.grants.get(case.id)

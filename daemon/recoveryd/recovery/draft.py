@@ -1,4 +1,4 @@
-"""How a step sees recoveries: what is known, with what this draft already changed, and the few ways to change it.
+"""How a step sees recoveries: what is known, including what this step has changed already, and the ways to change it.
 
 `keep` changes memory only (renewed sequences, fresh progress), `put` also asks the journal to store the recovery.
 """
@@ -22,7 +22,7 @@ from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 
 
 class RecoveryDraft(View):
-    """`quotas` and `forgetting` may be replaced; `stored` is as the event found it."""
+    """`quotas` and `forgetting` may be replaced; `stored` are the recoveries as they were before the event."""
 
     def __init__(self, draft: Draft, params: Params, kinds: Mapping[str, Kind]) -> None:
         super().__init__(draft)
@@ -48,7 +48,7 @@ class RecoveryDraft(View):
         return self._recoveries.get(recovery_id) or self.stored.get(recovery_id)
 
     def live(self) -> list[Recovery]:
-        """Every recovery that is not over; the ended ones are many and no rule needs them all."""
+        """Every recovery that has not ended. The ended ones are many, and no rule needs them all."""
         return [r for r in {**self.stored.live, **self._recoveries}.values() if is_live(r)]
 
     def observed(self, recovery_id: str) -> Observed:
@@ -89,7 +89,7 @@ class RecoveryDraft(View):
         return seen
 
     def forget(self, recovery_id: str) -> None:
-        """Drop what was heard (a new attempt, or the end)."""
+        """Drop what was heard of it (for a new attempt, or at its end)."""
         self._observed[recovery_id] = Observed()
 
     def forget_for_good(self, recovery_id: str) -> None:
@@ -98,7 +98,7 @@ class RecoveryDraft(View):
         self.draft.forget([recovery_id])
 
     def answer_creation(self, recovery: Recovery, kind: str, message: str, code: str = "", hint: str = "") -> Recovery:
-        """The answer to the command that made `recovery`, which waits for the plan. Does nothing the second time."""
+        """The answer to the command that made `recovery`, which waits for the plan. A second call does nothing."""
         if recovery.answered:
             return recovery
         ref, verb = recovery.command, self.kinds[recovery.kind].verb

@@ -1,4 +1,4 @@
-"""What recoveries want from the world. Each is run only after the journal holds its intent; its result comes back as an event."""
+"""The effects of recoveries. Each is run only after the journal holds the intent; its result (after →) is an event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from recoveryd_jobs.contract import Directive, ReceiptsHome
 
 @dataclass(frozen=True, slots=True)
 class GatherFacts:
-    """Ask the clusters what planning needs → FactsGathered or EffectFailed("gather_facts")."""
+    """Ask the clusters for the facts that planning needs → FactsGathered or EffectFailed("gather_facts")."""
 
     recovery: str
     spec: Spec
@@ -18,7 +18,9 @@ class GatherFacts:
 
 @dataclass(frozen=True, slots=True)
 class CreateTarget:
-    """Create the target topic, or accept one made by an earlier run of this same effect → TargetReady or EffectFailed("create_target")."""
+    """Create the target topic, or accept one made by an earlier run of this same effect → TargetReady or
+    EffectFailed("create_target").
+    """
 
     recovery: str
     cluster: str
@@ -40,13 +42,15 @@ class LaunchAttempt:
     allowances: tuple[Allowance, ...] = ()  # by lane, () = no cap
     positions: Mapping[int, int] = field(
         default_factory=dict
-    )  # durable, as far as the daemon knows: never to be copied again
+    )  # by partition: durable up to here, as far as the daemon knows, and never to be copied again
     ledger_from: tuple[int, ...] = ()  # by lane: where its newest head lies, 0 = none
 
 
 @dataclass(frozen=True, slots=True)
 class KillAttempt:
-    """End a child application that did not leave by itself. Not knowing the child (after a restart) is fine: its lanes are fenced."""
+    """End a child application that did not leave by itself. An unknown child (after a restart) is no error: its lanes
+    are fenced.
+    """
 
     recovery: str
     attempt: int
@@ -56,23 +60,24 @@ class KillAttempt:
 class ReadLedger:
     """Read the receipts of the recovery to the high watermark → LedgerRead or EffectFailed("read_ledger").
 
-    With `fence` every lane's transactional id is initialised first, which ends open chunks of dead lanes and shuts out late ones.
+    With `fence` every lane's transactional id is initialised first, which ends open chunks of dead lanes and shuts out
+    late ones.
     """
 
     recovery: str
     attempt: int
     plan: Plan
     fence: bool
-    sequence: int = 0  # echoed in LedgerRead: an answer to an older question is not used
+    sequence: int = 0  # repeated in LedgerRead: an answer to an older question is not used
     positions: Mapping[int, int] = field(
         default_factory=dict
-    )  # durable, as far as the daemon knows: receipts reach there
+    )  # by partition: durable up to here, as far as the daemon knows, so receipts must reach this far
     ledger_from: tuple[int, ...] = ()  # by lane: where its newest head lies, 0 = none
 
 
 @dataclass(frozen=True, slots=True)
 class EndedRecovery:
-    """`receipts` None = it has none, or its plan did not pin where they are."""
+    """`receipts` None = it has no receipts, or its plan did not pin where they are."""
 
     id: str
     receipts: ReceiptsHome | None
@@ -80,7 +85,9 @@ class EndedRecovery:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRecoveries:
-    """Take away the receipts, on their target cluster, and the attempts' folders of recoveries that ended long ago → RecoveriesForgotten."""
+    """Delete the receipts, on their target cluster, and the attempts' folders of recoveries that ended long ago →
+    RecoveriesForgotten.
+    """
 
     cluster: str
     recoveries: tuple[EndedRecovery, ...]
@@ -88,9 +95,10 @@ class ForgetRecoveries:
 
 @dataclass(frozen=True, slots=True)
 class SetQuota:
-    """Limit what the recovery's clients read of the source and write to the target, or lift it with None → QuotaSet or EffectFailed("set_quota").
+    """Limit what the recovery's clients read from the source and write to the target; None lifts the limit → QuotaSet
+    or EffectFailed("set_quota").
 
-    Only the quota of its own client id is touched. A cluster that refuses leaves none on the other.
+    Only the quota of its own client id is touched. If one cluster refuses, no quota is left on the other.
     """
 
     recovery: str
@@ -101,7 +109,9 @@ class SetQuota:
 
 @dataclass(frozen=True, slots=True)
 class SweepQuotas:
-    """Remove the quotas of this installation's recoveries on a cluster, except those of `keep` → QuotasSwept. Without an answer it is asked again."""
+    """Remove the quotas of this installation's recoveries on a cluster, except those of `keep` → QuotasSwept. Sent
+    again when no answer comes.
+    """
 
     cluster: str
     keep: tuple[str, ...]

@@ -1,7 +1,8 @@
-"""How a recovery ends: drained, accounted for, and with one reason.
+"""How a recovery ends: drained, with every offset accounted for, and with one reason.
 
-`begin_end` is the only way into `stopping`; `settle` the only way out of a state in which lanes ran. Between the two the lanes drain and the ledger is read,
-so that every terminal state after a start has a completeness table that adds up.
+`begin_end` is the only way into `stopping`; `settle` the only way out of a state in which lanes ran. Between the two
+the lanes drain and the ledger is read, so that every terminal state after a start has a completeness table that adds
+up.
 """
 
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ FAILURES: dict[str, tuple[StopReason, Code]] = {
     "executors_unfit": (StopReason.SPARK_UNAVAILABLE, Code.EXECUTORS_UNFIT),
     "spark_unsecured": (StopReason.SPARK_UNAVAILABLE, Code.SPARK_UNSECURED),
 }
-# Another attempt can not mend these.
+# Another attempt cannot help against these.
 FINAL_ERRORS = frozenset(
     {
         "data_lost",
@@ -71,7 +72,7 @@ def begin_end(
 
 
 def fail(case: Case, error: str, message: str) -> None:
-    """End as failed because of an error a lane, the driver or a collector named."""
+    """End as failed because of an error that a lane, the driver or a collector reported."""
     if case.recovery.state is State.STOPPING:
         return
     reason, code = FAILURES.get(error, FAILURES["internal"])
@@ -80,7 +81,9 @@ def fail(case: Case, error: str, message: str) -> None:
 
 
 def completeness(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> tuple[CompletenessRow, ...]:
-    """A row per planned partition, over what was covered; a pinned range that is complete counts whole, so that a hole in it shows as unexplained."""
+    """A row per planned partition, up to its position. Of a pinned range that ended at zero lag the row is the whole
+    range, so that a gap in it shows as unexplained.
+    """
     plan = recovery.plan
     if plan is None:
         return ()
@@ -99,7 +102,7 @@ def completeness(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> tup
 
 
 def last_heard_completeness(recovery: Recovery) -> tuple[CompletenessRow, ...]:
-    """The table from the lanes' last words, for a target whose receipts can not be read any more."""
+    """The completeness by the lanes' last heartbeats, for a target whose receipts cannot be read any more."""
     rows = tuple(
         LedgerPartition(p.partition, 0, p.position, p.copied, p.filtered, p.skipped, p.lost, p.bytes)
         for p in recovery.progress.partitions
@@ -116,7 +119,7 @@ def settle(case: Case, end: State, why: str, verification: Verification | None =
         end, code = State.FAILED, Code.UNEXPLAINED_OFFSETS.value
         why = f"{unexplained} offsets of the range are not explained by any receipt"
     elif end is State.COMPLETED and verification is not None and verification.result == "mismatch":
-        # A copy that is not exact has failed; a verification has done what it was asked to.
+        # A copy that is not exact has failed; a verification that finds a difference has done its work.
         end = State.FAILED if recovery.spec.copies else State.COMPLETED
         code = Code.VERIFICATION_MISMATCH.value
         why = _mismatch_why(verification)

@@ -1,4 +1,4 @@
-"""What can happen to recoveries: what lanes, drivers and clusters were seen to do, and the results of effects."""
+"""The events of recoveries: what was seen of their applications, and the results of effects."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class AttemptExited:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPartition:
-    """Sum of the receipts of one partition: contiguous from `start` to `position`."""
+    """Sum of the receipts of one partition; they are contiguous from `start` to `position`."""
 
     partition: int
     start: int
@@ -46,7 +46,9 @@ class LedgerPartition:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRead:
-    """Receipts read to the high watermark. `problems` lists gaps or overlaps (empty = sound). `fenced` says that all lanes were fenced just before."""
+    """Receipts read to the high watermark. `problems` lists gaps or overlaps (empty = sound). `fenced` says that all
+    lanes were fenced just before.
+    """
 
     recovery: str
     attempt: int
@@ -58,7 +60,7 @@ class LedgerRead:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMoved:
-    """The reading of the receipts goes on and has come further: it is worth waiting for."""
+    """The reading of the receipts goes on and has made progress, so waiting for it is right."""
 
     recovery: str
     attempt: int
@@ -67,7 +69,7 @@ class LedgerMoved:
 
 @dataclass(frozen=True, slots=True)
 class RecoveriesForgotten:
-    """Of these ended recoveries nothing is left on the cluster and on disk."""
+    """On the cluster and on disk, nothing is left of these ended recoveries."""
 
     cluster: str
     recoveries: tuple[str, ...]
@@ -83,7 +85,9 @@ class QuotaSet:
 
 @dataclass(frozen=True, slots=True)
 class QuotasSwept:
-    """On the cluster are left the quotas of `kept` (recovery, bytes/s); those of `removed` are gone. `refused`: what the cluster said when it does not let us look."""
+    """The cluster still holds the quotas of `kept` (recovery, bytes/s); those of `removed` are gone. `refused`: the
+    cluster's error when it did not allow to read quotas.
+    """
 
     cluster: str
     kept: tuple[tuple[str, float], ...] = ()
@@ -93,9 +97,10 @@ class QuotasSwept:
 
 @dataclass(frozen=True, slots=True)
 class EffectFailed:
-    """An effect (by its kind, such as `gather_facts`, `create_target`, `launch`, `read_ledger`, `fence_lanes`) did not succeed; `retriable` says whether trying later may help.
+    """An effect (by its kind, such as `gather_facts`, `create_target`, `launch`, `read_ledger`, `fence_lanes`) did not
+    succeed; `retriable` says whether trying later may help.
 
-    `sequence`: of the ReadLedger that failed; a word about an older question says nothing about the present one.
+    `sequence`: of the ReadLedger that failed; the failure of an older one says nothing about the present one.
     """
 
     recovery: str

@@ -1,6 +1,8 @@
-"""The forecast of a plan, before anything runs: from the facts about the source, rates measured before or configured, and the limits of the command.
+"""The forecast of a plan, before anything runs: from the facts about the source, rates measured before or configured,
+and the limits of the command.
 
-Gives the plan its interval, its forecast and its findings. None of them is part of the plan's hash: the same plan made again a minute later has other rates.
+It gives the plan its interval, its forecast and findings. None of these is part of the plan's hash, because the same
+plan made a minute later has other rates.
 """
 
 import math
@@ -22,8 +24,8 @@ from recoveryd.recovery.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, Plan
 from recoveryd.recovery.spec import Spec
 
 START_UP_S = (4.0, 8.0, 15.0)  # lo, mid, hi: until a cold Spark application copies its first record
-SPREAD = {"measured": 0.25, "configured": 0.5}  # how far the rate may be off, as a part of it
-SHORT_S = 600.0  # a copy this short is no trouble, however slow it is compared with the window
+SPREAD = {"measured": 0.25, "configured": 0.5}  # relative error of the rate
+SHORT_S = 600.0  # no warning about a copy this short, however slow it is compared with the window
 SAMPLES_OLD_MS = 60_000
 NO_SAMPLES = SampleHistory()
 _UNKNOWN_RECORD_BYTES = 1_000.0
@@ -33,7 +35,9 @@ _WARNINGS = {Outlook.RETENTION_LOSS, Outlook.IMPRACTICAL_NEVER, Outlook.IMPRACTI
 def with_forecast(
     plan: Plan, spec: Spec, facts: PlanFacts, params: Params, history: SampleHistory = NO_SAMPLES
 ) -> Plan:
-    """The plan with `eta_seconds`, `forecast` and a finding for each verdict but OK. `history` holds offset samples of the source, if it is watched."""
+    """The plan with `eta_seconds`, `forecast` and a finding for each verdict but OK. `history` holds offset samples of
+    the source, if it is watched.
+    """
     live, live_source = live_rates(facts, history)
     answer = ask(_question(plan, spec, facts, params, live))
     found = answer.forecast
@@ -81,7 +85,7 @@ def live_rates(facts: PlanFacts, history: SampleHistory) -> tuple[Mapping[int, R
 
 
 def sampled_rates(history: SampleHistory, now_ms: int) -> Mapping[int, RateEstimate]:
-    """Rates of the log ends in the samples; empty when they are old or fewer than three."""
+    """How fast the log ends move, in records/s by partition; empty when the samples are old or fewer than three."""
     if not history.samples or now_ms - history.samples[-1].sampled_at_ms > SAMPLES_OLD_MS:
         return {}
     newest = history.samples[-1]
@@ -99,7 +103,7 @@ def sampled_rates(history: SampleHistory, now_ms: int) -> Mapping[int, RateEstim
 
 
 def _looked_up(facts: PartitionFacts, now_ms: int) -> RateEstimate | None:
-    """Records since the lookback, over the lookback or the age of the log if that is shorter."""
+    """The records of the last `LIVE_LOOKBACK_MS` divided by that time, or by the age of the log if that is shorter."""
     if facts.recent_at is None:
         return None
     arrived = 0 if facts.recent_at < 0 else max(0, facts.high_watermark - max(facts.recent_at, facts.log_start))
@@ -130,14 +134,17 @@ def _question(
 def _retention_floor(
     plan: Plan, spec: Spec, facts: PlanFacts, params: Params, live: Mapping[int, RateEstimate]
 ) -> tuple[float, list[Finding]]:
-    """The rate in bytes/s that beats retention, under which a controlled recovery is never held, or the finding that it can not be kept."""
+    """The rate in bytes/s that beats retention (a controlled recovery is never granted less), and a finding if it is
+    above what may be granted.
+    """
     known = {p.partition: p for p in facts.source_partitions}
     rows = [_stretch(plan, p, known[p.partition], facts, live) for p in plan.partitions]
     whole = sum(row.records for row in rows)
     if not whole or not plan.records_at_most or not spec.copies:
         return 0.0, []
     each = [(r, beating_rate(r.retention, r.records, r.window_s, r.live, is_moving=plan.is_following)) for r in rows]
-    # The rate of a recovery is divided by what is left, so the partition that needs most for its size decides.
+    # The rate of a recovery is divided in proportion to what is left, so the partition that needs the most per record
+    # decides.
     records_per_s = max(rate * whole / r.records for r, rate in each if r.records)
     size = plan.bytes_at_most / plan.records_at_most if plan.bytes_at_most else _UNKNOWN_RECORD_BYTES
     needed = records_per_s * size
@@ -168,14 +175,18 @@ def _stretch(
 
 
 def _margin(retention_bytes: int, planned: PlannedPartition, facts: PartitionFacts) -> float:
-    """Records that may still arrive, or be deleted, before the log start is at the start of the range: it moves only once the log is full."""
+    """How many records may still arrive before the log start reaches the start of the range; it moves only once the log
+    is full.
+    """
     held = max(1, facts.high_watermark - facts.log_start)
     size = max(1.0, (facts.bytes_on_disk or 0) / held)
     return planned.start - facts.log_start + max(0.0, (retention_bytes - (facts.bytes_on_disk or 0)) / size)
 
 
 def _lane_rates(plan: Plan, spec: Spec, facts: PlanFacts, params: Params) -> list[float]:
-    """Records/s per lane. Under a limit the daemon divides the rate by what is left, so that lanes end together; without one each lane has its own."""
+    """Records/s per lane. Under a limit, the daemon divides the rate by what is left, so that lanes end together;
+    without one, each lane has its own.
+    """
     if not plan.lanes:
         return []
     size = (
@@ -208,7 +219,7 @@ def _eta(answer: ForecastAnswer) -> EtaSeconds | None:
 
 
 def _findings(answer: ForecastAnswer) -> list[Finding]:
-    """One per verdict that is no good news, with what would help."""
+    """One per verdict other than OK, with what would help."""
     found = []
     for reason in answer.forecast.reasons:
         if reason.outlook is Outlook.OK:

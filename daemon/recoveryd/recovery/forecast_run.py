@@ -1,7 +1,9 @@
-"""The forecast of a recovery that runs, made again each minute from what was measured: the pace of its lanes, the live head, retention.
+"""The forecast of a recovery that runs, made again each minute from what was measured: the pace of its lanes, the live
+head, retention.
 
-Two forecasts in a row must agree before the verdict changes; then an event says so. Nothing is said before there are three samples of every lane that still
-works. Only durable positions count. Soft like everything measured: after a restart it begins again from the forecast that the status record holds.
+Two forecasts in a row must agree before the verdict changes; then an event says so. There is no forecast before there
+are three samples of every lane that still works. Only durable positions count. The samples are kept in memory only:
+after a restart, all begins again from the forecast in the status record.
 """
 
 import math
@@ -24,9 +26,7 @@ from recoveryd.recovery.observed import Observed, Pace
 
 PACE_EVERY_MS = 10_000
 PACES_MOST = 20
-AT_HEAD_S = (
-    60.0  # a following replay this close to the head copies what arrives: its rate says nothing about what it could do
-)
+AT_HEAD_S = 60.0  # a following replay this close to the head copies what arrives: this is not how fast it could be
 
 
 def review(case: Case) -> None:
@@ -38,7 +38,7 @@ def review(case: Case) -> None:
     _take_pace(case)
     seen = case.seen
     track = seen.track if seen.track.outlook is not None else _track_of(recovery)
-    # Without enough samples the answer stays what it is until the next one is taken, and asking goes over all partitions.
+    # A forecast goes over all partitions: with too few samples, it is not tried again before the next sample.
     if not track.is_due(case.now_ms) or (seen.pace is known and _lacks_pace(seen, plan)):
         return
     question = _question(case)
@@ -55,19 +55,21 @@ def review(case: Case) -> None:
 
 
 def event_times(seen: Observed) -> Mapping[int, int]:
-    """Event time of the last durable record of each partition, as the lanes told it; a record without a time is not told."""
+    """Event time of the last durable record of each partition, as the lanes reported it; partitions whose record has no
+    time are absent.
+    """
     told = (p for heard in seen.lanes.values() for p in heard.heartbeat.positions)
     return {p.partition: p.event_time_ms for p in told if p.event_time_ms is not None and p.event_time_ms > 0}
 
 
 def _track_of(recovery: Recovery) -> ForecastTrack:
-    """Begins with the verdict that people were told last."""
+    """A track that begins with the verdict that was published last."""
     told = recovery.progress.forecast or (recovery.plan.forecast if recovery.plan else None)
     return ForecastTrack(Outlook(told.outlook) if told is not None else None)
 
 
 def _take_pace(case: Case) -> None:
-    """One more sample when it is time; a gap (a pause, another attempt) begins anew."""
+    """Take one more sample when it is due; after a gap (a pause, another attempt) the samples begin anew."""
     seen, now_ms = case.seen, case.now_ms
     last_ms = seen.pace[-1].at_ms if seen.pace else None
     if not seen.lanes or (last_ms is not None and now_ms - last_ms < PACE_EVERY_MS):
@@ -87,7 +89,7 @@ def _pace_of(seen: Observed, lane: int) -> RateEstimate | None:
 
 
 def _question(case: Case) -> ForecastQuestion | None:
-    """What is left, lane by lane; None while it can not be told."""
+    """What is left, lane by lane; None while that is not known."""
     recovery, plan, seen, now_ms = case.recovery, case.plan, case.seen, case.now_ms
     history = case.source_history
     live = sampled_rates(history, now_ms)
@@ -144,7 +146,8 @@ def _stretch(
     if left > 0 and plan.retention_bytes is not None and newest is not None:
         advance = _log_start_per_s(history, partition)
         margin = float(row.position - newest.log_start.get(partition, planned.log_start))
-        # The log start moves in whole segments; once it moves at all, it moves as fast as records arrive.
+        # The log start moves by whole segments; once it has moved, assume that it follows at the rate at which records
+        # arrive.
         moves = advance > 0 or newest.log_start.get(partition, 0) > planned.log_start
         retention = replace(retention, margin=margin, advance=max(advance, rate)) if moves else retention
     return Stretch(partition, left, window_s, rate, retention)
@@ -160,7 +163,7 @@ def _interpolated_ms(planned: PlannedPartition, position: int) -> int | None:
 
 
 def _log_start_per_s(history: SampleHistory, partition: int) -> float:
-    """How fast the log start moved in the samples; 0 when it stood."""
+    """Offsets/s by which the log start moved in the samples; 0 if it did not."""
     starts = [(s.sampled_at_ms, s.log_start[partition]) for s in history.samples if partition in s.log_start]
     if len(starts) < 2 or not any(b[1] > a[1] for a, b in pairwise(starts)):
         return 0.0

@@ -1,7 +1,8 @@
-"""What a forecast of a whole recovery is made of: its lanes, the partitions each one reads, and one view of the result.
+"""The forecast of a whole recovery, from its lanes and the partitions that each one reads.
 
-A lane reads its partitions side by side and they end together, so a lane is what has a rate; lanes run at once, so the slowest one gives the time. The
-formulas are `policies.forecast`; who asks, and with which rates, is `forecast_plan` (before) and `forecast_run` (while it runs).
+A lane reads its partitions at the same time and they end together, so rates are per lane; all lanes run at once, so the
+slowest one decides how long it takes. The formulas are in `recoveryd.forecast`. `forecast_plan` asks before the
+recovery runs, `forecast_run` while it runs, each with its own rates.
 """
 
 import math
@@ -19,7 +20,9 @@ _HOUR_S = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What is left of one partition: `records`, the event time they span (0 = not known), the rate at which more arrive, and its race with retention."""
+    """What is left of one partition: `records`, the event time they span (0 = not known), the rate at which more
+    arrive, and its race with retention.
+    """
 
     partition: int
     records: float
@@ -47,7 +50,9 @@ class LaneWork:
 
 @dataclass(frozen=True, slots=True)
 class ForecastQuestion:
-    """`hourly`: records/s of the source in each of the last 24 hours, () = as now. `deadline_s` from now."""
+    """What to forecast. `hourly`: records/s of the source in each of the last 24 hours, () = take the present rate.
+    `deadline_s` counts from now.
+    """
 
     lanes: tuple[LaneWork, ...]
     is_moving: bool
@@ -71,7 +76,9 @@ class ForecastQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ForecastAnswer:
-    """The forecast of the job and its view. `slack_s`: until retention deletes the record at the worst position if nothing moves, infinite = never."""
+    """The forecast of the job and its view. `slack_s`: seconds until retention deletes the record at the worst position
+    if nothing is copied, infinite = never.
+    """
 
     forecast: Forecast
     view: ForecastView
@@ -79,7 +86,7 @@ class ForecastAnswer:
 
 
 def ask(question: ForecastQuestion) -> ForecastAnswer:
-    """The forecast of a recovery with at least one lane of work; all is well when nothing is left."""
+    """The forecast of a recovery with at least one lane; OK when nothing is left."""
     work = Work(
         question.records, question.window_s, question.is_moving, question.startup_s, len(question.lanes) or None
     )
@@ -95,7 +102,7 @@ def ask(question: ForecastQuestion) -> ForecastAnswer:
 
 
 def _parts(lane: LaneWork, question: ForecastQuestion) -> list[PartitionForecast]:
-    """Partitions of a lane with the part of its rate that lets them end together."""
+    """The partitions of a lane, each with the part of the lane's rate with which all end together."""
     found = []
     records, live, whole_live = lane.records, lane.live, question.live
     for stretch in lane.stretches:
@@ -110,14 +117,18 @@ def _parts(lane: LaneWork, question: ForecastQuestion) -> list[PartitionForecast
 
 
 def _part_of_rate(lane: LaneWork, stretch: Stretch, part: float, live: float, *, is_moving: bool) -> float:
-    """Of the lane's rate. `part` of its records are the stretch's, `live` is the rate at which more arrive for all of the lane."""
+    """The stretch's part of the lane's rate. `part`: the stretch's share of the lane's records; `live`: records/s that
+    arrive for the whole lane.
+    """
     if is_moving and live > 0 and lane.replay <= live:
         return lane.replay * stretch.live / live
     return stretch.live + (lane.replay - live) * part if is_moving else lane.replay * part
 
 
 def _job_rates(question: ForecastQuestion, work: Work, parts: Forecast | None) -> ForecastRates:
-    """The rates of the job as a whole. A lane that is slower than the others holds the job back: the rate is what the job gets along at."""
+    """The rates of the job as a whole. A slow lane holds the job back, so the rate is the one at which the job as a
+    whole ends when its slowest part does.
+    """
     replay = math.fsum(lane.replay for lane in question.lanes)
     sigma = math.fsum(lane.sigma for lane in question.lanes)
     live = question.live
@@ -135,7 +146,9 @@ def _job_rates(question: ForecastQuestion, work: Work, parts: Forecast | None) -
 
 
 def _profile(question: ForecastQuestion, live: float, whole_live: float) -> tuple[tuple[float, float], ...]:
-    """How the head of a part of the source will move: the worse of now and of the same hour a day ago, in that part's share of `whole_live`, the question's."""
+    """How the head of a part of the source will move: the higher of the present rate and that of the same hour a day
+    ago. `live`: the rate of the part, `whole_live`: that of the whole source.
+    """
     if not question.is_moving or not question.hourly or whole_live <= 0:
         return ()
     share = live / whole_live
@@ -143,7 +156,9 @@ def _profile(question: ForecastQuestion, live: float, whole_live: float) -> tupl
 
 
 def _with_worst(whole: Forecast, parts: Forecast) -> Forecast:
-    """The job's forecast with what only partitions know: who is slowest, and who loses the race with retention."""
+    """The job's forecast, completed by what only partitions show: which one is slowest, and which one loses the race
+    with retention.
+    """
     reasons = [r for r in parts.reasons if r.outlook is Outlook.RETENTION_LOSS]
     reasons += [r for r in whole.reasons if not (reasons and r.outlook is Outlook.OK)]
     return replace(
@@ -170,7 +185,7 @@ def _slack_s(retention: Retention) -> float:
 def lanes_of(
     rows: Sequence[Stretch], lanes: Sequence[Sequence[int]], replay: Sequence[float], sigma: float
 ) -> tuple[LaneWork, ...]:
-    """Stretches put into the lanes that read them; `replay` is the rate of each lane, `sigma` its error as a part of it."""
+    """The lanes with the stretches that each one reads. `replay`: rate of each lane; `sigma`: its relative error."""
     by_partition = {row.partition: row for row in rows}
     return tuple(
         LaneWork(tuple(by_partition[p] for p in members if p in by_partition), rate, sigma * rate)

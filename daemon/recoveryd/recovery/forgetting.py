@@ -1,7 +1,8 @@
 """Recoveries that ended are forgotten some time after their end.
 
-First what lies outside is taken away (receipts, folders of attempts), then the record itself: a daemon that dies between the two does the first part again.
-What is forgotten has no status any more and its id is free; that a command is never handled twice does not depend on it (the control topic remembers that).
+First its receipts and the folders of its attempts are deleted, then the status record: a daemon that dies between the
+two does the first part again. A forgotten recovery has no status any more and its id is free. That no command is
+handled twice does not depend on it: the control topic holds the earlier commands.
 """
 
 from dataclasses import replace
@@ -16,7 +17,7 @@ _RETRY_MS: Final = 300_000
 
 
 def forget_old(draft: RecoveryDraft) -> None:
-    """Ask for what is due, one batch per cluster at a time."""
+    """Ask to delete what is due, one batch per cluster at a time."""
     params, known = draft.params, draft.forgetting.asked_ms
     asked = {c: at for c, at in known.items() if draft.now_ms - at < _RETRY_MS}
     due: dict[str, list[EndedRecovery]] = {}
@@ -33,7 +34,9 @@ def forget_old(draft: RecoveryDraft) -> None:
 
 
 def on_forgotten(draft: RecoveryDraft, event: RecoveriesForgotten) -> None:
-    """Nothing of them is left outside: the records go. One that came to life again under the same id stays."""
+    """Receipts and folders are deleted, so remove the status records too; except that of an id which was used again
+    meanwhile.
+    """
     asked = {c: at for c, at in draft.forgetting.asked_ms.items() if c != event.cluster}
     draft.forgetting = replace(draft.forgetting, asked_ms=asked)
     for recovery_id in event.recoveries:

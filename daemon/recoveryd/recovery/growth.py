@@ -1,9 +1,10 @@
 """Partitions that are added while a recovery runs.
 
-To a source that is followed whole: they are covered from their first offset. The plan is revised, the new partitions go to the lanes that have the fewest,
-and the next attempt takes them along; lanes keep their numbers, so their transactional ids stay. Until then, and while the target has no place for them, the
-recovery is never caught up. To a source whose range is pinned: they are no part of it, and a finding says so. To a target whose keys we place: the copy ends,
-because the same key would lie in two partitions from now on.
+Added to a source that is followed with all its partitions, they are copied from their first offset: the plan is
+revised, the new partitions go to the lanes that have the fewest, and the next attempt copies them; lanes keep their
+numbers, so their transactional ids stay. Until then, and while the target has too few partitions, the recovery is never
+caught up. Added to a source with a pinned range, they do not belong to it, and a finding says so. Added to a target
+with `mapping: key_hash`, they end the copy, because the same key would lie in two partitions from now on.
 """
 
 from dataclasses import replace
@@ -17,11 +18,11 @@ from recoveryd.recovery.ending import begin_end
 from recoveryd.recovery.model import Finding, PartitionProgress, Plan, PlannedPartition, Recovery, Severity
 
 BLOCKED, NOT_PART, ADDED = "source_grew_past_target", "source_grew", "source_grew_covered"
-_LOOK_WAIT_MS = 30_000  # longer than the shape of a topic is believed
+_LOOK_WAIT_MS = 30_000  # longer than a topic's partition count is taken as current
 
 
 def follows_all(recovery: Recovery) -> bool:
-    """Whether partitions that come later belong to it."""
+    """Whether partitions that are added later belong to the recovery."""
     plan = recovery.plan
     return plan is not None and plan.is_following and recovery.spec.source.partitions is None
 
@@ -35,7 +36,7 @@ def uncovered(recovery: Recovery, sample: TopicSample | None) -> tuple[int, ...]
 
 
 def keep_up(case: Case) -> None:
-    """Call after each look at the topics."""
+    """React to added partitions; call after each sample of the topics."""
     recovery, plan = case.recovery, case.recovery.plan
     if plan is None or not recovery.spec.copies or recovery.state not in {State.STARTING, State.RUNNING, State.PAUSED}:
         return
@@ -51,7 +52,7 @@ def keep_up(case: Case) -> None:
     if not follows_all(recovery):
         _note(case, Finding(NOT_PART, Severity.INFO, f"{_named(plan, new)}; not part of this range"))
     elif recovery.state is State.PAUSED:
-        return  # taken along when it runs again
+        return  # added to the plan when it runs again
     elif recovery.spec.target.mapping == "same" and width <= new[-1]:
         why = f"{_named(plan, new)}; {plan.target.topic} has {width}: give it {new[-1] + 1}, and they are copied"
         _note(case, Finding(BLOCKED, Severity.WARN, why))
@@ -60,13 +61,15 @@ def keep_up(case: Case) -> None:
 
 
 def blocked_why(recovery: Recovery) -> str:
-    """Why new partitions can not be covered now, or ""."""
+    """Why new partitions cannot be copied now, or ""."""
     findings = recovery.plan.findings if recovery.plan is not None else ()
     return next((f.message for f in findings if f.code == BLOCKED), "")
 
 
 def left_out(case: Case) -> tuple[int, ...] | None:
-    """Of a recovery that ends at zero lag: partitions that came too late to be copied; None while the look that tells is still to come."""
+    """Partitions that were added too late to be copied by a recovery that ends at zero lag; None while a sample that is
+    newer than the end is awaited.
+    """
     recovery, stop = case.recovery, case.recovery.stop
     if recovery.plan is None or stop is None or not follows_all(recovery):
         return ()

@@ -1,4 +1,6 @@
-"""What a Spark application starts from: an effect of the core as a job specification. What is the same for every kind of recovery is said here."""
+"""From the effect `LaunchAttempt` to the job specification that a Spark application starts from: the parts that are the
+same for every kind of recovery.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +13,9 @@ from recoveryd_jobs import contract
 
 @dataclass(frozen=True, slots=True)
 class JobDefaults:
-    """What every attempt of this daemon has in common. `clients`: librdkafka properties per named cluster, secrets included. Times in ms."""
+    """What every attempt of this daemon has in common. `clients`: librdkafka properties per named cluster, secrets
+    included. Times in ms.
+    """
 
     scope: str
     clients: Mapping[str, Mapping[str, str]]

@@ -1,6 +1,6 @@
-"""A kind of recovery is a specification and what only it knows: how its plan is made, and when a plan that waited is out of date.
+"""A kind of recovery: its specification, how its plan is made, and when a plan that waited for approval is out of date.
 
-Everything else (attempts, leases, pausing, stopping, being proved) is the same for all kinds and lives in this folder.
+Everything else (attempts, leases, pausing, stopping, the proof) is the same for all kinds and is in this folder.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,10 @@ from recoveryd_jobs.contract import JobSpec
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`begins`: the class of the command that asks for one, `spec` of what it asks. `make_plan(spec, facts, params, history of the source)`; `make_job(effect, spec, defaults)`, `stale(plan, spec, facts)`."""
+    """`begins`: the class of the command that asks for such a recovery; `spec`: the class of its specification. Called
+    as `make_plan(spec, facts, params, history of the source)`, `make_job(effect, spec, defaults)`, `stale(plan, spec,
+    facts)`.
+    """
 
     name: str
     verb: str

@@ -1,8 +1,11 @@
-"""Who works what: partitions to lanes (once, in the plan), parts of the rate to lanes (again with each directive), and parts of the caps.
+"""What each lane gets: its partitions (once, in the plan), its part of the rate (again with each directive), and its
+part of the caps (`max_records`, `max_bytes`).
 
-A cap is one of the recovery, but a lane can only count its own copies. So each has an allowance, and the allowances add up to the cap. They stay as they are
-over all attempts, because positions between two readings of the ledger are hearsay; only when every lane has returned and the ledger was read, what some
-could not use is shared out among those that still have records. Lanes that follow never return by themselves, so `recoveryd.recovery.capping` says when they have to.
+A cap is for the whole recovery, but a lane can only count its own copies. So each lane has an allowance, and the
+allowances add up to the cap. They do not change between attempts, because positions between two readings of the ledger
+are not exact. Only when every lane has returned and the ledger was read, what some lanes did not use is shared out
+among those that still have records. Lanes that follow the live head never return by themselves, so
+`recoveryd.recovery.capping` decides when they have to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +22,8 @@ _GUESSED_RECORD_BYTES = 1024
 def assign_lanes(partitions: tuple[PlannedPartition, ...], task_slots: int) -> tuple[tuple[int, ...], ...]:
     """Partitions with work, spread over at most `task_slots` lanes, largest first onto the lightest lane.
 
-    More lanes than slots would leave some unstarted, which must not happen when following; so all partitions move at once.
+    With more lanes than slots some would not start, which must not happen when following. So every lane runs from the
+    start.
     """
     busy = [p for p in partitions if p.stop is None or p.stop > p.start]
     lanes: list[list[PlannedPartition]] = [[] for _ in range(min(max(1, task_slots), len(busy)))]
@@ -34,7 +38,9 @@ def _weight(partition: PlannedPartition) -> int:
 
 
 def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
-    """Part of the recovery's rate per lane: by what is left to copy, so that lanes end together; a finished lane gets nothing."""
+    """Each lane's part of the recovery's rate, by what it has left to copy, so that lanes end together; a finished lane
+    gets nothing.
+    """
     plan = recovery.plan
     if plan is None or not plan.lanes:
         return {}
@@ -55,7 +61,9 @@ def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
 
 
 def allowances(recovery: Recovery) -> tuple[Allowance, ...]:
-    """What each lane may copy: in proportion to what the plan gives it, equally when following, or as it was shared out again."""
+    """What each lane may copy: in proportion to its part of the plan, equally when following, or as the caps were
+    shared out again.
+    """
     plan = recovery.plan
     if plan is None or recovery.allowances:
         return recovery.allowances
@@ -65,9 +73,11 @@ def allowances(recovery: Recovery) -> tuple[Allowance, ...]:
 
 
 def shared_out_again(recovery: Recovery, ends: Mapping[int, int] = NOTHING_SAMPLED) -> tuple[Allowance, ...]:
-    """The allowances when every lane has returned and positions are exact: what was copied, and a part of the rest for those with records left.
+    """New allowances, once every lane has returned and positions are exact: what each has copied, plus a part of the
+    rest for lanes with records left.
 
-    `ends`: the newest end of each partition, for lanes that follow. () when no lane returned because of its allowance: another one would end the same way.
+    `ends`: the newest end of each partition, for lanes that follow. () when no lane returned because of its allowance:
+    new allowances would change nothing.
     """
     plan, limits, progress = recovery.plan, recovery.limits, recovery.progress
     if plan is None:
@@ -94,9 +104,10 @@ def shared_out_again(recovery: Recovery, ends: Mapping[int, int] = NOTHING_SAMPL
 
 
 def returned_at(recovery: Recovery, observed: Observed) -> Mapping[int, int]:
-    """Of a following recovery: positions of partitions whose lane has returned, because its part of a cap is used up.
+    """Positions of the partitions of a following recovery whose lane has returned because its part of a cap is used up.
 
-    A daemon that became leader since did not hear its last word, so the counts say it too. Of a lane that runs they are behind, never ahead.
+    A daemon that became leader later did not hear the lane's last heartbeat, so the counts are used too. For a running
+    lane the counts may be behind, but never ahead.
     """
     plan = recovery.plan
     if (
@@ -116,7 +127,9 @@ def returned_at(recovery: Recovery, observed: Observed) -> Mapping[int, int]:
 
 
 def _by_need(records: int | None, size: int | None, behind: Sequence[int], record_bytes: int) -> tuple[Allowance, ...]:
-    """To lanes that follow: first what each is behind its head, then equal parts, so that a trickle does not cost an attempt for each record."""
+    """Allowances of lanes that follow: first as much as each is behind the head, then equal parts, so that records
+    which arrive slowly do not cost an attempt each.
+    """
     wanted_bytes = [count * record_bytes for count in behind]
     return tuple(map(Allowance, fill_up(records, behind), fill_up(size, wanted_bytes)))
 
@@ -130,13 +143,15 @@ def _shared(records: int | None, size: int | None, weights: Sequence[int]) -> tu
 
 
 def share_out(total: int | None, weights: Sequence[int]) -> list[int | None]:
-    """Whole parts of `total` in proportion to the weights (equal when all are 0) that add up to it exactly; all None without a total."""
+    """Whole parts of `total` in proportion to the weights (equal when all are 0) that add up to it exactly; all None
+    without a total.
+    """
     if total is None:
         return [None] * len(weights)
     used = list(weights) if any(weights) else [1] * len(weights)
     whole = sum(used)
     parts = [total * weight // whole for weight in used]
-    # What rounding left over goes to the largest remainders, the first lanes first among equals.
+    # The rest after rounding goes to the largest remainders, and among equal ones to the first lanes.
     order = sorted(range(len(used)), key=lambda i: (-(total * used[i] % whole), i))
     for i in order[: total - sum(parts)]:
         parts[i] += 1
@@ -144,7 +159,9 @@ def share_out(total: int | None, weights: Sequence[int]) -> list[int | None]:
 
 
 def fill_up(total: int | None, needs: Sequence[int]) -> list[int | None]:
-    """Whole parts of `total` that add up to it: what each needs and an equal part of the rest, or in proportion to the needs when there is too little."""
+    """Whole parts of `total` that add up to it: what each needs plus an equal part of the rest, or in proportion to the
+    needs when `total` is too small.
+    """
     if total is None or total < sum(needs):
         return share_out(total, needs)
     equal = share_out(total - sum(needs), [1] * len(needs))

@@ -1,7 +1,8 @@
-"""Each lane is judged by itself: one that fell silent, or stands still, loses the attempt even while the others move.
+"""Each lane is judged by itself: one that fell silent, or makes no progress, costs the attempt even while the others
+move.
 
-Only lanes of a running copy. A lane that was never heard may wait for a free slot of Spark; that is an error only where it follows the live head, because
-then no slot ever gets free.
+This is for lanes of a running copy only. A lane that was never heard may wait for a free slot of Spark; that is an
+error only when following the live head, because then no slot ever becomes free.
 """
 
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ def lane_trouble(
     for number, partitions in enumerate(plan.lanes):
         heard = seen.lanes.get(number)
         if heard is None and returned.keys() & set(partitions):
-            continue  # its last word was heard by an earlier daemon
+            continue  # it has returned, and an earlier daemon heard so
         if heard is None:
             found = _missing(recovery, seen, number, now_ms, params)
         else:
@@ -52,7 +53,7 @@ def lane_trouble(
 
 
 def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
-    """Its driver answers, and nothing comes of it: a session or workers that hang while they start."""
+    """The driver sends heartbeats but no lane starts: a session or workers hang at their start."""
     waited_ms = now_ms - max(recovery.attempt.started_at_ms, seen.adopted_ms)
     if seen.driver is None or seen.driver.phase not in {"starting", "lanes"} or waited_ms <= params.stall_after_ms:
         return None
@@ -83,7 +84,7 @@ def _stalled(
     now_ms: int,
     params: Params,
 ) -> LaneTrouble | None:
-    """Nothing of it became durable for long although it has something to do and the right to."""
+    """Nothing of the lane became durable for long, although it has records left and may copy them."""
     idle_ms = now_ms - heard.moved_ms
     if recovery.state is not State.RUNNING or heard.heartbeat.state == "done" or idle_ms < params.stall_after_ms:
         return None

@@ -1,7 +1,8 @@
-"""Asking for the ledger and using the answer. An answer counts only if it was asked for after the present imperative.
+"""Asking for the ledger and using the answer. An answer counts only if the question came after the present imperative.
 
-Used by `pausing`, `stopping` and a run that has drained by itself: no chunk may be open, then the ledger is read once, so that positions and counts are exact.
-With no application left, the lanes are fenced first, which ends what they may have left open.
+Used by `pausing`, `stopping` and a run that has drained by itself: no chunk may be open, then the ledger is read once,
+so that positions and counts are exact. With no application left, the lanes are fenced first, which ends what they may
+have left open.
 """
 
 from dataclasses import replace
@@ -20,11 +21,11 @@ from recoveryd.recovery.progress import with_ledger
 
 RESTING = frozenset(
     {"paused", "done", "leaseless"}
-)  # of a lane, or of a task of the verification, that was told to pause
+)  # states of a lane, or of a task of the verification, that was told to pause
 
 
 def read_when_drained(case: Case, lane_states: frozenset[str]) -> bool:
-    """Drive the drain: True once an exact ledger for it has been put into the recovery."""
+    """Take the next step of the drain. True once the exact ledger has been put into the recovery."""
     if use_ledger(case) is not None:
         return True
     driver = case.seen.driver
@@ -78,7 +79,9 @@ def ask_ledger(case: Case, *, fence: bool) -> None:
 
 
 def _at_least_heard(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> tuple[LedgerPartition, ...]:
-    """Of a broken ledger, or what was known before where that is more: receipts that are gone take nothing back from the target."""
+    """The rows of a broken ledger, or what was known before where that is more: records stay in the target even if
+    their receipts are gone.
+    """
     heard = {p.partition: p for p in recovery.progress.partitions}
     rows = []
     for row in ledger:
@@ -92,7 +95,9 @@ def _at_least_heard(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> 
 
 
 def unreadable_ledger(case: Case) -> str:
-    """Why the ledger is given up: an error that no waiting mends, at once, or no answer for long; "" while it is worth waiting."""
+    """Why the ledger is given up: at once after an error that is not retriable, otherwise when no answer came for long;
+    "" while waiting may help.
+    """
     error, since = case.seen.ledger_error, case.seen.ledger_since_ms
     said = f": {error.message}" if error is not None else ""
     if error is not None and not error.retriable:
@@ -103,7 +108,7 @@ def unreadable_ledger(case: Case) -> str:
 
 
 def give_up_on_ledger(case: Case) -> bool:
-    """Receipts that can not be read for long, or never will, mean that the target can not be used."""
+    """End the recovery if its receipts cannot be read. True if so."""
     why = unreadable_ledger(case)
     if why:
         fail(case, "target_unavailable", why)
@@ -111,7 +116,9 @@ def give_up_on_ledger(case: Case) -> bool:
 
 
 def use_ledger(case: Case) -> LedgerRead | None:
-    """The answer, once, with exact positions and completeness put into the recovery; None while there is none or when it is broken."""
+    """Take the answer and put exact positions and completeness into the recovery. Returns it once; None while there is
+    none, or when the ledger is broken.
+    """
     ledger, recovery = case.seen.ledger, case.recovery
     if ledger is None or ledger.sequence != recovery.wanted_sequence or ledger.attempt != recovery.attempt.number:
         return None

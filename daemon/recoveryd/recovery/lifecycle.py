@@ -11,10 +11,11 @@
                     ▼             │  ▼            ▼
                   paused ─────────┘ verifying ──► completed, failed
 
-Verifying is work like running: it is paused, resumed and stopped the same way, and `resume` goes back to where `Recovery.resume_state` says. What has nothing
-to copy goes from starting to verifying.
+Verifying is work like running: it is paused, resumed and stopped the same way, and `resume` goes back to where
+`Recovery.resume_state` says. A recovery with nothing to copy goes from starting to verifying.
 
-A move that is not in the table is a bug of the core, not an outcome: `advance` refuses it, and the property tests walk every (state, event) pair.
+A move that is not in the table is a bug of the core, not an outcome: `advance` refuses it, and the property tests walk
+every (state, event) pair.
 """
 
 from dataclasses import replace
@@ -45,16 +46,16 @@ MOVES: dict[State, frozenset[State]] = {
 
 
 class IllegalMoveError(AssertionError):
-    """The core tried a move the table does not have."""
+    """The core tried a move that is not in the table."""
 
 
 def advance(recovery: Recovery, to: State, why: str, now_ms: int, **changes: Any) -> Recovery:
-    """The recovery in its next state, with `why` as its sentence and its version one higher."""
+    """The recovery in state `to`, with `why` as its sentence and its version one higher."""
     if to not in MOVES[recovery.state]:
         raise IllegalMoveError(f"{recovery.id}: {recovery.state} to {to}")
     return replace(recovery, state=to, why=why, updated_ms=now_ms, version=recovery.version + 1, **changes)
 
 
 def is_reusable(recovery: Recovery) -> bool:
-    """Whether the id may be used again: nothing of it ever ran (a dry run, a refused or expired plan)."""
+    """Whether its id may be used again: it never ran (a dry run, a refused or expired plan)."""
     return recovery.attempt.number == 0 and recovery.state in {S.PLANNED, S.REJECTED, S.EXPIRED}

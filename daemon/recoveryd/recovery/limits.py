@@ -1,7 +1,7 @@
 """How fast a recovery may go: unlimited, at a fixed rate, or as the controller of its domains grants (`limits.mode`).
 
-The mode follows from what was asked for and from what is protected where the recovery reads and writes. Rates of the first two are said here once; those of
-the third are `recoveryd.recovery.throttling`'s, which starts at the floor.
+The mode follows from what was asked for and from what is protected where the recovery reads and writes. Rates of the
+first two are set here; those of the third by `recoveryd.recovery.throttling`, which starts at the floor.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ _DEFAULTS: Final = asdict(Limits())
 
 
 def touched_domains(spec: Spec, params: Params) -> tuple[str, ...]:
-    """The budget domains that the recovery loads. Each of its bytes passes through both clusters, so each counts whole in both."""
+    """The budget domains that the recovery loads. Each byte passes through both clusters and counts fully in both."""
     clusters = dict.fromkeys((spec.source.cluster, spec.target.cluster))
     return tuple(cluster for cluster in clusters if cluster in params.live.domains)
 
 
 def mode_of(limits: Limits, spec: Spec, params: Params) -> Mode:
-    """The mode in force. A fixed mode whose rate was lifted is unlimited, an unlimited one that was given a rate is fixed."""
+    """The mode in force. Fixed mode without a rate is unlimited; unlimited mode with a rate is fixed."""
     by_rate = Mode.UNLIMITED if limits.max_bytes_per_s is None and limits.max_records_per_s is None else Mode.FIXED
     if limits.mode is not None:
         return Mode.CONTROLLED if limits.mode == "controller" else by_rate
@@ -34,19 +34,21 @@ def mode_of(limits: Limits, spec: Spec, params: Params) -> Mode:
 
 
 def changed_limits(before: Limits, changes: Mapping[str, float | str | None]) -> Limits:
-    """`before` with what a throttle names; None takes a limit back to its default. Unlimited is a word about both rates, so it lifts them."""
+    """`before` with the limits that a throttle names; None sets a limit's default. Mode unlimited lifts both rates."""
     lifted = {"max_bytes_per_s": None, "max_records_per_s": None} if changes.get("mode") == "unlimited" else {}
     named = {name: _DEFAULTS[name] if value is None else value for name, value in {**lifted, **changes}.items()}
     return replace(before, **named)  # type: ignore[arg-type]
 
 
 def lacks_rate(limits: Limits) -> bool:
-    """Fixed at nothing."""
+    """Whether the mode is fixed, but no rate is given."""
     return limits.mode == "fixed" and limits.max_bytes_per_s is None and limits.max_records_per_s is None
 
 
 def floor_bytes_per_s(recovery: Recovery, params: Params, least: float | None = None) -> float:
-    """What a controlled recovery is never held under: `least` (the domain's floor), or what beats retention while it copies, up to its ceiling."""
+    """The least rate of a controlled recovery: `least` (its part of the configured floor), or while it copies the rate
+    that beats retention if that is higher; at most its ceiling.
+    """
     plan = recovery.plan
     needed = plan.retention_bytes_per_s if plan is not None and not recovery.is_proving else 0.0
     least = params.control.min_bytes_per_s if least is None else least
@@ -60,7 +62,7 @@ def ceiling_bytes_per_s(limits: Limits, params: Params) -> float:
 
 
 def with_limits(recovery: Recovery, limits: Limits, params: Params, why: str = "") -> Recovery:
-    """The recovery under these limits, with the rate that holds from now on until a controller says more, and the sentence of it."""
+    """The recovery with these limits, and the rate (with its sentence) that holds until a controller decides."""
     mode = mode_of(limits, recovery.spec, params)
     if mode is Mode.CONTROLLED:
         ceiling = ceiling_bytes_per_s(limits, params)

@@ -1,7 +1,8 @@
-"""What of a planned range the source holds no more when a recovery ends because of a loss.
+"""Which planned offsets the source no longer holds when a recovery ends because of a loss.
 
-The lane that met the loss put it into its receipts. Lanes that were still on their way did not, so the source is looked at once more after the end began: what
-lies behind a position and is gone is lost as well, in whichever partition.
+The lane that met the loss put it into its receipts. Other lanes may not have come that far, so the source is sampled
+once more after the end began: in every partition, planned offsets from the position on that the source no longer holds
+are lost as well.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ _LOOKS_WAITED_FOR = 3
 
 
 def awaits_look(case: Case) -> bool:
-    """True while a look at the source that is newer than the end is still to come, for as long as one may take."""
+    """True while a sample of the source that is newer than the end is awaited, for a few sample periods at most."""
     stop = case.recovery.stop
     if stop is None or stop.reason is not StopReason.DATA_LOST or _newest_look(case) is not None:
         return False
@@ -36,7 +37,7 @@ def _with_loss(row: LedgerPartition, stop: int | None, look: TopicSample) -> Led
     start, high = look.log_start.get(row.partition), look.high_watermark.get(row.partition)
     gone = row.position if start is None else max(row.position, start if stop is None else min(start, stop))
     if stop is not None and high is not None and high <= gone < stop:
-        gone = stop  # the log was cut back: what was planned behind its end will never come
+        gone = stop  # the log was truncated: the planned offsets behind its end will never come
     return replace(row, position=gone, lost=row.lost + gone - row.position)
 
 

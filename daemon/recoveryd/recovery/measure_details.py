@@ -1,6 +1,7 @@
 """Metrics that show one recovery closely: its state, partitions, lanes, completeness, verification and end.
 
-A scrape runs in the daemon's loop: live recoveries all count, but only so many partitions and ended recoveries have series of their own.
+A scrape runs in the daemon's loop, so it must stay short: all live recoveries have series of their own, but only a
+bounded number of partitions and ended recoveries do.
 """
 
 from collections import Counter
@@ -27,7 +28,9 @@ _PARTITION_STATES = ("waiting", "copying", "paused", "blocked", "done")
 
 
 def details(state: CoreState, now_ms: int) -> Iterator[Sample]:
-    """All live recoveries and the newest that ended within the hour; partitions of live ones while there is room."""
+    """All live recoveries and the newest of those that ended within the hour; partitions of live ones, up to
+    `PARTITIONS_AT_MOST`.
+    """
     room = PARTITIONS_AT_MOST
     for recovery in state.of(RECOVERY).recoveries.live.values():
         if _is_shown(recovery, now_ms):
@@ -74,7 +77,9 @@ def _stop(recovery: str, stop: Stop) -> Iterator[Sample]:
 
 
 def _numbers(evidence: Mapping[str, object]) -> Iterator[tuple[str, float]]:
-    """Numbers as they are; of a list of partitions its length and, field by field, the sum: `partitions.position`."""
+    """Numbers as they are; for a list of partitions its length and the sum of each field, such as
+    `partitions.position`.
+    """
     for name, value in evidence.items():
         if isinstance(value, int | float):
             yield name, value
@@ -88,7 +93,9 @@ def _numbers(evidence: Mapping[str, object]) -> Iterator[tuple[str, float]]:
 
 
 def _offsets(recovery: Recovery) -> Iterator[Sample]:
-    """Outcomes add up to the range: that of the plan while it runs, the covered part once completeness is known."""
+    """Offsets by outcome. They add up to the range: the planned one while it runs, the covered part once completeness
+    is known.
+    """
     rows = recovery.completeness or recovery.progress.partitions
     if recovery.plan is None or not rows:
         return

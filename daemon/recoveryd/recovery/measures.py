@@ -1,4 +1,6 @@
-"""What the metrics say about recoveries: values of gauges at a moment, and how far a step moves the counters. Which there are is told by `metrics`."""
+"""The values of the metrics about recoveries: gauges at a moment, and how far a step moves the counters. `metrics`
+declares them.
+"""
 
 import math
 from collections import Counter
@@ -18,13 +20,15 @@ from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.slice import RECOVERY
 
 ENDED_SERIES_KEPT_MS = 3_600_000
-ENDED_SERIES_AT_MOST = 500  # a scrape runs in the loop: it must stay quick whatever happened in the last hour
+ENDED_SERIES_AT_MOST = (
+    500  # a scrape runs in the loop, so it must be quick however many recoveries ended in the last hour
+)
 _RESULTS = ("match", "mismatch", "skipped")
 _FORECAST_STATES = frozenset({State.AWAITING_APPROVAL, State.STARTING, State.RUNNING})
 
 
 def make_measures(kinds: Sequence[str]) -> Measures:
-    """`kinds`: what a recovery can be."""
+    """`kinds`: the names of the kinds of recoveries."""
     stops = (reason for reason in StopReason if reason is not StopReason.OPERATOR)
     return Measures(
         metrics=m.METRICS,
@@ -40,7 +44,9 @@ def make_measures(kinds: Sequence[str]) -> Measures:
 
 
 def _gauges(state: CoreState, kinds: Sequence[str], now_ms: int) -> Iterator[Sample]:
-    """Recoveries that ended over an hour ago only count in `recoveryd_recoveries`; so do ended ones beyond the newest 500."""
+    """Recoveries that ended over an hour ago only count in `recoveryd_recoveries`; so do ended ones beyond the newest
+    500.
+    """
     known = state.of(RECOVERY).recoveries
     yield from count_states(
         kinds, Counter((r.kind, r.state) for r in known.live.values()) + Counter(known.totals.counts)
@@ -146,7 +152,7 @@ def _position_lags(recovery: Recovery, history: SampleHistory | None) -> tuple[d
 def _copied(before: Recovery | None, after: Recovery) -> Iterator[Sample]:
     earlier = before.progress if before is not None else Progress()
     if earlier.partitions is after.progress.partitions:
-        return  # adding up the same thousand rows again would find no step
+        return  # no row has changed, and there may be thousands to add up
     target = ("replay", after.spec.target.topic)
     yield Sample(live.RECORDS, target, after.progress.records - earlier.records)
     yield Sample(live.BYTES, target, after.progress.bytes - earlier.bytes)

@@ -1,4 +1,4 @@
-"""Which metrics there are of recoveries; from AUTO_STOPS on summed over all of them, before that of one each. What they say is told by `measures` and `measure_details`."""
+"""The metrics about recoveries. `measures` and `measure_details` compute their values."""
 
 from typing import Final
 
@@ -48,7 +48,7 @@ RATE_REQUESTED = gauge(
 )
 
 
-# Of one recovery, for the dashboard that shows it alone. How many recoveries and partitions have them is bounded by `observe_details`.
+# For the dashboard of a single recovery. `measure_details` bounds how many recoveries and partitions have these series.
 RECOVERY_STATE = gauge("recoveryd_recovery_state", "1 for the present state of a recovery.", "recovery state")
 RECOVERY_OFFSETS = gauge(
     "recoveryd_recovery_offsets",

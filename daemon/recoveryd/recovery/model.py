@@ -1,7 +1,8 @@
 """What a recovery is: the immutable values that the status topic stores and `decide` works on.
 
-Here live the nouns. Rules live in `handlers` and `policies`, the JSON form in `recoveryd.recovery.wire.status`. All times are milliseconds since the epoch
-(UTC), all ranges are half-open [start, stop), all sizes are bytes.
+Only the nouns are here: the rules are in the other modules of this folder, the JSON form is in
+`recoveryd.recovery.wire.status`. All times are milliseconds since the epoch (UTC), all ranges are half-open [start,
+stop), all sizes are bytes.
 """
 
 from collections.abc import Mapping
@@ -15,9 +16,9 @@ from recoveryd.kernel.written import TimeMs, Written, named
 from recoveryd.recovery.spec import Limits, Spec
 from recoveryd_jobs.contract import ReceiptsHome, Verification
 
-# States in which an application of the recovery may live: it holds or writes data, or reads it back.
+# States in which an application of the recovery may exist: it writes data, holds it open, or reads it back.
 ACTIVE = frozenset({State.STARTING, State.RUNNING, State.PAUSING, State.PAUSED, State.STOPPING, State.VERIFYING})
-# Those in which it works: it takes its share of the budget, and can be paused.
+# States in which the recovery works: it takes a share of the budget, and can be paused.
 WORKING = frozenset({State.STARTING, State.RUNNING, State.VERIFYING})
 
 
@@ -29,7 +30,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing preflight noticed; `code` is a short stable word such as `target_log_append_time`."""
+    """One thing that planning noticed; `code` is a short stable word such as `target_log_append_time`."""
 
     code: str
     severity: Severity
@@ -43,8 +44,8 @@ class PlannedPartition:
     partition: int
     start: int
     stop: int | None
-    at_end: bool = False  # the wanted time lies after the last record
-    high_watermark: int = 0  # as seen when planned
+    at_end: bool = False  # the requested time lies after the last record
+    high_watermark: int = 0  # when planned
     log_start: int = 0
     bytes_at_most: int = 0
     first_ms: int | None = None  # smallest timestamp at the start and largest at the end of the range, None = not known
@@ -55,7 +56,7 @@ class PlannedPartition:
 class PlannedTopic:
     cluster: str
     topic: str
-    topic_id: str  # base64 uuid as the broker gives it; "" while the target is still to be created
+    topic_id: str  # base64 UUID as the broker gives it; "" while the target is not created yet
     partitions: int
 
 
@@ -68,14 +69,16 @@ class EtaSeconds:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Pinned, hashed intention. `lanes[i]` are the source partitions lane i works, fixed for the recovery's life."""
+    """What the recovery will do, pinned and hashed. `lanes[i]`: the source partitions of lane i, fixed for the
+    recovery's life.
+    """
 
     hash: str
     source: PlannedTopic
     target: PlannedTopic
     partitions: tuple[PlannedPartition, ...]
     lanes: tuple[tuple[int, ...], ...]
-    from_time_ms: int | None  # records older are filtered out; None when `from` is not a time
+    from_time_ms: int | None  # older records are filtered out; None when `from` is not a time
     to_time_ms: int | None
     records_at_most: int
     bytes_at_most: int
@@ -87,7 +90,8 @@ class Plan:
     replication_factor: int = 1  # of a target to be created; -1 = the default of its cluster
     retention_ms: int | None = None  # of the source, None = kept for ever
     retention_bytes: int | None = None  # of each source partition
-    # (partition, offset) of the target: what lies behind belongs to the copy or to somebody else; a replay's are the ends when planned.
+    # (partition, offset) of the target: only records from this offset on are the copy's or compared. For a replay: the
+    # log ends when planned.
     target_starts: tuple[tuple[int, int], ...] = ()
     target_stops: tuple[tuple[int, int], ...] = ()  # of a verification: the first offset that is not compared
     forecast: ForecastView | None = None  # no part of the hash: it changes with the rates
@@ -120,7 +124,9 @@ class PartitionProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Rates are of what works now, the lanes or the verification. `verified_offsets` of `offsets_to_verify`: of source and target together."""
+    """Rates are those of the lanes, or of the verification once it runs. `verified_offsets` and `offsets_to_verify`
+    count source and target together.
+    """
 
     partitions: tuple[PartitionProgress, ...] = ()
     records_per_s: float = 0.0
@@ -163,12 +169,12 @@ class CompletenessRow:
         return self.offsets - self.copied - self.filtered - self.skipped - self.lost
 
 
-# Which class a specification has, only its kind knows: it is written and read apart.
+# The class of a specification depends on the kind, so the specification is written and read separately.
 _OF_ITS_KIND = Written(lambda _spec: None, lambda spec: spec, {})
 
 
 class Wanted(StrEnum):
-    """What the lanes shall do now (the directive's imperative)."""
+    """What the lanes must do now (the directive's imperative)."""
 
     RUN = "run"
     PAUSE = "pause"
@@ -181,15 +187,15 @@ class Wanted(StrEnum):
 class Attempt:
     """Bookkeeping of Spark applications of this recovery.
 
-    `number` counts from 1, 0 = none yet. `failures` counts attempts in a row that ended without progress. `retry_at_ms` is when the next one may
-    start. `released` says that the application was told to exit (or is known dead).
+    `number` counts from 1, 0 = none yet. `failures` counts attempts in a row that ended without progress. `retry_at_ms`
+    is when the next one may start. `released`: the application was told to exit (or is known to be dead).
     """
 
     number: int = 0
     started_at_ms: int = 0
     failures: int = 0
     retry_at_ms: int = 0
-    positions_at_start: int = 0  # sum over partitions, to tell whether the attempt made progress
+    positions_at_start: int = 0  # sum over partitions, to know whether the attempt made progress
     released: bool = True
     last_error: str = ""
     last_code: str = ""
@@ -209,7 +215,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """One run of one command. Everything needed to go on after a restart is in here."""
+    """One run of one command. It holds everything that is needed to go on after a restart."""
 
     id: str = field(metadata=named("recovery"))
     kind: str
@@ -227,26 +233,27 @@ class Recovery:
     wanted: Wanted = Wanted.RUN
     directive_sequence: int = 0
     wanted_sequence: int = (
-        0  # the directive that first said `wanted`: lanes that answer an older one have not obeyed yet
+        0  # sequence of the directive that first said `wanted`: lanes that answer an older one have not obeyed yet
     )
     progress: Progress = Progress()
-    limits: Limits = Limits()  # as asked for now; `throttle` replaces it
-    rule: str = ""  # the one sentence of why the effective rate is what it is
+    limits: Limits = Limits()  # as requested by the newest command; `throttle` replaces them
+    rule: str = ""  # one sentence: why the effective rate is what it is
     effective_bytes_per_s: float | None = None
     stop: Stop | None = None
     stop_state: State | None = None  # terminal state that a drained stop ends in
     completeness: tuple[CompletenessRow, ...] = ()
     verification: Verification | None = None
-    started_ms: int | None = None  # when the first attempt was wanted; max_runtime counts from here
+    started_ms: int | None = None  # when it first entered `starting`; max_runtime counts from here
     resume_state: State | None = (
-        None  # verifying = nothing is left to copy, and `resume` goes back there; None = to the lanes
+        None  # verifying = nothing is left to copy, and `resume` goes back to the verification; None = to the copy
     )
     error_code: str | None = None
-    held: str = ""  # why the daemon paused it by itself (`recoveryd.recovery.pausing`), "" if it did not
+    held: str = ""  # why the daemon paused it by itself (`recoveryd.recovery.pausing`), "" = it did not
     ledger_from: tuple[int, ...] = ()  # by lane: offset of its newest head on the receipts topic, as heard; 0 = none
-    # By lane, once the caps were shared out again; () = by what the plan gives each lane to copy. It changes only while no lane runs, by exact positions.
+    # By lane, once the caps were shared out again; () = in proportion to each lane's part of the plan. Changes only
+    # while no lane runs, from exact positions.
     allowances: tuple[Allowance, ...] = ()
-    approved: str = ""  # who approved the plan and why, once somebody did
+    approved: str = ""  # who approved the plan and why, "" = nobody did yet
 
     @property
     def is_terminal(self) -> bool:
@@ -254,5 +261,7 @@ class Recovery:
 
     @property
     def is_proving(self) -> bool:
-        """Whether nothing is left to copy: positions stand, and what works, rests or ends is the verification."""
+        """Whether nothing is left to copy: positions do not move any more, and it is the verification that runs, rests
+        or ends.
+        """
         return self.resume_state is State.VERIFYING

@@ -1,4 +1,6 @@
-"""The soft half of the state: what lanes and brokers were last heard to say. Never journaled; after a restart it fills again within seconds."""
+"""The part of the state that is not journaled: what lanes and brokers last reported. After a restart it is filled again
+within seconds.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +15,9 @@ from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A lane's last heartbeat and when this daemon received it (its own clock: no other machine's clock is trusted). `before` is the one before, one deep."""
+    """A lane's last heartbeat and when this daemon received it (its own clock: no other machine's clock is trusted).
+    `before` is the previous one only.
+    """
 
     heartbeat: LaneHeartbeat
     received_ms: int
@@ -32,7 +36,7 @@ class Candidate:
 
 
 class AtEnd(NamedTuple):
-    """A partition whose durable position was the end of its log, and has not moved, since then."""
+    """A partition whose durable position has been the end of its log, without moving, since then."""
 
     position: int
     since_ms: int
@@ -48,7 +52,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Of one recovery. `lanes` holds heartbeats of the present attempt only; a time of 0 means never."""
+    """Observations of one recovery. `lanes` holds heartbeats of the present attempt only; a time of 0 means never."""
 
     lanes: Mapping[int, Heard] = field(default_factory=dict)
     readers: Mapping[int, Heard] = field(default_factory=dict)  # tasks of the verification, of the present attempt
@@ -59,15 +63,15 @@ class Observed:
     progress_ms: int = 0  # when a durable position last moved
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled
-    told: Recovery | None = None  # what was journaled then
+    told: Recovery | None = None  # the recovery as it was journaled then
     facts_wanted_ms: int = 0
-    facts_since_ms: int = 0  # since when facts are needed without an answer
+    facts_since_ms: int = 0  # since when facts have been awaited
     target_records: int = 0  # what ended recoveries had written to the target when the facts were asked for
     target_wanted_ms: int = 0
-    ledger_wanted_ms: int = 0  # last time a ReadLedger was sent off, 0 = none is needed or under way
-    ledger_since_ms: int = 0  # since when the ledger is needed without an answer
-    drain_since_ms: int = 0  # since when lanes were asked to drain
-    adopted_ms: int = 0  # when this daemon became leader and began to wait for a running attempt
+    ledger_wanted_ms: int = 0  # when a ReadLedger was last sent, 0 = none is needed or under way
+    ledger_since_ms: int = 0  # since when the ledger has been awaited
+    drain_since_ms: int = 0  # when lanes were asked to drain
+    adopted_ms: int = 0  # when this daemon became leader and began to wait for heartbeats of a running attempt
     ledger: LedgerRead | None = None  # an answer that steering has not used yet
     ledger_error: EffectFailed | None = None  # why the last question for the ledger was not answered
     effect_error: EffectFailed | None = None
@@ -77,10 +81,10 @@ class Observed:
         default_factory=dict
     )  # by lane, over attempts, of the last hour
     candidate: Candidate | None = None
-    pace: tuple[Pace, ...] = ()  # of the present run, the newest few
+    pace: tuple[Pace, ...] = ()  # the newest few samples of the present run
     track: ForecastTrack = ForecastTrack()
     at_end: Mapping[int, AtEnd] = field(default_factory=dict)  # partitions at their log end
-    heads_ms: int = 0  # when that was last looked at
+    heads_ms: int = 0  # when `at_end` was last updated
     forecast: Forecast | None = None  # the newest one from measured rates
 
     @property

@@ -1,4 +1,6 @@
-"""Commands about recoveries. One that asks for a new recovery is answered when its plan is made or refused; everything else at once."""
+"""Commands about recoveries. One that asks for a new recovery is answered when its plan is made or refused; everything
+else at once.
+"""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -39,7 +41,7 @@ def _wrong_state(case: Case, event: CommandReceived) -> None:
 
 
 class _Begins(Protocol):
-    """The command that asks for a recovery of some kind."""
+    """A command that asks for a new recovery, of any kind."""
 
     @property
     def meta(self) -> Meta: ...
@@ -52,7 +54,7 @@ class _Begins(Protocol):
 
 
 def begin(draft: RecoveryDraft, event: CommandReceived, command: _Begins) -> None:
-    """A new recovery of the kind that the command's spec says."""
+    """Make a recovery of the kind of the command's specification."""
     meta, spec = command.meta, command.spec
     existing = draft.recovery(meta.subject)
     if existing is not None and not is_reusable(existing):
@@ -90,7 +92,7 @@ _Steer = Callable[[Case, CommandReceived, C], None]
 
 def _on(command: type[C], steer: _Steer[C]) -> Verb[RecoveryDraft]:
     def handle(draft: RecoveryDraft, event: CommandReceived, given: C) -> None:
-        steer(Case(draft, given.meta.subject), event, given)  # the kernel asked whose subject it is
+        steer(Case(draft, given.meta.subject), event, given)  # the kernel has checked that the subject is a recovery
 
     return steers(command, handle)
 
@@ -99,7 +101,7 @@ def _pause(case: Case, event: CommandReceived, command: Pause) -> None:
     recovery = case.recovery
     if recovery.state in {S.PAUSING, S.PAUSED}:
         _accept(case, event, f"{recovery.id} is {recovery.state.value} already")
-        if recovery.held:  # from now on it is the operator's pause, which only an operator ends
+        if recovery.held:  # from now on this is the operator's pause, which only an operator ends
             case.revise(held="")
         return
     if recovery.state not in WORKING:
@@ -161,7 +163,8 @@ def _throttle(case: Case, event: CommandReceived, command: Throttle) -> None:
     case.draft.keep(with_limits(recovery, limits, case.params, why))
     case.revise()
     if not recovery.attempt.released:
-        # The imperative stays: only a changed one may move `wanted_sequence`, or a drain under way would wait for a second answer.
+        # Keep the imperative: `wanted_sequence` may move only when it changes, or a drain under way would wait for a
+        # second answer.
         want(case, recovery.wanted, why)
         case.put(wanted_sequence=recovery.wanted_sequence)
 
@@ -184,7 +187,9 @@ def _approve(case: Case, event: CommandReceived, command: Approve) -> None:
 
 
 def _look_again(case: Case, command: Approve, approved: str) -> None:
-    """The plan may be a day old: steering asks the clusters again, and `planning` starts it or says what changed."""
+    """Have the approved plan checked again, since it may be a day old: steering asks the clusters, and `planning`
+    starts the recovery or says what changed.
+    """
     why = f"{approved}; looks whether the topics are still as planned"
     case.revise(approved=approved, why=why)
     case.notice("recovery_approved", {"why": why}, command.meta.id)
@@ -203,7 +208,7 @@ def _reject_plan(case: Case, event: CommandReceived, command: Reject) -> None:
 
 
 def _limit(limits: Limits, command: Throttle) -> str:
-    """What holds now for the rates, and what else was named."""
+    """A sentence: the rates that hold now, and the other limits that were named."""
     parts = []
     if limits.max_bytes_per_s is not None:
         parts.append(f"{limits.max_bytes_per_s:,.0f} B/s")

@@ -1,4 +1,6 @@
-"""What lanes, drivers and brokers were seen to do. Heartbeats are hints and stay in memory; only the ledger is proof."""
+"""Handlers of what lanes, drivers and brokers report. Heartbeats are hints and stay in memory; only the ledger is
+proof.
+"""
 
 from dataclasses import replace
 
@@ -23,7 +25,7 @@ from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
 
 def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
-    """Remember what a lane of the present attempt said, and move the progress along."""
+    """Remember the heartbeat of a lane of the present attempt, and update the progress."""
     recovery = draft.recovery(event.recovery)
     if recovery is None or event.attempt != recovery.attempt.number or recovery.state not in ACTIVE:
         return
@@ -48,7 +50,7 @@ def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
 
 
 def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: Recovery) -> None:
-    """A task of the verification: what all of them have read is the progress."""
+    """A heartbeat of a task of the verification: what all of its tasks have read is the progress."""
     seen = draft.observed(recovery.id)
     readers = {**seen.readers, event.lane: Heard(event, draft.now_ms)}
     moved = with_readers(recovery, readers)
@@ -67,7 +69,9 @@ def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, no
 
 
 def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:
-    """Where the lane's newest head lies: a shorter way into the ledger, for the next attempt and for reading it at the end."""
+    """Remember where the lane's newest head lies, so that the next attempt, and the reading at the end, can start there
+    instead of at the ledger's beginning.
+    """
     known = recovery.ledger_from
     if event.ledger_from <= (known[event.lane] if event.lane < len(known) else 0):
         return recovery
@@ -80,7 +84,7 @@ def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:
 
 
 def _has_moved(before: Recovery, after: Recovery) -> bool:
-    """Whether a durable position is another one; a position never moves back."""
+    """Whether a durable position changed; a position never moves back."""
     known, rows = before.progress.partitions, after.progress.partitions
     return rows is not known and sum(p.position for p in rows) != sum(p.position for p in known)
 
@@ -100,7 +104,9 @@ def on_driver_heartbeat(draft: RecoveryDraft, event: DriverHeartbeat) -> None:
 
 
 def on_attempt_exited(draft: RecoveryDraft, event: AttemptExited) -> None:
-    """Steering decides what it means, a moment later: the driver's last words may still be on the way."""
+    """Only remember the exit. Steering decides a moment later what it means, because the driver's last heartbeat may
+    still be on the way.
+    """
     recovery = draft.recovery(event.recovery)
     if recovery is None or event.attempt != recovery.attempt.number or recovery.attempt.released:
         return
@@ -108,7 +114,7 @@ def on_attempt_exited(draft: RecoveryDraft, event: AttemptExited) -> None:
 
 
 def on_ledger(draft: RecoveryDraft, event: LedgerRead) -> None:
-    """Positions become exact; what follows from them is decided by `steer`, which waits for `ledger`."""
+    """Remember the ledger, from which `steer` takes exact positions and decides what follows."""
     recovery = draft.recovery(event.recovery)
     if recovery is None or recovery.state not in ACTIVE:
         return
@@ -118,7 +124,7 @@ def on_ledger(draft: RecoveryDraft, event: LedgerRead) -> None:
 
 
 def on_ledger_moved(draft: RecoveryDraft, event: LedgerMoved) -> None:
-    """A long reading that gets on is neither asked for again nor given up."""
+    """Note that a long reading makes progress, so that it is neither repeated nor given up."""
     recovery = draft.recovery(event.recovery)
     if recovery is None or event.sequence != recovery.wanted_sequence or event.attempt != recovery.attempt.number:
         return
@@ -127,7 +133,7 @@ def on_ledger_moved(draft: RecoveryDraft, event: LedgerMoved) -> None:
 
 
 def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
-    """Retriable failures are tried again by `steer` when their time has come; others end what needed them."""
+    """After a retriable failure `steer` tries again in time; any other ends what needed the effect."""
     recovery = draft.recovery(event.recovery)
     if recovery is None or recovery.is_terminal:
         return
@@ -174,7 +180,9 @@ def _code(value: str, default: Code) -> Code:
 
 
 def on_offsets(draft: RecoveryDraft, event: OffsetsSampled) -> None:
-    """Tell live protection how much of the growth is ours, and judge the following recoveries by the ends."""
+    """Tell live protection how much of the topics' growth our copies wrote, and judge following recoveries by the
+    sampled log ends.
+    """
     tell_ingress(draft, event)
     missing = set(event.missing)
     for recovery in draft.live():
@@ -213,7 +221,7 @@ def _note_missing(draft: RecoveryDraft, recovery: Recovery, missing: set[tuple[s
 
 
 def _with_live_lag(recovery: Recovery, history: SampleHistory) -> Recovery:
-    """Lag of a following recovery against the newest high watermarks."""
+    """The recovery with its lag behind the newest high watermarks, if it follows."""
     if not history.samples:
         return recovery
     ends = history.samples[-1].high_watermark

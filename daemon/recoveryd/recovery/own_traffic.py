@@ -1,4 +1,4 @@
-"""What our own copies moved of each topic: without it, nobody could tell live traffic from a replay."""
+"""How much our own copies read and wrote of each topic, to tell live traffic from replays."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,7 +12,7 @@ from recoveryd.recovery.recoveries import Recoveries, copied_by
 
 
 def copied_by_all(recoveries: Recoveries) -> Mapping[Topic, Copied]:
-    """By topic: live recoveries, and the totals of those that ended."""
+    """By topic: what live recoveries and those that ended have copied."""
     found = copied_by(recoveries.live.values())
     for topic, ended in recoveries.totals.copied.items():
         found[topic] = found.get(topic, Copied()).plus(ended)
@@ -20,7 +20,7 @@ def copied_by_all(recoveries: Recoveries) -> Mapping[Topic, Copied]:
 
 
 def tell_ingress(draft: RecoveryDraft, event: OffsetsSampled) -> None:
-    """How much others write, for the domains that are protected."""
+    """Update how much producers of live traffic write in the protected domains."""
     live = draft.protection
     if live.params.domains:
         ours, sizes = copied_by_all(draft.stored), _planned_sizes(draft.stored.live.values())
@@ -30,7 +30,7 @@ def tell_ingress(draft: RecoveryDraft, event: OffsetsSampled) -> None:
 
 
 def _planned_sizes(recoveries: Iterable[Recovery]) -> dict[Topic, float]:
-    """Mean bytes of a record of a source topic, as planning found it."""
+    """Mean size of a record in bytes by source topic, as found by planning."""
     sizes: dict[Topic, float] = {}
     for recovery in recoveries:
         plan = recovery.plan

@@ -1,4 +1,6 @@
-"""Numbers and names that recoveries use. Frozen for the life of a daemon, made from the config; every default is the documented one."""
+"""Numbers and names that recoveries use. Frozen for the life of a daemon, made from the config; every default is the
+documented one.
+"""
 
 from dataclasses import dataclass
 
@@ -8,7 +10,9 @@ from recoveryd.live.params import ControlParams, LiveParams
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Times in ms, sizes in bytes. `profiles` and `clusters` are the names the config has, `own_topics` recoveryd's own topic names."""
+    """Times in ms, sizes in bytes. `profiles` and `clusters`: the names in the config; `own_topics`: the names of
+    recoveryd's own topics.
+    """
 
     profiles: frozenset[str] = frozenset({"default"})
     clusters: frozenset[str] = frozenset({"main"})
@@ -39,7 +43,7 @@ class Params:
     paused_keep_application_ms: int = 600_000
     stall_after_ms: int = 600_000
     progress_status_ms: int = 2_000
-    same_status_ms: int = 20_000  # progress that says the same again
+    same_status_ms: int = 20_000  # how often progress is journaled that has not changed
     planning_deadline_ms: int = 60_000
     ledger_deadline_ms: int = 120_000
     exit_report_wait_ms: int = 2_000

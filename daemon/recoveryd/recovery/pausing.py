@@ -1,7 +1,9 @@
-"""Pausing and going on, by an operator or by itself. Both drain the same way; `Recovery.held` says whether, and why, the daemon did it.
+"""Pausing and resuming, by an operator or by the daemon itself. Both drain the same way; `Recovery.held` says why the
+daemon paused it.
 
-An operator's pause has no `held` and only an operator ends it. One held for `telemetry` goes on by itself once live traffic is measured again, also after a
-restart. One held for `live_slo` waits for an operator: at its floor the replay was not what kept live traffic over its SLO, or even its floor is too much.
+An operator's pause has no `held` and only an operator ends it. A recovery held for `telemetry` goes on by itself once
+live traffic is measured again, also after a restart. One held for `live_slo` waits for an operator: live traffic stayed
+over its SLO although the replay was at its floor, so the replay is not the cause, or even its floor is too much.
 """
 
 from collections.abc import Mapping
@@ -24,7 +26,9 @@ def begin_pause(case: Case, why: str, held: str = "") -> None:
 
 
 def begin_resume(case: Case, why: str) -> None:
-    """Go on at the exact positions, with the application that still lives or the next one; a verification goes on, or begins anew with the next one."""
+    """Go on at the exact positions, with the application that still runs or with the next one. A verification goes on
+    too, but begins anew with the next application.
+    """
     is_proving = case.recovery.is_proving
     to = State.STARTING if case.recovery.attempt.released else State.RUNNING
     case.move(State.VERIFYING if is_proving else to, why, held="")
@@ -33,13 +37,13 @@ def begin_resume(case: Case, why: str) -> None:
 
 
 def hold(case: Case, reason: str, why: str, evidence: Mapping[str, object]) -> None:
-    """An automatic pause, told with the numbers that led to it."""
+    """Pause it automatically, with an event that has the numbers behind it."""
     case.notice("auto_pause", {"reason": reason, "evidence": dict(evidence), "why": why})
     begin_pause(case, why, reason)
 
 
 def paused_why(recovery: Recovery) -> str:
-    """The sentence of a recovery that has drained."""
+    """The sentence (`why`) of a paused recovery."""
     rest = "the verification reads nothing" if recovery.is_proving else "every position is in a receipt"
     if recovery.held == TELEMETRY:
         return f"paused by itself until live traffic is measured again; {rest}"

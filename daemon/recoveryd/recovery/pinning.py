@@ -1,4 +1,6 @@
-"""From the bounds of a command to offsets, exactly once. Offsets outside the log are refused, never clamped; nothing later resolves a time or `latest` again."""
+"""From the bounds of a command to offsets, once: no later step resolves a time or `latest` again. Offsets outside the
+log are refused, never clamped.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -54,7 +56,7 @@ def offsets_in(partition: PlannedPartition) -> int:
 def range_findings(
     partitions: Iterable[PlannedPartition], facts: Iterable[PartitionFacts], waits: str
 ) -> list[Finding]:
-    """What the pinned range itself shows; `waits` says what happens while a transaction is open."""
+    """Findings about the pinned range itself. `waits`: the words that say what happens while a transaction is open."""
     findings = []
     at_end = [p.partition for p in partitions if p.at_end]
     if at_end:
@@ -101,7 +103,7 @@ def _stop_offset(bound: To, facts: PartitionFacts, field: str) -> tuple[int | No
 
 
 def _time_offset(found: int | None, facts: PartitionFacts) -> tuple[int, bool]:
-    """-1 (no record so new) means the end of the log, marked as such."""
+    """The offset for a time bound, and whether it is the end of the log because no record is that new (-1)."""
     if found is None or found < 0:
         return facts.high_watermark, True
     return max(found, facts.log_start), False

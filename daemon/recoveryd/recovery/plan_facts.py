@@ -1,17 +1,21 @@
-"""What planning needs to know about the world, gathered by an adapter in one go and judged by `recoveryd.replay.plan` without I/O."""
+"""What planning needs to know about the clusters, gathered by an adapter at once and judged by each kind's `plan`
+without I/O.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LIVE_LOOKBACK_MS = 600_000  # how far back the live rate is looked for in the log's own times
+LIVE_LOOKBACK_MS = 600_000  # how far back offsets are looked up by time to estimate the live rate
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """Offsets of a partition that is read. `start_at`/`stop_at` answer a time bound of the command: the offset of the first record at or after it, -1 = none so new; None = not asked.
+    """Offsets of a partition that is read. `start_at` and `stop_at` resolve the time bounds of the command: the offset
+    of the first record at or after the time, -1 = no record is that new, None = no such bound.
 
-    `bytes_on_disk` is the size of its log on the leader, None when the broker did not say. `first_ms` and `last_ms` are the smallest timestamp at the start
-    and the largest at the end of the wanted range, as sampled. `recent_at` is the offset as of `LIVE_LOOKBACK_MS` ago, -1 = no record is so new. None = not known.
+    `bytes_on_disk` is the size of its log on the leader, None when the broker did not say. `first_ms` and `last_ms` are
+    the smallest timestamp at the start and the largest at the end of the requested range, by a sample. `recent_at` is
+    the offset of the first record of the last `LIVE_LOOKBACK_MS`, -1 = there is none. None = not known.
     """
 
     partition: int
@@ -41,7 +45,9 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptsFacts:
-    """The receipts topic on the target cluster, and the partition that a new recovery of this name gets there with its end."""
+    """The receipts topic on the target cluster, and the partition there that a new recovery of this id gets, with its
+    end.
+    """
 
     topic: str
     topic_id: str
@@ -53,10 +59,12 @@ class ReceiptsFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """`source` None = no such topic; `receipts` None = no receipts topic on the target cluster. `oldest_record_ms` is the smallest timestamp found at the starts of the range (None = unknown or empty).
+    """`source` None = no such topic; `receipts` None = no receipts topic on the target cluster. `oldest_record_ms` is
+    the smallest timestamp at the starts of the range (None = unknown or empty).
 
-    `task_slots` comes from the profile; rates are bytes/s and records/s measured in earlier runs or configured, None = unknown.
-    `hourly` are records/s of the whole source in each of the last 24 hours, oldest first; () = not asked, which is so for a pinned end.
+    `task_slots` comes from the profile; rates are bytes/s and records/s measured in earlier runs or configured, None =
+    unknown. `hourly` are records/s of the whole source in each of the last 24 hours, oldest first; () = not gathered,
+    as for a pinned end.
     """
 
     source: TopicFacts | None
@@ -70,4 +78,4 @@ class PlanFacts:
     gathered_at_ms: int = 0
     hourly: tuple[float, ...] = ()
     receipts: ReceiptsFacts | None = None
-    target_partitions: tuple[PartitionFacts, ...] = ()  # only where a range of the target is asked for
+    target_partitions: tuple[PartitionFacts, ...] = ()  # only if the specification has a range of the target

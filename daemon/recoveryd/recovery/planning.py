@@ -1,4 +1,4 @@
-"""From facts to a plan, and from the plan to the answer of the command that asked for it."""
+"""From facts to a plan, and from the plan to the answer to the command."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from recoveryd.recovery.throttling import refuse_over_slo
 
 
 def ask_facts(case: Case) -> None:
-    """Ask the clusters, and again when no answer came for long."""
+    """Ask the clusters for the facts, and again when no answer came for long."""
     seen = case.seen
     if seen.facts_wanted_ms and case.now_ms - seen.facts_wanted_ms < case.params.facts_retry_ms:
         return
@@ -31,7 +31,7 @@ def ask_facts(case: Case) -> None:
 
 
 def facts_given_up(case: Case) -> bool:
-    """Clusters that never answer, not even with an error, end the planning all the same."""
+    """End a planning whose clusters never answer, not even with an error. True if so."""
     since = case.seen.facts_since_ms
     if not since or case.now_ms - since <= case.params.planning_deadline_ms + case.params.facts_retry_ms:
         return False
@@ -41,7 +41,9 @@ def facts_given_up(case: Case) -> bool:
 
 
 def _written_by_ended(case: Case) -> int:
-    """Changes when a recovery into the same target ends: what was seen of the target before is not true any more."""
+    """Records that ended recoveries wrote to the same target. If this number has changed, facts about the target are
+    out of date.
+    """
     draft, into = case.draft, _into(case.recovery)
     ended = draft.stored.totals.copied.get(into, Copied()).into_records
     return ended + sum(r.progress.records for r in draft.live() if r.is_terminal and _into(r) == into)
@@ -52,7 +54,7 @@ def _into(recovery: Recovery) -> tuple[str, str]:
 
 
 def on_facts(draft: RecoveryDraft, event: FactsGathered) -> None:
-    """Make the plan, or look whether an approved one still holds; the recovery leaves its state whatever comes out."""
+    """Make the plan, or check whether an approved one still holds; in both cases the recovery leaves its state."""
     recovery = draft.recovery(event.recovery)
     if recovery is None:
         return
@@ -61,7 +63,7 @@ def on_facts(draft: RecoveryDraft, event: FactsGathered) -> None:
         return
     case = Case(draft, recovery.id)
     if case.seen.target_records != _written_by_ended(case):
-        case.observe(facts_wanted_ms=0)  # steering asks again
+        case.observe(facts_wanted_ms=0)  # so that steering asks again
     elif is_approved:
         _start_approved(case, event.facts)
     else:
@@ -114,13 +116,13 @@ def _proceed(case: Case) -> None:
 
 
 def refuse(case: Case, code: Code, message: str) -> None:
-    """The command can not be carried out; its answer is `rejected`."""
+    """End as rejected and answer the command so."""
     case.draft.answer_creation(case.recovery, "rejected", message, code.value, CATALOGUE[code].next_step)
     case.move(State.REJECTED, message, {"code": code.value}, error_code=code.value)
 
 
 def on_target_ready(draft: RecoveryDraft, event: TargetReady) -> None:
-    """The target exists: its id and width become part of the plan, whose hash stays that of the intention."""
+    """The target exists: put its id and partition count into the plan, whose hash stays the same."""
     recovery = draft.recovery(event.recovery)
     if recovery is None or recovery.plan is None or recovery.plan.target.topic_id or recovery.is_terminal:
         return

@@ -18,14 +18,14 @@ def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Map
     if before is None or before.heartbeat.positions is not heartbeat.positions:
         told = {p.partition: p for p in heartbeat.positions}
         newer = tuple([_newer(row, told.get(row.partition)) for row in rows])
-        rows = newer if any(map(is_not, newer, rows)) else rows  # a lane says the same until its next commit
+        rows = newer if any(map(is_not, newer, rows)) else rows  # a lane repeats its positions until its next commit
     beats = [h.heartbeat for h in lanes.values()]
     records_per_s = sum(b.records_per_s for b in beats)
     following = recovery.plan is not None and recovery.plan.is_following
     lag = recovery.progress.lag_records
     if not following and (lag is None or rows is not recovery.progress.partitions):
         lag = sum(max(0, (r.stop or 0) - r.position) for r in rows)
-    # Behind a moving head the rate alone says little: the forecast, made each minute, gives the time.
+    # Behind a moving head, the rate alone does not give the time left: the forecast, made each minute, does.
     eta = recovery.progress.eta_seconds if following else lag / records_per_s if lag and records_per_s > 0 else None
     progress = replace(
         recovery.progress,
@@ -39,7 +39,7 @@ def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Map
 
 
 def with_readers(recovery: Recovery, readers: Mapping[int, Heard]) -> Recovery:
-    """Fold the newest words of all tasks of the verification in. The rates are theirs while it works; positions stay."""
+    """Fold in the newest heartbeats of the verification's tasks. Rates are theirs while it runs; positions stay."""
     beats = [h.heartbeat for h in readers.values()]
     is_working = recovery.state is State.VERIFYING
     records_per_s = sum(b.records_per_s for b in beats if b.state != "done") if is_working else 0.0
@@ -61,7 +61,7 @@ def _newer(row: PartitionProgress, told: LanePosition | None) -> PartitionProgre
     if told is None or told.position < row.position:
         return row
     if told.position == row.position and told.state == row.state and told.copied == row.copied:
-        return row  # most have not moved since the last second
+        return row  # most have not moved since the last heartbeat
     return PartitionProgress(
         row.partition,
         told.position,
@@ -76,7 +76,7 @@ def _newer(row: PartitionProgress, told: LanePosition | None) -> PartitionProgre
 
 
 def with_ledger(recovery: Recovery, ledger: Iterable[LedgerPartition]) -> Recovery:
-    """Exact positions and counts. Rates are those of running lanes, so they end here."""
+    """Fold in exact positions and counts. No lane runs any more, so rates become 0."""
     proved = {p.partition: p for p in ledger}
     rows = []
     for row in recovery.progress.partitions:
@@ -106,7 +106,9 @@ def with_ledger(recovery: Recovery, ledger: Iterable[LedgerPartition]) -> Recove
 
 
 def says_the_same(recovery: Recovery, told: Recovery | None) -> bool:
-    """Whether all of it is as `told`, but for rates, of which the sentence shows what matters, and the sequence of a renewed lease."""
+    """Whether it equals `told`, apart from rates (the sentence shows those that matter) and the sequence of a renewed
+    lease.
+    """
     if told is None:
         return False
     now = recovery.progress
@@ -117,7 +119,9 @@ def says_the_same(recovery: Recovery, told: Recovery | None) -> bool:
 
 
 def describe_rate(recovery: Recovery, workers: int) -> str:
-    """One sentence on how it goes: `2 lanes copy at 41.2 MB/s, 12 s left`, `2 tasks compare at 80.1 MB/s, 61 %, 4 s left`."""
+    """One sentence about rate and time left: `2 lanes copy at 41.2 MB/s, 12 s left`, `2 tasks compare at 80.1 MB/s, 61
+    %, 4 s left`.
+    """
     progress = recovery.progress
     rate = (
         f"{progress.bytes_per_s / 1e6:.1f} MB/s"
@@ -138,7 +142,9 @@ def describe_rate(recovery: Recovery, workers: int) -> str:
 
 
 def progress_ratio(recovery: Recovery) -> float | None:
-    """Durable part of the range; of a following recovery, of what is there to read now; of a verification, what it has read. None before there is a plan."""
+    """Part of the range that is durable (0 to 1); when following, of what can be read now; for a verification, the part
+    it has read. None before there is a plan.
+    """
     if recovery.plan is None:
         return None
     if not recovery.spec.copies:
@@ -155,7 +161,9 @@ def progress_ratio(recovery: Recovery) -> float | None:
 
 
 def verified_ratio(recovery: Recovery) -> float | None:
-    """Part of the verification that is done, of source and target together. None while nothing was heard of one; a match or mismatch is all of it."""
+    """Part of the verification that is done (0 to 1), source and target together; 1 once it has a result. None before
+    its first heartbeat.
+    """
     if recovery.verification is not None and recovery.verification.result != "skipped":
         return 1.0
     done, whole = recovery.progress.verified_offsets, recovery.progress.offsets_to_verify

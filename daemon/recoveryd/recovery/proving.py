@@ -1,8 +1,8 @@
-"""The verification of a recovery: how it begins, what is said of its result, and when it stands still.
+"""The verification of a recovery: how it begins, the sentence of its result, and when it is at rest.
 
-It works like the copy does: under the same lease and the same limits, paused, resumed and stopped by the same commands (`recoveryd.recovery.steer`). But it
-writes nothing, so nothing has to be drained or read from a ledger: the positions are those of before. An attempt that is lost takes what it read with it,
-and the next one begins anew.
+It runs like the copy: under the same lease and limits, paused, resumed and stopped by the same commands
+(`recoveryd.recovery.steer`). But it writes nothing, so there is nothing to drain and no ledger to read: positions stay.
+When an attempt is lost, the next one begins to read anew.
 """
 
 from dataclasses import replace
@@ -16,11 +16,11 @@ from recoveryd.recovery.ledger import RESTING, is_drain_late
 from recoveryd.recovery.model import Recovery, Wanted
 from recoveryd_jobs.contract import Verification
 
-_SILENT_MS = 5_000  # a task that said nothing for so long has ended
+_SILENT_MS = 5_000  # a task without a heartbeat for this long has ended
 
 
 def begin_proof(case: Case, why: str) -> None:
-    """The copy is over: verify it, unless the command asked for none."""
+    """The copy is over: begin the verification, unless the command asked for none."""
     progress = case.recovery.progress
     if case.recovery.spec.verify == "none":
         skipped = Verification("skipped", progress.records, 0, "", (), "the command asked for none")
@@ -33,13 +33,13 @@ def begin_proof(case: Case, why: str) -> None:
 
 
 def has_begun(case: Case) -> bool:
-    """Whether the application reads, or has read."""
+    """Whether the application is verifying, or has verified."""
     driver = case.seen.driver
     return driver is not None and driver.phase in {"verifying", "verified"}
 
 
 def proved_why(recovery: Recovery, found: Verification) -> str:
-    """The sentence of a verification that has its result."""
+    """The sentence (`why`) of a verification that has its result."""
     if recovery.spec.copies:
         reason = recovery.stop.reason.value if recovery.stop else "done"
         return f"{reason}: {recovery.progress.records:,} records copied and verified ({found.result})"
@@ -49,7 +49,9 @@ def proved_why(recovery: Recovery, found: Verification) -> str:
 
 
 def is_at_rest(case: Case) -> bool:
-    """Drive a verification to a stand: True once the driver and every task that reads obeyed the present imperative."""
+    """Take the next step to bring the verification to rest. True once the driver and every reading task obeyed the
+    present imperative.
+    """
     driver = case.seen.driver
     if case.recovery.attempt.released or _has_obeyed(case):
         return True
@@ -62,7 +64,9 @@ def is_at_rest(case: Case) -> bool:
 
 
 def _has_obeyed(case: Case) -> bool:
-    """A task that says nothing any more has ended, or the driver will tell that it failed."""
+    """Whether driver and tasks obeyed. A task without heartbeats is left out: it has ended, or the driver will report
+    that it failed.
+    """
     seen, wanted_sequence = case.seen, case.recovery.wanted_sequence
     if seen.driver is None or seen.driver.directive_sequence < wanted_sequence:
         return False

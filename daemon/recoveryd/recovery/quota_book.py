@@ -1,4 +1,6 @@
-"""What is known of the brokers' quotas on recoveries. Soft: after a restart the clusters themselves are asked again. The rules are in `recoveryd.recovery.quotas`."""
+"""What is known of the brokers' quotas on recoveries. Not journaled: after a restart the clusters are asked again. The
+rules are in `recoveryd.recovery.quotas`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,10 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class QuotaSeen:
-    """Of one recovery. A time of 0 means never, or not any more.
+    """The quota of one recovery. A time of 0 means never, or not any more.
 
-    `bytes_per_s` is what its clusters hold, None = nothing. `is_settled`: this daemon has had an answer about it, so `bytes_per_s` is a fact on each of its
-    clusters. `cut_until_ms`: until then the last cut may still keep its connections silent.
+    `bytes_per_s` is the quota on its clusters, None = none. `is_settled`: this daemon has had an answer about it, so
+    `bytes_per_s` is true on each of its clusters. `cut_until_ms`: until then the brokers may still mute its connections
+    because of the last cut.
     """
 
     since_ms: int
@@ -23,7 +26,9 @@ class QuotaSeen:
 
 @dataclass(frozen=True, slots=True)
 class QuotaBook:
-    """`swept`: clusters on which no quota of an ended recovery is left; until then no quota is set there. `asked_ms`: when each was last asked to sweep."""
+    """`swept`: clusters on which no quota of an ended recovery is left; until then no quota is set there. `asked_ms`:
+    when each was last asked to sweep.
+    """
 
     swept: frozenset[str] = frozenset()
     asked_ms: Mapping[str, int] = field(default_factory=dict)

@@ -1,9 +1,11 @@
-"""The brokers' client quota as a backstop of each recovery: set before its first record, kept above its lease, removed at its end.
+"""The brokers' client quota as a backstop of each recovery: set before its first record, kept above its lease, removed
+at its end.
 
-The lanes keep to their lease by themselves; the quota is for the day they do not. So trouble with it never holds a recovery up for long: a cluster that
-refuses is told about once, one that does not answer is asked again. All clients that move a recovery's data share one client id, hence there is one quota
-per recovery and cluster, and how the lanes divide the rate is nothing to it. What a daemon left behind when it died is found by the first sweep of the next.
-How high it is and how fast it may fall is `recoveryd.live.backstop`.
+The lanes keep to their lease by themselves; the quota is for the case that they do not. So a problem with it never
+delays a recovery for long: a refusal of a cluster is reported once, and a cluster that does not answer is asked again.
+All clients that move a recovery's data share one client id, so there is one quota per recovery and cluster, however the
+lanes divide the rate. Quotas that a daemon left behind when it died are found by the first sweep of the next one. How
+high it is and how fast it may fall is decided in `recoveryd.live.backstop`.
 """
 
 from collections.abc import Iterable
@@ -21,13 +23,13 @@ from recoveryd.recovery.model import ACTIVE, Recovery
 from recoveryd.recovery.quota_book import QuotaBook, QuotaSeen
 
 LAUNCH_PATIENCE_MS: Final = 15_000
-ANSWER_MS: Final = 30_000  # a question older than this was lost
+ANSWER_MS: Final = 30_000  # after this long without an answer, the question counts as lost
 RETRY_MS: Final = 10_000
-NEAR_ENOUGH: Final = 0.05  # a backstop need not follow each small step of the lease
+NEAR_ENOUGH: Final = 0.05  # relative difference below which the backstop does not follow the lease
 
 
 def lease_of(recovery: Recovery | None) -> float | None:
-    """The rate its lanes may run at together, bytes/s; None when nothing of it runs or nothing limits it."""
+    """The rate at which its lanes may run together, bytes/s; None when nothing runs or nothing limits it."""
     if recovery is None or recovery.state not in ACTIVE or recovery.plan is None:
         return None
     if recovery.state is State.PAUSED and recovery.attempt.released:
@@ -38,7 +40,7 @@ def lease_of(recovery: Recovery | None) -> float | None:
 
 
 def allows_launch(draft: RecoveryDraft, recovery: Recovery) -> bool:
-    """Whether the quota stands, or has been waited for long enough, so that lanes may start."""
+    """Whether lanes may start: the quota is set, or was waited for long enough."""
     if not draft.params.quotas_enabled or lease_of(recovery) is None:
         return True
     seen = draft.quotas.recoveries.get(recovery.id)
@@ -46,12 +48,14 @@ def allows_launch(draft: RecoveryDraft, recovery: Recovery) -> bool:
 
 
 def forget_quotas(draft: RecoveryDraft) -> None:
-    """A new leader trusts nothing it knew: every cluster is swept first."""
+    """Forget all quotas, for a new leader: it sweeps every cluster first."""
     draft.quotas = QuotaBook()
 
 
 def keep_quotas(draft: RecoveryDraft, touched: Iterable[str], *, everything: bool) -> None:
-    """Ask for what is missing between the quotas that should be and those that are: of `touched` recoveries, or of all. Call after steering."""
+    """Bring quotas from what they are to what they should be: those of `touched` recoveries, or of all. Call after
+    steering.
+    """
     if not draft.params.quotas_enabled or draft.draft.daemon.epoch == 0:
         return
     if everything:
@@ -92,7 +96,7 @@ def _keep(draft: RecoveryDraft, recovery_id: str) -> None:
 
 
 def _ask(draft: RecoveryDraft, recovery: Recovery, seen: QuotaSeen, lease: float | None) -> QuotaSeen:
-    """Send the next step off, if there is one and its time has come."""
+    """Send the next step, if there is one and its time has come."""
     wanted = None
     if lease is not None:
         present, lease = seen.bytes_per_s, lease * _share_of_one_broker(draft, recovery)
@@ -111,7 +115,9 @@ def _ask(draft: RecoveryDraft, recovery: Recovery, seen: QuotaSeen, lease: float
 
 
 def _share_of_one_broker(draft: RecoveryDraft, recovery: Recovery) -> float:
-    """How much of the lease may pass one broker, by the leaders of what is still to copy; all of it while they are not known, and while the target is read back."""
+    """The part of the lease that may pass one broker, by the leaders of what is still to copy; 1 while these are not
+    known, and during the verification.
+    """
     plan = recovery.plan
     if plan is None or not plan.lanes or recovery.is_proving or not recovery.spec.copies:
         return 1.0
@@ -148,7 +154,7 @@ def _note(draft: RecoveryDraft, recovery_id: str, seen: QuotaSeen | None) -> Non
 
 
 def on_set(draft: RecoveryDraft, event: QuotaSet) -> None:
-    """The brokers hold it now. The first setting and the removal are told; between them the quota follows the lease silently."""
+    """The brokers hold the quota now. The first setting and the removal get an event; changes between them do not."""
     seen = draft.quotas.recoveries.get(event.recovery)
     if seen is None:
         return
@@ -159,12 +165,14 @@ def on_set(draft: RecoveryDraft, event: QuotaSet) -> None:
 
 
 def on_swept(draft: RecoveryDraft, event: QuotasSwept) -> None:
-    """What is left on the cluster belongs to recoveries that go on, and is where their next step starts from."""
+    """The quotas that are left on the cluster belong to recoveries that go on; their next steps start from these
+    values.
+    """
     book = draft.quotas
     recoveries = dict(book.recoveries)
     for recovery_id, bytes_per_s in event.kept:
         seen = recoveries.get(recovery_id) or QuotaSeen(draft.now_ms)
-        if not seen.is_settled:  # the higher of both clusters: a cut is counted from there
+        if not seen.is_settled:  # the higher one of both clusters, from which a cut is made
             recoveries[recovery_id] = replace(seen, bytes_per_s=max(bytes_per_s, seen.bytes_per_s or 0.0))
     draft.quotas = replace(book, swept=book.swept | {event.cluster}, recoveries=recoveries)
     if event.refused:
@@ -174,7 +182,9 @@ def on_swept(draft: RecoveryDraft, event: QuotasSwept) -> None:
 
 
 def on_set_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
-    """Refused for good: the recovery goes on without it. No answer: again in a while, by the sweep when the recovery is over."""
+    """If refused, the recovery goes on without a quota. Without an answer it is tried again after a while; once the
+    recovery is over, by the sweep.
+    """
     seen = draft.quotas.recoveries.get(event.recovery)
     if event.effect != "set_quota" or seen is None:
         return

@@ -1,4 +1,6 @@
-"""What every kind of recovery compares when its plan waited for a person: are the topics still the planned ones?"""
+"""For a plan that waited for approval: whether the topics are still the planned ones. The same for every kind of
+recovery.
+"""
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
@@ -7,7 +9,7 @@ from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 
 
 def changed_source(plan: Plan, facts: PlanFacts) -> Refused | None:
-    """The source that is gone, or another topic now."""
+    """A refusal if the source is gone or is another topic now."""
     source = facts.source
     if source is None:
         return Refused(Code.SOURCE_TOPIC_MISSING, f"topic {plan.source.topic} does not exist any more")
@@ -17,7 +19,7 @@ def changed_source(plan: Plan, facts: PlanFacts) -> Refused | None:
 
 
 def changed_target(plan: Plan, target: TopicFacts) -> str:
-    """What of the target is not as planned, or ""."""
+    """What about the target is not as planned, or ""."""
     planned = plan.target
     if planned.topic_id and target.topic_id != planned.topic_id:
         return _made_again(planned.topic, planned.topic_id, target.topic_id)

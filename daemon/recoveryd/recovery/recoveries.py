@@ -1,7 +1,8 @@
-"""All recoveries of a daemon, with what is still alive kept apart from what is over.
+"""All recoveries of a daemon, the live ones apart from the ended ones.
 
-A daemon knows thousands of recoveries that ended and a few that do not. A step must cost what the few cost: it copies and walks `live` only, and of the
-ended ones it reads totals, which are kept as they change. No rule lives here but the one that tells the two apart.
+A daemon knows thousands of ended recoveries and a few live ones. The cost of a step must depend on the live ones only:
+it copies and walks `live`, and of the ended ones it reads totals, which are updated with each change. The only rule
+here is the one that tells live from ended.
 """
 
 from collections import Counter
@@ -25,14 +26,16 @@ def is_live(recovery: Recovery) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EndedTotals:
-    """Sums over ended recoveries: their number by (kind, state), what they copied by (cluster, topic). Zeros are left out."""
+    """Sums over ended recoveries: their number by (kind, state), what they copied by (cluster, topic). Zeros are left
+    out.
+    """
 
     counts: Mapping[tuple[str, State], int]
     copied: Mapping[tuple[str, str], Copied]
 
 
 class Recoveries(Mapping[str, Recovery]):
-    """Immutable: nobody changes its dicts. `live` and `ended` share no id; `ended` is in the order in which its recoveries last changed."""
+    """Immutable: its dicts never change. `live` and `ended` share no id; `ended` is in the order of last changes."""
 
     __slots__ = ("ended", "live", "totals")
 
@@ -42,7 +45,9 @@ class Recoveries(Mapping[str, Recovery]):
         self.totals = _moved(EndedTotals({}, {}), (), self.ended.values())
 
     def with_changes(self, changed: Mapping[str, Recovery]) -> "Recoveries":
-        """These, with `changed` put in. Costs as much as there are live ones, and a copy of the rest only when one of those changes."""
+        """These, with `changed` put in. The cost depends on the live ones; the ended ones are copied only when one is
+        added or changes.
+        """
         if not changed:
             return self
         made = Recoveries.__new__(Recoveries)
@@ -58,7 +63,9 @@ class Recoveries(Mapping[str, Recovery]):
         return made
 
     def without(self, forgotten: Iterable[str], in_play: Collection[tuple[str, str]]) -> "Recoveries":
-        """These, without some of the ended ones. What those copied stays counted for the topics `in_play`, whose live traffic is told apart by it."""
+        """These, without the ended ones `forgotten`. What those copied stays counted for the topics `in_play`, because
+        live traffic there is computed from it.
+        """
         gone = [self.ended[i] for i in forgotten if i in self.ended]
         made = Recoveries.__new__(Recoveries)
         made.live = self.live
@@ -74,14 +81,14 @@ class Recoveries(Mapping[str, Recovery]):
         return made
 
     def changed_since(self, earlier: "Recoveries") -> Iterator[Recovery]:
-        """What is new or another value than in `earlier`, a state this one came from by `with_changes`."""
+        """The recoveries that are new or changed since `earlier`, from which this was made by `with_changes`."""
         for recovery in self.live.values():
             if earlier.get(recovery.id) is not recovery:
                 yield recovery
         if self.ended is not earlier.ended:
             for recovery in reversed(self.ended.values()):
                 if earlier.ended.get(recovery.id) is recovery:
-                    return  # everything before it ended even earlier
+                    return  # all before it in the dict changed even earlier
                 yield recovery
 
     def __getitem__(self, recovery_id: str) -> Recovery:
@@ -101,7 +108,7 @@ def _topics(recovery: Recovery) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 def copied_by(recoveries: Iterable[Recovery]) -> dict[tuple[str, str], Copied]:
-    """What these copied, by (cluster, topic) of source and target."""
+    """What these recoveries copied, by (cluster, topic) of source and target."""
     found: dict[tuple[str, str], Copied] = {}
     for recovery in recoveries:
         progress = recovery.progress

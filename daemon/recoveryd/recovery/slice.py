@@ -1,4 +1,6 @@
-"""What of the state belongs to recoveries. The recoveries are journaled; all else is soft and rebuilt from the world after a restart."""
+"""The part of the state that belongs to recoveries. The recoveries are journaled; all else is observed again after a
+restart.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,14 +13,16 @@ from recoveryd.recovery.recoveries import Recoveries
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """`asked_ms`: clusters whose receipts of ended recoveries are being taken away, and since when; one that does not answer keeps its own only."""
+    """`asked_ms`: by cluster, since when receipts of ended recoveries are being deleted there. A cluster that does not
+    answer delays only its own.
+    """
 
     asked_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverySlice:
-    """`observed` is of live recoveries only."""
+    """`observed` holds live recoveries only."""
 
     recoveries: Recoveries = field(default_factory=Recoveries)
     observed: Mapping[str, Observed] = field(default_factory=dict)
@@ -26,7 +30,7 @@ class RecoverySlice:
     forgetting: Forgetting = Forgetting()
 
     def is_same(self, other: "RecoverySlice") -> bool:
-        """Whether all parts are the very values of the other: told at once, however many recoveries there are."""
+        """Whether all parts are the same objects as in `other`, at a cost that no number of recoveries raises."""
         return (
             self.recoveries is other.recoveries
             and self.observed is other.observed

@@ -1,6 +1,7 @@
-"""What a recovery is asked to do, as far as all kinds of recoveries share it: which range of which topic, against which other one, within what limits.
+"""What a recovery is asked to do, as far as all kinds share it: which range of which topic, which target, within what
+limits.
 
-Validated and typed; the wire owns names, defaults and hints.
+The values are validated already; JSON names, defaults and hints are in `wire`.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ class Earliest:
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The high watermark when planned, pinned once."""
+    """The high watermark at the time of planning, pinned once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +31,28 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
-    """An offset per partition; partitions not named are an error of planning."""
+    """An offset per partition; planning refuses partitions that are not named."""
 
     offsets: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """The first record at or after `time_ms` (durations are made absolute by the wire layer, against the record's broker time)."""
+    """The first record at or after `time_ms` (durations are made absolute by the wire layer, against the record's
+    broker time).
+    """
 
     time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """Follow the live head, stop by itself at zero lag."""
+    """Follow the live head and stop at zero lag."""
 
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Follow the live head until told."""
+    """Follow the live head until a command stops it."""
 
 
 _WORDS = {"earliest": Earliest(), "latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
@@ -57,7 +60,7 @@ _WORD_OF = {type(bound): word for word, bound in _WORDS.items()}
 
 
 def _write_bound(bound: Any) -> Any:
-    """As commands have it, apart from times, which are absolute."""
+    """As in commands, but with absolute times."""
     match bound:
         case AtOffset(offset):
             return {"offset": offset}
@@ -84,12 +87,13 @@ To = Annotated[Latest | AtOffset | AtOffsets | AtTime | CaughtUp | Never, _BOUND
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None = no limit. `deadline_ms` is absolute, `max_runtime_ms` counts from the first attempt. `event_time_ms`: stop when every partition is past records
-    of this time, or has been at its end for `idle_ms` (a minute when that is None). `idle_ms`: stop when nothing came for so long.
-    `max_lanes` copy at once.
+    """None = no limit. `deadline_ms` is absolute, `max_runtime_ms` counts from the first attempt. `event_time_ms`: stop
+    when every partition is past records of this time, or has been at its end for `idle_ms` (a minute when that is
+    None). `idle_ms`: stop when nothing came for that long. At most `max_lanes` lanes copy at once.
 
-    `mode` is unlimited | fixed | controller, None = by what is protected and what rate is given. Of what the controller has to give, recoveries of a
-    lower `tier` take first, within one by `weight`. `override_live_slo` lets it start although live traffic is over its SLO already.
+    `mode` is unlimited | fixed | controller, None = by what is protected and what rate is given. The controller serves
+    recoveries of a lower `tier` first, and shares by `weight` within a tier. `override_live_slo` lets it start although
+    live traffic is over its SLO already.
     """
 
     max_bytes_per_s: float | None = None
@@ -127,7 +131,7 @@ class TargetTopic(Protocol):
 
     @property
     def mapping(self) -> str:
-        """In which partition a record of the source has its place: same | key_hash."""
+        """In which partition of the target a record of the source belongs: same | key_hash."""
         ...
 
     @property
@@ -138,7 +142,9 @@ class TargetTopic(Protocol):
 
 
 class Spec(Protocol):
-    """A frozen dataclass of each kind. `copies`: it writes to its target, so it has lanes, receipts and completeness."""
+    """A specification: a frozen dataclass of each kind. `copies`: the recovery writes to its target, so it has lanes,
+    receipts and completeness.
+    """
 
     @property
     def kind(self) -> str: ...
@@ -159,7 +165,7 @@ class Spec(Protocol):
 
     @property
     def target_bounds(self) -> tuple[From, To] | None:
-        """Where the target is read, if planning has to look that up."""
+        """The bounds of the target, if planning has to resolve any."""
         ...
 
     @property
@@ -176,10 +182,10 @@ class Spec(Protocol):
 
     @property
     def on_data_loss(self) -> str:
-        """What to do where part of the range is gone: fail | continue."""
+        """What to do when part of the range is gone: fail | continue."""
         ...
 
     @property
     def verify(self) -> str:
-        """How much of a proof follows the copy: source | digest | count | none."""
+        """Which proof follows the copy: source | digest | count | none."""
         ...

@@ -1,7 +1,8 @@
-"""Level-based steering: compare what is wanted with what is seen, and do the next thing.
+"""Level-based steering: compare what is wanted with what is seen, and take the next step.
 
-Called for a recovery after each event that touched it and for every live one on each tick. It looks at the whole situation, not at the event, so a lost
-event heals at the next tick. One function per state; the order inside each is the order of importance.
+Called for a recovery after each event that touched it and for every live one on each tick. It looks at the whole
+situation, not at the event, so a lost event is made up for at the next tick. One function per state; inside each, the
+most important check comes first.
 """
 
 from collections.abc import Callable
@@ -45,7 +46,9 @@ _STEPS_AT_ONCE = 8
 
 
 def steer(draft: RecoveryDraft, recovery_id: str) -> None:
-    """Take the recovery as far as it can go now; each step that changes the state gives the next state its turn."""
+    """Take the recovery as far as it can go now: after each step that changes its state, the step of the new state runs
+    too.
+    """
     if draft.recovery(recovery_id) is None:
         return
     case = Case(draft, recovery_id)
@@ -112,7 +115,7 @@ def _create_target(case: Case) -> None:
 
 
 def _complete_empty(case: Case) -> None:
-    """A range without a single offset needs no application."""
+    """Complete a recovery whose range holds no offset: it needs no application."""
     stop = Stop(StopReason.ZERO_LAG, "bounded", case.now_ms, {"offsets": 0})
     case.put(completeness=completeness(case.recovery, ()), stop=stop)
     verification = Verification("match", 0, 0, "", (), "the range is empty")
@@ -120,7 +123,9 @@ def _complete_empty(case: Case) -> None:
 
 
 def _out_of_attempts(case: Case) -> bool:
-    """Too many attempts in a row without progress end the recovery, with the error that the last one named; too many failures in an hour do as well."""
+    """End the recovery after too many attempts in a row without progress (with the error of the last one), or too many
+    failures in an hour. True if so.
+    """
     attempt, params = case.recovery.attempt, case.params
     if attempt.failures < params.max_failures:
         most = params.max_failures_per_hour, params.max_failed_chunks_per_hour
@@ -148,7 +153,9 @@ def _auto_stop(case: Case) -> bool:
 
 
 def _failed_by_driver(case: Case) -> bool:
-    """The driver's own last word: final errors end the recovery, others cost an attempt."""
+    """React to a driver that reports failure: final errors end the recovery, others cost the attempt. True if it
+    failed.
+    """
     driver = case.seen.driver
     if driver is None or driver.phase != "failed" or case.recovery.attempt.released:
         return False
@@ -174,7 +181,9 @@ def _running(case: Case) -> None:
 
 
 def _lane_lost(case: Case) -> bool:
-    """One lane in trouble costs the attempt; one that stands still again, without having moved between, ends the recovery."""
+    """One lane in trouble costs the attempt; one that stalls again without having moved in between ends the recovery.
+    True if a lane is in trouble.
+    """
     recovery = case.recovery
     if recovery.plan is None or recovery.attempt.released:
         return False
@@ -189,7 +198,7 @@ def _lane_lost(case: Case) -> bool:
 
 
 def _drained(case: Case) -> None:
-    """Every lane returned, and the recovery does not end: the range is done, or an allowance is used up."""
+    """Every lane returned by itself: the range is done, or an allowance is used up."""
     ledger = use_ledger(case)
     if ledger is None:
         if not give_up_on_ledger(case):
@@ -258,7 +267,7 @@ def _stopping(case: Case) -> None:
     end, why = case.recovery.stop_state or S.STOPPED, case.recovery.why
     if (
         case.recovery.is_proving
-    ):  # nothing is being written: positions and counts are what they were when the copy ended
+    ):  # nothing is written any more: positions and counts stay as they were when the copy ended
         settle(case, end, why)
         return
     late = left_out(case) if end is S.COMPLETED else ()
@@ -274,7 +283,7 @@ def _stopping(case: Case) -> None:
 
 
 def _ended(case: Case, late: tuple[int, ...]) -> None:
-    """Nothing is open any more, and the positions are exact."""
+    """Go on after the drain: no chunk is open and the positions are exact."""
     end, why = case.recovery.stop_state or S.STOPPED, case.recovery.why
     if end is not S.COMPLETED:
         settle(case, end, why)
@@ -285,7 +294,7 @@ def _ended(case: Case, late: tuple[int, ...]) -> None:
 
 
 def _terminal(case: Case) -> None:
-    """Only the application is left: it was told to exit; after a while it is ended."""
+    """Only the application may still run: it was told to exit, and is ended if it does not in time."""
     if case.recovery.attempt.released:
         return
     waited_ms = case.now_ms - max(case.recovery.updated_ms, case.seen.adopted_ms)
@@ -294,7 +303,7 @@ def _terminal(case: Case) -> None:
 
 
 def _report_progress(case: Case) -> None:
-    """Journal fresh progress now and then, and progress that says the same again only as a sign of life; renew the lease on the way."""
+    """Renew the lease, and journal progress from time to time: less often while it does not change."""
     renew_lease(case)
     if not case.recovery.is_proving:
         review(case)

@@ -1,7 +1,9 @@
-"""The controllers at work: at each control period one step for every budget domain, then a lease for every recovery that it controls.
+"""The controllers at work: at each control period one step for every budget domain, then a lease for every recovery
+that it controls.
 
-The law is `recoveryd.live.budgets`; here its inputs are gathered from what was observed, and its decisions become directives, pauses and events. It
-steps when nothing runs as well: what live traffic looks like without a replay must be known before one starts.
+The law is in `recoveryd.live.budgets`; here its inputs are gathered from what was observed, and its decisions become
+directives, pauses and events. It also steps when no recovery runs, because it must know live traffic without a replay
+before one starts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,11 +36,13 @@ _DRAINED: Final = frozenset({State.PAUSED})
 _BLIND: Final = frozenset({ControlVerdict.BLIND, ControlVerdict.PAUSED})
 _LISTED_MOST: Final = 20
 _SLACK_MS: Final = 500
-_RAISE, _CUT = 1.10, 0.95  # a changed share below this is told with the next renewal of the lease
+_RAISE, _CUT = 1.10, 0.95  # factors: a smaller change of a recovery's share waits for the next renewal of the lease
 
 
 def control(draft: RecoveryDraft) -> None:
-    """One step of all controllers if it is due. A daemon that begins to lead takes its first at once, so that no lease of the one before outlives it."""
+    """One step of all controllers if it is due. A new leader takes the first step at once, so that no lease of the
+    former leader lives longer than needed.
+    """
     params, before = draft.params, draft.protection.protecting
     recoveries = [r for r in draft.live() if r.state in WORKING or (r.state in _DRAINED and r.held == TELEMETRY)]
     if not params.live.domains:
@@ -97,7 +101,9 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
 
 
 def _claimants(draft: RecoveryDraft, recoveries: Iterable[Recovery]) -> dict[str, Claimant]:
-    """What the controllers share out: every controlled recovery that copies or compares, or would if live traffic were measured. The floor is divided, so that it holds for all together."""
+    """The recoveries that share the budgets: every controlled one that copies or compares, or would if live traffic
+    were measured. They divide the floor, so that it holds for all together.
+    """
     params = draft.params
     controlled = [
         (r, domains)
@@ -123,7 +129,7 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
 
 
 def _required(recovery: Recovery, now_ms: int) -> float | None:
-    """Bytes/s that would still meet the deadline; None without one."""
+    """Bytes/s that would still meet the deadline; None without a deadline."""
     deadline_ms, plan = recovery.limits.deadline_ms, recovery.plan
     if deadline_ms is None or plan is None or deadline_ms <= now_ms:
         return None
@@ -154,7 +160,9 @@ def _without_false_baseline(
     now_ms: int,
     domains: Mapping[str, ControllerParams],
 ) -> ControllerState:
-    """What is measured while a recovery runs outside the budget is not what live traffic looks like alone."""
+    """The state with the earlier baselines if the domain `is_loaded` by a recovery outside the budget: what is measured
+    then is not live traffic alone.
+    """
     if not is_loaded:
         return state
     kept = replace(state, baselines=before.baselines if before else {})
@@ -174,7 +182,9 @@ def _counted_rules(before: Protecting, decisions: Mapping[str, ControlDecision])
 def _violations(
     draft: RecoveryDraft, before: Protecting, states: Mapping[str, ControllerState], recoveries: Iterable[Recovery]
 ) -> dict[tuple[str, str, str], float]:
-    """Seconds since the last step in which the newest fresh sample of a signal was over its SLO; by a replay if one ran above the floor meanwhile."""
+    """Seconds since the last step in which the newest fresh sample of a signal was over its SLO; keyed by (domain,
+    signal, whether a replay ran above the floor then).
+    """
     params = draft.params
     elapsed_s = min(draft.now_ms - before.stepped_ms, 2 * params.control.period_ms) / 1000 if before.stepped_ms else 0.0
     copied: dict[str, float] = {}
@@ -201,7 +211,7 @@ def _tell(
     grants: Mapping[str, Grant],
     claimants: Mapping[str, Claimant],
 ) -> None:
-    """An event for each decision that matters: inputs, pressures, rule, sentence, and what each recovery gets."""
+    """An event for each decision that is worth one: inputs, pressures, rule, sentence, and what each recovery gets."""
     for domain, decision in decisions.items():
         earlier = before.get(domain)
         if decision.verdict is ControlVerdict.IDLE and (earlier is None or earlier.verdict is ControlVerdict.IDLE):
@@ -237,7 +247,7 @@ def _apply(
 
 
 def _is_told_at_once(held: float | None, grant: Grant, publish: bool) -> bool:
-    """A published budget, or a share that others changed by more than the dead-band."""
+    """Whether the grant goes out now: the budget was published, or the share changed by `_RAISE` or `_CUT`."""
     rate = grant.bytes_per_s
     if held is None or rate is None:
         return held is not rate
@@ -252,7 +262,7 @@ def _release_if_held(case: Case, why: str) -> None:
 def _pause_pressed(
     draft: RecoveryDraft, states: Mapping[str, ControllerState], claimants: Mapping[str, Claimant]
 ) -> None:
-    """LIVE_SLO: the rate at the floor and live traffic over its SLO for ten minutes."""
+    """LIVE_SLO: pause recoveries when the rate was at the floor and live traffic over its SLO for ten minutes."""
     if not draft.params.control.pause_allowed:
         return
     for domain, state in states.items():

@@ -1,4 +1,4 @@
-"""What the application of a replay starts from."""
+"""The specification from which the application of a replay starts."""
 
 from dataclasses import replace
 

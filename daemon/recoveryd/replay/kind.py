@@ -1,4 +1,4 @@
-"""The kind `replay`: what of a recovery only a copy knows."""
+"""The kind `replay`: what is special about a recovery that copies."""
 
 from recoveryd.recovery.kinds import Kind
 from recoveryd.replay.job_spec import make_job_spec

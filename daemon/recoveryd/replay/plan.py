@@ -1,7 +1,8 @@
-"""From a replay and the facts about the world to a pinned, hashed plan, or to the reason why there is none.
+"""From the specification of a replay and the facts about its clusters to a pinned, hashed plan, or to the reason why
+there is none.
 
-Pure: the facts were gathered by an adapter in one go. How bounds become offsets is `recoveryd.recovery.pinning`, what preflight thinks of the target
-`recoveryd.replay.preflight`, the plan of a comparison without a copy `recoveryd.verification.plan`.
+Pure: an adapter gathered the facts at once. Bounds become offsets in `recoveryd.recovery.pinning`, findings about the
+target are made in `recoveryd.replay.preflight`, plans of comparisons without a copy in `recoveryd.verification.plan`.
 """
 
 import hashlib
@@ -27,9 +28,9 @@ from recoveryd_jobs.contract import ReceiptsHome
 def make_plan(
     spec: ReplaySpec, facts: PlanFacts, params: Params, history: SampleHistory = NO_SAMPLES
 ) -> Plan | Refused:
-    """The plan for `spec` in the world of `facts`. Findings of severity error come back as a refusal with their message.
+    """The plan for `spec` by these `facts`. Findings of severity error come back as a refusal with their message.
 
-    `history` holds offset samples of the source, if it was watched: the better source of its live rate.
+    `history` holds offset samples of the source, if it was watched: they give a better live rate than the facts.
     """
     try:
         return _make_plan(spec, facts, params, history)
@@ -73,7 +74,9 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         replication_factor=created_replicas(spec, source),
         retention_ms=retention_ms,
         retention_bytes=retention_bytes,
-        target_starts=() if target is None else tuple(sorted(target.ends.items())),  # one that is created begins at 0
+        target_starts=()
+        if target is None
+        else tuple(sorted(target.ends.items())),  # a topic still to be created begins at 0
         receipts=home,
     )
     plan = with_forecast(plan, spec, facts, params, history)
@@ -89,7 +92,9 @@ ERROR_CODES = {
 
 
 def _receipts_home(spec: ReplaySpec, facts: PlanFacts) -> ReceiptsHome:
-    """Pinned here once: a receipts topic that grows later, or is another one, must not move or empty the ledger of this recovery."""
+    """Where the recovery's receipts are, pinned once: if the receipts topic gets more partitions or is replaced, the
+    ledger of this recovery must neither move nor lose anything.
+    """
     found = facts.receipts
     if found is None:
         raise RefusedError(Code.OWN_TOPIC_MISSING, f"cluster {spec.target.cluster} has no receipts topic")
@@ -161,7 +166,9 @@ def _range_findings(spec: ReplaySpec, facts: PlanFacts, partitions: tuple[Planne
 
 
 def plan_hash(plan: Plan, spec: ReplaySpec) -> str:
-    """`sha256:...` over what matters: which records go where and how. Estimates, findings and the time of planning do not count."""
+    """`sha256:...` over which records are copied where, and how. Estimates, findings and the time of planning are left
+    out.
+    """
     matter: Mapping[str, object] = {
         "source": asdict(plan.source),
         "partitions": [(p.partition, p.start, p.stop) for p in plan.partitions],

@@ -1,6 +1,7 @@
-"""What can be said about the target before anything is written: settings that would refuse, change or delete the copy.
+"""What is found about the target before anything is written: settings that would refuse, change or delete the copy.
 
-A finding of severity error refuses the plan, because the copy could not be exact; a warning is shown and stored. Kafka's own names of the settings are used.
+A finding of severity error refuses the plan, because the copy could not be exact; a warning is shown and stored.
+Settings have Kafka's own names.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,9 @@ BROKER_DEFAULT = -1
 
 
 def created_configs(source: Mapping[str, str]) -> dict[str, str]:
-    """Configs of a target we create: records of any age stay, with their own time, and none of the source's is too large."""
+    """Configs of a target that recoveryd creates: records of any age stay, with their own time, and no record of the
+    source is too large.
+    """
     configs = {
         "cleanup.policy": "delete",
         "retention.ms": "-1",
@@ -29,9 +32,11 @@ def created_configs(source: Mapping[str, str]) -> dict[str, str]:
 
 
 def created_replicas(spec: ReplaySpec, source: TopicFacts) -> int:
-    """Replicas of a target we create: as many as the source has, but on another cluster that cluster's own default (-1).
+    """Replicas of a target that recoveryd creates: as many as the source has; on another cluster, that cluster's
+    default (-1).
 
-    What one cluster holds another may not be able to, or may hold with too few replicas for its `min.insync.replicas`.
+    Another cluster may have too few brokers for the source's number, or that number may be too low for its
+    `min.insync.replicas`.
     """
     return source.replication_factor if spec.source.cluster == spec.target.cluster else BROKER_DEFAULT
 

@@ -1,6 +1,7 @@
-"""Whether a replay's plan that waited for a person still describes the world: asked again right before it starts, and refused by name when it does not.
+"""Whether the plan of a replay that waited for approval still fits its topics: checked right before the start. The
+refusal names what has changed.
 
-Pure: the facts were gathered again by an adapter. What the plan pinned is compared, nothing is pinned anew.
+Pure: an adapter gathered the facts again. They are compared with what the plan pinned; nothing is pinned anew.
 """
 
 from recoveryd.kernel.catalogue import Code
@@ -14,7 +15,9 @@ from recoveryd.replay.spec import ReplaySpec
 
 
 def stale(plan: Plan, spec: ReplaySpec, facts: PlanFacts) -> Refused | None:
-    """The first thing that is not as planned, or None: what is written is looked at closely."""
+    """A refusal that names the first thing that is not as planned, or None. The target is checked most closely, because
+    it is written.
+    """
     refused = changed_source(plan, facts)
     if refused is not None:
         return refused
@@ -57,7 +60,9 @@ def _target(plan: Plan, spec: ReplaySpec, facts: PlanFacts) -> Refused | None:
 
 
 def _written_since(plan: Plan, spec: ReplaySpec, target: TopicFacts) -> str:
-    """In a target of our own what came since the plan would count as extra, also in partitions that the copy does not write to."""
+    """Which records came to the target since the plan, or "". Without `append` the proof would count them as extra,
+    also in partitions to which the copy does not write.
+    """
     if spec.appends:
         return ""
     planned = dict(plan.target_starts)

@@ -1,7 +1,7 @@
 """The daemon's config, for the command line and bootstrap only: everybody else is handed what they need.
 
-`load` reads one strict YAML file, `RECOVERYD_` variables and flags, in this order of precedence, and gives `Settings` or raises `ConfigProblem` naming key,
-file and line. The options themselves are in `model`.
+`load` reads one strict YAML file, `RECOVERYD_` variables and flags, in this order of precedence, and gives `Settings`
+or raises `ConfigProblem` naming key, file and line. The options themselves are in `model`.
 """
 
 import os
@@ -33,8 +33,9 @@ def load(
 ) -> Settings:
     """The settings in force. `path` None takes RECOVERYD_CONFIG, or no file at all.
 
-    `flags` are further values from the command line: dotted key to (flag, value), for instance `{"http.listen": ("--http", "127.0.0.1:0")}`.
-    Raises `ConfigProblem`; its code is BOOTSTRAP_MISSING when nothing says where the brokers are.
+    `flags` are further values from the command line: dotted key to (flag, value), for instance `{"http.listen":
+    ("--http", "127.0.0.1:0")}`. Raises `ConfigProblem`; its code is BOOTSTRAP_MISSING when nothing says where the
+    brokers are.
     """
     environment = os.environ if env is None else env
     path = path or environment.get(CONFIG_VARIABLE) or None

@@ -1,8 +1,9 @@
 """Kafka's own Java property names, as `clusters:` of the config has them, for the two client libraries we use.
 
-One spelling for users, the one of Kafka's documentation; librdkafka names some things differently, and aiokafka (under Faust) takes arguments and an
-`ssl.SSLContext`. A property that can not be honoured in both is refused, never dropped: a connection less secure than its config says is the
-worst outcome. Values are plain texts here; where secrets come from is the settings' matter.
+One spelling for users, the one of Kafka's documentation; librdkafka names some things differently, and aiokafka (under
+Faust) takes arguments and an `ssl.SSLContext`. A property that can not be honoured in both is refused, never dropped: a
+connection less secure than its config says is the worst outcome. Values are plain texts here; where secrets come from
+is the settings' matter.
 """
 
 import os
@@ -88,7 +89,7 @@ class ClientAccess:
 
 
 def read_access(properties: Mapping[str, str]) -> ClientAccess:
-    """Check and understand Java client properties. Raises `PropertyProblem` naming the first that can not be honoured."""
+    """Check and interpret Java client properties. Raises `PropertyProblem` naming the first that cannot be honoured."""
     check_names(properties)
     bootstrap = properties.get(BOOTSTRAP, "").strip()
     if not bootstrap:

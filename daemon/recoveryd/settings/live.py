@@ -1,6 +1,8 @@
-"""Options of live protection: what of live traffic is watched and protected (`monitor:`), and how replays yield to it (`control:`).
+"""Options of live protection: what of live traffic is watched and protected (`monitor:`), and how replays yield to it
+(`control:`).
 
-What they become for the rules is `recoveryd.settings.protecting`. A name of a protected signal is unique in its cluster: rules, metrics and events use it.
+What they become for the rules is `recoveryd.settings.protecting`. A name of a protected signal is unique in its
+cluster: rules, metrics and events use it.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Every option there is, with its default, its bounds and one line of what it does.
 
-Where values come from (file, environment, command line) is `sources`; the reference in config/recoveryd.yaml is compared with this module by a test.
-Durations are held in ms, sizes in bytes; both are written as text (`5s`, `32MiB`) or as a number of seconds or bytes.
+Where values come from (file, environment, command line) is `sources`; the reference in config/recoveryd.yaml is
+compared with this module by a test. Durations are held in ms, sizes in bytes; both are written as text (`5s`, `32MiB`)
+or as a number of seconds or bytes.
 """
 
 from typing import Annotated, Any, Final, Literal, Self

@@ -1,7 +1,7 @@
 """SASL OAUTHBEARER by client credentials (OIDC): the spellings of Kafka's Java client and of librdkafka, made one.
 
-Identity and secret may stand in the login line (`sasl.jaas.config`), in the properties Java has since Kafka 4.1, or in librdkafka's own; two that
-disagree are refused. Where a token comes from is all that is said here: nothing is fetched.
+Identity and secret may stand in the login line (`sasl.jaas.config`), in the properties Java has since Kafka 4.1, or in
+librdkafka's own; two that disagree are refused. Where a token comes from is all that is said here: nothing is fetched.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,9 @@ SECRET_PROPERTIES: Final = frozenset(_SPELLINGS["client secret"][1:])
 
 @dataclass(frozen=True, slots=True)
 class OAuth:
-    """Where and as whom to ask for tokens. `extensions` go to the broker with each; `ca_file` None = the system's trust store."""
+    """Where and as whom to ask for tokens. `extensions` go to the broker with each; `ca_file` None = the system's trust
+    store.
+    """
 
     endpoint: str
     client_id: str

@@ -1,4 +1,6 @@
-"""From the options of live protection to the parameters of the rules: one budget domain per cluster in which anything has an SLO."""
+"""From the options of live protection to the parameters of the rules: one budget domain per cluster in which anything
+has an SLO.
+"""
 
 from typing import Final
 

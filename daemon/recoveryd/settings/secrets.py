@@ -1,6 +1,8 @@
-"""Client properties whose values stand elsewhere: `{file: PATH}`, `{env: NAME}`, or `${file:PATH}` and `${env:NAME}` inside a text.
+"""Client properties whose values stand elsewhere: `{file: PATH}`, `{env: NAME}`, or `${file:PATH}` and `${env:NAME}`
+inside a text.
 
-Read once at start. A value that came this way, or that belongs to a property that is secret by nature, is never shown again.
+Read once at start. A value that came this way, or that belongs to a property that is secret by nature, is never shown
+again.
 """
 
 import re

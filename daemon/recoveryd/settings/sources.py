@@ -1,7 +1,7 @@
 """Where config values come from: one YAML file, the environment, the command line; later ones win, key by key.
 
-What comes out is a plain tree of values and, for each, its origin, so that every error and `config show` can say where a value stands. The YAML is strict:
-one mapping, no key twice. Whether keys and values are right is the model's matter.
+What comes out is a plain tree of values and, for each, its origin, so that every error and `config show` can say where
+a value stands. The YAML is strict: one mapping, no key twice. Whether keys and values are right is the model's matter.
 """
 
 from collections.abc import Collection, Mapping
@@ -153,8 +153,9 @@ class _Builder:
 def put_environment(tree: Tree, environment: Mapping[str, str], sections: Mapping[str, Collection[str]]) -> None:
     """Lay `RECOVERYD_` variables over the tree. `sections` are the keys of the top level, each with the keys in it.
 
-    A variable names a key with `__` between its parts. Parts are lower case; under `clusters.NAME`, underscores stand for the dots of Kafka's names. Other
-    `RECOVERYD_` variables (an orchestrator makes such, too) are left alone, unless they look like a key written with one underscore.
+    A variable names a key with `__` between its parts. Parts are lower case; under `clusters.NAME`, underscores stand
+    for the dots of Kafka's names. Other `RECOVERYD_` variables (an orchestrator makes such, too) are left alone, unless
+    they look like a key written with one underscore.
     """
     for variable in sorted(environment):
         if not variable.startswith(PREFIX) or variable in {BOOTSTRAP_VARIABLE, CONFIG_VARIABLE}:

@@ -1,4 +1,5 @@
-"""The settings in force, in the forms their users need: core parameters, topic names, client properties, what every job has, and a listing to show.
+"""The settings in force, in the forms their users need: core parameters, topic names, client properties, what every job
+has, and a listing to show.
 
 The state folder is found without a library, here and in the sandbox: it takes one line, it must use the environment
 that was passed in, and a library would choose another folder on a Mac.
@@ -28,7 +29,9 @@ _SECRET_WORD: Final = re.compile(r"password|secret|token|credential", flags=re.I
 
 @dataclass(frozen=True, slots=True)
 class ShownValue:
-    """One line of `config show`: dotted key, value as JSON-like plain data with secrets masked, and where it comes from."""
+    """One line of `config show`: dotted key, value as JSON-like plain data with secrets masked, and where it comes
+    from.
+    """
 
     key: str
     value: Any
@@ -71,7 +74,9 @@ class Settings:
         return read_access(self.values.clusters[cluster])
 
     def librdkafka(self, cluster: str = "main") -> dict[str, str]:
-        """Librdkafka properties of a cluster, secrets included: never to be logged. KeyError for a name the config does not have."""
+        """Librdkafka properties of a cluster, secrets included: never to be logged. KeyError for a name the config does
+        not have.
+        """
         return to_librdkafka(self.values.clusters[cluster])
 
     def librdkafka_all(self) -> dict[str, dict[str, str]]:

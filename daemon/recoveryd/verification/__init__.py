@@ -1,1 +1,3 @@
-"""The kind of recovery that only reads: the proof of any copy, made by us or not. Its command, its plan and its job. Start at `kind`."""
+"""The kind of recovery that only reads: the proof of any copy, whoever made it. Its command, its plan and its job.
+Start at `kind`.
+"""

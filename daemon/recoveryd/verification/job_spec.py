@@ -1,4 +1,6 @@
-"""What the application of a verification starts from: nothing is copied and nobody kept receipts, so one lane only names the ranges of the source."""
+"""The specification from which the application of a verification starts. Nothing is copied and there are no receipts,
+so its one lane only names the ranges of the source.
+"""
 
 from recoveryd.recovery.effects import LaunchAttempt
 from recoveryd.recovery.job_specs import JobDefaults, control_of, source_of, target_of

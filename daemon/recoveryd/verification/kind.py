@@ -1,4 +1,4 @@
-"""The kind `verification`: what of a recovery only a comparison knows."""
+"""The kind `verification`: what is special about a recovery that only compares."""
 
 from recoveryd.recovery.kinds import Kind
 from recoveryd.verification.job_spec import make_job_spec

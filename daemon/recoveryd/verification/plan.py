@@ -1,7 +1,8 @@
-"""The plan of a verification: which ranges of two topics are compared, and what is known beforehand to make them differ.
+"""The plan of a verification: which ranges of two topics are compared, and findings about what will make them differ.
 
-Nothing of ours says where the copy lies, so both sides are pinned by bounds of the command. Nothing is written either: no lanes, no receipts, and no setting of
-the target can refuse it. What could make an honest copy look damaged is a finding.
+There are no receipts that say where the copy lies, so both sides are pinned by bounds of the command. Nothing is
+written: there are no lanes, and no setting of the target is a reason to refuse. What could make a correct copy look
+damaged is a finding.
 """
 
 import hashlib
@@ -27,7 +28,9 @@ _WAITS = "the verification waits for it"
 def make_verification_plan(
     spec: VerificationSpec, facts: PlanFacts, params: Params, history: SampleHistory = NO_SAMPLES
 ) -> Plan | Refused:
-    """The plan for `spec` in the world of `facts`, or why there is none. `history` holds offset samples of the source, if it was watched."""
+    """The plan for `spec` by these `facts`, or why there is none. `history` holds offset samples of the source, if it
+    was watched.
+    """
     try:
         plan = _make_plan(spec, facts)
     except RefusedError as refusal:
@@ -77,7 +80,9 @@ def _make_plan(spec: VerificationSpec, facts: PlanFacts) -> Plan:
 
 
 def _window(spec: VerificationSpec, target: TopicFacts) -> tuple[int | None, int | None]:
-    """Times of the command choose records by their own time, on both sides. Offsets of times only say where to read, and never what is compared."""
+    """The times of the command, which choose records on both sides by each record's own time. The offsets that a time
+    resolves to only say where to read, not what is compared.
+    """
     start, stop = spec.source.start, spec.source.stop
     low, high = (bound.time_ms if isinstance(bound, AtTime) else None for bound in (start, stop))
     if low is not None and high is not None and low >= high:
@@ -89,14 +94,18 @@ def _window(spec: VerificationSpec, target: TopicFacts) -> tuple[int | None, int
 
 
 def _read_to(stop: To) -> To:
-    """Records may come late: one from before a time can stand anywhere behind the first one after it."""
+    """Where to stop reading: for a time, at the log's end, because late records from before that time may come anywhere
+    after the first one past it.
+    """
     return Latest() if isinstance(stop, AtTime) else stop
 
 
 def _target_ranges(
     spec: VerificationSpec, facts: PlanFacts, partitions: tuple[PlannedPartition, ...], target: TopicFacts
 ) -> tuple[PlannedPartition, ...]:
-    """Every target partition that may hold an image of the range. Of the whole source these are all: a record that nothing maps to is an extra one."""
+    """Every target partition that may hold copies of the range. For all partitions of the source these are all of the
+    target, so that extra records are found anywhere.
+    """
     needed = max((p.partition for p in partitions), default=-1) + 1
     if spec.target.mapping == "same" and target.partitions < needed:
         raise RefusedError(
@@ -153,7 +162,9 @@ def _are(topics: list[str]) -> str:
 def _with_forecast(
     plan: Plan, spec: VerificationSpec, facts: PlanFacts, params: Params, history: SampleHistory
 ) -> Plan:
-    """As for a copy of the range by as many tasks as there are slots; both sides are read at once, and nothing is kept."""
+    """The forecast as for a copy of the range by as many tasks as there are slots, except that both sides are read at
+    once and nothing is stored.
+    """
     both_sides = replace(facts, bytes_per_s=2 * (facts.bytes_per_s or params.eta_bytes_per_s))
     as_copied = replace(plan, lanes=assign_lanes(plan.partitions, facts.task_slots))
     told = with_forecast(as_copied, spec, both_sides, params, history)
@@ -162,7 +173,7 @@ def _with_forecast(
 
 
 def _hash(plan: Plan, spec: VerificationSpec) -> str:
-    """`sha256:...` over what is compared with what, and how."""
+    """`sha256:...` over which ranges are compared, and how."""
     matter: Mapping[str, object] = {
         "kind": spec.kind,
         "source": asdict(plan.source),

@@ -1,4 +1,4 @@
-"""Whether a verification's plan that waited for a person still describes the world: what is only read must be the same topics."""
+"""Whether the plan of a verification that waited for approval still fits: both topics must still be the same."""
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
@@ -9,7 +9,7 @@ from recoveryd.verification.spec import VerificationSpec
 
 
 def stale(plan: Plan, spec: VerificationSpec, facts: PlanFacts) -> Refused | None:
-    """The first thing that is not as planned, or None."""
+    """A refusal that names the first thing that is not as planned, or None."""
     refused = changed_source(plan, facts)
     if refused is not None or facts.source is None:
         return refused
@@ -18,7 +18,9 @@ def stale(plan: Plan, spec: VerificationSpec, facts: PlanFacts) -> Refused | Non
 
 
 def _grown(plan: Plan, spec: VerificationSpec, source: TopicFacts) -> str:
-    """A verification of the whole topic would say nothing of partitions that were added since."""
+    """A sentence if partitions were added to a source that is to be compared whole, or "": the plan would leave them
+    out.
+    """
     if spec.source.partitions is not None or source.partitions == plan.source.partitions:
         return ""
     return f"topic {source.topic} has {source.partitions} partitions, planned were {plan.source.partitions}"

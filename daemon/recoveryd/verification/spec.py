@@ -1,4 +1,4 @@
-"""What `verify` asks for: compare a range of one topic with what stands in another one. Nothing is written."""
+"""What `verify` asks for: compare a range of one topic with the copy in another one. Nothing is written."""
 
 from dataclasses import dataclass, field
 
@@ -8,19 +8,21 @@ from recoveryd.recovery.spec import From, Latest, Limits, SourceRef, To
 
 @dataclass(frozen=True, slots=True)
 class ComparedRef:
-    """A topic that is only read. `start` None = the source's bound, taken in this topic."""
+    """A target that is only read. `start` None = the source's bound, applied to this topic."""
 
     topic: str
     cluster: str = "main"
     start: From | None = None
-    mapping: str = "same"  # same | key_hash: where a record of the source has to be
+    mapping: str = "same"  # same | key_hash: in which partition a record of the source must be
     headers_add: tuple[tuple[str, str], ...] = ()
     headers_drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationSpec:
-    """Compare a range of the source with the target, whoever made it. `compare`: every record, or the last value of each key."""
+    """Compare a range of the source with the target, whoever made it. `compare`: every record, or the last value of
+    each key.
+    """
 
     source: SourceRef
     target: ComparedRef
@@ -38,7 +40,7 @@ class VerificationSpec:
 
     @property
     def target_bounds(self) -> tuple[From, To]:
-        """Where the target is read; planning looks these up, because nothing of ours says where the copy lies."""
+        """The bounds of the target; planning resolves them, because no receipts say where the copy lies."""
         return self.target.start or self.source.start, Latest()
 
 

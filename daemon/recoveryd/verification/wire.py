@@ -1,7 +1,7 @@
 """The data of the command `verify`: two topics that are only read, and how they are compared.
 
-`source` and `target` are as in `replay`, except that the range must end, that nothing is created, and that the target has a beginning of its own. `mapping` and
-`headers` are taken in either place, beside the target or in it, where `replay` has them.
+`source` and `target` are as in `replay`, except that the range must end, that nothing is created, and that the target
+may have bounds of its own. `mapping` and `headers` may be given beside `target`, or in it as in `replay`.
 """
 
 from typing import Final, Literal, Self

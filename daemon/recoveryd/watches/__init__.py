@@ -1,5 +1,6 @@
-"""Watches: guards of consumer groups that are not ours, for people who run their own application on cold data.
+"""Watches: guards of other people's consumer groups, for users who run their own application on cold data.
 
-`spec` is what was asked for, `model` the record that is journaled, `judge` the rules, `looking` what looks at a group do to a watch, `ending` its end and
-its webhook. A watch copies nothing and starts nothing: it looks until its condition holds, says so once, and ends. Start at `capability`.
+`spec` is what was asked for, `model` the journaled record, `judge` the rules, `looking` handles samples of a group,
+`ending` is the end and the webhook. A watch copies nothing and starts nothing: it samples the group until its condition
+holds, tells so once, and ends. Start at `capability`.
 """

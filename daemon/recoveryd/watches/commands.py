@@ -1,4 +1,4 @@
-"""Commands about watches: the one that makes it, and `stop`. Everything that steers lanes has no meaning for a watch and is refused as such."""
+"""Commands about watches: `watch`, which makes one, and `stop`. Commands that steer lanes are refused for a watch."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,7 +19,7 @@ ACTIVE_MOST = 200
 
 
 def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> None:
-    """Begin to look, or say why not; answered at once."""
+    """Begin the watch or refuse it; answered at once."""
     meta, spec = command.meta, command.spec
     known = draft.watches.get(meta.subject)
     if known is not None:
@@ -50,7 +50,7 @@ def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> 
 
 
 def refuse_watch(spec: WatchSpec, active: int, params: WatchParams) -> Refused | None:
-    """Why it may not begin, or None. Names of clusters and webhooks are the config's."""
+    """Why the watch may not begin, or None. Its clusters and webhook must be in the config."""
     if spec.cluster not in params.clusters:
         message = f"cluster: the config has no cluster {spec.cluster!r}"
         return Refused(Code.UNKNOWN_CLUSTER, message, nearest_name(spec.cluster, params.clusters))
@@ -67,9 +67,9 @@ def refuse_watch(spec: WatchSpec, active: int, params: WatchParams) -> Refused |
 
 
 def stop_watch(draft: WatchDraft, event: CommandReceived, command: StopCommand) -> None:
-    """Look no more, and call nobody."""
+    """End the watch without a call of its webhook."""
     watch = draft.watches.get(command.meta.subject)
-    assert watch is not None  # the kernel asked whose subject it is
+    assert watch is not None  # the kernel has checked that the subject is a watch
     if watch.is_terminal:
         message = f"stop is not possible while {watch.id} is {watch.state.value}"
         draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
@@ -78,7 +78,7 @@ def stop_watch(draft: WatchDraft, event: CommandReceived, command: StopCommand) 
     why = f"stopped by {command.meta.who}"
     delivery = watch.delivery
     if delivery is not None:
-        # It may have arrived, or still arrive: nobody waits for the answer any more.
+        # The call may have arrived, or may still: its outcome is not awaited any more.
         message = "stopped before an answer came"
         delivery = replace(delivery, state=DeliveryState.FAILED, ended_ms=draft.now_ms, message=message)
     stop = Stop(StopReason.OPERATOR, None, draft.now_ms)

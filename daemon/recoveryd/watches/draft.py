@@ -1,4 +1,4 @@
-"""How a step sees watches, and the slice of the state that is theirs."""
+"""How a step sees watches, and their slice of the state."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -14,7 +14,7 @@ WATCHES = Slot("watches", Watches())
 
 
 class WatchDraft(View):
-    """`watches` may be replaced; `put_watch` also asks the journal to store one."""
+    """`watches` may be replaced, which changes memory only; `put_watch` also asks the journal to store one."""
 
     def __init__(self, draft: Draft, params: WatchParams) -> None:
         super().__init__(draft)

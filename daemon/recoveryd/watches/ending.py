@@ -1,7 +1,8 @@
-"""How a watch ends: its condition held, time is over, an operator said so, or it can never hold. Each end is said once, with its evidence.
+"""How a watch ends: its condition held, its deadline passed, an operator stopped it, or the condition can never hold.
+Each end is told once, with its evidence.
 
-With a webhook the end has two steps. The wanted call is journaled first, then made (at least once, always under the same delivery id), and the watch is over
-when its outcome is known.
+With a webhook, the end has two steps. The intended call is journaled first and then made (at least once, always with
+the same delivery id), and the watch ends when the outcome is known.
 """
 
 import hashlib
@@ -15,13 +16,13 @@ from recoveryd.watches.effects import CallWebhook
 from recoveryd.watches.events import WebhookEnded
 from recoveryd.watches.model import Delivery, DeliveryState, Watch, changed
 
-CALL_AGAIN_MS = 300_000  # longer than a whole series of tries: its outcome was lost
+CALL_AGAIN_MS = 300_000  # longer than a whole series of tries; after that, the outcome counts as lost
 
 
 def fulfil(
     draft: WatchDraft, watch: Watch, reason: StopReason, mode: str | None, why: str, evidence: Mapping[str, object]
 ) -> None:
-    """The condition held: say so, and do what was asked for then."""
+    """The condition held: tell so, then call the webhook or end."""
     stop = Stop(reason, mode, draft.now_ms, evidence)
     told = {"reason": reason.value, "mode": mode, "why": why, "evidence": evidence, "webhook": watch.spec.webhook}
     draft.notice("watch_fulfilled", watch.id, told, watch.command.id)
@@ -55,14 +56,14 @@ def give_up(draft: WatchDraft, watch: Watch, reason: StopReason, code: Code, why
 
 
 def call(draft: WatchDraft, watch: Watch) -> None:
-    """Have the webhook called with what is journaled: a later call says the same."""
+    """Call the webhook with journaled data only, so that a repeated call says the same."""
     assert watch.delivery is not None
     draft.see_watch(watch.id, called_ms=draft.now_ms)
     draft.effect(CallWebhook(watch.id, watch.delivery.webhook, watch.delivery.id, _body(watch)))
 
 
 def call_again(draft: WatchDraft, watch: Watch) -> None:
-    """After a restart, or when the outcome of a call was lost."""
+    """Repeat the call after a restart, or when its outcome was lost."""
     called_ms = draft.watches.seen_of(watch.id).called_ms
     if watch.delivery is not None and (not called_ms or draft.now_ms - called_ms >= CALL_AGAIN_MS):
         draft.reason = f"calls the webhook {watch.delivery.webhook} of {watch.id}"
@@ -70,7 +71,7 @@ def call_again(draft: WatchDraft, watch: Watch) -> None:
 
 
 def on_webhook_ended(draft: WatchDraft, event: WebhookEnded) -> None:
-    """The outcome of a call; one that nobody waits for any more changes nothing."""
+    """End the watch by the outcome of its call; an outcome that is not awaited any more changes nothing."""
     watch = draft.watches.live.get(event.watch)
     if watch is None or watch.delivery is None or watch.stop is None:
         return
@@ -100,13 +101,13 @@ def on_webhook_ended(draft: WatchDraft, event: WebhookEnded) -> None:
 
 
 def delivery_id(watch: Watch) -> str:
-    """The same for the same watch, and safe as a header."""
+    """The delivery id: the same for the same watch, and safe as a header's value."""
     seed = "\n".join((watch.id, watch.command.source, watch.command.id, str(watch.created_ms)))
     return hashlib.sha256(seed.encode()).hexdigest()[:32]
 
 
 def _body(watch: Watch) -> dict[str, object]:
-    """Made from the record alone. Times in ms; the wire writes them as text."""
+    """The data of the webhook, from the watch's record alone. Times in ms; `wire` writes them as text."""
     assert watch.delivery is not None
     assert watch.stop is not None
     return {

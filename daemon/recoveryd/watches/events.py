@@ -1,11 +1,11 @@
-"""What only watches hear: the outcome of a webhook."""
+"""The event of watches: the outcome of a webhook."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookEnded:
-    """The last word on a webhook: delivered, or given up after its retries. `status` is the HTTP status, None when nobody answered."""
+    """A webhook was delivered, or given up after its retries. `status` is the HTTP status, None without an answer."""
 
     watch: str
     delivered: bool

@@ -1,4 +1,4 @@
-"""Watches that ended are forgotten some time later. Nothing of them lies outside the status topic."""
+"""Watches that ended are forgotten some time later. They have nothing outside the status topic."""
 
 from itertools import islice
 
@@ -7,7 +7,7 @@ from recoveryd.watches.draft import WatchDraft
 
 
 def forget_old(draft: WatchDraft) -> None:
-    """At most one batch at a time."""
+    """Forget what is due, at most one batch at a time."""
     params = draft.params
     due = overdue(draft.watches.ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms)
     gone = [watch.id for watch in islice(due, AT_ONCE)]

@@ -1,12 +1,16 @@
-"""When a watched group is where it is wanted. Zero lag is a predicate, never a number, and a group that never commits is unknown.
+"""Whether the condition of a watch holds. Zero lag is a predicate over several looks, and a group that never commits is
+unknown. A look is one sample of the group's positions and the log ends.
 
-    1  offsets    a partition is there once its committed position, seen on the same topic and not past the end, is at the wanted offset: latched
-    2  caught_up  every partition of every topic, at each look: position and end known and fresh, position asked for before the end, topic and log
-                  whole, and lag within what arrives between two commits and two looks, or at most ten seconds old; never while the group stands
-                  still behind, stopped behind, or was rewound
-    3             the looks must be K in a row, over at least the span, without a gap; a rewind, a change between active and empty, or one look that
-                  violates a clause starts over
-    4             a partition that never held a record needs no commit, if the group committed on another partition of the topic
+    1  offsets    a partition is done once its committed position, seen on the same topic and not past the end,
+                  reached the wanted offset; it stays done
+    2  caught_up  at each look and for every partition of every topic: position and end are known and fresh, the
+                  position was asked for before the end, topic and log are the same, and the lag is no more than
+                  what arrives between two commits and two looks, or at most ten seconds old; never while the
+                  group stands still or has stopped behind the end, or was rewound
+    3             enough looks in a row must hold, over a long enough span, without a gap; a rewind, a change
+                  between active and empty, or one look that violates a clause starts over
+    4             a partition that never held a record needs no commit, if the group committed on another
+                  partition of the topic
 
 The maximum over partitions counts, never a sum.
 """
@@ -51,7 +55,7 @@ def judge_caught_up(
     now_ms: int,
     params: LagParams,
 ) -> tuple[Clause, ...]:
-    """A clause for each planned partition; `before` are the windows before the newest look (the same ones = nothing new)."""
+    """A clause for each planned partition. `before`: the windows before the newest look (the same ones = nothing new)."""
     partitions = tuple(dict.fromkeys(planned))
     commits = any(windows[p].position is not None for p in partitions if p in windows)
     return tuple(
@@ -94,7 +98,7 @@ def _never_held_anything(window: Window, now_ms: int, params: LagParams) -> bool
 def judge_offset(
     topic: str, partition: int, wanted: int, window: Window, now_ms: int, params: LagParams, is_reached: bool
 ) -> Clause:
-    """Whether the committed position is at the wanted offset; `is_reached` is what was latched before."""
+    """Whether the committed position reached the wanted offset. `is_reached`: it did so at an earlier look."""
     found = evaluate_partition(partition, window, now_ms, params)
     position, end = window.position, window.ends[-1] if window.ends else None
     is_fresh = window.seen_ms >= 0 and now_ms - window.seen_ms <= 2 * params.period_ms
@@ -122,11 +126,11 @@ def _told(topic: str, found: PartitionLag, window: Window, holds: bool, why: str
 def with_look(
     span: Span | None, reader: Reader, holds: bool, readers: frozenset[Reader], now_ms: int, params: LagParams
 ) -> Span | None:
-    """The evaluations in a row after one more look at one reader; one counts once every reader was looked at."""
+    """The evaluations in a row after one more look at one reader. An evaluation counts once every reader was looked at."""
     if not holds:
         return None
     if span is not None and now_ms - span.counted_ms > _GAP_PERIODS * params.period_ms:
-        span = None  # nobody knows what was in the gap
+        span = None  # what happened in the gap is not known
     if span is None:
         span = Span(now_ms, now_ms, 0, frozenset())
     heard = span.heard | {reader}

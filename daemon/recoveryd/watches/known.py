@@ -1,6 +1,7 @@
-"""All watches of a daemon: the journaled records, and the soft half, which a new daemon fills again by looking.
+"""All watches of a daemon: the journaled records, and what was observed, which a new daemon samples again.
 
-Ended watches are kept apart, so that a step costs what live ones cost. One book of lag windows serves all watches, since two may look at the same group.
+Ended watches are kept apart, so that the cost of a step depends on the live ones only. All watches share one book of
+lag windows, since two may watch the same group.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,7 +14,9 @@ from recoveryd.watches.spec import UntilTime
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Evaluations in a row at which the group was caught up. `heard` are the readers seen since the last one that counted."""
+    """Evaluations in a row at which the group was caught up. `heard`: the readers looked at since the last evaluation
+    that counted.
+    """
 
     since_ms: int
     counted_ms: int
@@ -23,7 +26,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class WatchSeen:
-    """Soft state of one watch; a time of 0 means never. `missing`: looks in a row in which the broker said that a topic does not exist."""
+    """What is not journaled of one watch; a time of 0 means never. `missing`: looks in a row at which a topic did not
+    exist, as the broker said.
+    """
 
     span: Span | None = None
     called_ms: int = 0
@@ -43,7 +48,7 @@ class Watches:
 
     @staticmethod
     def of(watches: Iterable[Watch]) -> "Watches":
-        """As a new daemon knows them."""
+        """The watches as a new daemon knows them."""
         made = Watches()
         for watch in watches:
             made = made.with_watch(watch)
@@ -63,7 +68,7 @@ class Watches:
         yield from self.ended.values()
 
     def with_watch(self, watch: Watch) -> "Watches":
-        """With a new or changed watch; what was seen for one that ended is forgotten."""
+        """These, with a new or changed watch; what was observed for one that ended is dropped."""
         if not watch.is_terminal:
             return replace(self, live={**self.live, watch.id: watch})
         live = {i: w for i, w in self.live.items() if i != watch.id}
@@ -72,7 +77,7 @@ class Watches:
         return left.without_idle_readers()
 
     def without(self, forgotten: Collection[str]) -> "Watches":
-        """Without some of the ended ones."""
+        """These, without the ended ones `forgotten`."""
         gone = frozenset(forgotten)
         return replace(self, ended={i: w for i, w in self.ended.items() if i not in gone})
 
@@ -80,7 +85,7 @@ class Watches:
         return replace(self, seen={**self.seen, watch_id: seen})
 
     def without_idle_readers(self) -> "Watches":
-        """Without windows of readers that no live watch looks at."""
+        """These, without the lag windows of readers that no live watch needs."""
         watched = frozenset(readers_in_play(self))
         book = without_unwatched(self.book, watched)
         if book is self.book and self.planned.keys() <= watched:
@@ -95,6 +100,6 @@ def readers_of(watch: Watch) -> tuple[Reader, ...]:
 
 
 def readers_in_play(watches: Watches) -> tuple[Reader, ...]:
-    """Whom the collector must look at now, each once, in a stable order. A watch for a time looks at nobody."""
+    """The readers that the collector must sample now, each once, in a stable order. A watch until a time needs none."""
     looking = (w for w in watches.live.values() if w.is_looking and not isinstance(w.spec.until, UntilTime))
     return tuple(dict.fromkeys(reader for watch in looking for reader in readers_of(watch)))

@@ -1,4 +1,4 @@
-"""What looks at a group and the passing of time do to watches."""
+"""How watches change by looks at their groups and by time."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -109,7 +109,7 @@ def _look_for_zero_lag(draft: WatchDraft, watch: Watch, event: ReaderSampled, be
         earlier = before.get(reader, {}) if reader == event.reader else now
         planned = draft.watches.planned.get(reader, ())
         clauses += judge_caught_up(reader.topic, now, earlier, planned, draft.now_ms, params)
-    # A topic without partitions, or one that was not looked at yet, is unknown: it must not be left out of "all".
+    # A topic without partitions, or without a look yet, is unknown: "all" must not hold without it.
     holds = all(c.holds for c in clauses) and all(draft.watches.planned.get(reader) for reader in readers)
     span = draft.watches.seen_of(watch.id).span
     span = with_look(span, event.reader, holds, frozenset(readers), draft.now_ms, params)
@@ -132,7 +132,7 @@ def _seconds(span: Span) -> float:
 
 
 def _keep(draft: WatchDraft, watch: Watch, clauses: list[Clause], evaluations: int, *, is_news: bool) -> None:
-    """Remember what was seen; journal it when a latch closed, else from time to time."""
+    """Remember what was seen. Journal it when a partition newly reached its offset, otherwise from time to time."""
     progress, why = make_progress(clauses, evaluations), say_progress(clauses)
     before = draft.watches.live[watch.id]
     is_late = draft.now_ms - draft.watches.seen_of(watch.id).journaled_ms >= JOURNAL_EVERY_MS
@@ -143,7 +143,7 @@ def _keep(draft: WatchDraft, watch: Watch, clauses: list[Clause], evaluations: i
 
 
 def on_offsets_of_watched(draft: WatchDraft, event: OffsetsSampled) -> None:
-    """A topic that the broker says does not exist ends the watch after some looks: it is misspelt, or was deleted."""
+    """A topic that does not exist ends the watch after some looks: its name is misspelt, or it was deleted."""
     for watch in list(draft.watches.live.values()):
         topics = {(watch.spec.cluster, topic) for topic in watch.spec.topics}
         missing = sorted(topics.intersection(event.missing))
@@ -156,7 +156,7 @@ def on_offsets_of_watched(draft: WatchDraft, event: OffsetsSampled) -> None:
 
 
 def keep_time(draft: WatchDraft) -> None:
-    """Deadlines, and webhooks whose outcome is still to come."""
+    """Check deadlines, and webhooks whose outcome is awaited."""
     for watch in list(draft.watches.live.values()):
         until, deadline_ms = watch.spec.until, watch.spec.deadline_ms
         if not watch.is_looking:
@@ -175,5 +175,5 @@ def _params(draft: WatchDraft, watch: Watch) -> LagParams:
 
 
 def forget_looks(draft: WatchDraft) -> None:
-    """A new leader trusts no look of an earlier one, not even its own."""
+    """Forget all looks, for a new leader: it uses none from an earlier epoch."""
     draft.watches = Watches.of(draft.watches)

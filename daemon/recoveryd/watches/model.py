@@ -1,7 +1,7 @@
 """The record of a watch: everything that must survive a restart. All times are milliseconds since the epoch (UTC).
 
-A watch is not a recovery: it has no plan, no lanes and no attempts, and shares with one only the envelope and the states running, completed, stopped and
-failed. `running` covers both looking and, once the condition held, calling the webhook; only then is it over.
+A watch is not a recovery: it has no plan, no lanes and no attempts. It has the same envelope and the states running,
+completed, stopped and failed. `running` covers both looking and, once the condition held, calling the webhook.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,9 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The call of the webhook. `id` is its idempotency key, the same however often it is sent; `status` is the HTTP status, None = nobody answered."""
+    """The call of the webhook. `id` is its idempotency key, the same however often it is sent; `status` is the HTTP
+    status, None = no answer.
+    """
 
     webhook: str
     id: str
@@ -38,7 +40,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class WatchedPartition:
-    """What was last seen of one partition; None = not known. `reached` is latched for `UntilOffsets`."""
+    """What was last seen of one partition; None = not known. `reached` (for `UntilOffsets`) stays true once it is."""
 
     topic: str
     partition: int
@@ -51,9 +53,10 @@ class WatchedPartition:
 
 @dataclass(frozen=True, slots=True)
 class WatchProgress:
-    """`partitions` are those not there yet, worst first, bounded. `lag_records` and `lag_seconds` are None while any partition is not known.
+    """`partitions`: those for which the condition does not hold yet, worst first, bounded. `lag_records` and
+    `lag_seconds` are None while any partition is not known.
 
-    `evaluations` in a row found the group caught up; `done` of `planned` partitions are where they are wanted.
+    `evaluations` in a row found the group caught up; for `done` of `planned` partitions the condition holds.
     """
 
     lag_records: int | None = None
@@ -67,7 +70,9 @@ class WatchProgress:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """`reached` are the latched partitions by topic, `topic_ids` the topics as they were when first seen: others of the same name are not waited for."""
+    """`reached`: by topic, the partitions that reached their offset. `topic_ids`: the ids of the topics when first
+    seen; another topic of the same name ends the watch.
+    """
 
     id: str = field(metadata=named("recovery"))
     state: State
@@ -91,7 +96,7 @@ class Watch:
 
     @property
     def is_looking(self) -> bool:
-        """Not over, and its condition has not held yet."""
+        """Whether it has not ended and its condition has not held yet."""
         return not self.is_terminal and self.delivery is None
 
 

@@ -1,4 +1,6 @@
-"""Numbers and names that watches use. Frozen for the life of a daemon, made from the config; every default is the documented one."""
+"""Numbers and names that watches use. Frozen for the life of a daemon, made from the config; every default is the
+documented one.
+"""
 
 from dataclasses import dataclass
 
@@ -7,7 +9,9 @@ from recoveryd.live.lag.window import LagParams
 
 @dataclass(frozen=True, slots=True)
 class WatchParams:
-    """`clusters` and `webhooks` are the names the config has, `own_topics` recoveryd's own topic names. Times in ms."""
+    """`clusters` and `webhooks`: the names in the config; `own_topics`: the names of recoveryd's own topics. Times in
+    ms.
+    """
 
     clusters: frozenset[str] = frozenset({"main"})
     webhooks: frozenset[str] = frozenset()

@@ -1,4 +1,6 @@
-"""What a `watch` asks for: whom to look at, until what, and what then. Validated and typed; the wire owns names and hints."""
+"""What a `watch` asks for: which group, until which condition, and what to do then. The values are validated already;
+JSON names and hints are in `wire`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,25 +13,27 @@ from recoveryd.kernel.written import TimeMs, Written, named
 
 @dataclass(frozen=True, slots=True)
 class UntilCaughtUp:
-    """Every partition of every topic stays at zero lag (the rule is `judge`)."""
+    """Every partition of every topic stays at zero lag (see `judge`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntilOffsets:
-    """The group committed at least these offsets, by topic and partition. Each partition counts from the first time it was seen there."""
+    """The group committed at least these offsets, by topic and partition. A partition that was seen there once stays
+    done.
+    """
 
     offsets: Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class UntilTime:
-    """The time has come, whatever the group did."""
+    """The time has come, whatever the group does."""
 
     time_ms: int
 
 
 def _write_until(until: Any) -> Any:
-    """As the command has it, apart from times, which are absolute."""
+    """As in the command, but with absolute times."""
     match until:
         case UntilOffsets(offsets):
             return {"offsets": {t: {str(p): offset for p, offset in found.items()} for t, found in offsets.items()}}
@@ -76,7 +80,9 @@ Then = Annotated[str | None, Written(_write_then, _read_then, _THEN_SCHEMA)]
 
 @dataclass(frozen=True, slots=True)
 class WatchSpec:
-    """`webhook` None = only notify. `deadline_ms` (absolute) ends it unfulfilled. `tolerance_records`: lag per partition that still counts as zero."""
+    """`webhook` None = only notify. `deadline_ms` (absolute) ends it unfulfilled. `tolerance_records`: lag per
+    partition that still counts as zero.
+    """
 
     cluster: str
     group: str

@@ -1,4 +1,4 @@
-"""What a watch says of itself: its progress, the sentence `why`, and the evidence of its end. Plain data, bounded."""
+"""What a watch tells about itself: its progress, the sentence `why`, and the evidence of its end. Plain data, bounded."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def make_progress(clauses: Sequence[Clause], evaluations: int) -> WatchProgress:
 
 
 def say_progress(clauses: Sequence[Clause]) -> str:
-    """One sentence: how many partitions are there, and what keeps the worst of the others."""
+    """One sentence: for how many partitions the condition holds, and why not for the worst of the others."""
     waiting = [c for c in clauses if not c.holds]
     if not clauses:
         return "no partition was seen yet"
@@ -41,7 +41,7 @@ def say_progress(clauses: Sequence[Clause]) -> str:
 
 
 def make_evidence(clauses: Sequence[Clause], span: Span | None) -> dict[str, object]:
-    """The numbers the rule saw."""
+    """The numbers that the rule saw."""
     evidence: dict[str, object] = {"partitions_judged": len(clauses)}
     if span is not None:
         evidence |= {"evaluations": span.count, "span_ms": span.counted_ms - span.since_ms}

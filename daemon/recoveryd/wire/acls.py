@@ -1,7 +1,8 @@
-"""The ACLs that recoveryd's users need: one table, from which docs/acls.md, `recoveryctl doctor` and the tests on a secured cluster come.
+"""The ACLs that recoveryd's users need: one table, used by docs/acls.md, `recoveryctl doctor` and the tests on a
+secured cluster.
 
-Kafka's own words for resources, patterns and operations. Read, Write, Delete and Alter imply Describe, and AlterConfigs implies
-DescribeConfigs, so those are not written again.
+Resources, patterns and operations have Kafka's own names. Read, Write, Delete and Alter imply Describe, and
+AlterConfigs implies DescribeConfigs, so those are not written again.
 """
 
 from dataclasses import dataclass
@@ -10,11 +11,13 @@ from typing import Final
 
 from recoveryd.wire.topics import TopicNames
 
-CLIENT_PREFIX: Final = "recoveryd"  # of every consumer group and transactional id
+CLIENT_PREFIX: Final = "recoveryd"  # prefix of every consumer group and transactional id
 
 
 class Role(StrEnum):
-    """Who needs it. Daemon and jobs share the properties of `clusters:`, so usually one user has both."""
+    """Which program needs an ACL. Daemon and jobs share the properties of `clusters:`, so usually one user has both
+    roles.
+    """
 
     DAEMON = "daemon"
     JOBS = "jobs"
@@ -53,7 +56,7 @@ _D, _J, _R, _O, _S = Role.DAEMON, Role.JOBS, Role.READER, Role.OPERATOR, Role.SE
 
 
 def own_acls(names: TopicNames) -> tuple[Acl, ...]:
-    """What recoveryd's own topics, groups and transactions need, wherever records come from and go to."""
+    """The ACLs for recoveryd's own topics, groups and transactions, whatever source and target are."""
     topic, main = Resource.TOPIC, "main"
     return (
         Acl((_D,), main, topic, names.control, ("Read", "DescribeConfigs"), "takes in commands and signals"),
@@ -78,7 +81,7 @@ def own_acls(names: TopicNames) -> tuple[Acl, ...]:
 
 
 def replay_acls(source: str, target: str, *, create: bool, prefixed: bool = False) -> tuple[Acl, ...]:
-    """What one replay needs beside `own_acls`, on its source and on its target."""
+    """The ACLs that one replay needs beside `own_acls`, on its source and its target."""
     topic = Resource.TOPIC
     needed: tuple[Acl, ...] = (
         Acl((_D, _J), "source", topic, source, ("Read", "DescribeConfigs"), "plans, copies and reads again to verify", prefixed),
@@ -90,7 +93,7 @@ def replay_acls(source: str, target: str, *, create: bool, prefixed: bool = Fals
 
 
 def watched_acls(topic: str, group: str) -> tuple[Acl, ...]:
-    """What looking at live traffic needs, for `monitor:` and `watch-group`."""
+    """The ACLs for watching live traffic, for `monitor:` and `watch-group`."""
     return (
         Acl((_D,), "watched", Resource.TOPIC, topic, ("Describe",), "ends of topics under `monitor:`", when="monitor.topics"),
         Acl((_D,), "watched", Resource.GROUP, group, ("Describe",), "lag of groups under `monitor:`", when="monitor.groups"),
@@ -98,7 +101,7 @@ def watched_acls(topic: str, group: str) -> tuple[Acl, ...]:
 
 
 def every_need(names: TopicNames) -> tuple[Acl, ...]:
-    """All of the table, with words in the place of names that are chosen by others."""
+    """The whole table, with placeholders for names that users choose."""
     return (
         *own_acls(names),
         *replay_acls("the source", "the target", create=True),

@@ -1,7 +1,7 @@
-"""JSON from strangers: strict, bounded, and never an exception other than `JsonProblem`.
+"""JSON from unknown senders: strict, bounded, and without any exception other than `JsonProblem`.
 
-Python's own reader accepts NaN, repeated keys and any depth, and builds whatever size it is given. What is read here has none of that: a control record
-has one meaning or is refused.
+Python's own reader accepts NaN, repeated keys, any depth and any size. This one refuses them, so that a control record
+has one meaning only.
 """
 
 import hashlib
@@ -14,13 +14,14 @@ from recoveryd.kernel.catalogue import Code
 MAX_BYTES = 1024 * 1024
 MAX_LEVELS = 32
 
-# A JSON text up to its end, or up to the end of the input when it has none; possessive, so that no input makes it slow.
+# A JSON string up to its end, or to the end of the input if it does not end; possessive, so that no input makes it
+# slow.
 _TEXT = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)', flags=re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
 class JsonProblem(ValueError):  # noqa: N818  (named for what happened)
-    """The bytes are not JSON as we take it; `code` is NOT_A_CLOUDEVENT or TOO_LARGE."""
+    """The bytes are not JSON as accepted here; `code` is NOT_A_CLOUDEVENT or TOO_LARGE."""
 
     def __init__(self, message: str, code: Code = Code.NOT_A_CLOUDEVENT) -> None:
         self.code = code
@@ -28,7 +29,7 @@ class JsonProblem(ValueError):  # noqa: N818  (named for what happened)
 
 
 def parse(raw: bytes) -> Any:
-    """The JSON value in `raw`. Raises `JsonProblem` for what is too large, too deep, no UTF-8, no JSON, or means two things at once."""
+    """The JSON value in `raw`. Raises `JsonProblem` for what is too large, too deep, not UTF-8, not JSON, or ambiguous."""
     if len(raw) > MAX_BYTES:
         raise JsonProblem(f"it has {len(raw)} bytes, at most {MAX_BYTES} are taken", Code.TOO_LARGE)
     try:
@@ -52,7 +53,7 @@ def parse(raw: bytes) -> Any:
 
 
 def content_hash(*parts: Any) -> str:
-    """sha256 over canonical JSON: equal for equal content, however it was spaced and ordered."""
+    """sha256 over canonical JSON: equal for equal content, whatever its spacing and order."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
@@ -71,7 +72,8 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _check_levels(text: str) -> None:
-    # Counting brackets is enough for nearly all records, and much cheaper than finding out which of them stand in texts.
+    # Counting brackets is enough for nearly all records, and much cheaper than finding out which of them are inside
+    # strings.
     if text.count("{") + text.count("[") <= MAX_LEVELS:
         return
     level = 0
@@ -82,7 +84,7 @@ def _check_levels(text: str) -> None:
 
 
 def _check_unicode(value: Any) -> None:
-    """Half a surrogate pair can be escaped in JSON but not be written anywhere as UTF-8."""
+    """Refuse half a surrogate pair: JSON can escape it, but it cannot be written as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:

@@ -1,7 +1,8 @@
-"""CloudEvents 1.0 over Kafka: finding the envelope of a record, in structured mode (one JSON object, headers optional) and binary mode (`ce_*` headers).
+"""CloudEvents 1.0 over Kafka: finding the envelope of a record, in structured mode (one JSON object, headers optional)
+and binary mode (`ce_*` headers).
 
-`open_envelope` says only what the record is and from whom, which is what decides between an answer and the dead-letter topic. Whether its attributes are
-good is `check_attributes`; whether its data is, the codec asks the models.
+`open_envelope` finds only what the record is and who sent it, which decides between an answer and the dead-letter
+topic. `check_attributes` checks its attributes; the codec checks its data with the models.
 """
 
 import re
@@ -36,7 +37,8 @@ ATTRIBUTES: Final = (
     "traceparent",
     "tracestate",
 )
-# Other words for what we have or mean: taken as an extension and skipped, they would turn a guarded command into an unguarded one.
+# Names that are similar to known attributes: skipped like an extension, they would turn a guarded command into an
+# unguarded one.
 _LOOKALIKES: Final = {
     "expires": "expirytime",
     "expiry": "expirytime",
@@ -52,7 +54,9 @@ _JSON_TYPE: Final = re.compile(r"[a-z0-9.-]+/(?:[a-z0-9.-]+\+)?json", flags=re.A
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A CloudEvent whose id, source and type can be read. `attributes` are the others as they came; `data_problem` says why `data` could not be read."""
+    """A CloudEvent whose id, source and type can be read. `attributes` are the other attributes as they came;
+    `data_problem` says why `data` could not be read.
+    """
 
     id: str
     source: str
@@ -165,7 +169,7 @@ def _check_name(name: str) -> Problem | None:
         (known for known in ATTRIBUTES if len(known) > 3 and _is_close(name, known)), None
     )
     if close is None and _ATTRIBUTE_NAME.fullmatch(name):
-        return None  # an extension of somebody else's, which CloudEvents allows
+        return None  # an extension by another party, which CloudEvents allows
     close = close or nearest(name, ATTRIBUTES)
     hint = f"The nearest valid attribute is {close}." if close else "Fields of the command go into data."
     return make_problem(Code.UNKNOWN_FIELD, f"{plain(name)} is not an attribute of a control record.", hint)
@@ -198,7 +202,7 @@ def _check_value(name: str, value: Any) -> Problem | None:
 
 
 def attribute_time_ms(envelope: Envelope, name: str) -> int | None:
-    """`time` or `expirytime` of an envelope whose attributes are good."""
+    """`time` or `expirytime` of an envelope with checked attributes."""
     value = envelope.attributes.get(name)
     return None if value is None else parse_time_ms(value)
 

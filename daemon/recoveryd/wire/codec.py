@@ -1,7 +1,8 @@
 """Control records: bytes to commands and signals, and back.
 
-`Codec.decode` is total: whatever the bytes, it returns one of five things and raises nothing. What it returns decides what happens to the record: a
-command or a refusal is answered, a signal is used or counted as refused, everything else goes to the dead-letter topic. Nothing is ever half accepted.
+`Codec.decode` is total: whatever the bytes, it returns one of five results and raises nothing. The result decides what
+happens to the record: a command or a refusal is answered, a signal is used or counted as refused, everything else goes
+to the dead-letter topic. No record is accepted in part.
 """
 
 import json
@@ -58,7 +59,7 @@ class DecodedSignal:
 
 @dataclass(frozen=True, slots=True)
 class EncodedCommand:
-    """A control record as a producer sends it; `event` is the value before it became bytes."""
+    """A control record as a producer sends it; `event` is the same as JSON values."""
 
     key: bytes
     value: bytes
@@ -79,7 +80,9 @@ class Codec:
     def decode(
         self, key: bytes | None, value: bytes | None, headers: Headers, broker_ms: int, offset: int
     ) -> Command | RefusedCommand | DecodedSignal | SignalRefused | Unreadable:
-        """What a control record says. `broker_ms` is its LogAppendTime, against which durations and clocks are judged. Never raises."""
+        """The content of a control record. `broker_ms`: its LogAppendTime, the reference for durations and clocks.
+        Never raises.
+        """
         envelope = open_envelope(value, headers)
         if isinstance(envelope, Problem):
             return Unreadable(envelope.code.value, envelope.message, envelope.hint)
@@ -90,7 +93,7 @@ class Codec:
     def decode_event(
         self, partition: int, offset: int, broker_ms: int, key: bytes | None, value: bytes | None, headers: Headers
     ) -> CommandReceived | SignalReceived | SignalRefused | ControlUnreadable:
-        """The core event of a control record (without `previous`, which the runtime knows). Never raises."""
+        """The core's event for a control record (without `previous`, which the runtime sets). Never raises."""
         match self.decode(key, value, headers, broker_ms, offset):
             case Unreadable(code, message):
                 return ControlUnreadable(partition, offset, code, message, key, value, tuple(headers))
@@ -112,7 +115,7 @@ class Codec:
         time_ms: int,
         expiry_ms: int | None = None,
     ) -> EncodedCommand | RefusedCommand:
-        """The record of a command, in a fixed order of fields; a refusal when the daemon would refuse it for its form."""
+        """The record of a command, with fields in a fixed order; a refusal when the daemon would refuse its form."""
         event: dict[str, Any] = {
             "specversion": "1.0",
             "id": id,

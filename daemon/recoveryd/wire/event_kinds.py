@@ -1,8 +1,8 @@
-"""Every kind of event the daemon writes: its short name, what it says, and what its data holds. The core makes them;
-a test compares.
+"""Every kind of event the daemon writes: its short name, what it says, and the fields of its data. A test compares this
+with what the core makes.
 
-The full CloudEvents type is `io.recoveryd.event.<kind>.v1`. Fields may be added to data, never removed or changed in
-meaning.
+The full CloudEvents type is `io.recoveryd.event.<kind>.v1`. Later releases may add fields to data, but never remove one
+or change its meaning.
 """
 
 from dataclasses import dataclass

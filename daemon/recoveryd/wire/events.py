@@ -1,7 +1,8 @@
-"""What the daemon writes to the events topic and the dead-letter topic: answers and notices as CloudEvents, unreadable records as they came.
+"""What the daemon writes to the events topic and the dead-letter topic: answers and notices as CloudEvents, unreadable
+records as they came.
 
-Every event is one structured CloudEvent, key = recovery id, so that a consumer needs nothing but JSON. Event ids are UUIDv7: ordered by time, new for each
-record; the journal's transaction is what keeps them from being written twice.
+Every event is one structured CloudEvent, key = recovery id, so that a consumer needs nothing but JSON. Event ids are
+UUIDv7: ordered by time, new for each record. The journal's transaction keeps an event from being written twice.
 """
 
 from collections.abc import Mapping
@@ -51,14 +52,15 @@ def encode_answer(answer: Answer, scope: str, now_ms: int) -> WireRecord:
 
 
 def encode_notice(notice: Notice, scope: str, now_ms: int) -> WireRecord:
-    """A fact: a transition, a policy's decision with its inputs."""
+    """A fact, such as a transition, or a decision with its inputs."""
     return _event(notice.type, scope, notice.subject, notice.data, now_ms, notice.causation_id)
 
 
 def encode_dead_letter(record: ControlUnreadable, now_ms: int) -> WireRecord:
-    """The control record itself: its key, bytes and headers, and in headers of ours what was wrong and where it stood.
+    """The control record as it came (key, bytes and headers), and in more headers what was wrong and where it was.
 
-    A value larger than any control record should be is cut, and a header says how long it was: a dead letter must never stop the daemon.
+    A value larger than any control record should be is cut, and a header says how long it was: no dead letter may stop
+    the daemon.
     """
     cut = record.value is not None and len(record.value) > MAX_CONTROL_RECORD_BYTES
     kept = [

@@ -1,7 +1,7 @@
-"""The kinds of values that commands and signals are made of: how each is written on the wire, checked, and described in the JSON Schema.
+"""The kinds of values in commands and signals: how each is written in JSON, checked, and described in the JSON Schema.
 
-Validators return core values at once. Times relative to now are made absolute against `now_ms` of the validation context: the broker's time of the
-record, so that a command means the same whenever it is read.
+Validators return core values. Times relative to now are made absolute with `now_ms` of the validation context, which is
+the broker's time of the record, so that a command means the same whenever it is read.
 """
 
 import math
@@ -35,7 +35,7 @@ _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Strict(BaseModel):
-    """Base of all wire objects: exact types, no field that is not known."""
+    """Base of all JSON objects here: exact types, no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -48,7 +48,7 @@ class Strict(BaseModel):
 
 
 def at_most(count: int) -> BeforeValidator:
-    """A bound that is judged before the items are, so that a refusal costs no more than a good record."""
+    """A bound that is checked before the items are, so that a refusal costs no more than a good record."""
 
     def check(value: Any) -> Any:
         if isinstance(value, list | dict) and len(value) > count:
@@ -182,7 +182,7 @@ GroupName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(c
 Topic = Annotated[
     str, AfterValidator(_check_topic), Field(json_schema_extra={"pattern": "^[a-zA-Z0-9.-][a-zA-Z0-9._-]{0,248}$"})
 ]
-AnyTopic = Annotated[  # of what only reads
+AnyTopic = Annotated[  # for commands that only read
     str, AfterValidator(_check_topic_name), Field(json_schema_extra={"pattern": "^[a-zA-Z0-9._-]{1,249}$"})
 ]
 Partitions = Annotated[

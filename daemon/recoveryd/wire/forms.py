@@ -1,7 +1,8 @@
-"""How what people put on the control topic looks: a pydantic model for the data of each command and signal, and what becomes of it.
+"""The forms of records on the control topic: a pydantic model for the data of each command and signal, and the value
+that it becomes.
 
-Codec, JSON Schemas, docs and the command line all derive from these models; a field that is not there does not exist. Rules that need the world (does
-the topic exist, is the range inside the log) are the core's.
+Codec, JSON Schemas, docs and the command line derive from these models, so no field exists elsewhere. Rules that need
+facts about clusters (does the topic exist, is the range inside the log) are in the core.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from recoveryd.wire.fields import Reason, Strict
 
 
 class CommandData(Strict):
-    """What the data of every command has."""
+    """The fields that the data of every command has."""
 
     reason: Reason
 
@@ -26,7 +27,9 @@ S = TypeVar("S", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class VerbForm:
-    """The model of a verb's data, what the verb does in one line, and how validated data becomes a command. Made by `verb_form`."""
+    """The model of a verb's data, what the verb does in one line, and how validated data becomes a command. Made by
+    `verb_form`.
+    """
 
     model: type[CommandData]
     effect: str
@@ -35,7 +38,9 @@ class VerbForm:
 
 @dataclass(frozen=True, slots=True)
 class SignalForm:
-    """The model of a signal's data, what it says in one line, and how validated data becomes a signal. Made by `signal_form`."""
+    """The model of a signal's data, what it says in one line, and how validated data becomes a signal. Made by
+    `signal_form`.
+    """
 
     model: type[BaseModel]
     meaning: str

@@ -1,7 +1,7 @@
-"""Nouns to JSON values and back, derived from their dataclasses: a field that is added is stored without a word here or anywhere else.
+"""Nouns to JSON values and back, derived from their dataclasses, so that a new field is stored without a change here.
 
-A capability says only which fields people see at which place (its `wire`); all others stand under `internal` by their own names. Fields that this release does
-not know are ignored, fields that another release did not write get their defaults.
+The `wire` of a capability says which fields people see, and where; all others are under `internal` with their own
+names. Fields that this release does not know are ignored; fields that another release did not write get their defaults.
 """
 
 import copy
@@ -21,21 +21,23 @@ N = TypeVar("N")
 
 
 class NounForm(Generic[N]):
-    """Values of one dataclass as JSON objects, field by field under the names outside."""
+    """Values of one dataclass as JSON objects, field by field, with the names used in JSON."""
 
     def __init__(self, noun: type[N]) -> None:
         self._noun = noun
 
     @cached_property
     def _adapter(self) -> TypeAdapter[N]:
-        return TypeAdapter(self._noun)  # takes some milliseconds, which a command line that only asks does without
+        return TypeAdapter(
+            self._noun
+        )  # takes some milliseconds, so not at import: most commands of the command line need none
 
     def write(self, value: N) -> Document:
         data: Document = self._adapter.dump_python(value, mode="json", by_alias=True, warnings=False, fallback=plain)
         return data
 
     def read(self, data: Document) -> N:
-        """What `write` gave. Raises ValueError, which names the field, or what the reader of a text raises."""
+        """The value in a document of `write`. Raises ValueError naming the field, or what the parser of a text raises."""
         try:
             return self._adapter.validate_python(data)
         except ValidationError as error:
@@ -45,7 +47,7 @@ class NounForm(Generic[N]):
         return self._adapter.json_schema(mode="serialization", by_alias=True)
 
     def _read_with_zeros(self, data: Document, error: ValidationError) -> N:
-        """JSON has no NaN, so one was written as null: no reason not to start."""
+        """Read with 0 for a number that is null: NaN was written as null, which must not keep the daemon from starting."""
         wrong = error.errors(include_url=False, include_context=False)
         for problem in wrong:
             if problem["type"] != "float_type" or problem["input"] is not None:
@@ -62,7 +64,7 @@ class NounForm(Generic[N]):
 
 
 def parse(value: bytes) -> Any:
-    """The JSON value. Raises ValueError."""
+    """The JSON value in `value`. Raises ValueError."""
     try:
         return from_json(value)
     except ValueError:  # releases up to 0.1.0 wrote halves of surrogate pairs
@@ -70,7 +72,9 @@ def parse(value: bytes) -> Any:
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """Compact JSON, whatever evidence holds: NaN becomes null, and half of a surrogate pair a question mark."""
+    """Compact JSON, which never fails because of what evidence holds: NaN becomes null, half of a surrogate pair a
+    question mark.
+    """
     try:
         return to_json(document, inf_nan_mode="null", fallback=plain)
     except (PydanticSerializationError, ValueError):
@@ -78,7 +82,7 @@ def encode(document: Mapping[str, Any]) -> bytes:
 
 
 def take(data: Document, names: Collection[str]) -> Document:
-    """These out of `data`, in this order."""
+    """These fields, taken out of `data`, in this order."""
     return {name: data.pop(name) for name in names}
 
 

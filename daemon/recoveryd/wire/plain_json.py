@@ -1,4 +1,6 @@
-"""Values to compact JSON, as all records that the daemon writes have it: plain, finite, never an exception for what evidence holds."""
+"""Values to compact JSON, for all records that the daemon writes: plain and finite, without an exception for what
+evidence holds.
+"""
 
 import dataclasses
 import json
@@ -11,7 +13,7 @@ def to_json(value: object) -> bytes:
     """Compact JSON. Dataclasses, mappings and sets inside become their plain forms; NaN and infinities become null."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False, default=plain).encode()
-    except ValueError:  # a NaN somewhere in evidence or event data: worth a copy, not worth losing the record
+    except ValueError:  # a NaN somewhere in evidence or event data: write a copy without it rather than lose the record
         return json.dumps(_without_nan(value), separators=(",", ":"), default=plain).encode()
 
 
@@ -20,7 +22,7 @@ def finite(number: float | None) -> float | None:
 
 
 def plain(value: object) -> Any:
-    """What JSON has for a value that it does not know."""
+    """The JSON form of a value of a type that JSON does not have."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -1,7 +1,8 @@
-"""What is wrong with a record, in the words of its sender: a code, the field by its full path, and the nearest thing that would be right.
+"""What is wrong with a record, for its sender: a code, the field by its full path, and the nearest thing that would be
+right.
 
-pydantic finds most problems; `explain` turns what it says into one `Problem`. Checks of our own raise `wrong(...)` inside a validator, which comes out here
-with its code unchanged.
+pydantic finds most problems; `explain` turns its error into one `Problem`. Checks of our own raise `wrong(...)` in a
+validator, whose code `explain` keeps.
 """
 
 import difflib
@@ -25,7 +26,7 @@ _PLAIN_NAME: Final = re.compile(r"[\w.-]{1,80}", flags=re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why something is not taken. `message` names the field, `hint` is what to do."""
+    """Why something is refused. `message` names the field, `hint` says what to do."""
 
     code: Code
     message: str
@@ -38,7 +39,7 @@ def make_problem(code: Code, message: str, hint: str = "") -> Problem:
 
 
 def wrong(message: str, hint: str = "", *, code: Code = Code.INVALID_VALUE) -> PydanticCustomError:
-    """To be raised by validators. `message` goes on after the field's path: `has no time zone`."""
+    """An error for validators to raise. `message` follows the field's path, for instance `has no time zone`."""
     # The text is kept in the context, because pydantic would take braces in a message for placeholders.
     return PydanticCustomError(code.value, "{text}", {"text": message, "hint": hint})
 
@@ -59,7 +60,7 @@ def one_of(value: object, allowed: Sequence[str]) -> tuple[str, str]:
 
 
 def shown(value: object) -> str:
-    """A value as an error may show it: JSON, short, on one line, nothing that a terminal would obey."""
+    """A value as an error may show it: JSON, short, on one line, without control characters for terminals."""
     try:
         text = json.dumps(value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value)
     except (TypeError, ValueError):
@@ -73,7 +74,8 @@ def plain(name: str) -> str:
 
 
 def explain(error: ValidationError, model: type[BaseModel], root: str, what: str) -> Problem:
-    """The one problem to answer with: the first unknown field if there is one (a misspelt name also looks like a missing one), else the first found.
+    """The one problem to answer with: the first unknown field if there is one (a misspelt name also looks like a
+    missing one), else the first found.
 
     `root` is the name of the validated object (`data`), `what` the kind of record (`replay`).
     """
@@ -107,7 +109,9 @@ def _describe(detail: ErrorDetails, model: type[BaseModel], root: str, what: str
 
 
 def _unknown_field_hint(loc: tuple[int | str, ...], model: type[BaseModel], root: str) -> str:
-    """Where the name belongs if it is a field elsewhere, else the nearest in its place, else the nearest anywhere, else all that would fit."""
+    """Where the name belongs if a field elsewhere has it; else the nearest name in its place, else the nearest one
+    anywhere, else all that are possible.
+    """
     *parents, name = (part for part in loc if isinstance(part, str))
     paths = field_paths(model)
     here = {path[-1]: path for path in paths if path[:-1] == tuple(parents)}

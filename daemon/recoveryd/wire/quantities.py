@@ -1,4 +1,4 @@
-"""Sizes and rates as people write them: `32MiB`, `30MB`, `65536`. Inside, bytes."""
+"""Sizes and rates as people write them (`32MiB`, `30MB`, `65536`), to bytes and back."""
 
 import re
 from typing import Final
@@ -29,7 +29,7 @@ _SHOWN_UNITS: Final = (
 
 
 class SizeProblem(ValueError):  # noqa: N818  (named for what happened)
-    """The text is no size; the message says why."""
+    """The text is not a size; the message says why."""
 
 
 def parse_bytes(text: str) -> int:
@@ -43,7 +43,9 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(size: int) -> str:
-    """In the unit that divides it and makes the shortest number, so that `parse_bytes` reads the same back: `32MiB`, `30MB`, `1001`."""
+    """The size in the unit that divides it and gives the shortest number, so that `parse_bytes` reads the same back:
+    `32MiB`, `30MB`, `1001`.
+    """
     fitting = [(size // factor, unit) for unit, factor in _SHOWN_UNITS if size and size % factor == 0]
     count, unit = min(fitting, default=(size, ""))
     return f"{count}{unit}"

@@ -1,7 +1,7 @@
 """The status topic: one record for each noun of a capability, and one for the daemon itself.
 
-What a noun looks like is its capability's; here are the keys, the fold of a whole topic, and what a broken record means: an error that names it, since going
-on with half of the truth would be worse than not starting.
+The form of a noun is its capability's. Here are the keys and the fold of a whole topic. A broken record is an error
+that names it, since going on with a part of the state would be worse than not starting.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class StatusUnreadable(ValueError):  # noqa: N818  (named for what happened)
 
 @dataclass(frozen=True, slots=True)
 class StatusFold:
-    """The newest of everything on the status topic."""
+    """The newest record of each key on the status topic."""
 
     nouns: dict[str, Noun]
     daemon: DaemonRecord
@@ -47,7 +47,7 @@ class StatusTopic:
         return noun.id.encode(), encode(self.document(noun))
 
     def read(self, document: dict[str, Any]) -> Noun:
-        """What `document` gave. Raises `StatusUnreadable`."""
+        """The noun in a document of `document`. Raises `StatusUnreadable`."""
         try:
             kind = document["kind"]
             return next(form for form in self._forms if form.takes(kind)).read(document)
@@ -59,7 +59,9 @@ class StatusTopic:
             raise StatusUnreadable(f"{document.get('recovery')!r}: {type(error).__name__}: {error}") from error
 
     def fold(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> StatusFold:
-        """Keys and values in order to the newest of each key; a tombstone removes. Only the newest are decoded. Raises `StatusUnreadable`."""
+        """From keys and values in the topic's order to the newest of each key; a tombstone removes a key. Only the
+        newest are decoded. Raises `StatusUnreadable`.
+        """
         newest: dict[bytes, bytes] = {}
         for key, value in records:
             if key is None:
@@ -84,7 +86,7 @@ def daemon_to_document(record: DaemonRecord) -> dict[str, Any]:
 
 
 def daemon_from_document(document: dict[str, Any]) -> DaemonRecord:
-    """What `daemon_to_document` wrote. Raises `StatusUnreadable`."""
+    """The record in a document of `daemon_to_document`. Raises `StatusUnreadable`."""
     try:
         format_of(document)
         return _DAEMON.read({**document["internal"], **{name: document[name] for name in DAEMON_PUBLIC}})
@@ -93,7 +95,7 @@ def daemon_from_document(document: dict[str, Any]) -> DaemonRecord:
 
 
 def format_of(document: Mapping[str, Any]) -> int:
-    """Which of the formats that this release reads. Raises ValueError for a record of another one."""
+    """The record's format. Raises ValueError for one that this release does not read."""
     found = document["internal"]["format"]
     if found not in {1, FORMAT}:
         raise ValueError(f"format {found!r} is neither 1 nor {FORMAT}")

@@ -1,7 +1,7 @@
-"""Names and settings of recoveryd's own topics: the one place where they are written down.
+"""Names and settings of recoveryd's own topics, defined only here.
 
-`recoveryctl topics apply` creates from here, the daemon checks against here at start, and everybody else asks `TopicNames` for a name. What the
-records on these topics look like lives in the other modules of `recoveryd.wire`; how a topic is created lives in the adapters.
+`recoveryctl topics apply` creates the topics, the daemon checks them at its start, and all other code takes names from
+`TopicNames`. The records on these topics are in the other modules of `recoveryd.wire`; the adapters create topics.
 """
 
 from collections.abc import Mapping
@@ -12,22 +12,25 @@ DEFAULT_RECEIPTS_PARTITIONS = 8
 
 MAX_CONTROL_RECORD_BYTES = (
     2 * 1024 * 1024
-)  # above what the codec accepts, so that a command too large is answered, not lost
+)  # above what the codec accepts, so that a command which is too large gets an answer
 MAX_DEAD_LETTER_BYTES = 4 * 1024 * 1024
 MAX_STATUS_RECORD_BYTES = 8 * 1024 * 1024
-MAX_RECORD_BYTES = 8 * 1024 * 1024  # what producers and consumers of own topics must be able to carry
+MAX_RECORD_BYTES = 8 * 1024 * 1024  # what clients of own topics must accept
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
-# Nobody reads the canary's records. Few segments all the same: making one is work for the broker, which the canary would measure.
+# Nobody reads the canary's records. Segments are still few, because creating one is work for the broker that the canary
+# would measure.
 _CANARY_KEPT_MS = _HOUR_MS // 6
 _CANARY_SEGMENT_BYTES = 1024 * 1024  # the least that brokers take
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """Names of the own topics under one prefix. `receipts` lives on each target cluster, the others on the cluster `main`."""
+    """Names of the own topics under one prefix. `receipts` lives on each target cluster, the others on the cluster
+    `main`.
+    """
 
     prefix: str = DEFAULT_PREFIX
 
@@ -73,7 +76,7 @@ class TopicNames:
 class OwnTopic:
     """A topic as recoveryd wants it. `on_targets`: needed on every cluster that is a target, not only on `main`.
 
-    Without one that is not `is_required` the daemon works, only without what the topic is for; nothing about it is fatal.
+    A topic that is not `is_required` may be missing or wrong: the daemon then works without the feature that needs it.
     """
 
     name: str
@@ -131,9 +134,11 @@ def own_topics(names: TopicNames, receipts_partitions: int = DEFAULT_RECEIPTS_PA
 
 
 def differences(wanted: OwnTopic, partitions: int, configs: Mapping[str, str]) -> tuple[TopicDifference, ...]:
-    """What of an existing topic is not as wanted. `configs` are its effective ones; those the broker did not tell are not judged.
+    """How an existing topic differs from the wanted one. `configs` are its effective configs; those that the broker did
+    not tell are not compared.
 
-    Fatal are the cleanup policy, because truth would vanish, and the count of a topic that must have one partition, because order would.
+    Fatal are a wrong cleanup policy, because records would be lost, and more partitions for a topic that must have one,
+    because the order would be lost.
     """
     found = []
     if partitions != wanted.partitions:
@@ -157,8 +162,9 @@ def _deleted_after(retention_ms: int) -> dict[str, str]:
 
 
 def _compacted(lag_ms: int) -> dict[str, str]:
-    # Only closed segments are compacted, and reading one of these topics is part of every start: keep them short. What was forgotten leaves a tombstone, which
-    # goes an hour after it was first compacted: a reader from the beginning is through within minutes.
+    # Only closed segments are compacted, and every start reads one of these topics: keep segments short. A forgotten
+    # record leaves a tombstone, which is kept for an hour after it was first compacted; a reader from the beginning
+    # needs minutes.
     return {
         "cleanup.policy": "compact",
         "segment.ms": str(_HOUR_MS),

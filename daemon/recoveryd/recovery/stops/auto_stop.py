@@ -1,4 +1,4 @@
-"""Conditions that end a running recovery by itself; the first to fire wins, and each has its own reason code."""
+"""The conditions that end a running recovery by themselves. The first that holds wins; each has its own reason code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from recoveryd.recovery.stops.log_ends import head_states, wants_heads
 
 @dataclass(frozen=True, slots=True)
 class StopVerdict:
-    """Stop for `reason`; `end` is the terminal state that follows the drain, `evidence` the numbers the rule saw."""
+    """Stop for `reason`. `end`: the terminal state after the drain; `evidence`: the numbers that the rule saw."""
 
     reason: StopReason
     end: State
@@ -27,7 +27,7 @@ class StopVerdict:
 
 
 def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
-    """The verdict on a recovery whose lanes run, or whose verification does, or None to go on."""
+    """Why the recovery, whose lanes or verification run, must stop now; None to go on."""
     timed_out = _deadline(recovery, now_ms) or _max_runtime(recovery, now_ms)
     if timed_out is not None or recovery.is_proving:
         return timed_out or _proof_stalled(recovery, seen, now_ms, params)
@@ -40,7 +40,7 @@ def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> St
 
 
 def capped(recovery: Recovery) -> StopVerdict | None:
-    """All lanes returned, and by the ledger `max_records` or `max_bytes` is used up."""
+    """For a recovery whose lanes have all returned: whether, by the ledger, `max_records` or `max_bytes` is used up."""
     limits, progress = recovery.limits, recovery.progress
     if not Allowance(limits.max_records, limits.max_bytes).is_used_up(progress.records, progress.bytes):
         return None
@@ -100,14 +100,16 @@ def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) 
 
 
 def is_at_floor(recovery: Recovery, params: Params) -> bool:
-    """At the controller's floor little may move for long, and on purpose."""
+    """Whether the controller holds it at its floor, where it is right that little moves for long."""
     rate = recovery.effective_bytes_per_s
     is_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
     return is_controlled and rate is not None and rate <= floor_bytes_per_s(recovery, params)
 
 
 def _by_heads(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
-    """EVENT_TIME and IDLE, where the command asks for them; not before lanes were heard and something durable is known."""
+    """EVENT_TIME and IDLE, if the command sets these limits; not before lanes were heard and a durable position is
+    known.
+    """
     limits = recovery.limits
     if not wants_heads(recovery) or recovery.state is not State.RUNNING or not seen.lanes:
         return None
@@ -127,10 +129,10 @@ def _by_heads(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -
 
 
 def _retention_race(recovery: Recovery, seen: Observed) -> StopVerdict | None:
-    """Two forecasts in a row say that retention will be faster.
+    """Stop when two forecasts in a row say that retention will be faster.
 
-    Not when a loss is allowed. Not when the record at the position is overdue already but the replay gains on the log's time: it is still there, deletion
-    is late by whole segments, and to go on is what saves it.
+    Not when a loss is allowed. Not when the record at the position is past retention already but the replay is faster
+    than real time: the record is still there, since deletion waits for whole segments, and only going on can save it.
     """
     found = seen.forecast
     spec = recovery.spec
@@ -157,7 +159,7 @@ def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) ->
 
 
 def _proof_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
-    """The verification read nothing new for long. What it waits for is told by its tasks."""
+    """The verification read nothing new for long. Its tasks report what they wait for."""
     if recovery.state is not State.VERIFYING or not seen.progress_ms or recovery.attempt.released:
         return None
     idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)

@@ -1,9 +1,11 @@
-"""CAUGHT_UP: zero lag of a following recovery is a predicate, never a number.
+"""CAUGHT_UP: whether a following recovery has zero lag, as a predicate over all partitions and several samples.
 
-One evaluation holds when, for every planned partition: its lane was heard within two periods (or has returned, so that its position stays) and *before* the ends were asked for, the topic is still the
-same one, and the durable position is within what live traffic produces in one chunk and one period (or within ten seconds of it). Absent is unknown, never
-zero. The maximum over partitions counts, never a sum. K evaluations in a row that span enough time make a candidate a stop; a lag of up to three times what
-counts does not end the row, but does not count.
+One evaluation holds when, for every planned partition: its lane was heard within two sample periods and *before* the
+ends were asked for (or has returned, so that its position stays), the topic is still the same one, and the lag is at
+most the tolerance, which is what live traffic produces in one chunk and one period, or in ten seconds if that is more.
+A partition without data is unknown, never at zero lag. The maximum over partitions counts, never a sum.
+`caught_up_evaluations` in a row that span `caught_up_span_ms` are a stop. A lag of up to three times the tolerance does
+not break the row, but does not count either.
 """
 
 from collections.abc import Mapping
@@ -22,7 +24,7 @@ LEAVE_FACTOR = 3.0
 
 @dataclass(frozen=True, slots=True)
 class CaughtUpClause:
-    """What one partition looked like: `holds` only if observed, fresh and near the head."""
+    """One partition in one evaluation: `holds` only if observed, fresh and near the head. `tolerance` in records."""
 
     partition: int
     holds: bool
@@ -33,14 +35,14 @@ class CaughtUpClause:
 
     @property
     def is_near(self) -> bool:
-        """Known, fresh, and within three times of what is near enough to count."""
+        """Whether it is known, fresh, and within three times the tolerance."""
         return 0 <= self.position <= self.end and self.end - self.position <= LEAVE_FACTOR * self.tolerance
 
 
 def evaluate_caught_up(
     recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int, params: Params
 ) -> Candidate | None:
-    """The candidate after the newest sample: one more evaluation, a new one, or None when any clause is violated."""
+    """The candidate after the newest sample: with one more evaluation, or None when a clause is violated."""
     if recovery.state is not State.RUNNING or recovery.plan is None or not history.samples:
         return None
     sample = history.samples[-1]
@@ -52,7 +54,7 @@ def evaluate_caught_up(
     returned = returned_at(recovery, seen)
     clauses = [judge_partition(p.partition, seen, history, now_ms, params, returned) for p in recovery.plan.partitions]
     if not all(c.holds for c in clauses):
-        # Not left, but not counted either, while every violated clause is a lag within the hysteresis.
+        # While every violated clause is a lag within the hysteresis, the row goes on without counting this evaluation.
         return before if all(c.holds or c.is_near for c in clauses) else None
     count = before.count + 1 if before else 1
     since = before.since_ms if before else now_ms
@@ -68,7 +70,7 @@ def evaluate_caught_up(
 
 
 def is_caught_up(candidate: Candidate | None, now_ms: int, params: Params) -> bool:
-    """Enough evaluations in a row, spanning enough time."""
+    """Whether there were enough evaluations in a row over enough time."""
     return (
         candidate is not None
         and candidate.count >= params.caught_up_evaluations
@@ -79,7 +81,9 @@ def is_caught_up(candidate: Candidate | None, now_ms: int, params: Params) -> bo
 def judge_partition(
     partition: int, seen: Observed, history: SampleHistory, now_ms: int, params: Params, returned: Mapping[int, int]
 ) -> CaughtUpClause:
-    """Whether this partition is near the head. One whose lane has `returned`, because its part of a cap is used up, stays where it is: only at the very end."""
+    """Whether this partition is near the head. If its lane has `returned`, because its part of a cap is used up, it
+    must be at the very end, since its position stays.
+    """
     sample = history.samples[-1]
     end = sample.high_watermark.get(partition)
     if end is None:
@@ -101,7 +105,9 @@ def judge_partition(
 
 
 def _heard_position(partition: int, seen: Observed, sample: TopicSample, now_ms: int, params: Params) -> int | str:
-    """The newest position heard before the ends were asked for; a later one would understate the lag."""
+    """The newest position heard before the ends were asked for (a later one would understate the lag), or a sentence
+    why there is none.
+    """
     for latest in seen.lanes.values():
         if all(p.partition != partition for p in latest.heartbeat.positions):
             continue
@@ -117,7 +123,7 @@ def _heard_position(partition: int, seen: Observed, sample: TopicSample, now_ms:
 
 
 def _live_rate(partition: int, history: SampleHistory) -> float:
-    """Records per ms at the head over the last samples, 0 with fewer than three."""
+    """Records per ms that arrive at the head, over the last samples; 0 with fewer than three."""
     samples = [s for s in history.samples if partition in s.high_watermark]
     if len(samples) < 3:
         return 0.0

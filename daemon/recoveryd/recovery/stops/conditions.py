@@ -1,6 +1,7 @@
-"""Conditions that watch the world around a recovery: live SLO, retention race, event time, idleness. Each gives its reason code or None.
+"""Conditions on what is around a recovery: live SLO, retention race, event time, idleness. Each function gives a
+`Condition` or None.
 
-The conditions on the recovery's own limits and progress are in `auto_stop`. Pure; who asks decides, drains and journals.
+The conditions on the recovery's own limits and progress are in `auto_stop`. Pure: the callers drain and journal.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,9 @@ _LISTED_MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A rule that fired: its reason code, whether the recovery shall `pause` or `stop`, one sentence, and the numbers the rule saw."""
+    """A rule that holds: its reason code, whether the recovery must `pause` or `stop`, one sentence, and the numbers
+    that the rule saw.
+    """
 
     reason: str
     act: str  # pause | stop
@@ -28,14 +31,18 @@ class Condition:
 
 
 class HeadState(NamedTuple):
-    """Of one partition: event time of the last copied record (None = none yet), since when its position is at the log end (None = it is not)."""
+    """One partition: event time of its last copied record (None = none yet), and since when its position is at the log
+    end (None = it is not).
+    """
 
     event_time_ms: int | None
     at_end_since_ms: int | None
 
 
 def live_slo(state: ControllerState, now_ms: int, most_ms: int = PRESSED_MOST_MS) -> Condition | None:
-    """LIVE_SLO: the rate at the floor and the pressure at the SLO for ten minutes. A pause, since the recovery itself is sound."""
+    """LIVE_SLO: the rate was at the floor and the pressure at the SLO for `most_ms`. A pause, since nothing is wrong
+    with the recovery itself.
+    """
     since_ms = state.pressed_since_ms
     if since_ms is None or now_ms - since_ms < most_ms:
         return None
@@ -46,7 +53,7 @@ def live_slo(state: ControllerState, now_ms: int, most_ms: int = PRESSED_MOST_MS
 
 
 def retention_race(forecast: Forecast, track: ForecastTrack) -> Condition | None:
-    """RETENTION_RACE: retention reaches the position before the copy is past it, in two forecasts in a row."""
+    """RETENTION_RACE: in two forecasts in a row, retention reaches the position before the copy is past it."""
     if track.outlook is not Outlook.RETENTION_LOSS or Outlook.RETENTION_LOSS not in forecast.outlooks:
         return None
     evidence = {
@@ -61,7 +68,9 @@ def retention_race(forecast: Forecast, track: ForecastTrack) -> Condition | None
 def event_time(
     heads: Mapping[int, HeadState], planned: frozenset[int], until_ms: int, now_ms: int, idle_ms: int = IDLE_AFTER_MS
 ) -> Condition | None:
-    """EVENT_TIME: every planned partition is past the wanted event time, or has nothing more to give. Without the latter one idle partition blocks for ever."""
+    """EVENT_TIME: every planned partition is past the requested event time, or was at its end for `idle_ms`: otherwise
+    one idle partition would block the stop for ever.
+    """
     idle: list[int] = []
     for partition in planned:
         head = heads.get(partition)
@@ -83,7 +92,7 @@ def event_time(
 def idle(
     heads: Mapping[int, HeadState], planned: frozenset[int], progress_ms: int, now_ms: int, idle_ms: int = IDLE_AFTER_MS
 ) -> Condition | None:
-    """IDLE: no durable position moved, and every planned partition was at its end, for a minute."""
+    """IDLE: for `idle_ms`, no durable position moved and every planned partition was at its end."""
     if not planned or now_ms - progress_ms < idle_ms:
         return None
     since: list[int] = []

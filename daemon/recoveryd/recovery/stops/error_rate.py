@@ -1,7 +1,8 @@
-"""ERROR_RATE: more attempts or chunks fail in an hour than a healthy recovery needs, although each next one gets on a little.
+"""ERROR_RATE: too many attempts or chunks fail within an hour, although each new attempt makes a little progress.
 
-What fails without any progress is ended sooner, by the count in a row. Pure; what is counted is told by `recoveryd.recovery.attempts` (attempts, journaled) and by
-heartbeats (chunks that a lane had to do again, since this daemon leads).
+Failures without any progress end the recovery sooner, by their number in a row. Pure. Attempts are counted in
+`recoveryd.recovery.attempts` and journaled; chunks that a lane had to do again are counted from heartbeats, since this
+daemon leads.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ HOUR_MS: Final = 3_600_000
 
 
 def with_failures(times_ms: tuple[int, ...], count: int, now_ms: int, most: int) -> tuple[int, ...]:
-    """`count` more failures, those of the last hour only, and no more than the rule has to tell apart."""
+    """The failure times with `count` more: those of the last hour, and no more of them than the rule needs."""
     recent = tuple(t for t in times_ms if now_ms - t < HOUR_MS)
     return (recent + (now_ms,) * min(max(0, count), most))[-most:]
 
@@ -23,7 +24,7 @@ def too_many(
     attempts_most: int,
     chunks_most: int,
 ) -> str | None:
-    """Why the recovery is to end, or None. `chunks_ms` are failures by lane: one lane is enough, for the others may wait for it."""
+    """Why the recovery must end, or None. `chunks_ms`: failure times of chunks by lane. Each lane is judged alone."""
     attempts = sum(1 for t in attempts_ms if now_ms - t < HOUR_MS)
     if attempts >= attempts_most:
         return f"{attempts} attempts failed within an hour, {attempts_most} are too many"

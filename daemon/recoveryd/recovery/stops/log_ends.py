@@ -1,7 +1,7 @@
-"""Since when each partition's durable position is at the end of its log: what `limits.idle` and `limits.event_time` look at.
+"""Since when each partition's durable position is at the end of its log, for `limits.idle` and `limits.event_time`.
 
-Only kept for recoveries that have such a limit. An end is believed from the sample that shows it, never from its absence; a partition that is not in the sample
-is not at its end.
+Kept only for recoveries that have such a limit. A partition that is not in the sample does not count as being at its
+end.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,9 @@ def wants_heads(recovery: Recovery) -> bool:
 def at_end_since(
     recovery: Recovery, before: Mapping[int, AtEnd], history: SampleHistory, now_ms: int
 ) -> dict[int, AtEnd]:
-    """Partitions at their end by the newest sample, and since when nothing came: one that keeps up with what arrives is not idle."""
+    """The partitions at their end by the newest sample, and since when, without a move of the position: a partition
+    that keeps up with what arrives is not idle.
+    """
     if not history.samples:
         return {}
     newest = history.samples[-1]
@@ -37,7 +39,9 @@ def at_end_since(
 
 
 def head_states(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> dict[int, HeadState]:
-    """Event time and end of each planned partition. When the samples stopped coming, nothing is known to be at its end."""
+    """Event time and end of each planned partition. Once samples have stopped coming, no partition counts as being at
+    its end.
+    """
     times = event_times(seen)
     is_fresh = now_ms - seen.heads_ms <= 3 * params.sample_period_ms
     since = seen.at_end if is_fresh else {}

@@ -28,7 +28,7 @@ class RatesData(Strict):
                 "is empty", "Name max_bytes_per_s or max_records_per_s; null lifts it.", code=Code.MISSING_FIELD
             )
         has_rate = self.max_bytes_per_s is not None or self.max_records_per_s is not None
-        # One that is not named stays as it is, so only the daemon knows whether a fixed mode has a rate.
+        # A limit that is not named keeps its value, so only the daemon knows whether a fixed mode has a rate.
         if has_rate or self.mode != "fixed" or {"max_bytes_per_s", "max_records_per_s"} <= self.model_fields_set:
             check_mode(self.mode, has_rate)
         return self

@@ -1,6 +1,8 @@
-"""Status records of format 1, which releases up to 0.1.0 wrote: made into documents of today, once, when a new daemon first reads them.
+"""Status records of format 1, which releases up to 0.1.0 wrote: made into documents of today, once, when a new daemon
+first reads them.
 
-Nothing of this is written any more. The specification stood there as the data of its command, which the command's own model still reads.
+This format is not written any more. In it, the specification is the data of its command, which the command's model
+still reads.
 """
 
 from typing import Any, Final
@@ -19,7 +21,7 @@ _KINDS: Final = {"count": "ledger", "digest": "altered"}
 
 
 def upgraded(document: Document, form: VerbForm) -> Document:
-    """The same record as this release writes it, but for the specification, which is read already."""
+    """The same record in the present format, except for the specification, which was read before."""
     internal, plan, proof = document["internal"], document["plan"], document["verification"]
     asked: Any = form.model.model_validate({**internal["spec"], "reason": "-"}, context={"now_ms": 0})
     return {
@@ -42,7 +44,9 @@ def _plan_rest(rest: Document) -> Document:
 
 
 def _difference(told: dict[str, Any]) -> dict[str, Any]:
-    """The oldest say `partition`, `start` and `stop`: of the source for `count`, else in most cases of the target; the message tells."""
+    """The oldest records have a difference as `partition`, `start` and `stop`, without the side. Kind `count` is about
+    the source; all others are taken as about the target, which most were, and the message says where.
+    """
     if "count" in told:
         return told
     side = "source" if told["kind"] == "count" else "target"

@@ -39,7 +39,7 @@ MODE: Final = (
 
 
 def check_mode(mode: str | None, has_rate: bool) -> None:
-    """A mode that says something about a rate needs one, or must have none."""
+    """Refuse a mode that needs a rate without one, or that must have none with one."""
     if mode == "fixed" and not has_rate:
         raise wrong(
             "has mode fixed, but no rate", "Name max_bytes_per_s or max_records_per_s.", code=Code.MISSING_FIELD
@@ -49,7 +49,7 @@ def check_mode(mode: str | None, has_rate: bool) -> None:
 
 
 class GuestLimitsData(Strict):
-    """The limits of whatever works next to live traffic, if it copies or only reads."""
+    """The limits of a recovery next to live traffic, whether it copies or only reads."""
 
     max_bytes_per_s: Rate | None = Field(default=None, description="rate of all lanes together")
     max_records_per_s: Rate | None = Field(default=None, description="rate of all lanes together")

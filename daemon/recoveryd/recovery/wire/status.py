@@ -1,7 +1,9 @@
-"""The status record of a recovery: what of it people see at which place. The HTTP API and the command line have the same document.
+"""The status record of a recovery: which fields people see, and where. The HTTP API and the command line show the same
+document.
 
-`RecoveryForm.read(write(r)) == r` for every recovery. Most fields stand where the dataclass has them; the moves are here, once there and once back. What has no
-public place goes under `internal`, so that a new field is kept without a word.
+`RecoveryForm.read(write(r)) == r` for every recovery. Most fields are where the dataclass has them; `write` moves the
+others and `read` moves them back. Fields without a public place are stored under `internal`, so that a new field needs
+no change here.
 """
 
 from collections.abc import Sequence
@@ -51,7 +53,7 @@ BESIDE_LIMITS: Final = ("effective_bytes_per_s", "rule")
 
 
 class RecoveryForm:
-    """For recoveries of these kinds; what a specification is, only its kind knows."""
+    """Reads and writes recoveries of these kinds, each with the form of its own specification."""
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._recovery, self._limits = NounForm(Recovery), NounForm(Limits)
@@ -76,7 +78,9 @@ class RecoveryForm:
         return {**public, "internal": {"format": FORMAT, **data, "attempt": attempt, "plan": plan_rest}}
 
     def read(self, document: Document) -> Recovery:
-        """What `write` gave, or what releases before wrote. Raises KeyError, TypeError, ValueError or AttributeError for anything else."""
+        """The recovery in a document of `write` or of an earlier release. Raises KeyError, TypeError, ValueError or
+        AttributeError for anything else.
+        """
         if format_of(document) == 1:
             document = upgraded(document, self._forms[document["kind"]])
         public = {name: document[name] for name in PUBLIC}
@@ -96,20 +100,22 @@ class RecoveryForm:
 
 
 def _show_sums(data: Document, recovery: Recovery) -> None:
-    """What people need not add up."""
+    """Add the sums, so that people need not add up."""
     progress, told = recovery.progress, data["progress"]
     rates = {
         "records_per_s": finite(progress.records_per_s) or 0.0,
         "bytes_per_s": finite(progress.bytes_per_s) or 0.0,
     }
-    rows = {"partitions": told.pop("partitions")}  # to the end, behind what fits a screen
+    rows = {"partitions": told.pop("partitions")}  # moved to the end, because there may be more than fit on a screen
     data["progress"] = {"records": progress.records, "bytes": progress.bytes, **told, **rates, **rows}
     for row, known in zip(data["completeness"], recovery.completeness, strict=True):
         row |= {"offsets": known.offsets, "unexplained": known.unexplained}
 
 
 def _split_plan(plan: Document) -> Document:
-    """Leaves what people see, and gives what they do not: of partitions as columns, since there may be thousands."""
+    """Takes the fields that people do not see out of `plan` and returns them; those of partitions as columns, since
+    there may be thousands.
+    """
     rest = {name: plan.pop(name) for name in list(plan) if name not in PUBLIC_PLAN}
     rows, starts = rest["partitions"], dict(rest["target_starts"])
     inner = [name for name in (rows[0] if rows else ()) if name not in PUBLIC_PARTITION]

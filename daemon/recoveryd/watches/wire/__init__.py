@@ -1,1 +1,1 @@
-"""How watches look outside: the data of their command, their status record, and what a webhook is sent."""
+"""The JSON forms of watches: the data of their command, their status record, and the body of a webhook."""

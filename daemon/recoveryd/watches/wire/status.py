@@ -1,4 +1,5 @@
-"""The status record of a watch: the envelope of every record; what only watches have stands under `watch`, what only the daemon needs under `internal`.
+"""The status record of a watch: the envelope that every record has; fields that only watches have are under `watch`,
+fields that only the daemon needs under `internal`.
 
 `WatchForm.read(write(w)) == w` for every watch.
 """
@@ -11,7 +12,7 @@ from recoveryd.wire.plain_json import finite
 from recoveryd.wire.status_topic import FORMAT, format_of
 
 ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command", "error_code", "stop")
-PARTS: Final = ("progress", "delivery")  # of what stands under `watch`, beside the specification
+PARTS: Final = ("progress", "delivery")  # parts under `watch`, beside the specification
 
 
 class WatchForm:
@@ -26,7 +27,9 @@ class WatchForm:
         return {**take(data, ENVELOPE), "kind": KIND, "watch": own, "internal": {"format": FORMAT, **data}}
 
     def read(self, document: Document) -> Watch:
-        """What `write` gave, in this format or the one before, which was the same. Raises KeyError, TypeError, ValueError or AttributeError for anything else."""
+        """The watch in a document of `write`, of this format or the one before, which was the same. Raises KeyError,
+        TypeError, ValueError or AttributeError for anything else.
+        """
         format_of(document)
         own = document["watch"]
         envelope = {name: document[name] for name in ENVELOPE}

@@ -1,4 +1,4 @@
-"""What a watch waits for and does then: `until` and `then` of its data, in all their forms."""
+"""What a watch waits for, and what it does then: `until` and `then` of its data, in all their forms."""
 
 from typing import Annotated, Any, Final
 
@@ -51,7 +51,9 @@ def _parse_until(value: Any, info: ValidationInfo) -> Until:
 
 
 def _parse_offsets(value: Any) -> dict[str, dict[int, int]]:
-    """By topic; under `ONLY_TOPIC` when the offsets name none. Whether the topics are those of the watch is judged there."""
+    """Offsets by topic; under `ONLY_TOPIC` when they name no topic. The model of the command checks that the watch has
+    these topics.
+    """
     if not isinstance(value, dict) or not value:
         raise wrong('has no offsets: an object such as {"0": 17} is needed')
     if not any(isinstance(inner, dict) for inner in value.values()):

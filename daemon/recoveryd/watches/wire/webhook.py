@@ -1,6 +1,6 @@
-"""What a webhook is sent: one CloudEvent in JSON, signed.
+"""What is sent to a webhook: one CloudEvent in JSON, signed.
 
-    X-Recoveryd-Delivery:   the delivery's id, the same for every try and after a restart: what makes a second arrival known as one
+    X-Recoveryd-Delivery:   the delivery's id, the same for every try and after a restart, to recognise a repeated one
     X-Recoveryd-Timestamp:  seconds since the epoch, of this try
     X-Recoveryd-Signature:  v1= and the hex HMAC-SHA256, keyed with the webhook's secret, over TIMESTAMP "." BODY
 
