@@ -1,3 +1,3 @@
-"""What makes files of the repository from the code: schemas, pages of the docs, the reference of the config, examples.
-Nothing that a user installs.
+"""Generators of files in the repository: schemas, pages of the docs, the config's reference, examples. Not installed
+for users.
 """

@@ -1,4 +1,4 @@
-"""docs/acls.md, made from the table of needs."""
+"""docs/acls.md, made from the table of ACLs."""
 
 from collections.abc import Iterator
 from pathlib import Path

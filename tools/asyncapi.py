@@ -1,6 +1,4 @@
-"""The AsyncAPI 3.1 document: recoveryd's topics as channels, what is sent and received on them, and where the schemas
-are.
-"""
+"""The AsyncAPI 3.1 document: recoveryd's topics as channels, the messages on them, and references to their schemas."""
 
 from typing import Any, Final
 
@@ -40,7 +38,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...], str]]] = {
 
 
 def make_document() -> dict[str, Any]:
-    """The document as plain data; schemas are referred to beside it."""
+    """The document as plain data; it refers to schemas in files beside it."""
     topics = {topic.name: topic for topic in own_topics(_NAMES)}
     return {
         "asyncapi": "3.1.0",

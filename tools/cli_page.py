@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the program itself: every verb, every option, every exit code."""
+"""docs/cli.md, made from the program: every verb, option and exit code."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,7 +86,7 @@ def _section(name: str, verb: Any, context: Any) -> Iterator[str]:
 
 
 def _connection(root: Any, context: Any) -> str:
-    """The options of every verb that talks to Kafka or the daemon, once."""
+    """The options that all verbs have which talk to Kafka or the daemon, listed once."""
     options = [p for p in root.get_command(context, "get").params if getattr(p, "rich_help_panel", "") == _CONNECTION]
     rows = table(_OPTION, (_row(option, context) for option in options))
     return f"## Options of every verb that connects\n\n{rows}\n"

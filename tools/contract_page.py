@@ -1,8 +1,8 @@
 """The generated parts of the docs: tables of topics, fields, defaults, events and errors, made from the models and the
 catalogue.
 
-docs/errors.md is made whole. docs/contract.md has prose, in which blocks between `<!-- begin NAME -->` and `<!-- end
-NAME -->` are filled in.
+docs/errors.md is generated as a whole. docs/contract.md is prose, in which blocks between `<!-- begin NAME -->` and
+`<!-- end NAME -->` are generated.
 """
 
 import json
@@ -42,7 +42,7 @@ _GROUPS: Final = {
 
 
 def make_files() -> dict[Path, str]:
-    """Reads docs/contract.md, whose prose stays. Raises KeyError for a block nobody makes."""
+    """The pages by path. Reads docs/contract.md, whose prose stays. Raises KeyError for a block that has no generator."""
     blocks = _blocks()
     text = CONTRACT_FILE.read_text(encoding="utf-8")
     filled = _BLOCK.sub(lambda match: f"{match[1]}\n{blocks[match[2]]}\n\n{match[3]}", text)
@@ -119,7 +119,7 @@ def _kinds(kinds: dict[str, EventKind]) -> str:
 
 
 def _status_table(schema: dict[str, Any], part: str = "") -> str:
-    """Of a status record, or of one part of it."""
+    """The table of a status record's fields, or of one part of it."""
     definitions = schema["$defs"]
     rows = _status_rows(definitions[part] if part else schema, definitions, "")
     return table(("field", "values", "meaning"), rows)
@@ -138,7 +138,7 @@ def _status_rows(schema: dict[str, Any], definitions: dict[str, Any], prefix: st
 
 
 def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Without references at its top and in its choices."""
+    """The schema with references resolved, at its top and in its choices."""
     if "$ref" in schema:
         found: dict[str, Any] = definitions[schema["$ref"].rpartition("/")[2]]
         return found
@@ -165,7 +165,7 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, ...]]:
 
 
 def _model_of(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
-    """The model in an annotation, and whether it stands in a list."""
+    """The model in an annotation, and whether it is in a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
     is_list = getattr(annotation, "__origin__", None) in {list, tuple}

@@ -1,5 +1,5 @@
-"""One good record of each kind, for the schemas, the docs and the tests. Each command and signal is taken by the codec
-as it stands.
+"""One valid record of each kind, for the schemas, the docs and the tests. The codec accepts each command and signal
+unchanged.
 """
 
 from typing import Any, Final

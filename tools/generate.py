@@ -1,8 +1,7 @@
-"""All files of the repository that are made from the code, in one list, and the program that makes them.
+"""The list of all generated files of the repository, and the program that writes them.
 
-`python -m tools.generate` writes them; with `--check` it writes nothing and names those that are not what the code
-says. Names after it choose among them: `python -m tools.generate schemas cli`. Paths are of the repository's root,
-where it is started.
+`python -m tools.generate` writes them; with `--check` it writes nothing and lists those that are out of date. Names
+choose some of them: `python -m tools.generate schemas cli`. Start it in the repository's root.
 """
 
 import argparse
@@ -20,15 +19,15 @@ Files = Mapping[Path, str]
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """`make` gives every file with its text; what else matches `owned` in a folder of theirs is left over from an
-    earlier release.
+    """`make` gives every file with its text. Other files in their folders that match `owned` are left over from earlier
+    and go.
     """
 
     make: Callable[[], Files]
     owned: str = ""
 
     def stale(self) -> Mapping[Path, str | None]:
-        """Files that are not what the code says, with the text they should have; None = it should not be there."""
+        """The files that are out of date, with the text that each should have; None = the file should not exist."""
         files = self.make()
         found: dict[Path, str | None] = {path: text for path, text in files.items() if _read(path) != text}
         if self.owned:

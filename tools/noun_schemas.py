@@ -1,12 +1,12 @@
-"""What makes the JSON Schema of a noun, which its dataclass gives, the schema of a record as people see it: fields
-moved, and words where a type does not say enough.
+"""From the JSON Schema of a noun's dataclass to that of its record as people see it: fields are moved, and descriptions
+added where the type does not say enough.
 """
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 Schema = dict[str, Any]
-# By `Class.field`, the field under its name outside, or by `Class`: a description, or any words of JSON Schema.
+# A description, or any keywords of JSON Schema, by `Class` or `Class.field`, with the field's name in JSON.
 Told = Mapping[str, str | Mapping[str, Any]]
 
 NATURAL: Final[Mapping[str, Any]] = {"minimum": 0, "type": "integer"}
@@ -31,13 +31,13 @@ def make_object(properties: Mapping[str, Any], **more: Any) -> Schema:
 
 
 def only(schema: Schema, names: Collection[str]) -> None:
-    """Leaves these properties, in this order."""
+    """Keep only these properties, in this order."""
     schema["properties"] = {name: schema["properties"][name] for name in names}
 
 
 def finished(schema: Schema, told: Told, *, optional: Collection[str] = ()) -> Schema:
-    """The schema with what `told` has, every field required but those in `optional` (classes, or fields of them), no
-    field that is not known, and no definition that nobody needs.
+    """The schema with the descriptions and keywords of `told`. Every field is required except those in `optional`
+    (classes, or fields of them), no other field is allowed, and unused definitions are removed.
     """
     definitions = schema.pop("$defs", {})
     parts = {**definitions, schema.pop("title"): schema}
@@ -45,7 +45,7 @@ def finished(schema: Schema, told: Told, *, optional: Collection[str] = ()) -> S
     for name, part in parts.items():
         part.pop("title", None)
         if part is not schema:
-            part.pop("description", None)  # what the daemon's own code says of the class
+            part.pop("description", None)  # the docstring of the class
         left.discard(name)
         if isinstance(words := told.get(name), str):
             part["description"] = words
@@ -71,7 +71,7 @@ def _lists_last(part: Schema) -> list[tuple[str, Any]]:
 
 
 def _plain(schema: Any) -> Any:
-    """Without pydantic's titles and defaults; numbers of things are never negative."""
+    """The schema without pydantic's titles and defaults; integers get a minimum of 0."""
     if isinstance(schema, dict):
         inner = {name: _plain(value) for name, value in schema.items() if name not in {"title", "default"}}
         return {"minimum": 0, **inner} if inner.get("type") == "integer" else inner

@@ -1,5 +1,5 @@
-"""config/schemas: JSON Schemas of everything on the wire and of the config, made from the models, and the AsyncAPI
-document that names them.
+"""config/schemas: JSON Schemas of all records and of the config, made from the models, and the AsyncAPI document that
+refers to them.
 """
 
 import json
@@ -128,7 +128,7 @@ def _model_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _without_titles(schema: Any) -> Any:
-    """Pydantic titles everything after its Python name, which tells readers nothing."""
+    """The schema without titles: pydantic makes them from Python names, which help no reader."""
     if isinstance(schema, Mapping):
         return {
             name: _without_titles(inner)

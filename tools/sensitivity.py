@@ -1,6 +1,6 @@
-"""How sensitive the controller is: one thing of the simulated world is changed at a time, the controller is not.
+"""How sensitive the controller is: one value of the simulated world is changed at a time, with the same controller.
 
-`python -m tools.sensitivity` prints a row per variant; `recoveryctl simulate` judges the world as it is.
+`python -m tools.sensitivity` prints a row per variant; `recoveryctl simulate` judges the unchanged world.
 """
 
 import sys

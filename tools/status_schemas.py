@@ -1,5 +1,5 @@
-"""JSON Schemas of status records, derived from the same dataclasses as the records: the moves of each `wire/status.py`
-made with types, and what the fields mean.
+"""JSON Schemas of status records, derived from the same dataclasses as the records, with the moves of fields of each
+`wire/status.py`, and the meaning of the fields.
 """
 
 from typing import Any, Final
@@ -120,7 +120,7 @@ _DAEMON_WORDS: Final[Told] = {
         "description": "offset of the last control record whose outcome is journaled",
     },
 }
-# Records that 0.1.0 left lack these, and stay as they are until something changes.
+# Fields that records of 0.1.0 lack, until they are written again.
 _LATER: Final = {
     "Plan.receipts",
     "PlannedTopic.ranges",
@@ -169,7 +169,7 @@ def watch_schema() -> Schema:
 
 
 def daemon_schema() -> Schema:
-    """Of the daemon's own record."""
+    """The schema of the daemon's own record."""
     schema = NounForm(DaemonRecord).schema()
     fields = schema["properties"]
     hidden = {name: inner for name, inner in fields.items() if name not in DAEMON_PUBLIC}

@@ -65,8 +65,8 @@ class Cost:
 
 
 def estimate_cost(usage: Usage, prices: Prices) -> Cost:
-    """executors * seconds, bytes read * cross_share, bytes out * (1 + (replication factor - 1) * cross_share), bytes
-    kept * seconds and seconds over an SLO, each times its price.
+    """Five amounts, each times its price: executors * seconds, bytes read * cross_share, bytes out * (1 + (replication
+    factor - 1) * cross_share), bytes kept * seconds kept, seconds over an SLO.
     """
     copies = 1 + (usage.replication_factor - 1) * usage.cross_share
     return Cost(

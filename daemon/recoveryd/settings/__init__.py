@@ -1,4 +1,4 @@
-"""The daemon's config, for the command line and bootstrap only: everybody else is handed what they need.
+"""The daemon's config, for the command line and bootstrap only: all other modules are handed the values they need.
 
 `load` reads one strict YAML file, `RECOVERYD_` variables and flags, in this order of precedence, and gives `Settings`
 or raises `ConfigProblem` naming key, file and line. The options themselves are in `model`.

@@ -9,8 +9,8 @@ _OPTION: Final = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\
 
 
 class PropertyProblem(ValueError):  # noqa: N818  (named for what happened)
-    """A property that can not be used. `key` is its name, `message` says why (without values that may be secret),
-    `unknown` that there is none of that name.
+    """A property that cannot be used. `key` is its name, `message` says why (without values that may be secret);
+    `unknown`: there is no property of that name.
     """
 
     def __init__(self, key: str, message: str, hint: str = "", *, unknown: bool = False) -> None:
@@ -22,8 +22,8 @@ class PropertyProblem(ValueError):  # noqa: N818  (named for what happened)
 
 
 def read_jaas(text: str, module: str, mechanism: str, example: str) -> dict[str, str]:
-    """The options of the line, which has to name `module`. Raises `PropertyProblem`, with `example` as the options one
-    would write.
+    """The options of the line, which must name `module`. Raises `PropertyProblem`, with `example` as the options to
+    write.
     """
     match = _LINE.fullmatch(text)
     if match is None:

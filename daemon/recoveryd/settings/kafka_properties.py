@@ -1,9 +1,9 @@
-"""Kafka's own Java property names, as `clusters:` of the config has them, for the two client libraries we use.
+"""Kafka's Java property names, used under `clusters:` of the config, translated for the two client libraries.
 
-One spelling for users, the one of Kafka's documentation; librdkafka names some things differently, and aiokafka (under
-Faust) takes arguments and an `ssl.SSLContext`. A property that can not be honoured in both is refused, never dropped: a
-connection less secure than its config says is the worst outcome. Values are plain texts here; where secrets come from
-is the settings' matter.
+Users write the names of Kafka's documentation; librdkafka names some things differently, and aiokafka (under Faust)
+takes arguments and an `ssl.SSLContext`. A property that cannot be honoured in both is refused, never dropped: a
+connection less secure than its config says would be the worst outcome. Values are plain texts here; `secrets` resolves
+those that are stored elsewhere.
 """
 
 import os
@@ -21,7 +21,7 @@ from recoveryd.wire.problems import nearest
 
 BOOTSTRAP: Final = "bootstrap.servers"
 
-# Java name to librdkafka name, for what both understand as it stands.
+# Java name to librdkafka name, for properties whose values both libraries understand unchanged.
 _TUNING: Final = {
     "client.dns.lookup": "client.dns.lookup",
     "connections.max.idle.ms": "connections.max.idle.ms",
@@ -72,7 +72,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class ClientAccess:
-    """How to reach a cluster, in no library's words."""
+    """How to reach a cluster, independent of any library."""
 
     bootstrap: str
     mechanism: str | None = None
@@ -117,7 +117,7 @@ def read_access(properties: Mapping[str, str]) -> ClientAccess:
 
 
 def check_names(properties: Iterable[str]) -> None:
-    """Raises `PropertyProblem` for the first name that is none of ours, with the nearest."""
+    """Raises `PropertyProblem` for the first unknown name, with the nearest known one."""
     for name in properties:
         if name not in PROPERTIES:
             close = nearest(name, PROPERTIES)
@@ -152,7 +152,7 @@ def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def make_ssl_context(tls: Tls) -> ssl.SSLContext:
-    """For aiokafka. Raises OSError or `ssl.SSLError` when a file is not there or not PEM."""
+    """The context for aiokafka. Raises OSError or `ssl.SSLError` when a file is missing or is not PEM."""
     context = ssl.create_default_context(cafile=tls.ca_file, cadata=tls.ca_pem)
     context.check_hostname = tls.check_hostname
     if tls.cert_file is not None:

@@ -59,7 +59,7 @@ def _read_size(value: Any) -> Any:
 
 
 def at_most(limit: int, shown: str) -> AfterValidator:
-    """An upper bound that is told as it would be written."""
+    """An upper bound; `shown` is the bound as a user writes it, for the error."""
 
     def check(value: int) -> int:
         if value > limit:
@@ -85,7 +85,7 @@ def _check_master(value: str) -> str:
 
 
 def _to_text(value: Any) -> Any:
-    """YAML reads 4 and true as numbers and truth values; Spark's properties are texts."""
+    """Numbers and truth values as text, since YAML reads 4 and true as such, but Spark's properties are texts."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else value

@@ -1,7 +1,7 @@
 """Options of live protection: what of live traffic is watched and protected (`monitor:`), and how replays yield to it
 (`control:`).
 
-What they become for the rules is `recoveryd.settings.protecting`. A name of a protected signal is unique in its
+`recoveryd.settings.protecting` makes the rules' parameters from them. The name of a protected signal is unique in its
 cluster: rules, metrics and events use it.
 """
 
@@ -107,7 +107,7 @@ class MonitorSection(Section):
 
     @property
     def readings(self) -> tuple[HealthReading | PrometheusReading, ...]:
-        """Latencies that somebody else measures."""
+        """Latencies that other programs measure."""
         return (*self.health, *self.prometheus)
 
     @property
@@ -119,7 +119,7 @@ class MonitorSection(Section):
 
     @property
     def named_clusters(self) -> Iterator[tuple[str, str]]:
-        """Each cluster that is named, with the key that names it."""
+        """Each cluster that these options name, with the key that names it."""
         yield from (("topics", t.cluster) for t in self.topics)
         yield from (("canary.clusters", c) for c in self.canary.clusters)
         yield from (("health", h.cluster) for h in self.health)

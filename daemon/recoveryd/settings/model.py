@@ -1,8 +1,8 @@
 """Every option there is, with its default, its bounds and one line of what it does.
 
-Where values come from (file, environment, command line) is `sources`; the reference in config/recoveryd.yaml is
-compared with this module by a test. Durations are held in ms, sizes in bytes; both are written as text (`5s`, `32MiB`)
-or as a number of seconds or bytes.
+`sources` reads the values (file, environment, command line); a test compares the reference in config/recoveryd.yaml
+with this module. Durations are held in ms, sizes in bytes; both are written as text (`5s`, `32MiB`) or as a number of
+seconds or bytes.
 """
 
 from typing import Annotated, Any, Final, Literal, Self
@@ -17,7 +17,7 @@ from recoveryd.settings.profiles import Profile
 from recoveryd.settings.units import UnitSection
 from recoveryd.settings.webhooks import WebhookSection
 
-# What may stand in the file; the model itself sees texts only, after secrets were read.
+# What the file may hold; the model gets texts only, since secrets are read before.
 _PROPERTY_SCHEMA: Final = {
     "anyOf": [
         {"type": ["string", "number", "boolean"]},

@@ -1,7 +1,8 @@
-"""SASL OAUTHBEARER by client credentials (OIDC): the spellings of Kafka's Java client and of librdkafka, made one.
+"""SASL OAUTHBEARER by client credentials (OIDC): the spellings of Kafka's Java client and of librdkafka, made into one
+form.
 
 Identity and secret may stand in the login line (`sasl.jaas.config`), in the properties Java has since Kafka 4.1, or in
-librdkafka's own; two that disagree are refused. Where a token comes from is all that is said here: nothing is fetched.
+librdkafka's own; two that disagree are refused. This module only finds out where tokens come from; it fetches none.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ _HANDLERS: Final = frozenset({
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 })  # fmt: skip
-# What each thing is called: in the login line, then as properties.
+# The names of each setting: in the login line, then as properties.
 _SPELLINGS: Final = {
     "client id": ("clientId", "sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
     "client secret": (
@@ -46,8 +47,8 @@ SECRET_PROPERTIES: Final = frozenset(_SPELLINGS["client secret"][1:])
 
 @dataclass(frozen=True, slots=True)
 class OAuth:
-    """Where and as whom to ask for tokens. `extensions` go to the broker with each; `ca_file` None = the system's trust
-    store.
+    """Where and as whom to ask for tokens. `extensions` go to the broker with each token; `ca_file` None = the system's
+    trust store.
     """
 
     endpoint: str
@@ -59,7 +60,9 @@ class OAuth:
 
 
 def read_oauth(properties: Mapping[str, str]) -> OAuth:
-    """Raises `PropertyProblem` for what is missing, is said twice, or is another way than client credentials."""
+    """The settings in these properties. Raises `PropertyProblem` for what is missing or given twice, and for another
+    flow than client credentials.
+    """
     method = properties.get(METHOD, "oidc").lower()
     if method != "oidc":
         raise PropertyProblem(METHOD, f"{method!r} is not oidc", "Only tokens of an OIDC token endpoint are supported.")

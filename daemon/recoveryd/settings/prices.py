@@ -1,4 +1,4 @@
-"""Prices for the cost a forecast tells. All 0 by default: then no cost is shown, because nobody knows it."""
+"""Prices for the cost in a forecast. All are 0 by default; then no cost is shown, because it is not known."""
 
 from typing import Annotated, Final
 
@@ -24,7 +24,7 @@ class PricesSection(Section):
     keep: Duration = option(30 * 86_400_000, "How long a copy is kept.")
 
     def pricing(self) -> Pricing:
-        """Per second and per byte, as the formulas want them."""
+        """The prices per second and per byte, as the formulas need them."""
         prices = Prices(
             executor_s=self.executor_per_hour / _HOUR_S,
             network_byte=self.network_per_gb / _GB,

@@ -1,4 +1,4 @@
-"""What is wrong with a config, by key, place and nearest key that would be right."""
+"""What is wrong with a config: the key, its place, and the nearest key that would be right."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, get_args
@@ -14,7 +14,7 @@ from recoveryd.wire.problems import nearest
 
 
 def config_problem(error: ValidationError, origins: Mapping[Key, Origin]) -> ConfigProblem:
-    """The first unknown key if there is one, else the first problem found."""
+    """The problem to report: the first unknown key if there is one, else the first problem found."""
     details = error.errors(include_url=False, include_input=False)
     first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
     key = tuple(str(part) for part in first["loc"])

@@ -1,6 +1,6 @@
-"""The Spark profiles of the config, and what of them could never run a replay.
+"""The Spark profiles of the config, with checks for those that could never run a replay.
 
-Only what the profile itself says is judged here; what the cluster really gives is seen when an application is there.
+Only the profile itself is checked here; what the cluster really gives is known once an application runs.
 """
 
 import os
@@ -70,7 +70,7 @@ class Profile(Section):
         return self
 
     def _most_slots(self) -> int | None:
-        """What master and conf allow at most; None when they leave it to the cluster."""
+        """The most slots that master and conf allow; None when the cluster decides."""
         cpus = self._number("spark.task.cpus", 1)
         if LOCAL_MASTER.fullmatch(self.master):
             return self._local_cores // cpus

@@ -11,14 +11,16 @@ from recoveryd.live.params import ControlParams, LiveParams
 from recoveryd.live.pressure import Protection, SignalKind
 from recoveryd.settings.live import CANARY_READING, ControlSection, MonitoredTopic, MonitorSection
 
-_LAG_PERIOD_LEAST_MS: Final = 2_000  # offsets asked for more often than this are still only as fresh as brokers answer
+_LAG_PERIOD_LEAST_MS: Final = (
+    2_000  # asking for offsets more often does not make them fresher than the brokers' answers
+)
 
 _LOST_AFTER_MS: Final = 300_000
-_NEVER_MS: Final = 10**15  # then a rate that nothing is known for decays to the floor and stays there
+_NEVER_MS: Final = 10**15  # so a rate without telemetry decays to the floor and stays there, instead of pausing
 
 
 def lag_reading_name(topic: str, group: str) -> str:
-    """What the time lag of a group is called among the protected signals of its cluster."""
+    """The name of a group's time lag among the protected signals of its cluster."""
     return f"lag:{group}@{topic}"
 
 

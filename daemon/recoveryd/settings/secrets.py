@@ -1,8 +1,8 @@
-"""Client properties whose values stand elsewhere: `{file: PATH}`, `{env: NAME}`, or `${file:PATH}` and `${env:NAME}`
-inside a text.
+"""Client properties whose values are stored elsewhere: `{file: PATH}`, `{env: NAME}`, or `${file:PATH}` and
+`${env:NAME}` inside a text.
 
-Read once at start. A value that came this way, or that belongs to a property that is secret by nature, is never shown
-again.
+They are read once at start. A value that was read this way, or that belongs to a property with secret content, is never
+shown.
 """
 
 import re
@@ -19,7 +19,7 @@ _REFERENCE: Final = re.compile(r"\$\{(file|env):([^}]+)\}")
 
 
 class SecretProblem(ValueError):  # noqa: N818  (named for what happened)
-    """A secret can not be read; the message names the file or variable, never a value."""
+    """A secret cannot be read; the message names the file or variable, never a value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Where config values come from: one YAML file, the environment, the command line; later ones win, key by key.
 
-What comes out is a plain tree of values and, for each, its origin, so that every error and `config show` can say where
-a value stands. The YAML is strict: one mapping, no key twice. Whether keys and values are right is the model's matter.
+The result is a plain tree of values with the origin of each, so that every error and `config show` can say where a
+value stands. The YAML is strict: one mapping, no key twice. The model checks keys and values.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,7 +44,7 @@ class Tree:
     origins: dict[Key, Origin]
 
     def put(self, key: Key, value: Any, origin: Origin) -> None:
-        """Set one value, making sections on the way. Raises `ConfigProblem` when something on the way is no section."""
+        """Set one value, making sections on the way. Raises `ConfigProblem` when something on the way is not a section."""
         section = self.values
         for depth, part in enumerate(key[:-1]):
             if section.get(part) is None:
@@ -57,7 +57,7 @@ class Tree:
         self.origins[key] = origin
 
     def problem(self, key: Key, message: str, hint: str = "", code: Code = Code.CONFIG_INVALID) -> ConfigProblem:
-        """A problem with the value at `key`; `message` goes on after the key."""
+        """A problem with the value at `key`; `message` follows the key in the text."""
         origin = origin_of(key, self.origins)
         name = ".".join(key)
         return ConfigProblem(f"{name} {message}.", hint, code=code, key=name, origin=origin.name, line=origin.line)
@@ -90,7 +90,7 @@ def read_file(path: Path) -> Tree:
 
 
 def read_yaml(text: str, name: str) -> Tree:
-    """The tree of a YAML text; `name` is its file as errors shall call it."""
+    """The tree of a YAML text; `name` is the name of its file in errors."""
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
@@ -151,11 +151,12 @@ class _Builder:
 
 
 def put_environment(tree: Tree, environment: Mapping[str, str], sections: Mapping[str, Collection[str]]) -> None:
-    """Lay `RECOVERYD_` variables over the tree. `sections` are the keys of the top level, each with the keys in it.
+    """Put the values of `RECOVERYD_` variables into the tree. `sections`: the keys of the top level, each with its own
+    keys.
 
     A variable names a key with `__` between its parts. Parts are lower case; under `clusters.NAME`, underscores stand
-    for the dots of Kafka's names. Other `RECOVERYD_` variables (an orchestrator makes such, too) are left alone, unless
-    they look like a key written with one underscore.
+    for the dots of Kafka's names. Other `RECOVERYD_` variables (orchestrators set some) are ignored, unless they look
+    like a key written with one underscore.
     """
     for variable in sorted(environment):
         if not variable.startswith(PREFIX) or variable in {BOOTSTRAP_VARIABLE, CONFIG_VARIABLE}:
@@ -189,7 +190,9 @@ def _refuse_lookalike(variable: str, first: str, rest: list[str], sections: Mapp
 
 
 def _environment_value(text: str, variable: str) -> Any:
-    """Texts as they are, which the model converts; lists and mappings in YAML's flow style, and null."""
+    """The value of a variable: text as it is (the model converts it), except lists and mappings in YAML's flow style,
+    and null.
+    """
     stripped = text.strip()
     if stripped in {"null", "~"}:
         return None

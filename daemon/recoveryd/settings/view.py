@@ -1,5 +1,5 @@
-"""The settings in force, in the forms their users need: core parameters, topic names, client properties, what every job
-has, and a listing to show.
+"""The effective settings, in the forms that other modules need: core parameters, topic names, client properties, the
+defaults of jobs, and a listing to show.
 
 The state folder is found without a library, here and in the sandbox: it takes one line, it must use the environment
 that was passed in, and a library would choose another folder on a Mac.
@@ -44,7 +44,7 @@ class Settings:
 
     values: SettingsModel
     origins: Mapping[Key, Origin]
-    given: frozenset[Key]  # the leaves that some source gave
+    given: frozenset[Key]  # the keys of values that some source gave
     shown_clusters: Mapping[str, Mapping[str, str]]
     environment: Mapping[str, str] = field(repr=False)
 
@@ -63,19 +63,19 @@ class Settings:
 
     @property
     def work_dir(self) -> Path:
-        """Where attempts keep logs and spec files; not made here."""
+        """Where attempts keep logs and spec files; this does not create it."""
         if self.values.work_dir is not None:
             return Path(self.values.work_dir).expanduser()
         state_home = self.environment.get("XDG_STATE_HOME", "")
         return (Path(state_home) if state_home else Path("~/.local/state").expanduser()) / "recoveryd"
 
     def access(self, cluster: str = "main") -> ClientAccess:
-        """How to reach a cluster; KeyError for a name the config does not have."""
+        """How to reach a cluster. Raises KeyError for a name that is not in the config."""
         return read_access(self.values.clusters[cluster])
 
     def librdkafka(self, cluster: str = "main") -> dict[str, str]:
-        """Librdkafka properties of a cluster, secrets included: never to be logged. KeyError for a name the config does
-        not have.
+        """Librdkafka properties of a cluster, secrets included: never log them. Raises KeyError for a name that is not
+        in the config.
         """
         return to_librdkafka(self.values.clusters[cluster])
 
@@ -83,7 +83,7 @@ class Settings:
         return {name: self.librdkafka(name) for name in self.values.clusters}
 
     def params(self) -> Params:
-        """What the core needs of the config."""
+        """The parameters of recoveries, from the config."""
         v = self.values
         return Params(
             profiles=frozenset(v.profiles),
@@ -122,11 +122,11 @@ class Settings:
         return {name: make_unit(name, section, self.origins) for name, section in self.values.units.items()}
 
     def webhook_targets(self) -> dict[str, tuple[str, bytes]]:
-        """URL and key of each webhook, never to be logged. Reads secret files; raises `ConfigProblem`."""
+        """URL and key of each webhook: never log them. Reads secret files; raises `ConfigProblem`."""
         return {name: (webhook.url, webhook.read_secret(name)) for name, webhook in self.values.webhooks.items()}
 
     def job_defaults(self) -> JobDefaults:
-        """What every attempt has in common, secrets included."""
+        """The values that every attempt has in common, secrets included."""
         v, names = self.values, self.topic_names
         return JobDefaults(
             scope=v.scope,
@@ -153,7 +153,7 @@ class Settings:
 
 
 def leaves(value: Any, key: Key) -> list[tuple[Key, Any]]:
-    """Every value of a tree that is no section, with its key."""
+    """Every value of a tree that is not a section, with its key."""
     if isinstance(value, Mapping) and value:
         return [leaf for name, inner in value.items() for leaf in leaves(inner, (*key, name))]
     return [(key, value)]

@@ -1,7 +1,7 @@
-"""Webhooks that commands may name: where to send, and the secret that signs. A command never holds a URL.
+"""Webhooks that commands may name: the URL, and the secret for signing. A command never holds a URL.
 
-The secret stands in the config or, better, in a file of its own, which only the daemon reads. Neither it nor the path
-of a URL, which often is a secret too, is ever shown.
+The secret is in the config or, better, in a separate file that only the daemon reads. Neither the secret nor the path
+of a URL, which is often secret too, is ever shown.
 """
 
 from typing import Annotated, Final, Self

@@ -13,7 +13,7 @@ from recoveryd.kernel.states import State
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """`fields` of data that are always there, below with blanks between."""
+    """`fields`: those of its data that are always there; below, they are separated by blanks."""
 
     meaning: str
     fields: tuple[str, ...]
