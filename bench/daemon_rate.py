@@ -64,7 +64,7 @@ def _make_waiting(bed: Bed, daemon: DaemonProcess) -> None:
 
 
 def _state(daemon: DaemonProcess) -> str:
-    status = daemon.get(f"/api/v1/recoveries/{_RECOVERY}")
+    status = daemon.status(_RECOVERY)
     return "" if status is None else str(status["state"])
 
 

@@ -59,7 +59,7 @@ def _percent(bed: Bed, source: Source, replays: int, every_s: int) -> Sample:
         time.sleep(_SETTLE_S)
         found = [_window(daemon) for _ in range(_WINDOWS)]
         for name in names:
-            status = daemon.get(f"/api/v1/recoveries/{name}")
+            status = daemon.status(name)
             if status is None or status["state"] != "running":
                 raise RuntimeError(f"{name} does not run any more: {status and status['why']}")
     return Sample(tuple(found), "% of a core")

@@ -125,7 +125,7 @@ class _Recovery:
         return name
 
     def _end_application(self) -> None:
-        folder = str(self._daemon.home.work_dir / self._id)
+        folder = str(self._daemon.work / self._id)
         for pid in pids_naming(folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -149,7 +149,7 @@ class _Recovery:
         self._filler.put(*foreign_receipt(self._daemon.home.scope))
 
     def _status(self) -> dict[str, Any]:
-        return self._daemon.get(f"/api/v1/recoveries/{self._id}") or {"state": "", "progress": {"partitions": []}}
+        return self._daemon.status(self._id) or {"state": "", "progress": {"partitions": []}}
 
     @staticmethod
     def _position(status: dict[str, Any]) -> int:

@@ -18,6 +18,7 @@ from recoveryd.wire.codec import Unreadable
 CODEC = make_codec()
 NAME = "small_costs"
 _HELP_S, _TROUBLE_S, _STOP_S = 0.5, 2.0, 10.0
+_STOP_DEADLINE_S = 60.0
 _HELPS = (("--help",), ("replay", "--help"))
 _COMMANDS = 300
 _TROUBLE = {
@@ -72,7 +73,9 @@ def _stop(bed: Bed, repeat: int) -> Sample:
         with leading(Home(bed, f"stop{number}")) as daemon:
             writer = ControlWriter(bed.bootstrap, daemon.home.names.control)
             writer.send([encoded(command("pause", f"nothing-{n}", {})) for n in range(_COMMANDS)])
-            code, took_s = daemon.stop()
+            began_s = time.monotonic()
+            code = daemon.terminate(_STOP_DEADLINE_S)
+            took_s = time.monotonic() - began_s
         if code != 0:
             raise RuntimeError(f"the daemon left with {code}")
         found.append(took_s)

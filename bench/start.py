@@ -7,7 +7,7 @@ that is part of the time.
 """
 
 import time
-from pathlib import Path
+from functools import partial
 
 from bench.bed import Bed
 from bench.control import ControlWriter, encoded, replay
@@ -56,7 +56,7 @@ def measure(bed: Bed, repeat: int) -> list[Report]:
 
 
 def _ready_spares(daemon: DaemonProcess) -> int:
-    return len(list(Path(daemon.home.work_dir).glob("_spares/*/ready")))
+    return len(list(daemon.work.glob("_spares/*/ready")))
 
 
 def _first_records(bed: Bed, daemon: DaemonProcess, repeat: int) -> Sample:
@@ -71,10 +71,10 @@ def _first_records(bed: Bed, daemon: DaemonProcess, repeat: int) -> Sample:
         writer.send([value])
         while not bed.produced(target, _PARTITIONS):
             if time.monotonic() - began_s > _DEADLINE_S:
-                raise RuntimeError(f"nothing was copied: {daemon.get(f'/api/v1/recoveries/{recovery}')}")
+                raise RuntimeError(f"nothing was copied: {daemon.status(recovery)}")
             time.sleep(_POLL_S)
         found.append(time.monotonic() - began_s)
-        daemon.wait_for(lambda name=recovery: _has_ended(daemon, name), f"end {recovery}", _DEADLINE_S)
+        daemon.wait_for(partial(_has_ended, daemon, recovery), f"end {recovery}", _DEADLINE_S)
         bed.delete(target)
     return Sample(tuple(found), "s")
 
@@ -89,7 +89,7 @@ def _whole(bed: Bed, daemon: DaemonProcess, phases: Series) -> None:
     writer.send([value])
     state = "planning"
     while state != "completed":
-        status = daemon.get(f"/api/v1/recoveries/{recovery}")
+        status = daemon.status(recovery)
         found, now_s = "planning" if status is None else str(status["state"]), time.monotonic()
         if found in _ENDED - {"completed"} or now_s - began_s > _DEADLINE_S:
             raise RuntimeError(f"{recovery} is not verified: {status}")
@@ -102,7 +102,7 @@ def _whole(bed: Bed, daemon: DaemonProcess, phases: Series) -> None:
 
 
 def _has_ended(daemon: DaemonProcess, recovery: str) -> bool:
-    status = daemon.get(f"/api/v1/recoveries/{recovery}")
+    status = daemon.status(recovery)
     if status is None or status["state"] not in _ENDED:
         return False
     if status["state"] != "completed":

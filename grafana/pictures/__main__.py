@@ -16,7 +16,7 @@ from grafana.pictures.chromium import PictureFailed, make_png
 from grafana.pictures.drawing import draw_board
 from grafana.pictures.page import WIDTH
 from grafana.pictures.prometheus_server import QueryFailed
-from grafana.pictures.real_run import RealRun, RunFailed, Scene
+from grafana.pictures.real_run import RealRun, Scene
 from recoveryd_sandbox.broker import Broker
 from recoveryd_sandbox.errors import SandboxError
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
                 print(f"{_RECOVERY}: {status['state']}, {status['progress']['records']:,} records", flush=True)
                 time.sleep(_AFTER_S)  # so that the picture shows what comes after the end
                 _make_all(run, running_s[len(running_s) * 3 // 4], asked.out, work, chromium)
-    except (Unavailable, RunFailed, QueryFailed, PictureFailed, SandboxError) as error:
+    except (Unavailable, QueryFailed, PictureFailed, SandboxError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

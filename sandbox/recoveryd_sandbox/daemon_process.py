@@ -1,5 +1,5 @@
-"""One `recoveryd run` on a sandbox broker, for the demo and the game day: started with a config, asked over HTTP, ended
-with everything it started.
+"""One `recoveryd run` as a process, for the demo, the game day, pictures, measurements and tests: started with a
+config, asked over HTTP, told to leave, ended with everything it started.
 
 Spark drivers outlive a daemon on purpose, so at the end processes that name the daemon's own work folder are ended too.
 """
@@ -13,67 +13,118 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.ports import free_ports
 
 READY_DEADLINE_S = 60.0
-STOP_DEADLINE_S = 12.0
-_ANSWER_DEADLINE_S = 5.0
+STOP_DEADLINE_S = 15.0
+_POLL_S = 0.02
+_TAIL_CHARS = 4_000
 
 
 class DaemonProcess:
-    """`folder` gets config and log; the command line of every process that the daemon starts names `work` below it."""
+    """`folder` gets config and log, each with the daemon's name; the command line of every process that the daemon
+    starts names `work` below it.
+    """
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    answer_deadline_s = 5.0
+
+    def __init__(self, folder: Path, name: str = "daemon", environment: Mapping[str, str] | None = None) -> None:
+        self.name = name
         self.work = folder / "work"
-        self.log = folder / "daemon.log"
-        self.http = f"127.0.0.1:{free_ports(1)[0]}"
-        self._bootstrap = bootstrap
-        self._config = folder / "recoveryd.yaml"
+        self.config = folder / f"{name}.yaml"
+        self.log = folder / f"{name}.log"
+        self.port = free_ports(1)[0]
+        self.http = f"127.0.0.1:{self.port}"
+        self._environment = {**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, config: str) -> None:
-        """`recoveryctl topics apply`, then `recoveryd run`; returns when it leads. Raises `SandboxError`."""
-        self._config.write_text(config, encoding="utf-8")
-        run_tool("recoveryctl", "topics", "apply", "--bootstrap", self._bootstrap)
-        with self.log.open("wb") as out:
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Write the config: these settings, with the daemon's own folder and address unless they name others."""
+        own = {"work_dir": str(self.work), "http": {"listen": self.http}}
+        self.config.write_text(yaml.safe_dump(own | dict(settings)), encoding="utf-8")
+
+    def start(self, *flags: str) -> None:
+        """`recoveryd run` on what was configured. `await_leader` waits for it."""
+        with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "recoveryd", "run", "--config", str(self._config), "--http", self.http],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        deadline_s = time.monotonic() + READY_DEADLINE_S
-        while self.get("/readyz") is None:
-            if self._process.poll() is not None or time.monotonic() > deadline_s:
-                raise SandboxError("the daemon did not become ready", f"its log ends with:\n{tail(self.log)}")
-            time.sleep(0.1)
+                [sys.executable, "-m", "recoveryd", "run", "--config", str(self.config), *flags],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self._environment, start_new_session=True,
+            )  # fmt: skip
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def exit_code(self) -> int | None:
+        return None if self._process is None else self._process.poll()
+
+    def get(self, path: str) -> tuple[int, str]:
+        """HTTP status and body; status 0 when nothing answers."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=self.answer_deadline_s) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read().decode()
+        except OSError:
+            return 0, ""
 
     def status(self, recovery: str) -> dict[str, Any] | None:
-        """The status record as the daemon serves it, None before it exists."""
-        return self.get(f"/api/v1/recoveries/{recovery}")
-
-    def get(self, path: str) -> dict[str, Any] | None:
-        """A JSON answer; None for anything else."""
-        text = self._text(path)
-        try:
-            found: dict[str, Any] | None = None if text is None else json.loads(text)
-        except ValueError:
-            return None
+        """The status record as the daemon serves it; None before it exists, or when nothing answers."""
+        code, body = self.get(f"/api/v1/recoveries/{recovery}")
+        found: dict[str, Any] | None = json.loads(body) if code == 200 else None
         return found
 
     def metrics(self, name: str) -> dict[str, float]:
         """The series of one metric by its labels as text, for instance `{domain="main",signal="produce_latency"}`."""
         found = {}
-        for line in (self._text("/metrics") or "").splitlines():
+        for line in self.get("/metrics")[1].splitlines():
             series, _, value = line.rpartition(" ")
             if series.partition("{")[0] == name:
                 found[series.removeprefix(name)] = float(value)
         return found
+
+    def is_leader(self) -> bool:
+        return self.get("/readyz")[0] == 200
+
+    def await_leader(self, deadline_s: float = READY_DEADLINE_S) -> None:
+        self.wait_for(self.is_leader, "lead", deadline_s)
+
+    def wait_for(self, condition: Callable[[], object], what: str, deadline_s: float, every_s: float = _POLL_S) -> None:
+        """Ask until `condition()` is true-ish. Raises `SandboxError` with the end of the log past the deadline, or when
+        the process is gone.
+        """
+        give_up_s = time.monotonic() + deadline_s
+        while not condition():
+            if not self.is_running():
+                raise SandboxError(f"{self.name} left with {self.exit_code()} and did not {what}:", self.tail())
+            if time.monotonic() > give_up_s:
+                raise SandboxError(f"{self.name} did not {what} within {deadline_s:.0f} s:", self.tail())
+            time.sleep(every_s)
+
+    def await_exit(self, deadline_s: float = READY_DEADLINE_S) -> int:
+        """The exit code; negative = the signal that ended it. Raises `SandboxError`."""
+        assert self._process is not None
+        try:
+            return self._process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            raise SandboxError(f"{self.name} still runs after {deadline_s:.0f} s:", self.tail()) from None
+
+    def terminate(self, deadline_s: float = STOP_DEADLINE_S) -> int:
+        """SIGTERM; the exit code. Raises `SandboxError` when it does not leave in time."""
+        assert self._process is not None
+        self._process.terminate()
+        return self.await_exit(deadline_s)
 
     def close(self) -> None:
         """End the daemon and its drivers. Safe to call twice."""
@@ -81,19 +132,14 @@ class DaemonProcess:
             end(self._process)
         end_processes_naming(str(self.work))
 
-    def _text(self, path: str) -> str | None:
-        try:
-            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=_ANSWER_DEADLINE_S) as answer:
-                text: str = answer.read().decode()
-                return text
-        except (urllib.error.URLError, OSError):
-            return None
+    def tail(self) -> str:
+        return f"{self.log} ends with:\n{tail(self.log)}"
 
 
-def run_tool(tool: str, *arguments: str) -> None:
+def run_tool(tool: str, *arguments: str, deadline_s: float = READY_DEADLINE_S) -> None:
     """Run a command of this project. Raises `SandboxError` with its output."""
     command = [str(Path(sys.executable).with_name(tool)), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=READY_DEADLINE_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s, check=False)
     if done.returncode != 0:
         raise SandboxError(f"`{' '.join((tool, *arguments))}` failed", (done.stderr or done.stdout).strip())
 
@@ -117,11 +163,11 @@ def end_processes_naming(folder: str) -> None:
                 os.kill(pid, sent)
         deadline_s = time.monotonic() + STOP_DEADLINE_S / 2
         while pids_naming(folder) and time.monotonic() < deadline_s:
-            time.sleep(0.1)
+            time.sleep(_POLL_S)
 
 
-def tail(path: Path, lines: int = 15) -> str:
-    return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+def tail(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-_TAIL_CHARS:] if log.exists() else ""
 
 
 def pids_naming(folder: str) -> list[int]:

@@ -13,22 +13,18 @@ from types import TracebackType
 from typing import Any, Self
 
 from recoveryd_sandbox.broker import Broker
-from recoveryd_sandbox.daemon_process import DaemonProcess
+from recoveryd_sandbox.daemon_process import DaemonProcess, run_tool
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.live import LiveProducer, LiveReader
 
-CONFIG = """\
-clusters: {{main: {{bootstrap.servers: "{bootstrap}"}}}}
-work_dir: {work_dir}
-chunk: {{max_interval: 2s}}
-profiles: {{default: {{master: "local[2,4]", warm: 1}}}}
-monitor:
-  interval: 1s
-  topics: [{{topic: flights.live, group: {group}, slo: 15s}}]
-control: {{period: 1s, loop_delay: 4s, max_bytes_per_s: 40MB, min_bytes_per_s: 2MB}}
-"""
 LIVE_TOPIC = "flights.live"
 LIVE_GROUP = "flights-board"
+CONFIG = {
+    "chunk": {"max_interval": "2s"},
+    "profiles": {"default": {"master": "local[2,4]", "warm": 1}},
+    "monitor": {"interval": "1s", "topics": [{"topic": LIVE_TOPIC, "group": LIVE_GROUP, "slo": "15s"}]},
+    "control": {"period": "1s", "loop_delay": "4s", "max_bytes_per_s": "40MB", "min_bytes_per_s": "2MB"},
+}
 
 
 class DemoStack:
@@ -65,8 +61,11 @@ class DemoStack:
 
     def start_daemon(self) -> None:
         """`recoveryctl topics apply`, then `recoveryd run`; returns when it leads."""
-        self.daemon = DaemonProcess(self.bootstrap, self.folder)
-        self.daemon.start(CONFIG.format(bootstrap=self.bootstrap, work_dir=self.daemon.work, group=LIVE_GROUP))
+        run_tool("recoveryctl", "topics", "apply", "--bootstrap", self.bootstrap)
+        self.daemon = DaemonProcess(self.folder)
+        self.daemon.configure({"clusters": {"main": {"bootstrap.servers": self.bootstrap}}, **CONFIG})
+        self.daemon.start()
+        self.daemon.await_leader()
 
     def status(self, recovery: str) -> dict[str, Any] | None:
         """The status record as the daemon serves it, None before it exists."""

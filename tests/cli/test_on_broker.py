@@ -6,15 +6,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from tests.builders.core import STATUS
 from tests.cli.recoveries import RUNNING
+from tests.e2e.daemon_process import DaemonProcess
 
 PROGRAM = [sys.executable, "-c", "from recoveryd.cli import main; main()"]
 TIMEOUT_S = 180
@@ -149,26 +150,18 @@ def test_a_sandbox_comes_up_is_filled_has_live_traffic_and_goes_down(ctl: Run, t
 def daemon(ctl: Run, env: dict[str, str], tmp_path: Path) -> Iterator[str]:
     """A daemon that leads; gives its HTTP address."""
     assert ctl("topics", "apply").returncode == 0
-    log = tmp_path / "daemon.log"
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "recoveryd", "run", "--http", "127.0.0.1:0", "--log-format", "json"]
-        process = subprocess.Popen(command, stdout=out, stderr=out, env=env)
+    made = DaemonProcess(tmp_path, environment=env)
+    made.configure({})
+    made.start("--http", "127.0.0.1:0", "--log-format", "json")
+
+    def said() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in made.log.read_text().splitlines() if line.startswith("{")]
+
     try:
-        yield _await_leader(log, process)
+        made.wait_for(lambda: any(line.get("message") == "leads" for line in said()), "lead", TIMEOUT_S)
+        yield f"http://{next(line['http'] for line in said() if 'http' in line)}"
     finally:
-        process.terminate()
-        process.wait(TIMEOUT_S)
-
-
-def _await_leader(log: Path, process: subprocess.Popen[bytes]) -> str:
-    give_up_s = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < give_up_s and process.poll() is None:
-        lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
-        addresses = [line["http"] for line in lines if "http" in line]
-        if addresses and any(line.get("message") == "leads" for line in lines):
-            return f"http://{addresses[0]}"
-        time.sleep(0.1)
-    raise AssertionError(log.read_text())
+        made.terminate(TIMEOUT_S)
 
 
 @pytest.mark.broker

@@ -152,7 +152,7 @@ def test_doctor_names_what_is_missing_for_recoveryd_and_for_one_replay(
     client = make_user(cluster, "examined", [g for g in granted if g != taken and g.resource != "transactional_id"])
     password = tmp_path / "password"
     password.write_text(PASSWORD)
-    config = yaml.safe_load(stack.write_config("doctor", 0).read_text())
+    config = yaml.safe_load(stack.write_config("doctor").read_text())
     config["clusters"]["main"]["sasl.jaas.config"] = (
         "org.apache.kafka.common.security.scram.ScramLoginModule required "
         f'username="{client["sasl.username"]}" password="${{file:{password}}}";'

@@ -4,17 +4,13 @@ Times in the config are short, so that take-overs and expiries are seen within s
 """
 
 import contextlib
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import yaml
-
-from recoveryd_sandbox.ports import free_ports
+from recoveryd_sandbox.daemon_process import run_tool
 from tests.e2e.control import Control
 from tests.e2e.daemon_process import MARK, DaemonProcess, end_marked, marked
 from tests.e2e.follower import Document, Follower
@@ -23,8 +19,7 @@ from tests.e2e.log_reader import whole_log
 from tests.e2e.model import Violation
 from tests.e2e.processes import Process, session_of
 
-_APPLY_TIMEOUT_S = 180.0
-_ROOT = Path(__file__).resolve().parents[2]
+_APPLY_S = 180.0
 
 SHORT_TIMES: Mapping[str, Any] = {
     "chunk": {"max_records": 1000, "max_interval": "500ms"},
@@ -75,24 +70,25 @@ class Stack:
 
     def apply_topics(self) -> None:
         """As a new user does it: `recoveryctl topics apply`."""
-        done = subprocess.run(
-            [sys.executable, "-c", "from recoveryd.cli import main; main()", "topics", "apply", "--config", str(self.write_config("apply", 0))],
-            capture_output=True, text=True, timeout=_APPLY_TIMEOUT_S, check=False, cwd=_ROOT,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        run_tool("recoveryctl", "topics", "apply", "--config", str(self.write_config("apply")), deadline_s=_APPLY_S)
 
-    def write_config(self, name: str, port: int, settings: Mapping[str, Any] | None = None) -> Path:
+    def write_config(self, name: str) -> Path:
+        """For a command line of that name; it has the settings of the daemons."""
+        return self.new_daemon(name).config
+
+    def new_daemon(
+        self, name: str, settings: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+    ) -> DaemonProcess:
+        """One with its config, not started."""
         own = {
             "clusters": {"main": self._access},
             "scope": self.prefix.rstrip("."),
             "topics": {"prefix": self.prefix},
-            "http": {"listen": f"127.0.0.1:{port}"},
-            "work_dir": str(self.folder / "work"),
             "log": {"format": "json", "level": "info"},
         }
-        path = self.folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(_merged(_merged(own, self._settings), settings or {})), encoding="utf-8")
-        return path
+        made = DaemonProcess(self.folder, name, {**(environment or {}), MARK: self.mark})
+        made.configure(_merged(_merged(own, self._settings), settings or {}))
+        return made
 
     def daemon(
         self,
@@ -103,9 +99,7 @@ class Stack:
         lead: bool = True,
     ) -> DaemonProcess:
         """Starts one. With `lead` it is the leader when this returns."""
-        port = free_ports(1)[0]
-        config = self.write_config(name, port, settings)
-        made = DaemonProcess(name, config, port, self.folder / f"{name}.log", {**(environment or {}), MARK: self.mark})
+        made = self.new_daemon(name, settings, environment)
         self._daemons.append(made)
         made.start()
         if lead:

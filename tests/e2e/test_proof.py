@@ -29,7 +29,7 @@ _DIFFERENCES = 9
 
 def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
     """(exit code, what it said)."""
-    config = str(stack.write_config("cli", 0))
+    config = str(stack.write_config("cli"))
     command = [sys.executable, "-c", "from recoveryd.cli import main; main()", *arguments, "--config", config]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=_ROOT)
     return done.returncode, done.stdout + done.stderr

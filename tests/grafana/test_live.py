@@ -45,18 +45,18 @@ class Ran:
     state: str
     copied: int
     fired: set[str]
-    pages: list[bytes] = field(default_factory=list)
+    pages: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
 def ran(bootstrap: str, prometheus_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     tag = f"t{time.time_ns() % 10**9}-"
     folder = tmp_path_factory.mktemp("prometheus-run")
-    pages: list[bytes] = []
+    pages: list[str] = []
     seen_s: list[float] = []
 
     def look() -> None:
-        if len(pages) < 500 and b'state="running"} 1.0' in (page := run.metrics()):
+        if len(pages) < 500 and 'state="running"} 1.0' in (page := run.daemon.get("/metrics")[1]):
             pages.append(page)
             seen_s.append(time.time())
 
@@ -130,16 +130,17 @@ def test_the_page_of_metrics_has_the_whole_catalogue_and_nothing_promtool_minds(
 ) -> None:
     page = ran.pages[len(ran.pages) // 2]
     assert {m.name for m in BOOK.metrics} - {
-        line.split()[2] for line in page.decode().splitlines() if line.startswith("# HELP")
+        line.split()[2] for line in page.splitlines() if line.startswith("# HELP")
     } == set()
     done = subprocess.run(
         [str(prometheus_binaries.promtool), "check", "metrics"],
         input=page,
+        text=True,
         capture_output=True,
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("name", BOARDS)

@@ -20,10 +20,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from recoveryd_sandbox.ports import free_ports
 from tests.builders.core import BOOK
 from tests.e2e.control import make_command
-from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
@@ -41,16 +39,9 @@ def stack(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def run_once(stack: Stack, name: str, *, prefix: str | None = None, **settings: object) -> tuple[int, str]:
     """Exit code and log of a daemon that is expected to leave by itself."""
     topics = {"topics": {"prefix": prefix}} if prefix else {}
-    config = stack.write_config(name, free_ports(1)[0], {**topics, **settings})
-    done = subprocess.run(
-        [sys.executable, "-m", "recoveryd", "run", "--config", str(config)],
-        capture_output=True,
-        text=True,
-        timeout=40,
-        check=False,
-        cwd=Path(__file__).resolve().parents[2],
-    )
-    return done.returncode, done.stderr
+    daemon = stack.new_daemon(name, {**topics, **settings})
+    daemon.start()
+    return daemon.await_exit(40), daemon.log.read_text(encoding="utf-8")
 
 
 def test_a_started_daemon_is_live_ready_and_small(stack: Stack) -> None:
@@ -130,9 +121,7 @@ def test_an_address_in_use_and_an_unknown_key_are_config_errors(stack: Stack) ->
 
 
 def test_its_http_answers_while_no_broker_does(stack: Stack) -> None:
-    port = free_ports(1)[0]
-    config = stack.write_config("lonely", port, {"clusters": {"main": {"bootstrap.servers": "127.0.0.1:1"}}})
-    lonely = DaemonProcess("lonely", config, port, stack.folder / "lonely.log", {})
+    lonely = stack.new_daemon("lonely", {"clusters": {"main": {"bootstrap.servers": "127.0.0.1:1"}}})
     lonely.start()
     try:
         lonely.await_alive()

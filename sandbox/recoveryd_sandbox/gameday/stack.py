@@ -24,22 +24,6 @@ from recoveryd_sandbox.gameday.judge import Second
 from recoveryd_sandbox.gameday.scenario import GROUP, HEALTH_NAME, PARTITIONS, TOPIC, Scenario, Slos
 from recoveryd_sandbox.topics import Topics
 
-# Signals, canary and groups are sampled every second or two, so the loop delay is a few seconds; the daemon measures it
-# as soon as it can.
-CONFIG = """\
-clusters: {{main: {{bootstrap.servers: "{bootstrap}"}}}}
-work_dir: {work_dir}
-chunk: {{max_interval: 2s}}
-lease: {{ttl: 15s, renew_every: 4s}}
-profiles: {{default: {{master: "local[2,4]", warm: 0}}}}
-monitor:
-  interval: 2s
-  topics: [{{topic: {topic}, group: {group}, slo: {lag_slo}s}}]
-  canary: {{latency_slo: {p99_slo_ms}ms}}
-  health: [{{name: {health}, slo: {p99_slo_ms}ms}}]
-control: {{period: 2s, loop_delay: 8s, max_bytes_per_s: {most}, min_bytes_per_s: {floor}}}
-"""
-
 
 class GamedayStack:
     """Use it as a context manager: it ends what it started, after Ctrl-C too."""
@@ -79,15 +63,32 @@ class GamedayStack:
 
     def start_daemon(self, scenario: Scenario, slos: Slos) -> None:
         """Returns when the daemon leads."""
-        self._daemon = DaemonProcess(self.broker.bootstrap, self.folder)
-        self._daemon.start(
-            CONFIG.format(
-                bootstrap=self.broker.bootstrap, work_dir=self._daemon.work, topic=TOPIC, group=GROUP,
-                health=HEALTH_NAME,
-                lag_slo=slos.lag_s, p99_slo_ms=round(slos.p99_s * 1000),
-                most=scenario.most_bytes_per_s, floor=scenario.floor_bytes_per_s,
-            )
-        )  # fmt: skip
+        p99_slo = f"{round(slos.p99_s * 1000)}ms"
+        self._daemon = DaemonProcess(self.folder)
+        self._daemon.configure(
+            {
+                "clusters": {"main": {"bootstrap.servers": self.broker.bootstrap}},
+                "chunk": {"max_interval": "2s"},
+                "lease": {"ttl": "15s", "renew_every": "4s"},
+                "profiles": {"default": {"master": "local[2,4]", "warm": 0}},
+                # Signals, canary and groups are sampled every second or two, so the loop delay is a few seconds; the
+                # daemon measures it as soon as it can.
+                "monitor": {
+                    "interval": "2s",
+                    "topics": [{"topic": TOPIC, "group": GROUP, "slo": f"{slos.lag_s}s"}],
+                    "canary": {"latency_slo": p99_slo},
+                    "health": [{"name": HEALTH_NAME, "slo": p99_slo}],
+                },
+                "control": {
+                    "period": "2s",
+                    "loop_delay": "8s",
+                    "max_bytes_per_s": scenario.most_bytes_per_s,
+                    "min_bytes_per_s": scenario.floor_bytes_per_s,
+                },
+            }
+        )
+        self._daemon.start()
+        self._daemon.await_leader()
 
     def command(self, verb: str, recovery: str, data: dict[str, Any]) -> None:
         send(self.broker.bootstrap, make_command("//gameday", verb, recovery, {"reason": "game day", **data}))
