@@ -58,7 +58,7 @@ bench: setup ## Measure, and compare with plain loops in the same run
 docs: $(STAMP) ## Regenerate everything that is made from the code: schemas, references, dashboards
 	$(PY) -m tools.generate $(ARGS)
 
-pictures: setup ## Draw the dashboards of a real run for docs/img (needs Chromium, four minutes)
+pictures: setup ## Draw the dashboards of a real run for docs/img (four minutes)
 	$(PY) -m grafana.pictures $(ARGS)
 
 clean: ## Remove caches and build products

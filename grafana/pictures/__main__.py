@@ -1,6 +1,4 @@
-"""`python -m grafana.pictures` makes the pictures of the docs from a real run on a broker of its own: about four
-minutes, Chromium is needed.
-"""
+"""`python -m grafana.pictures` makes the pictures of the docs from a real run on its own broker: about four minutes."""
 
 import argparse
 import sys
@@ -11,10 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grafana.pictures.answers import Span
-from grafana.pictures.binaries import Unavailable, find_chromium, find_prometheus
-from grafana.pictures.chromium import PictureFailed, make_png
-from grafana.pictures.drawing import draw_board
-from grafana.pictures.page import WIDTH
+from grafana.pictures.binaries import Unavailable, find_prometheus
+from grafana.pictures.page import draw_board
 from grafana.pictures.prometheus_server import QueryFailed
 from grafana.pictures.real_run import RealRun, Scene
 from recoveryd_sandbox.broker import Broker
@@ -60,12 +56,10 @@ _PICTURES = (
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m grafana.pictures", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/img"), help="folder of the PNG files")
-    parser.add_argument(
-        "--keep", type=Path, help="folder for the HTML pages and the run's logs; a temporary one when left out"
-    )
+    parser.add_argument("--keep", type=Path, help="folder for the logs of the run; a temporary one when left out")
     asked = parser.parse_args(arguments)
     try:
-        chromium, binaries = find_chromium(), find_prometheus()
+        binaries = find_prometheus()
         with tempfile.TemporaryDirectory(prefix="recoveryd-pictures-") as temporary:
             work = asked.keep or Path(temporary)
             with Broker(work / "kafka") as broker, RealRun(broker.bootstrap, work / "run", binaries, _SCENE) as run:
@@ -73,24 +67,21 @@ def main(arguments: Sequence[str]) -> int:
                 status = run.replay(_RECOVERY, _DEADLINE_S, lambda: running_s.append(time.time()))
                 print(f"{_RECOVERY}: {status['state']}, {status['progress']['records']:,} records", flush=True)
                 time.sleep(_AFTER_S)  # so that the picture shows what comes after the end
-                _make_all(run, running_s[len(running_s) * 3 // 4], asked.out, work, chromium)
-    except (Unavailable, QueryFailed, PictureFailed, SandboxError) as error:
+                _make_all(run, running_s[len(running_s) * 3 // 4], asked.out)
+    except (Unavailable, QueryFailed, SandboxError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _make_all(run: RealRun, running_s: float, out: Path, work: Path, chromium: Path) -> None:
+def _make_all(run: RealRun, running_s: float, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     whole = Span(run.started_s + 4, time.time() - 1, run.scene.scrape_s)
     variables: Mapping[str, str] = {"recovery": _RECOVERY}
     for picture in _PICTURES:
         span = replace(whole, end_s=running_s) if picture.while_running else whole
-        html, height = draw_board(run.prometheus, picture.board, span, variables, picture.only)
-        page = work / f"{picture.name}.html"
-        page.write_text(html, encoding="utf-8")
         png = out / f"{picture.name}.png"
-        make_png(chromium, page, png, WIDTH, height)
+        draw_board(run.prometheus, picture.board, span, variables, picture.only).savefig(png)
         print(f"{png}: {png.stat().st_size / 1000:.0f} kB")
 
 

@@ -1,5 +1,4 @@
-"""Where `prometheus`, `promtool` and `chromium` come from: the PATH, else (Prometheus only) Debian's package, unpacked
-into the cache.
+"""Where `prometheus` and `promtool` come from: the PATH, else Debian's package, unpacked into the cache.
 
 Unpacked, not installed: no service is started, no user is created, and root is needed only where apt has no package
 lists yet. `RECOVERYD_PROMETHEUS` says what is allowed. Unset: fetch it where that works. `1`: it must be available,
@@ -20,7 +19,6 @@ SWITCH = "RECOVERYD_PROMETHEUS"
 _PACKAGE = "prometheus"
 _APT_TIMEOUT_S = 120.0
 _LOCK_TIMEOUT_S = 300.0
-_CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 class Unavailable(Exception):  # noqa: N818  (not an error of ours: a reason, told to people)
@@ -52,15 +50,6 @@ def find_prometheus() -> Binaries:
             if not folder.exists():
                 _unpack_package(folder)
     return Binaries(folder / "usr" / "bin" / "prometheus", folder / "usr" / "bin" / "promtool")
-
-
-def find_chromium() -> Path:
-    """Raises `Unavailable`. Chromium is never fetched, because it has 100 MB with its libraries."""
-    for name in _CHROMIUM_NAMES:
-        found = shutil.which(name)
-        if found:
-            return Path(found)
-    raise Unavailable("Chromium is not on this machine (Debian: apt-get install chromium)")
 
 
 def _unpack_package(folder: Path) -> None:

@@ -1,60 +1,53 @@
-"""Panels over time as SVG: lines, stacked areas, bars, bands, the red line of a threshold, and marks."""
+"""Panels over time: lines, stacked areas, bars, bands, the red line of a threshold, and marks."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from grafana.pictures import svg
-from grafana.pictures.answers import Answered, Mark, Named, Span
-from grafana.pictures.looks import FAINT, GRID, Look, hexed, looks_of
-from grafana.pictures.units import clock_ticks, shown, ticks
+from matplotlib.axes import Axes
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 10.0, 8.0, 38.0
+from grafana.pictures.answers import Answered, Mark, Named
+from grafana.pictures.canvas import DASHES, inset, name_all, say_nothing, show_time, show_values
+from grafana.pictures.looks import Look, hexed, looks_of
+from grafana.pictures.units import shown, ticks
+
 Points = Sequence[tuple[float, float]]
+_MARK = "#4b8bf5"
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Converts values to pixels."""
-
-    width: float
-    height: float
-    span: Span
-    least: float
-    most: float
-
-    def x(self, at_s: float) -> float:
-        return _LEFT + (at_s - self.span.start_s) / (self.span.end_s - self.span.start_s) * (
-            self.width - _LEFT - _RIGHT
-        )
-
-    def y(self, value: float) -> float:
-        share = (min(max(value, self.least), self.most) - self.least) / (self.most - self.least)
-        return self.height - _BOTTOM - share * (self.height - _TOP - _BOTTOM)
-
-
-def draw(answer: Answered, width: float, height: float, marks: Sequence[Mark]) -> str:
-    """An SVG of the panel, or a note that it has no data."""
+def draw(axes: Axes, answer: Answered, marks: Sequence[Mark]) -> None:
+    """Draw the panel, or a note that it has no data."""
+    inset(axes, 62, 10, 8, 38)
+    defaults, span = answer.panel.raw["fieldConfig"]["defaults"], answer.span
     looks = looks_of(answer.panel.raw, [n.name for n in answer.found])
     plain = [n for n in answer.found if not looks[n.name].band and looks[n.name].unit is None]
-    custom = answer.panel.raw["fieldConfig"]["defaults"].get("custom", {})
+    custom = defaults.get("custom", {})
     is_stacked = custom.get("stacking", {}).get("mode") == "normal"
-    frame = _frame(answer, plain, width, height, is_stacked=is_stacked)
-    parts = [part for n in answer.found if looks[n.name].band for part in _bands(n.series.points, frame, looks[n.name])]
-    parts += _axes(frame, answer.panel.unit)
-    parts += [part for mark in marks for part in _mark(mark, frame)]
+    limits = _limits(defaults) if custom.get("thresholdsStyle", {}).get("mode", "off") != "off" else {}
+    show_time(axes, span)
+    least, most = _bounds(defaults, plain, list(limits), is_stacked=is_stacked)
+    axes.set_ylim(least, most)
+    values = ticks(least, most, answer.panel.unit)
+    show_values(axes, values, [shown(value, answer.panel.unit) for value in values])
+    for named in answer.found:
+        if looks[named.name].band:
+            for run in runs([(t, v) for t, v in named.series.points if v > 0], span.step_s):
+                end_s = min(run[-1][0] + span.step_s, span.end_s)
+                axes.axvspan(run[0][0], end_s, color=looks[named.name].color, alpha=0.1, linewidth=0)
+    for mark in marks:
+        axes.axvline(mark.at_s, color=_MARK, linewidth=0.7, linestyle=(0, (3, 3)))
     if not any(n.series.points for n in plain):
-        parts.append(svg.text(width / 2, height / 2, "No data", color=FAINT, anchor="middle"))
+        say_nothing(axes)
     elif custom.get("drawStyle") == "bars":
-        parts += _bars(plain, looks, frame)
+        _bars(axes, plain, looks, span.step_s)
     elif is_stacked:
-        parts += _areas(plain, looks, frame)
+        _areas(axes, plain, looks, span.step_s)
     else:
-        parts += [part for n in plain for part in _line(n.series.points, frame, looks[n.name])]
-    parts += _threshold(answer, frame)
-    named = [(n.name, looks[n.name].color, "5 4" if looks[n.name].dashed else "") for n in plain]
-    parts += svg.legend(_LEFT, height - 6, width - _LEFT - _RIGHT, list(dict.fromkeys(named)))
-    return svg.document(width, height, parts)
+        for named in plain:
+            look, drawn = looks[named.name], _with_gaps(named.series.points, span.step_s)
+            axes.plot(*drawn, color=look.color, linewidth=1.1, linestyle=DASHES if look.dashed else "-")
+    for limit, color in limits.items():
+        axes.axhline(limit, color=color, linewidth=1.0, linestyle=(0, (6, 4)))
+    name_all(axes, list(dict.fromkeys((n.name, looks[n.name].color, looks[n.name].dashed) for n in plain)))
 
 
 def runs(points: Points, step_s: float) -> list[list[tuple[float, float]]]:
@@ -71,110 +64,58 @@ def runs(points: Points, step_s: float) -> list[list[tuple[float, float]]]:
     return found
 
 
-def _frame(answer: Answered, plain: Sequence[Named], width: float, height: float, *, is_stacked: bool) -> Frame:
-    defaults = answer.panel.raw["fieldConfig"]["defaults"]
+def _with_gaps(points: Points, step_s: float) -> tuple[list[float], list[float]]:
+    """Times and values, with one that is no number between runs; a lone value is drawn half a step long."""
+    times: list[float] = []
+    values: list[float] = []
+    for run in runs(points, step_s):
+        drawn = run if len(run) > 1 else [run[0], (run[0][0] + step_s / 2, run[0][1])]
+        times += [*(at for at, _ in drawn), math.nan]
+        values += [*(value for _, value in drawn), math.nan]
+    return times, values
+
+
+def _limits(defaults: Mapping[str, object]) -> dict[float, str]:
+    """Colour by value of the steps that have one."""
+    thresholds = defaults.get("thresholds", {})
+    assert isinstance(thresholds, dict)
+    return {s["value"]: hexed(s["color"]) for s in thresholds.get("steps", ()) if s.get("value") is not None}
+
+
+def _bounds(
+    defaults: Mapping[str, float], plain: Sequence[Named], limits: Sequence[float], *, is_stacked: bool
+) -> tuple[float, float]:
+    """Both ends of the vertical axis."""
+    points = [(at, value) for n in plain for at, value in n.series.points if math.isfinite(value)]
+    values = [value for _, value in points]
     if is_stacked:
         sums: dict[float, float] = {}
-        for n in plain:
-            for at, value in n.series.points:
-                sums[at] = sums.get(at, 0.0) + (value if math.isfinite(value) else 0)
+        for at, value in points:
+            sums[at] = sums.get(at, 0.0) + value
         values = list(sums.values())
-    else:
-        values = [v for n in plain for _, v in n.series.points if math.isfinite(v)]
-    limits = [
-        step["value"] for step in defaults.get("thresholds", {}).get("steps", ()) if step.get("value") is not None
-    ]
-    if _shows_threshold(answer):
-        values += limits
-    least = (
-        defaults["min"]
-        if "min" in defaults
-        else min([0.0, *values])
-        if not values or min(values) < max(values) / 2
-        else min(values)
-    )
-    most = max([least, *values]) * 1.05 if "max" not in defaults else defaults["max"]
-    return Frame(width, height, answer.span, least, most if most > least else least + 1)
+    values += limits
+    is_far_from_zero = bool(values) and min(values) >= max(values) / 2
+    least = defaults.get("min", min(values) if is_far_from_zero else min([0.0, *values]))
+    most = defaults.get("max", max([least, *values]) * 1.05)
+    return least, most if most > least else least + 1
 
 
-def _axes(frame: Frame, unit: str) -> list[str]:
-    parts: list[str] = []
-    for value in ticks(frame.least, frame.most, unit):
-        parts.append(svg.line(_LEFT, frame.y(value), frame.width - _RIGHT, frame.y(value), GRID))
-        parts.append(svg.text(_LEFT - 6, frame.y(value) + 3.5, shown(value, unit), size=10, color=FAINT, anchor="end"))
-    for at, said in clock_ticks(frame.span.start_s, frame.span.end_s):
-        parts.append(svg.text(frame.x(at), frame.height - _BOTTOM + 14, said, size=10, color=FAINT, anchor="middle"))
-    return parts
-
-
-def _bands(points: Points, frame: Frame, look: Look) -> list[str]:
-    parts: list[str] = []
-    for run in runs([(t, v) for t, v in points if v > 0], frame.span.step_s):
-        left, right = frame.x(run[0][0]), frame.x(min(run[-1][0] + frame.span.step_s, frame.span.end_s))
-        parts.append(svg.rect(left, _TOP, right - left, frame.height - _TOP - _BOTTOM, look.color, opacity=0.1))
-    return parts
-
-
-def _mark(mark: Mark, frame: Frame) -> list[str]:
-    x = frame.x(mark.at_s)
-    return [svg.line(x, _TOP, x, frame.height - _BOTTOM, "#4b8bf5", width=0.8, dash="3 3")]
-
-
-def _line(points: Points, frame: Frame, look: Look) -> list[str]:
-    drawn: list[str] = []
-    for run in runs(points, frame.span.step_s):
-        placed = [(frame.x(t), frame.y(v)) for t, v in run]
-        if len(placed) == 1:
-            placed.append((placed[0][0] + 2, placed[0][1]))
-        drawn.append(svg.polyline(placed, look.color, dash="5 4" if look.dashed else ""))
-    return drawn
-
-
-def _areas(plain: Sequence[Named], looks: Mapping[str, Look], frame: Frame) -> list[str]:
+def _areas(axes: Axes, plain: Sequence[Named], looks: Mapping[str, Look], step_s: float) -> None:
     base: dict[float, float] = {}
-    parts: list[str] = []
-    for n in plain:
-        look = looks[n.name]
-        for run in runs(n.series.points, frame.span.step_s):
-            lower = [(frame.x(t), frame.y(base.get(t, 0.0))) for t, _ in run]
-            for t, v in run:
-                base[t] = base.get(t, 0.0) + v
-            upper = [(frame.x(t), frame.y(base[t])) for t, _ in run]
-            parts += [svg.polygon([*upper, *reversed(lower)], look.color, 0.35), svg.polyline(upper, look.color)]
-    return parts
+    for named in plain:
+        color = looks[named.name].color
+        for run in runs(named.series.points, step_s):
+            times, lower = [at for at, _ in run], [base.get(at, 0.0) for at, _ in run]
+            base |= {at: base.get(at, 0.0) + value for at, value in run}
+            upper = [base[at] for at in times]
+            axes.fill_between(times, lower, upper, color=color, alpha=0.35, linewidth=0)
+            axes.plot(times, upper, color=color, linewidth=1.1)
 
 
-def _bars(plain: Sequence[Named], looks: Mapping[str, Look], frame: Frame) -> list[str]:
-    wide = max(2.0, frame.x(frame.span.start_s + frame.span.step_s) - frame.x(frame.span.start_s) - 0.5)
+def _bars(axes: Axes, plain: Sequence[Named], looks: Mapping[str, Look], step_s: float) -> None:
     base: dict[float, float] = {}
-    parts: list[str] = []
-    for n in plain:
-        for t, v in n.series.points:
-            bottom, top = frame.y(base.get(t, 0.0)), frame.y(base.get(t, 0.0) + v)
-            parts.append(svg.rect(frame.x(t) - wide / 2, top, wide, bottom - top, looks[n.name].color, opacity=0.75))
-            base[t] = base.get(t, 0.0) + v
-    return parts
-
-
-def _shows_threshold(answer: Answered) -> bool:
-    custom = answer.panel.raw["fieldConfig"]["defaults"].get("custom", {})
-    return bool(custom.get("thresholdsStyle", {}).get("mode", "off") != "off")
-
-
-def _threshold(answer: Answered, frame: Frame) -> list[str]:
-    if not _shows_threshold(answer):
-        return []
-    steps = answer.panel.raw["fieldConfig"]["defaults"]["thresholds"]["steps"]
-    return [
-        svg.line(
-            _LEFT,
-            frame.y(s["value"]),
-            frame.width - _RIGHT,
-            frame.y(s["value"]),
-            hexed(s["color"]),
-            width=1.4,
-            dash="6 4",
-        )
-        for s in steps
-        if s.get("value") is not None
-    ]
+    for named in plain:
+        times, values = zip(*named.series.points, strict=True) if named.series.points else ((), ())
+        bottoms = [base.get(at, 0.0) for at in times]
+        axes.bar(times, values, step_s * 0.9, bottoms, color=looks[named.name].color, alpha=0.75, linewidth=0)
+        base |= {at: bottom + value for at, bottom, value in zip(times, bottoms, values, strict=True)}

@@ -1,4 +1,6 @@
-"""One `recoveryd run` as a real process: started, asked over HTTP, frozen, killed, ended. Its children carry a mark in their environment, so that all are found."""
+"""One `recoveryd run` as a real process: started, asked over HTTP, frozen, killed, ended. Its children carry a mark in
+their environment, so that all are found.
+"""
 
 import json
 import os

@@ -2,27 +2,27 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from grafana.pictures import blocks, lines, tables
 from grafana.pictures.answers import Answered, Mark, Named, Span, legend_name
-from grafana.pictures.binaries import Unavailable, find_chromium
 from grafana.pictures.board_file import PanelFile, filled, load
-from grafana.pictures.chromium import make_png
+from grafana.pictures.canvas import add_axes, cut, make_figure
 from grafana.pictures.lines import runs
 from grafana.pictures.looks import level_color, looks_of, mappings_of
-from grafana.pictures.page import make
+from grafana.pictures.page import WIDTH, make
 from grafana.pictures.prometheus_server import Series
-from grafana.pictures.svg import cut
 from grafana.pictures.units import clock_ticks, shown, ticks
 
 SPAN = Span(1_000.0, 1_060.0, 1.0)
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def panel(board: str, title: str) -> PanelFile:
@@ -40,12 +40,22 @@ def answered(of: PanelFile, rows: Sequence[tuple[int, Mapping[str, str], Sequenc
     return Answered(of, tuple(found), SPAN)
 
 
-def shapes(svg: str, name: str) -> list[dict[str, str]]:
-    return [dict(e.attrib) for e in ET.fromstring(svg).iter(f"{SVG}{name}")]
+def drawn(draw: Callable[..., None], answer: Answered, width: float, height: float, *marks: Sequence[Mark]) -> Axes:
+    """The panel alone on a figure of its size."""
+    figure = make_figure(width, height, "#ffffff")
+    axes = add_axes(figure, 0, 0, width, height)
+    draw(axes, answer, *marks)
+    figure.draw_without_rendering()
+    return axes
 
 
-def texts(svg: str) -> list[str]:
-    return [e.text or "" for e in ET.fromstring(svg).iter(f"{SVG}text")]
+def texts(of: Axes | Figure) -> list[str]:
+    return [t.get_text() for t in of.findobj(Text) if t.get_text()]
+
+
+def curves(axes: Axes) -> list[Any]:
+    """Lines with more than two points: no marks, limits or rules of a table."""
+    return [line for line in axes.get_lines() if len(line.get_xdata()) > 2]
 
 
 @pytest.mark.parametrize(
@@ -100,19 +110,15 @@ def test_a_line_is_cut_where_nothing_is_known() -> None:
 def test_higher_values_are_drawn_higher_and_later_ones_further_right() -> None:
     rising = [(SPAN.start_s + i, float(i)) for i in range(60)]
     of = panel("replay-and-live", "Records written")
-    svg = lines.draw(
-        answered(of, [(0, {"traffic": "replay"}, rising), (0, {"traffic": "live"}, [(t, 5.0) for t, _ in rising])]),
-        600,
-        240,
-        (),
-    )
-    replay, live = (shape["points"].split() for shape in shapes(svg, "polyline"))
-    xy = [tuple(map(float, p.split(","))) for p in replay]
-    assert [x for x, _ in xy] == sorted(x for x, _ in xy)
-    assert [y for _, y in xy] == sorted((y for _, y in xy), reverse=True)
-    assert len({p.split(",")[1] for p in live}) == 1
-    assert {"replay", "live"} <= set(texts(svg))
-    assert [shape["stroke"] for shape in shapes(svg, "polyline")] == ["#e8730c", "#2f6fde"]
+    level = [(t, 5.0) for t, _ in rising]
+    answer = answered(of, [(0, {"traffic": "replay"}, rising), (0, {"traffic": "live"}, level)])
+    axes = drawn(lines.draw, answer, 600, 240, ())
+    replay, live = (axes.transData.transform(line.get_xydata()[:60]).tolist() for line in curves(axes))
+    assert [x for x, _ in replay] == sorted({x for x, _ in replay})
+    assert [y for _, y in replay] == sorted({y for _, y in replay})
+    assert len({y for _, y in live}) == 1
+    assert {"replay", "live"} <= set(texts(axes))
+    assert [to_hex(line.get_color()) for line in curves(axes)] == ["#e8730c", "#2f6fde"]
 
 
 def test_the_time_in_which_a_replay_runs_is_a_band_and_marks_are_lines() -> None:
@@ -128,40 +134,54 @@ def test_the_time_in_which_a_replay_runs_is_a_band_and_marks_are_lines() -> None
             (2, {}, band),
         ],
     )
-    svg = lines.draw(answer, 672, 240, [Mark(SPAN.start_s + 20, "running")])
-    [shaded] = shapes(svg, "rect")
-    assert (float(shaded["x"]), float(shaded["width"])) == (62 + 200, 200)
-    assert [s.get("stroke-dasharray") for s in shapes(svg, "polyline")] == [None, "5 4"]
-    assert "a replay runs" not in texts(svg)
-    assert [float(s["x1"]) for s in shapes(svg, "line") if s.get("stroke-dasharray") == "3 3"] == [262.0]
+    axes = drawn(lines.draw, answer, 672, 240, [Mark(SPAN.start_s + 20, "running")])
+    assert (axes.bbox.x0, axes.bbox.width) == (pytest.approx(62), pytest.approx(600)), "ten pixels a second"
+    [shaded] = axes.patches
+    assert shaded.get_window_extent().x0 == pytest.approx(62 + 200)
+    assert shaded.get_window_extent().width == pytest.approx(200)
+    assert [line.is_dashed() for line in curves(axes)] == [False, True]
+    assert "a replay runs" not in texts(axes)
+    [mark] = [line for line in axes.get_lines() if line not in curves(axes)]
+    assert list(mark.get_xdata()) == [SPAN.start_s + 20] * 2
 
 
 def test_stacked_areas_end_at_the_sum() -> None:
     of = panel("recovery", "Where the offsets went")
     points = [(SPAN.start_s + i, 50.0) for i in range(60)]
-    svg = lines.draw(answered(of, [(0, {"outcome": "copied"}, points), (0, {"outcome": "left"}, points)]), 600, 246, ())
-    lower, upper = (float(s["points"].split(",")[1].split(" ")[0]) for s in shapes(svg, "polyline"))
-    frame_bottom, frame_top = 246 - 38, 8
-    assert (frame_bottom - upper) == pytest.approx(2 * (frame_bottom - lower), abs=0.2)
-    assert upper > frame_top
+    answer = answered(of, [(0, {"outcome": "copied"}, points), (0, {"outcome": "left"}, points)])
+    axes = drawn(lines.draw, answer, 600, 246, ())
+    assert [set(line.get_ydata()) for line in curves(axes)] == [{50.0}, {100.0}]
+    areas = [area.get_paths()[0].get_extents() for area in axes.collections]
+    assert [(area.y0, area.y1) for area in areas] == [(0.0, 50.0), (50.0, 100.0)]
+    least, most = axes.get_ylim()
+    assert (least, most > 100) == (0, True)
+
+
+def test_a_line_that_is_cut_is_drawn_with_its_gap_and_a_lone_value_can_be_seen() -> None:
+    of = panel("replay-and-live", "Records written")
+    points = [(SPAN.start_s + i, 5.0) for i in (0, 1, 2, 10)]
+    [line] = curves(drawn(lines.draw, answered(of, [(0, {"traffic": "live"}, points)]), 600, 240, ()))
+    assert [x - SPAN.start_s for x in line.get_xdata() if not math.isnan(x)] == [0, 1, 2, 10, 10.5]
+    assert math.isnan(line.get_xdata()[3])
 
 
 def test_a_panel_without_answers_says_so() -> None:
     of = panel("replay-and-live", "Live lag")
-    assert "No data" in texts(lines.draw(answered(of, []), 600, 240, ()))
-    assert texts(blocks.timeline(answered(panel("replay-and-live", "Lag verdicts"), []), 600, 200)) == ["No data"]
-    assert "No data" in tables.draw(answered(panel("replay-and-live", "Recoveries"), []))
+    assert "No data" in texts(drawn(lines.draw, answered(of, []), 600, 240, ()))
+    verdicts = answered(panel("replay-and-live", "Lag verdicts"), [])
+    assert texts(drawn(blocks.timeline, verdicts, 600, 200)) == ["No data"]
+    assert "No data" in texts(drawn(tables.draw, answered(panel("replay-and-live", "Recoveries"), []), 600, 200))
 
 
 def test_states_become_spans_with_their_names_and_colours() -> None:
     of = panel("recovery", "State over time")
     codes = {text: value for value, (text, _) in mappings_of(of.raw).items()}
     points = [(SPAN.start_s + i, codes["running"] if i < 30 else codes["completed"]) for i in range(60)]
-    svg = blocks.timeline(answered(of, [(0, {"recovery": "r1"}, points)]), 1_000, 110)
-    first, second = shapes(svg, "rect")
-    assert float(second["x"]) == pytest.approx(float(first["x"]) + float(first["width"]), abs=0.2)
-    assert [first["fill"], second["fill"]] == ["#2f6fde", "#2f9e44"]
-    assert {"r1", "running", "completed"} <= set(texts(svg))
+    axes = drawn(blocks.timeline, answered(of, [(0, {"recovery": "r1"}, points)]), 1_000, 110)
+    first, second = axes.patches
+    assert (first.get_x(), second.get_x()) == (SPAN.start_s, first.get_x() + first.get_width())
+    assert [to_hex(first.get_facecolor()), to_hex(second.get_facecolor())] == ["#2f6fde", "#2f9e44"]
+    assert {"r1", "running", "completed"} <= set(texts(axes))
 
 
 def test_cumulative_buckets_become_cells() -> None:
@@ -170,9 +190,12 @@ def test_cumulative_buckets_become_cells() -> None:
     rows = [
         (0, {"le": le}, [(at, count)]) for le, count in (("0.001", 0.0), ("0.005", 4.0), ("0.01", 5.0), ("+Inf", 5.0))
     ]
-    cells = shapes(blocks.heatmap(answered(of, rows), 600, 200), "rect")
-    assert len(cells) == 2
-    assert float(cells[0]["fill-opacity"]) > float(cells[1]["fill-opacity"])
+    axes = drawn(blocks.heatmap, answered(of, rows), 600, 200)
+    lower, upper = axes.patches
+    assert (lower.get_y(), upper.get_y()) == (1, 2)
+    assert lower.get_alpha() > upper.get_alpha()
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["1 ms", "5 ms", "10 ms"]
+    assert list(axes.get_yticks()) == [1, 2, 3], "a bound stands at the upper end of its bucket"
 
 
 def test_big_values_take_colour_and_words_from_the_panel() -> None:
@@ -180,20 +203,19 @@ def test_big_values_take_colour_and_words_from_the_panel() -> None:
     assert [level_color(leaders.raw, n) for n in (0, 1, 2)] == ["#d6293e", "#2f9e44", "#d6293e"]
     state = panel("recovery", "State")
     codes = {text: value for value, (text, _) in mappings_of(state.raw).items()}
-    svg = blocks.stat(answered(state, [(0, {}, [(SPAN.end_s, codes["paused"])])]), 200, 80)
-    assert texts(svg) == ["paused"]
+    paused = answered(state, [(0, {}, [(SPAN.end_s, codes["paused"])])])
+    assert texts(drawn(blocks.stat, paused, 200, 80)) == ["paused"]
     share = panel("replay-and-live", "Replay share now")
-    assert texts(blocks.stat(answered(share, [(0, {}, [(SPAN.end_s, 0.25)])]), 200, 80)) == ["25 %"]
+    assert texts(drawn(blocks.stat, answered(share, [(0, {}, [(SPAN.end_s, 0.25)])]), 200, 80)) == ["25 %"]
 
 
 def test_bars_are_as_long_as_their_values_and_in_the_order_of_partitions() -> None:
     of = panel("recovery", "Offsets left")
-    svg = blocks.bars(
-        answered(of, [(0, {"partition": p}, [(SPAN.end_s, v)]) for p, v in (("10", 50.0), ("2", 100.0))]), 500, 200
-    )
-    widths = [float(s["width"]) for s in shapes(svg, "rect")][1::2]
-    assert widths[1] == pytest.approx(widths[0] / 2, abs=0.2)
-    assert texts(svg) == ["2", "100", "10", "50"]
+    answer = answered(of, [(0, {"partition": p}, [(SPAN.end_s, v)]) for p, v in (("10", 50.0), ("2", 100.0))])
+    axes = drawn(blocks.bars, answer, 500, 200)
+    widths = [patch.get_width() for patch in axes.patches][1::2]
+    assert widths[1] == pytest.approx(widths[0] / 2)
+    assert texts(axes) == ["2", "100", "10", "50"]
 
 
 def test_a_table_joins_rows_by_their_key_and_names_columns_as_the_panel_does() -> None:
@@ -213,14 +235,17 @@ def test_a_table_joins_rows_by_their_key_and_names_columns_as_the_panel_does() -
         "Retention slack",
     ]
     end = SPAN.end_s
-    html = tables.draw(
-        answered(of, [(0, {"recovery": "r<1>", "state": "awaiting_approval"}, [(end, 1.0)]), (1, {"recovery": "r<1>"}, [(end, 0.5)]), (8, {"recovery": "r<1>"}, [(end, math.inf)])])
-    )  # fmt: skip
-    assert re.findall(r"<th>(.*?)</th>", html) == titles
-    cells = re.findall(r"<td[^>]*>(.*?)</td>", html)
-    assert dict(zip(titles, cells, strict=True)) == dict.fromkeys(titles, "") | {
-        "Recovery": "r&lt;1&gt;", "State": "awaiting approval", "Progress": "50 %", "To": "never",
+    answer = answered(of, [(0, {"recovery": "r$1$", "state": "awaiting_approval"}, [(end, 1.0)]), (1, {"recovery": "r$1$"}, [(end, 0.5)]), (8, {"recovery": "r$1$"}, [(end, math.inf)])])  # fmt: skip
+    told, [row] = tables.cells(answer)
+    assert told == titles
+    assert dict(zip(titles, row, strict=True)) == dict.fromkeys(titles, "") | {
+        "Recovery": "r$1$", "State": "awaiting approval", "Progress": "50 %", "To": "never",
     }  # fmt: skip
+    axes = drawn(tables.draw, answer, 1_376, 200)
+    assert texts(axes) == [*titles, "r$1$", "awaiting approval", "50 %", "never"]
+    columns = {t.get_text(): t.get_position()[0] for t in axes.texts}
+    assert columns["State"] == columns["awaiting approval"]
+    assert columns["State"] < columns["Progress"] == columns["50 %"]
 
 
 def test_overrides_of_a_panel_are_kept_and_the_rest_takes_turns() -> None:
@@ -235,22 +260,42 @@ def test_long_names_are_cut_to_their_room() -> None:
     assert re.fullmatch(r"a very.*…", cut("a very long name of a consumer group", 80))
 
 
+def test_names_below_a_panel_that_do_not_fit_are_counted() -> None:
+    of = panel("replay-and-live", "Records written")
+    points = [(SPAN.start_s + i, 5.0) for i in range(60)]
+    rows = [(0, {"traffic": f"a long name of number {n}"}, points) for n in range(9)]
+    axes = drawn(lines.draw, answered(of, rows), 600, 240, ())
+    legend = axes.get_legend()
+    assert legend is not None
+    *names, more = [t.get_text() for t in legend.get_texts()]
+    assert 1 < len(names) < 9
+    assert more == f"+{9 - len(names)} more"
+    assert legend.get_window_extent().x1 <= 600
+
+
 @pytest.mark.parametrize("name", ["daemon-and-jobs", "recovery", "replay-and-live"])
 def test_every_kind_of_panel_can_be_drawn_also_without_data(name: str, tmp_path: Path) -> None:
     board = load(name)
-    html, height = make(board, [Answered(p, (), SPAN) for p in board.panels], ())
-    assert html.count("No data") == len([p for p in board.panels if p.kind != "row"])
-    assert height > 600
-    some, less = make(
-        board, [Answered(p, (), SPAN) for p in board.panels], (), [board.panels[1].title, board.panels[2].title]
-    )
-    assert (some.count("<h2>"), some.count("<figure")) == (0, 2)
-    assert less < height / 4
-    try:
-        chromium = find_chromium()
-    except Unavailable as reason:
-        pytest.skip(f"the page is right; no picture: {reason}")
-    page = tmp_path / "page.html"
-    page.write_text(html, encoding="utf-8")
-    make_png(chromium, page, tmp_path / "page.png", 1400, height)
+    whole = make(board, [Answered(p, (), SPAN) for p in board.panels], ())
+    drawn_panels = [p.title for p in board.panels if p.kind != "row"]
+    assert texts(whole).count("No data") == len(drawn_panels)
+    assert [axes.get_label() for axes in whole.axes[1:]] == drawn_panels
+    assert (whole.bbox.width, whole.bbox.height > 600) == (WIDTH, True)
+    chosen = [board.panels[1].title, board.panels[2].title]
+    some = make(board, [Answered(p, (), SPAN) for p in board.panels], (), chosen)
+    assert [axes.get_label() for axes in some.axes[1:]] == chosen
+    assert some.bbox.height < whole.bbox.height / 4
+    whole.savefig(tmp_path / "page.png")
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_panel_covers_another_and_all_lie_inside_the_picture() -> None:
+    for name in ("daemon-and-jobs", "recovery", "replay-and-live"):
+        board = load(name)
+        whole = make(board, [Answered(p, (), SPAN) for p in board.panels], ())
+        cards = [patch.get_window_extent() for patch in whole.axes[0].patches]
+        assert all(0 < c.x0 < c.x1 < WIDTH and 0 < c.y0 < c.y1 < whole.bbox.height for c in cards)
+        apart = [
+            (a.x1 < b.x0 or b.x1 < a.x0 or a.y1 < b.y0 or b.y1 < a.y0) for i, a in enumerate(cards) for b in cards[:i]
+        ]
+        assert all(apart)
