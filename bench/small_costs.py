@@ -13,6 +13,7 @@ from bench.control import ControlWriter, command, encoded, lag_signal
 from bench.daemon_process import Home, leading
 from bench.result import Report, Row, Sample
 from recoveryd.capabilities import make_codec
+from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.wire.codec import Unreadable
 
 CODEC = make_codec()
@@ -62,7 +63,7 @@ def _decode_s(raw: bytes) -> float:
     began_s = time.process_time()
     outcome = CODEC.decode(None, raw, (), time.time_ns() // 1_000_000, 1)
     took_s = time.process_time() - began_s
-    if len(raw) > 100_000 and not isinstance(outcome, Unreadable) and "Refusal" not in type(outcome).__name__:
+    if len(raw) > 100_000 and not isinstance(outcome, Unreadable | RefusedCommand):
         raise RuntimeError(f"a record made to be refused was read as {type(outcome).__name__}")
     return took_s
 
