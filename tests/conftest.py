@@ -1,4 +1,5 @@
-"""Fixtures shared by all tests: one real broker for the whole run (or for each worker of it), and names nobody else uses.
+"""Fixtures shared by all tests: one real broker for the whole run (or for each worker of it), and names that no other
+test uses.
 
 `RECOVERYD_TEST_BOOTSTRAP=host:port` makes the run use a broker that is up already.
 """
@@ -12,22 +13,22 @@ from hypothesis import settings
 
 from recoveryd_sandbox.broker import Broker
 
-settings.register_profile("untimed", deadline=None)  # how long an example takes says how busy the machine is
+settings.register_profile("untimed", deadline=None)  # the time of an example depends on how busy the machine is
 settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, so that of several workers none is left with such a file at the end."""
+    """Run the longest tests first, so that no worker is left with one of them at the end."""
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | None]:
-    """The run's broker; `None` when the run uses a foreign one, which no test may stop or pause."""
+    """The run's broker; `None` when the run uses one that was up already, which no test may stop or pause."""
     if os.environ.get("RECOVERYD_TEST_BOOTSTRAP"):
         yield None
         return
-    # A test that waits for compaction would else wait for a timer of 15 s.
+    # Otherwise a test that waits for compaction would wait for a timer of 15 s.
     with Broker(tmp_path_factory.mktemp("kafka"), overrides={"log.cleaner.backoff.ms": "500"}) as started:
         yield started
 

@@ -1,7 +1,7 @@
-"""How long tests wait for a machine, and what work costs without a clock.
+"""Deadlines of waits in tests, and the cost of work measured without a clock.
 
-A deadline that only a quiet machine keeps says nothing about the product. So each wait is for a condition, names what it usually takes, and gets several times
-as much; what is faster than something else, or fast enough, is measured in `bench`.
+A deadline that only an idle machine keeps says nothing about the product. So each wait is for a condition, names the
+time that it usually takes, and gets several times as much; speed is measured in `bench`.
 """
 
 import sys
@@ -14,7 +14,7 @@ _AT_LEAST_S = 60.0
 
 
 def patient_s(usual_s: float) -> float:
-    """The deadline of a wait that takes up to `usual_s` on a quiet machine."""
+    """The deadline in seconds of a wait that takes up to `usual_s` on an idle machine."""
     return max(_AT_LEAST_S, _PATIENCE * usual_s)
 
 

@@ -1,4 +1,6 @@
-"""What a worker of a measured application used counts on when it has ended. No Spark: this test is what the JVM is to the worker daemon."""
+"""What a worker of a measured application used counts on when it has ended. No Spark: this test is what the JVM is to
+the worker daemon.
+"""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Topics, records and job specs for tests of the copying itself: real topics on the run's broker, read back whole."""
+"""Topics, records and job specs for tests of the copying itself, with real topics on the run's broker."""
 
 import os
 import signal
@@ -104,7 +104,7 @@ class Cluster:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(DEADLINE_S)
 
     def recreate(self, topic: str, partitions: int, **configs: str) -> str:
-        """Delete it and make another one of its name; the new id."""
+        """Delete the topic and create another one with the same name. Returns the new id."""
         before = self.topic_id(topic)
         self.delete(topic)
         config = {k.replace("_", "."): v for k, v in configs.items()}
@@ -112,7 +112,7 @@ class Cluster:
         while True:
             try:
                 self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(DEADLINE_S)
-            except KafkaException:  # the old one is not quite gone
+            except KafkaException:  # the old one is not deleted completely yet
                 assert time.monotonic() < deadline_s, f"{topic} could not be made again"
                 time.sleep(0.1)
             else:
@@ -123,14 +123,14 @@ class Cluster:
         return found
 
     def empty(self, topic: str, partition: int) -> None:
-        """Delete all records of a compacted topic, which takes another cleanup policy for as long as that takes."""
+        """Delete all records of a compacted topic, for which it gets another cleanup policy meanwhile."""
         before = self.end(topic, partition)
         deadline_s = time.monotonic() + DEADLINE_S
         self.set_config(topic, "cleanup.policy", "delete")
         while True:
             try:
                 self.delete_records(topic, partition, before)
-            except KafkaException:  # the new policy has not reached the log yet
+            except KafkaException:  # the new policy is not effective yet
                 assert time.monotonic() < deadline_s, f"{topic} could not be emptied"
                 time.sleep(0.1)
             else:
@@ -152,7 +152,9 @@ class Cluster:
         return int(self.admin.list_offsets({at: OffsetSpec.latest()})[at].result(DEADLINE_S).offset)
 
     def settled_end(self, topic: str, partition: int = 0) -> int:
-        """High watermark once no transaction is open: the marker of an abort comes a moment after the call returned."""
+        """High watermark once no transaction is open: the marker of an abort is written a moment after the call
+        returned.
+        """
         await_markers(self.client["bootstrap.servers"], topic)
         return self.end(topic, partition)
 
@@ -173,14 +175,14 @@ class Cluster:
         assert producer.flush(DEADLINE_S) == 0
 
     def read(self, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[Row]:
-        """Everything visible up to the end of now, by partition and offset."""
+        """Everything visible up to the present end, by partition and offset."""
         consumer = Consumer({
             **self.client, "group.id": "reader", "isolation.level": isolation, "enable.auto.commit": False,
             "enable.partition.eof": True, "auto.offset.reset": "error", "fetch.wait.max.ms": 10,
         })  # fmt: skip
         consumer.list_topics(
             topic, timeout=DEADLINE_S
-        )  # what is assigned before it is connected waits for a timer of a second
+        )  # partitions assigned before the client is connected wait for a timer of a second
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
         rows: list[Row] = []
         ended: set[int] = set()
@@ -222,7 +224,9 @@ def rows(count: int, partition: int = 0, size: int = 20, first_ms: int = 1_357_0
 
 
 class Recovery:
-    """A recovery as the daemon would set it up: source, target and own topics, one spec, and hands on the directives."""
+    """A recovery as the daemon would set it up: source, target and own topics, one spec, and methods that publish
+    directives.
+    """
 
     def __init__(self, cluster: Cluster, source: str, target: str, **spec: Any) -> None:
         self.cluster = cluster
@@ -286,7 +290,7 @@ class Recovery:
         return replace(self.spec, attempt=number, directive=directive, **more)
 
     def direct(self, wanted: str, attempt: int = 1, **more: Any) -> int:
-        """Publish a directive; its sequence."""
+        """Publish a directive. Returns its sequence."""
         self._sequence += 1
         directive = Directive(
             **{
@@ -311,7 +315,7 @@ class Recovery:
         producer.init_transactions(DEADLINE_S)
 
     def write_receipts(self, receipts: Iterable[Receipt]) -> None:
-        """Put receipts on the ledger that no lane wrote."""
+        """Write receipts that no lane wrote to the ledger."""
         home = receipts_partition(self.id, 2)
         for receipt in receipts:
             self._producer.produce(self.receipts, encode(receipt), receipt.key.encode(), home)
@@ -333,7 +337,7 @@ class Recovery:
         return [h for h in found if isinstance(h, LaneHeartbeat) and h.lane == lane]
 
     def await_heartbeat(self, fits: Any, lane: int = 0, deadline_s: float = DEADLINE_S) -> LaneHeartbeat:
-        """The first heartbeat of the lane, from the beginning, that fits."""
+        """The first heartbeat of the lane, from the beginning of the topic, for which `fits` is true."""
         give_up_s = time.monotonic() + patient_s(deadline_s)
         while True:
             beats = self.heartbeats(lane)
@@ -376,7 +380,7 @@ print(outcome.ended, outcome.error_code)
 
 
 class LaneProcess:
-    """A lane in a process of its own, which can be killed, stopped and continued. `failpoint` as in RECOVERYD_FAILPOINT."""
+    """A lane in a separate process, which can be killed, stopped and continued. `failpoint` as in RECOVERYD_FAILPOINT."""
 
     def __init__(self, spec: JobSpec, lane: int = 0, failpoint: str = "") -> None:
         env = {**os.environ, "RECOVERYD_FAILPOINT": failpoint}
@@ -392,7 +396,7 @@ class LaneProcess:
         self._process.send_signal(number)
 
     def wait(self, deadline_s: float = DEADLINE_S) -> tuple[int, str]:
-        """(exit code, negative = signal; what the lane said it ended as)."""
+        """(exit code, negative = signal; the end that the lane printed)."""
         try:
             code = self._process.wait(patient_s(deadline_s))
         except subprocess.TimeoutExpired:
@@ -405,7 +409,9 @@ class LaneProcess:
 
 
 def assert_exact(receipts: Sequence[Receipt], spec: JobSpec, *, whole: bool = True) -> None:
-    """I10, I12: receipts follow each other from the planned start, to the stop if `whole`, and explain every offset."""
+    """I10, I12 of docs/guarantees.md: receipts are contiguous from the planned start, to the stop if `whole`, and
+    explain every offset.
+    """
     for planned in (r for lane in spec.lanes for r in lane.partitions):
         at = planned.start
         for receipt in (r for r in receipts if r.partition == planned.partition):

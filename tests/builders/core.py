@@ -130,7 +130,7 @@ def command(
     previous: Seen | None = None,
     **more: object,
 ) -> CommandReceived:
-    """A command as the codec hands it over."""
+    """The event of a command, as the codec makes it."""
     meta = make_meta(subject, command_id or f"{verb}-{subject}")
     made = {
         "replay": lambda: Replay(meta, more.get("spec") or make_spec()),  # type: ignore[arg-type]
@@ -163,6 +163,6 @@ def state_of(
     watches: Watches | None = None,
     protecting: Protecting | None = None,
 ) -> CoreState:
-    """What a daemon knows, from the parts that a test is about."""
+    """The state of a daemon, from the parts that a test is about."""
     state = CoreState(daemon or DaemonRecord()).having(RECOVERY, RecoverySlice(recoveries or Recoveries()))
     return state.having(WATCHES, watches or Watches()).having(LIVE, LiveSlice(protecting or Protecting()))

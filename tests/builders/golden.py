@@ -13,7 +13,7 @@ _FOLDER = Path(__file__).parent.parent / "golden"
 
 @cache
 def records(file: str, topic: str) -> tuple[MemoryRecord, ...]:
-    """In order, of `status`, `control`, `directives`, `receipts` or `events`."""
+    """The records of `status`, `control`, `directives`, `receipts` or `events` in `file`, in order."""
     lines = (json.loads(line) for line in (_FOLDER / f"{file}.jsonl").read_text(encoding="utf-8").splitlines())
     return tuple(
         MemoryRecord(

@@ -1,5 +1,6 @@
-"""Recorded histories: what daemons were told in real runs, and what they decided then. `python -m tests.builders.histories` records them anew on a broker of
-its own; `--decide` only writes down anew what this release decides on what is there, for a change that is meant.
+"""Recorded histories: the events that daemons got in real runs, and what they decided then. `python -m
+tests.builders.histories` records them again on a broker of its own; after an intended change, `--decide` only writes
+again what this release decides on the recorded events.
 """
 
 import json
@@ -24,7 +25,7 @@ def names() -> list[str]:
 
 
 def decided(name: str) -> list[dict[str, Any]]:
-    """What this release decides on a history: of each decision why, what is told, and which effects; in the end what it knows."""
+    """What this release decides on a history: the reason, records and effects of each decision, and at last the state."""
     with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
         taken = list(take_again(lines, make_decider))
     return [*(_shown(one) for one in taken), {"known": _known(taken[-1].decision)}]
@@ -67,7 +68,7 @@ def _known(last: Decision) -> dict[str, Any]:
 
 
 def _set(value: Any) -> Any:
-    """Without what is not set: a new option that nobody uses changes no decision."""
+    """The value without fields that are not set, so that a new option which the history does not use changes nothing."""
     if isinstance(value, dict):
         return {name: _set(inner) for name, inner in value.items() if inner is not None}
     return [_set(inner) for inner in value] if isinstance(value, list) else value

@@ -1,7 +1,9 @@
-"""Hand-made copies for testing the history checker: source, target and receipts written by a perfect little copier that can be told to do one thing wrong.
+"""Hand-made copies for testing the history checker: source, target and receipts written by a small correct copier,
+which can be told to do one thing wrong.
 
-The copier works like a lane (one transaction per chunk, receipts in it) but shares no code with the product. `Damage` changes what is written to the
-target or what receipts say; bookkeeping that the damage does not name stays as honest as an unaware lane would write it.
+The copier works like a lane (one transaction per chunk, receipts in it) but shares no code with the product. `Damage`
+changes what is written to the target or what receipts say; everything else is written as by a lane that does not know
+of the damage.
 """
 
 import json
@@ -37,12 +39,16 @@ Said = dict[str, Any]  # a receipt as JSON
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """`records(chunk number, drafts)` is what is really written, `receipts(chunk number, receipts)` what is said. `between(chunk number)` splits the transaction after the first half."""
+    """`records(chunk number, drafts)` returns what is really written, `receipts(chunk number, receipts)` the receipts
+    for it. If `between(chunk number)` is true, the transaction is split after the first half.
+    """
 
     records: Callable[[int, Chunk], Chunk] = lambda _, drafts: drafts
     receipts: Callable[[int, list[Said]], list[Said]] = lambda _, said: said
     between: Callable[[int], None] | None = None
-    aborted_first: int | None = None  # this chunk is first written and aborted, its receipt claims the aborted offsets
+    aborted_first: int | None = (
+        None  # number of a chunk that is written and aborted first; its receipt claims the aborted offsets
+    )
 
 
 NO_DAMAGE = Damage()
@@ -70,7 +76,9 @@ class HandMade:
     def copy(
         self, source: Mapping[int, Sequence[Record]], ranges: Mapping[int, tuple[int, int]], damage: Damage = NO_DAMAGE
     ) -> None:
-        """Copies `source` (visible records) within `ranges`, chunk by chunk, partitions one after the other, all in lane 0."""
+        """Copies `source` (visible records) within `ranges`, chunk by chunk, partitions one after the other, all in
+        lane 0.
+        """
         producer = transactional(self.bootstrap, f"{self.recovery}-lane")
         number = 0
         for partition, (start, stop) in sorted(ranges.items()):
@@ -144,7 +152,9 @@ class HandMade:
         acked: Sequence[tuple[int, int]],
         honest: Chunk,
     ) -> Said:
-        """What an unaware lane says: as many records per target partition as it meant to write, in one run from the first offset it got."""
+        """The receipt of a lane that does not know of the damage: as many records per target partition as it meant to
+        write, in one run from the first offset it got.
+        """
         targets = []
         for target in sorted({d.partition for d in honest}):
             meant = sum(1 for d in honest if d.partition == target)
@@ -170,7 +180,7 @@ def _runs(offsets: Sequence[int], meant: int) -> list[list[int]]:
 
 
 def create_topics(bootstrap: str, partitions: Mapping[str, int], configs: Mapping[str, str] | None = None) -> None:
-    """Topics that keep everything. Raises what the broker says."""
+    """Topics that keep everything. Raises the broker's errors."""
     admin = AdminClient(client(bootstrap))
     config = {"retention.ms": "-1", **(configs or {})}
     futures = admin.create_topics([NewTopic(name, count, -1, config=config) for name, count in partitions.items()])
@@ -189,7 +199,7 @@ def transactional(bootstrap: str, transactional_id: str, **settings: Any) -> Pro
 def produce(
     producer: Producer, topic: str, draft: Draft, on_delivery: Callable[[Any, Any], None] | None = None
 ) -> None:
-    """Writes all of the draft. Time 0 can not be written with librdkafka (it means "now" there), so it is refused here."""
+    """Writes all drafts. librdkafka cannot write time 0 (it means "now" there), so it is refused here."""
     if draft.time_ms == 0:
         raise ValueError("librdkafka can not write time 0")
     extras: dict[str, Any] = {"headers": list(draft.headers)} if draft.headers else {}

@@ -1,4 +1,6 @@
-"""The runs of which histories are recorded: one that is steered and loses its daemon, one that follows beside live traffic, and what is not a copy."""
+"""The runs whose histories are recorded: a replay that is steered and loses its daemon, one that follows beside live
+traffic, and runs that copy nothing.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,7 +16,9 @@ from tests.e2e.webhook_receiver import SECRET, WebhookReceiver
 
 
 def steered(bootstrap: str, folder: Path, file: Path) -> None:
-    """Throttled, paused, resumed, its daemon killed, proven; beside it commands that are refused and one that is stopped."""
+    """A replay that is throttled, paused, resumed, loses its daemon and is proved; meanwhile, refused commands and a
+    replay that is stopped.
+    """
     with Stack(bootstrap, folder, _writing(file)) as stack:
         fill_plain(bootstrap, "orders", 3, 2_000)
         create_topics(bootstrap, {"copy": 3, "other": 3})
@@ -40,7 +44,7 @@ def steered(bootstrap: str, folder: Path, file: Path) -> None:
 
 
 def followed(bootstrap: str, folder: Path, file: Path) -> None:
-    """Under the controller, beside a group that is protected and a canary, until it has caught up."""
+    """A replay under the controller, beside a protected group and a canary, until it has caught up."""
     settings = {
         "monitor": {"topics": [{"topic": "live", "group": "board", "slo": "20s"}], "canary": {"latency_slo": "500ms"}},
         "control": {"period": "1s", "loop_delay": "3s", "max_bytes_per_s": "1MB"},
@@ -54,7 +58,7 @@ def followed(bootstrap: str, folder: Path, file: Path) -> None:
 
 
 def beside(bootstrap: str, folder: Path, file: Path) -> None:
-    """Comparisons of copies by others, one of them wrong, and a watch that calls a webhook."""
+    """Verifications of copies by others, one of them wrong, and a watch that calls a webhook."""
     key = folder / "key"
     key.write_text(SECRET + "\n")
     with WebhookReceiver() as receiver:

@@ -1,4 +1,6 @@
-"""A source and a target in memory for the reading side of a lane: logs with holes, and a producer that keeps what was sent."""
+"""A source and a target in memory for the reading side of a lane: logs with holes, and a producer that keeps what was
+sent.
+"""
 
 import random
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -39,7 +41,9 @@ class Visible:
 
 @dataclass(slots=True)
 class Log:
-    """One source partition: what is visible of [start, high). Offsets that are missing were aborted, compacted away, or markers."""
+    """One source partition: what is visible of [start, high). Offsets that are missing were aborted, compacted away, or
+    markers.
+    """
 
     records: list[Visible]
     high: int
@@ -56,7 +60,9 @@ class Log:
 
 @dataclass(slots=True)
 class MemorySource:
-    """Gives what a consumer gives, in batches that mix partitions by chance; `topic` questions are answered from the same logs."""
+    """Gives what a consumer gives, in batches that mix partitions by chance; `topic` questions are answered from the
+    same logs.
+    """
 
     logs: Mapping[int, Log]
     chance: random.Random

@@ -53,7 +53,7 @@ class LiveWorld(World):
             self.second()
 
     def copying(self, **limits: object) -> "LiveWorld":
-        """Live traffic is known, then a replay runs."""
+        """Let live traffic become known, then start a replay."""
         self.live(70)
         self.feed(command("replay", spec=make_spec(limits=Limits(**limits))))  # type: ignore[arg-type]
         self.live(10)
@@ -73,6 +73,6 @@ class LiveWorld(World):
 
 
 def lag_look(at_ms: int, position: int | None, end: int, partitions: int = 1) -> ReaderSampled:
-    """The collector's look at the protected group: partition 0 of so many."""
+    """The collector's sample of the protected group: partition 0 of `partitions`."""
     sample = LagSample(position, at_ms - 10, end, at_ms)
     return ReaderSampled(BOARD, tuple(range(partitions)), ((0, sample),))

@@ -1,4 +1,4 @@
-"""Records with a header whose name is not UTF-8: no broker minds, and no client in Python writes them on purpose."""
+"""Records with a header whose name is not UTF-8: brokers take them, but clients in Python have no way to write them."""
 
 import asyncio
 from unittest.mock import patch
@@ -11,7 +11,7 @@ ODD_NAME = b"\xff\xfe-odd"
 
 
 class OddName(str):
-    """A name of a header that goes out as `ODD_NAME`."""
+    """A header name that is encoded as `ODD_NAME`."""
 
     __slots__ = ()
 
@@ -20,7 +20,7 @@ class OddName(str):
 
 
 def write_odd(bootstrap: str, topic: str, value: bytes, *, key: bytes | None = None, time_ms: int | None = None) -> int:
-    """Into partition 0. Returns the offset. The record has a good header in front of the other."""
+    """Write one such record to partition 0, with a good header before the odd one. Returns its offset."""
 
     async def write() -> int:
         client = AIOKafkaProducer(bootstrap_servers=bootstrap)
@@ -32,7 +32,7 @@ def write_odd(bootstrap: str, topic: str, value: bytes, *, key: bytes | None = N
         finally:
             await client.stop()
 
-    builder = "DefaultRecordBatchBuilder"  # the one in C takes no name but a real `str`
+    builder = "DefaultRecordBatchBuilder"  # the one in C takes only a real `str` as a name
     with (
         patch.object(producer, builder, _DefaultRecordBatchBuilderPy),
         patch.object(message_accumulator, builder, _DefaultRecordBatchBuilderPy),

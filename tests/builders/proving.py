@@ -1,4 +1,4 @@
-"""The proof of a copy without Spark, and copies that are damaged behind the receipts' back."""
+"""The proof of a copy without Spark, and copies that are damaged while their receipts stay."""
 
 import itertools
 from collections.abc import Callable
@@ -25,7 +25,9 @@ def verify(
     planned: Callable[[], None] = nothing,
     shown: Callable[[], None] = nothing,
 ) -> Verification:
-    """As the driver does it. `planned` and `shown`: what happens to the topics before they are read, and before the closer look."""
+    """Verify as the driver does. `planned` and `shown` are called before the topics are read, and before differing
+    segments are read again.
+    """
     plan = make_plan(spec, is_whole=is_whole)
     planned()
     shares = share_out(spec, plan, tasks)
@@ -35,7 +37,7 @@ def verify(
 
 
 def spilled(spec: JobSpec, planned: Callable[[], None] = nothing) -> Verification:
-    """The same where nobody kept receipts and keys chose the partition, or only last values count."""
+    """Verify as the driver does without receipts, when keys chose the partition or only last values count."""
     plan = make_plan(spec, is_whole=True)
     planned()
     found = [spill_share(spec, plan, share) for share in share_out(spec, plan, 2)]
@@ -50,7 +52,7 @@ def two_topics(
     configs: tuple[dict[str, str], dict[str, str]] = ({}, {}),
     **more: object,
 ) -> JobSpec:
-    """A verification of `target` against `source`, both as they are."""
+    """The spec of a verification of `target` against `source`, both as they are."""
     cluster = Cluster(cluster.client["bootstrap.servers"], f"{cluster.unique}{next(_numbers)}-")
     here, there = (cluster.topic(name, partitions, **each) for name, each in zip("ab", configs, strict=True))
     cluster.fill(here, source)
@@ -63,7 +65,7 @@ def two_topics(
 
 
 def places(found: Verification) -> list[tuple[str, int | None, int | None, int | None, int | None, int]]:
-    """The differences without their words."""
+    """The differences without their messages."""
     assert (found.result == "mismatch") == bool(found.differences)
     return [
         (d.kind, d.source_partition, d.source_offset, d.target_partition, d.target_offset, d.count)
@@ -77,7 +79,9 @@ def damaged(
     change: Callable[[Receipt], Receipt] = lambda receipt: receipt,
     **configs: str,
 ) -> JobSpec:
-    """The same recovery with another target: it holds what `edit` makes of the copy, and receipts say what `change` makes of them."""
+    """The same recovery with a new target, which holds the copy changed by `edit`, and with receipts changed by
+    `change`.
+    """
     cluster, partitions = recovery.cluster, recovery.spec.target.partitions
     bad = cluster.topic("bad", partitions, **configs)
     cluster.fill(bad, edit(cluster.read(recovery.target, partitions)))

@@ -1,6 +1,7 @@
-"""A consumer group of others, looked at by the core: positions and ends that a test sets, time that it moves, webhooks whose outcome it chooses.
+"""A consumer group that the core watches: a test sets positions and ends, moves the time, and chooses the outcome of
+webhooks.
 
-A restart goes through the wire: what is not in the status record is gone.
+A restart goes through the status record: what is not in it is gone.
 """
 
 from collections.abc import Mapping
@@ -84,7 +85,7 @@ class WatchWorld:
         return [notice.type for notice in self.notices if notice.type.startswith(("watch", "webhook"))]
 
     def look(self, *names: str, after_ms: int = PERIOD_MS) -> None:
-        """Time passes, the daemon ticks, and the collector looks at the topics."""
+        """Let time pass; then the daemon ticks and the collector samples the topics."""
         self.now_ms += after_ms
         self.feed(Tick())
         self.feed(OffsetsSampled((), tuple(("main", name) for name in sorted(self.missing))))
@@ -126,7 +127,7 @@ class WatchWorld:
         self.feed(WebhookEnded(subject, status is not None and status < 300, status, 1, str(status)))
 
     def restart(self, epoch: int = 2) -> None:
-        """Only what the status topic holds is known, and a new leader begins."""
+        """Begin a new leader that knows only what the status topic holds."""
         folded = STATUS.fold(self.status.items())
         self.state = self.decider.restore(self.state.daemon, folded.nouns, {})
         self.feed(BecameLeader(epoch, "control"))

@@ -1,7 +1,7 @@
-"""A small world around the pure core: virtual time, effects carried out in memory, lanes that copy.
+"""A simulated world around the pure core: virtual time, effects carried out in memory, lanes that copy.
 
-It knows what really happened (the receipts), so tests can compare what the core says with it. Every step is deterministic. Faults are switched on by the test:
-applications that die, effects that fail, daemons that restart.
+It knows what really happened (the receipts), so that tests can compare it with what the core says. Every step is
+deterministic. A test can switch on faults: applications that die, effects that fail, daemons that restart.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,9 @@ PARAMS = Params(
 
 @dataclass
 class Application:
-    """A running attempt. `speed` records are made durable per partition and second; a verification of `to_read` seconds reads on while it may."""
+    """A running attempt. `speed` records are made durable per partition and second; a verification needs `to_read`
+    seconds of reading, which count only while it may read.
+    """
 
     recovery: str
     attempt: int
@@ -67,9 +69,9 @@ class Application:
     alive: bool = True
     silent: bool = False
     allowances: tuple[Allowance, ...] = ()
-    frozen: set[int] = field(default_factory=set)  # lanes that neither copy nor say a word
-    stuck: set[int] = field(default_factory=set)  # lanes that say what they always said, and do not copy
-    returned: set[int] = field(default_factory=set)  # lanes that said their last word
+    frozen: set[int] = field(default_factory=set)  # lanes that neither copy nor send heartbeats
+    stuck: set[int] = field(default_factory=set)  # lanes that repeat their last heartbeat and do not copy
+    returned: set[int] = field(default_factory=set)  # lanes that sent their last heartbeat
 
 
 class World:
@@ -87,7 +89,7 @@ class World:
         self.leaders: dict[int, int] = {}  # broker of each partition, of source and target alike; empty = not told
         self.log_starts = dict.fromkeys(self.ends, 0)
         self.live_per_s = 0
-        self.target_partitions = 0  # as samples of the target tell it, 0 = it is not sampled
+        self.target_partitions = 0  # partition count in samples of the target, 0 = it is not sampled
         self.verify_s = 0  # how long a verification reads
         self.verdict: Verification | None = None  # of every verification, None = a match
         self.receipts: dict[str, dict[int, int]] = {}  # durable positions, the truth
@@ -200,7 +202,7 @@ class World:
         return LedgerRead(effect.recovery, effect.attempt, effect.fence, rows, (), effect.sequence)
 
     def second(self, seconds: int = 1) -> None:
-        """Time passes: lanes copy and heartbeat, offsets are sampled, the daemon ticks."""
+        """Let time pass: lanes copy and send heartbeats, offsets are sampled, the daemon ticks."""
         for _ in range(seconds):
             self.now_ms += 1_000
             for partition in self.ends:
@@ -264,7 +266,7 @@ class World:
         app.phase, app.to_read, app.left_to_read = "verifying", self.verify_s, self.verify_s
 
     def _read(self, app: Application, wanted: str) -> None:
-        """A second of both tasks of a verification; without a verdict when it is stopped."""
+        """One second of both tasks of a verification; a stopped one gives no verdict."""
         if wanted == "verify":
             app.left_to_read = max(0, app.left_to_read - 1)
         is_done = app.left_to_read == 0 and wanted == "verify"
@@ -296,7 +298,9 @@ class World:
                 durable[partition] = max(durable[partition], min(end, durable[partition] + most))
 
     def _room(self, app: Application, lane: int) -> int:
-        """How many records of 100 bytes the lane may still copy; as in the lanes, the one that uses the bytes up is the last."""
+        """How many records of 100 bytes the lane may still copy; as in real lanes, the record that reaches the cap in
+        bytes is the last.
+        """
         if lane >= len(app.allowances):
             return self.speed
         starts = {p.partition: p.start for p in self.recovery(app.recovery).plan.partitions}
@@ -328,7 +332,9 @@ class World:
         )
 
     def restart_daemon(self, *, applications_die: bool = False) -> None:
-        """Only what the status topic holds is known: the soft state is gone, and what was journaled comes back through its bytes."""
+        """Restart with only what the status topic holds: journaled records are read back from their bytes, all else is
+        gone.
+        """
         if applications_die:
             for app in self.applications.values():
                 app.alive = False

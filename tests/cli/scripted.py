@@ -1,6 +1,7 @@
 """A backend whose answers the test writes, and the runner that calls the CLI with it.
 
-It stands in for Kafka only: what it hands over are documents made by the real wire, and what it is sent are records of the real codec.
+It stands in for Kafka only: what it hands over are documents made by the real wire, and what it is sent are records of
+the real codec.
 """
 
 import json
@@ -24,7 +25,9 @@ _BEGINS = tuple(f"io.recoveryd.command.{verb}.v1" for verb in ("replay", "verify
 
 @dataclass
 class ScriptedBackend:
-    """`answer` makes the answer to a command (None = silence); `becomes` are the statuses that follow it, one after the other, with the command's id put in."""
+    """`answer` makes the answer to a command (None = silence); `becomes` are the statuses that follow it, one after the
+    other, with the command's id put in.
+    """
 
     documents: dict[str, Document] = field(default_factory=dict)
     answer: Callable[[Document], Document | None] = make_answer

@@ -1,4 +1,6 @@
-"""`recoveryctl forecast`: the forecast's test vectors as command lines, what it says, and what it refuses. No broker, no config."""
+"""`recoveryctl forecast`: the forecast's test vectors as command lines, what it says, and what it refuses. No broker,
+no config.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""One secured cluster and one leading daemon for all tests of this folder; each test has recoveries and targets of its own.
+"""One secured cluster and one leading daemon for all tests of this folder; each test has recoveries and targets of its
+own.
 
 The tests' own clients are the super user; the product is the user `recoveryd` and may do what it was granted.
 """

@@ -1,4 +1,6 @@
-"""Where replicas lie, waiting until all are in sync, and moving leaders as an operator's tools do: reassign, then elect."""
+"""Where replicas lie, waiting until all are in sync, and moving leaders as an operator's tools do: reassign, then
+elect.
+"""
 
 import asyncio
 from collections.abc import Iterable

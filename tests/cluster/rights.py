@@ -1,4 +1,6 @@
-"""Rights of the product's user, of the table and one by one: users that have all of it but one, and what the cluster says they lack."""
+"""Rights of the product's user, of the table and one by one: users that have all of it but one, and what the cluster
+says they lack.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +23,9 @@ def own_needs(stack: Stack, *roles: Role) -> list[Acl]:
 
 
 def needed(stack: Stack) -> list[Acl]:
-    """For a user that is daemon, jobs and `topics apply`, and may copy between topics that begin with the stack's mark; nothing else."""
+    """For a user that is daemon, jobs and `topics apply`, and may copy between topics that begin with the stack's mark;
+    nothing else.
+    """
     mark = f"{stack.mark}-"
     return [*own_needs(stack, Role.DAEMON, Role.JOBS, Role.SETUP), *replay_acls(mark, mark, create=True, prefixed=True)]
 

@@ -1,6 +1,7 @@
 """Fixtures of the container suite: an engine, a network, Kafka in a container, the product's image. All go at the end.
 
-Without an engine, and without leave to install one, every test that asks for it is skipped with the reason; with that leave it fails.
+Without an engine, and without leave to install one, every test that asks for it is skipped with the reason; with that
+leave it fails.
 """
 
 from collections.abc import Iterator

@@ -28,7 +28,9 @@ def compose_service(name: str = "recoveryd") -> Mapping[str, Any]:
 
 
 class DaemonContainer(DockerContainer):
-    """`environment` are options as `RECOVERYD_...` variables; `command` follows `recoveryd`, `run` when it is not given."""
+    """`environment` are options as `RECOVERYD_...` variables; `command` follows `recoveryd`, `run` when it is not
+    given.
+    """
 
     def __init__(
         self, image: str, network: Network, environment: Mapping[str, str], command: list[str] | None = None

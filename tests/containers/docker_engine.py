@@ -1,9 +1,9 @@
 """Where the Docker engine of the container tests comes from: one that answers, else one this run installs and starts.
 
 `RECOVERYD_CONTAINERS` says what is allowed. Unset: use an engine that answers, never install. `1`: as root on Debian,
-install the PACKAGES below and start `dockerd` by hand with everything it owns in a temporary folder; the
-end of the run stops exactly that process and puts the host's network back. Where that can not be done the tests then fail, they are not skipped. `0`: no containers at all.
-The packages stay installed. Nothing here knows an image.
+install the PACKAGES below and start `dockerd` by hand with everything it owns in a temporary folder; the end of the run
+stops exactly that process and puts the host's network back. Where that can not be done the tests then fail, they are
+not skipped. `0`: no containers at all. The packages stay installed. Nothing here knows an image.
 """
 
 import os
@@ -103,7 +103,9 @@ def answers(host: str | None = None) -> bool:
 
 
 def install_packages() -> None:
-    """Debian's own packages, as root. Raises `EngineUnavailable` where that is not possible, `EngineFailed` when it fails."""
+    """Debian's own packages, as root. Raises `EngineUnavailable` where that is not possible, `EngineFailed` when it
+    fails.
+    """
     wanted = ("dockerd", "docker", "iptables", "ip", "debootstrap")
     if os.geteuid() != 0:
         raise EngineUnavailable("no Docker engine answers, and installing one needs root")

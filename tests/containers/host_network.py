@@ -39,7 +39,9 @@ def remember() -> HostNetwork:
 
 
 def put_back(before: HostNetwork) -> list[str]:
-    """Undo what Docker added since `before`; what could not be undone is returned, one line each (empty = all is as it was)."""
+    """Undo what Docker added since `before`; what could not be undone is returned, one line each (empty = all is as it
+    was).
+    """
     now = remember()
     new_bridges = now.bridges - before.bridges
     for key, lines in now.rules.items():

@@ -2,7 +2,8 @@
 
 A broker tells its clients where to come back to, so it must know its mapped port before it starts, and the engine picks
 that port when the container starts. So the container first waits for a start script, which is written once the port is
-known. Works with `apache/kafka` and with every image that takes `KAFKA_*` variables and starts by `/etc/kafka/docker/run`.
+known. Works with `apache/kafka` and with every image that takes `KAFKA_*` variables and starts by
+`/etc/kafka/docker/run`.
 """
 
 import time

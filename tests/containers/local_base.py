@@ -1,4 +1,5 @@
-"""A base image without a registry: a Debian made with debootstrap, with Python, a JRE and an init, and a builder on top.
+"""A base image without a registry: a Debian made with debootstrap, with Python, a JRE and an init, and a builder on
+top.
 
 The base is what `python:3.11-slim-bookworm` plus the packages of the Dockerfile would be, so that nothing in a build
 needs the network. It is kept as a tarball in the cache folder; delete the file to have it made anew. The builder adds
@@ -30,7 +31,8 @@ _SOURCES = f"""deb {_MIRROR} {_SUITE} main
 deb {_MIRROR} {_SUITE}-updates main
 deb http://deb.debian.org/debian-security {_SUITE}-security main
 """
-# Left over from the making, or the host's own: names of its resolver and itself, and settings that may name a private mirror.
+# Left over from the making, or the host's own: names of its resolver and itself, and settings that may name a private
+# mirror.
 _NOT_WANTED = (
     "var/lib/apt/lists", "var/cache/apt", "var/log", "usr/share/man", "usr/share/locale", "etc/pip.conf", "etc/apt/apt.conf",
 )  # fmt: skip

@@ -29,7 +29,9 @@ def has_image(image: str) -> bool:
 
 
 def can_pull(image: str) -> bool:
-    """True once `image` is on this engine. False at once without a registry, or when a pull stands still or takes too long."""
+    """True once `image` is on this engine. False at once without a registry, or when a pull stands still or takes too
+    long.
+    """
     if has_image(image):
         return True
     repository, _, tag = image.rpartition(":")

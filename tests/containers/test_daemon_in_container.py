@@ -1,4 +1,5 @@
-"""The product's image serves a replay: daemon, Spark and lanes in one container, Kafka in another, the operator on the host.
+"""The product's image serves a replay: daemon, Spark and lanes in one container, Kafka in another, the operator on the
+host.
 
 What is judged is the target topic: by the end-to-end tests' own checker, record by record.
 """

@@ -1,4 +1,6 @@
-"""When the suite uses, installs or does without an engine, and what of the host's network it calls Docker's. No engine is needed."""
+"""When the suite uses, installs or does without an engine, and what of the host's network it calls Docker's. No engine
+is needed.
+"""
 
 import os
 

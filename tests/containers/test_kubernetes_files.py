@@ -1,4 +1,6 @@
-"""The Kubernetes manifests hold to Kubernetes' own schemas, and what they say to Spark fits what they say to Kubernetes. No engine is needed."""
+"""The Kubernetes manifests hold to Kubernetes' own schemas, and what they say to Spark fits what they say to
+Kubernetes. No engine is needed.
+"""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""One way to set up and look at the world behind the ports, over memory and over a real broker, so that one suite can judge both.
+"""One way to set up and look at the world behind the ports, over memory and over a real broker, so that one suite can
+judge both.
 
 What it writes and reads goes around the adapters under test, by plain clients.
 """
@@ -66,7 +67,9 @@ class Harness(Protocol):
     def truncate(self, topic: str, before: int, partition: int = 0) -> None: ...
 
     def open_lane(self, transactional_id: str) -> Callable[[str, int, Sequence[MemoryRecord]], None]:
-        """Hold the id; what is returned writes records of a topic's partition in one transaction, or raises `LaneFenced`."""
+        """Hold the id; what is returned writes records of a topic's partition in one transaction, or raises
+        `LaneFenced`.
+        """
         ...
 
     @contextmanager

@@ -1,4 +1,5 @@
-"""Applications: launched once per attempt, heard through the progress topic, obedient to directives, told of when they end.
+"""Applications: launched once per attempt, heard through the progress topic, obedient to directives, told of when they
+end.
 
 The same over lanes in virtual time and over a real Spark.
 """

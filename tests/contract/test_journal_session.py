@@ -139,7 +139,9 @@ async def _write(journal: KafkaJournal, these: range) -> None:
 
 
 def _answer_once(monkeypatch: pytest.MonkeyPatch, *, has_landed: bool) -> list[str]:
-    """The next commit is done, or dropped, by the broker, and answered late with an invalid state: what a broker that was busy for 40 s did."""
+    """The next commit is done, or dropped, by the broker, and answered late with an invalid state: what a broker that
+    was busy for 40 s did.
+    """
     made: Callable[..., object] = transactions.TransactionalWriter._commit
     asked: list[str] = []
 

@@ -1,4 +1,6 @@
-"""The pinned place of a recovery's receipts: where it is planned, and what the ledger says when the topic is not what it was."""
+"""The pinned place of a recovery's receipts: where it is planned, and what the ledger says when the topic is not what
+it was.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""Children of the daemon as processes: what they are given, how they end, what they outlive. Any program stands in for Spark here."""
+"""Children of the daemon as processes: what they are given, how they end, what they outlive. Any program stands in for
+Spark here.
+"""
 
 import asyncio
 import os
@@ -38,7 +40,8 @@ DEADLINE_S = 60.0
 SECRET = "correct-horse"
 PLAN = make_plan((0, 0, 10))
 
-# What a driver does, as far as a process can be judged: with --spec it says so and runs; as a spare it waits for its spec first.
+# What a driver does, as far as a process can be judged: with --spec it says so and runs; as a spare it waits for its
+# spec first.
 DRIVER = """
 import pathlib, signal, sys, time
 job = sys.argv[1:]

@@ -1,6 +1,8 @@
-"""Every way a transaction can end: a scripted client says what a broker could, and what it holds in the end is looked at.
+"""Every way a transaction can end: a scripted client says what a broker could, and what it holds in the end is looked
+at.
 
-The real client's side of this is in `test_journal` and in the fault tests; here are the endings that no broker gives on demand.
+The real client's side of this is in `test_journal` and in the fault tests; here are the endings that no broker gives on
+demand.
 """
 
 from collections.abc import Callable

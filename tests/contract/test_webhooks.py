@@ -1,4 +1,6 @@
-"""Webhooks against a real HTTP server: what is sent, what is tried again, what is final. The signature is checked by code of its own."""
+"""Webhooks against a real HTTP server: what is sent, what is tried again, what is final. The signature is checked by
+code of its own.
+"""
 
 import asyncio
 import hashlib

@@ -1,4 +1,6 @@
-"""Caps are caps of the recovery: shared out over lanes, and again when a lane could not use its part. Nothing is copied over the cap, and nothing is left under it."""
+"""A cap holds for the whole recovery: it is shared out to lanes, and again when a lane could not use its part. The copy
+neither exceeds the cap nor ends below it while records are left.
+"""
 
 from dataclasses import replace
 
@@ -32,7 +34,7 @@ def planned(log: Log, limits: Limits) -> Recovery:
 
 
 def copy(recovery: Recovery, log: Log) -> Recovery:
-    """What the lanes do in one attempt: each copies until its partition or its allowance ends, with the record that uses it up."""
+    """One attempt: each lane copies until its partition ends, or up to and with the record that uses its allowance up."""
     rows = {p.partition: p for p in recovery.progress.partitions}
     for lane, allowed in zip(recovery.plan.lanes, allowances(recovery), strict=True):
         [partition] = lane
@@ -89,7 +91,7 @@ def test_the_parts_of_a_following_replay_are_equal() -> None:
 
 
 def following(limits: Limits, ends: tuple[int, ...], stop: CaughtUp | Never | None = None) -> World:
-    """Zero lag has to last for longer than a lane that returned counts as heard lately."""
+    """A world in which zero lag must last longer than the last heartbeat of a returned lane counts as recent."""
     world = World(make_facts(ends, slots=len(ends)), replace(PARAMS, caught_up_span_ms=30_000))
     world.feed(command("replay", spec=make_spec(stop=stop or CaughtUp(), limits=limits)))
     return world
@@ -125,7 +127,7 @@ def test_a_lane_that_returned_with_one_record_left_is_not_caught_up() -> None:
 @pytest.mark.parametrize(("cap", "copied", "attempts"), [(200, 150, 1), (120, 120, 2)])
 def test_a_lane_that_returned_before_the_daemon_started_is_no_missing_one(cap: int, copied: int, attempts: int) -> None:
     world = following(Limits(max_records=cap), (100, 50))
-    world.sees_source = False  # nothing is shared out before the daemon is another one
+    world.sees_source = False  # so that nothing is shared out before the daemon changes
     world.second(20)
     world.restart_daemon()
     world.sees_source = True

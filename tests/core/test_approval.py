@@ -1,4 +1,6 @@
-"""An approved plan is looked at again before it starts: two replays of one target never both run, and what is not as planned is named."""
+"""An approved plan is checked again before it starts: two replays into one target never both run, and the refusal names
+what has changed.
+"""
 
 from dataclasses import replace
 
@@ -104,7 +106,7 @@ def test_what_is_not_as_planned_is_named(what: str, facts: dict[str, object], co
 def test_records_that_came_to_a_partition_beside_the_copy_while_the_plan_waited_are_named(
     on_existing: str, state: State
 ) -> None:
-    """They would be extra in the proof of a target of our own."""
+    """The proof of a target without `append` would count them as extra."""
     plain = make_spec()
     spec = replace(
         plain,

@@ -1,4 +1,4 @@
-"""What hearing a recovery of many partitions costs: counted, not timed."""
+"""The cost of heartbeats of a recovery with many partitions, in counts instead of time."""
 
 import pytest
 
@@ -12,7 +12,7 @@ MINUTE_S = 60
 
 
 class Counted(tuple[Stretch, ...]):
-    """Knows how often anybody went over it."""
+    """A tuple that counts how often it is iterated."""
 
     __slots__ = ()
     visits = 0
@@ -44,7 +44,7 @@ def test_progress_that_says_the_same_again_is_journaled_as_a_sign_of_life_only()
     world = running()
     app = world.applications["r1"]
     app.stuck = set(range(len(app.lanes)))
-    world.second(2 * MINUTE_S)  # the pace that the forecast knows falls for a while
+    world.second(2 * MINUTE_S)  # the pace in the forecast's samples falls for a while
     signs = MINUTE_S * 1000 // PARAMS.same_status_ms
     assert signs <= journaled(world, MINUTE_S) <= signs + 2
     app.stuck = set()

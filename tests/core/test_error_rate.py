@@ -1,4 +1,6 @@
-"""A recovery that fails again and again ends by its rate of failures, also when each attempt gets on a little."""
+"""A recovery that fails again and again ends because of its rate of failures, even if each attempt makes a little
+progress.
+"""
 
 from dataclasses import replace
 
@@ -21,7 +23,7 @@ EACH_30_S = replace(PARAMS, max_failures_per_hour=4, backoff_max_ms=1_000)
         ((1, 2, 3), {}, "3 attempts failed within an hour, 3 are too many"),
         ((-HOUR_MS, 2, 3), {}, None),  # an hour is over
         ((), {0: (1,), 1: (2, 3)}, "2 chunks of lane 1 failed within an hour, 2 are too many"),
-        ((), {0: (1,), 1: (1,)}, None),  # one lane, not their sum: more lanes do not fail more often
+        ((), {0: (1,), 1: (1,)}, None),  # each lane is judged alone: the sum over lanes does not count
     ],
 )
 def test_what_is_too_many(attempts_ms: tuple[int, ...], chunks_ms: dict[int, tuple[int, ...]], why: str | None) -> None:

@@ -1,4 +1,4 @@
-"""A recovery that follows the head and is to end by the data: past an event time, or when nothing comes any more."""
+"""A following recovery that ends by the data: past an event time, or when no record comes any more."""
 
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.recovery.spec import CaughtUp, Limits, Never

@@ -1,4 +1,6 @@
-"""Finished recoveries leave: by age and by number, the oldest first, what lies outside before the record itself, and never a live one."""
+"""Ended recoveries are forgotten: by age and by number, the oldest first, receipts and folders before the status
+record, and never a live one.
+"""
 
 from dataclasses import replace
 
@@ -22,7 +24,7 @@ HOME = ReceiptsHome(RECEIPTS.topic, RECEIPTS.topic_id, RECEIPTS.partition, RECEI
 
 
 class Remembering(World):
-    """Notes what is to be forgotten; a test gives the answer."""
+    """A world that notes what is to be forgotten; the test gives the answer."""
 
     def __init__(self, **params: int) -> None:
         super().__init__(make_facts((40, 40)), replace(PARAMS, **params), speed=100)
@@ -35,7 +37,7 @@ class Remembering(World):
         return super()._run(effect)
 
     def complete(self, *ids: str) -> None:
-        """One after the other; nothing runs afterwards."""
+        """Let these recoveries complete, one after the other."""
         for name in ids:
             offset = self.state.daemon.applied_control_offset + 1
             self.feed(command("replay", name, offset=offset, spec=make_spec(target=TargetRef(f"{name}.copy"))))

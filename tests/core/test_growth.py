@@ -1,4 +1,6 @@
-"""Partitions that are added while a recovery runs: covered, named, or the end of the copy, and never passed over in silence."""
+"""Partitions that are added while a recovery runs: they are copied, named in a finding, or end the copy, but are never
+ignored.
+"""
 
 from dataclasses import replace
 

@@ -1,6 +1,7 @@
-"""Every release decides on what real daemons were told as they did then: the same states, the same effects, the same sentences.
+"""On the recorded events of real daemons, every release decides as they did: the same states, effects and sentences.
 
-A change of a rule changes some of it; then `python -m tests.builders.histories --decide` writes the new decisions, and the difference is what the change does.
+After a change of a rule, `python -m tests.builders.histories --decide` writes the new decisions; the difference shows
+what the change does.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""One lane in trouble costs the attempt while the others move; receipts that can not be read end the wait for them."""
+"""One lane in trouble costs the attempt while the others move; receipts that cannot be read end the wait for them."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def test_a_lane_that_ended_may_be_silent() -> None:
 
 
 class Stuck(World):
-    """Lane 0 never copies, in whatever application."""
+    """A world in which lane 0 never copies, in any attempt."""
 
     def _launch(self, effect: LaunchAttempt) -> None:
         super()._launch(effect)
@@ -103,7 +103,7 @@ def test_an_application_of_which_no_lane_ever_starts_is_lost_although_its_driver
 
 
 class Unreadable(World):
-    """The receipts can not be read; `is_retriable` says whether a later time may help."""
+    """A world whose receipts cannot be read; `is_retriable` says whether waiting may help."""
 
     is_retriable = False
 
@@ -135,7 +135,7 @@ def test_a_drain_whose_receipts_can_not_be_read_ends_with_the_reason(
 
 
 class SlowLedger(World):
-    """Questions about receipts wait in `asked` until a test answers them."""
+    """A world in which questions for receipts wait in `asked` until the test answers them."""
 
     def __init__(self) -> None:
         self.asked: list[ReadLedger] = []

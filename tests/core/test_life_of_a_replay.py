@@ -1,4 +1,4 @@
-"""Whole lives of recoveries in a simulated world: the states they pass, what is said about them, and what the numbers add up to."""
+"""Whole lives of replays in a simulated world: their states, sentences and events, and the sums of their numbers."""
 
 from dataclasses import replace
 
@@ -307,7 +307,7 @@ def test_two_replays_into_one_target_are_refused_unless_both_append() -> None:
 
 
 def test_two_replays_into_different_partitions_of_one_target_are_refused_unless_both_append() -> None:
-    """The proof of a target of our own counts what came to any of its partitions."""
+    """Without `append`, the proof counts records in any partition of the target."""
     world = World(speed=1)
 
     def replay(subject: str, partition: int, on_existing: str) -> None:
@@ -363,4 +363,4 @@ def test_the_stop_reason_names_the_side_that_another_attempt_cannot_mend(error: 
 
 
 def test_every_error_of_a_job_has_a_stop_reason_of_its_own() -> None:
-    assert set(ERROR_CODES) - set(FAILURES) == {"fenced"}  # which another attempt mends
+    assert set(ERROR_CODES) - set(FAILURES) == {"fenced"}  # for which another attempt helps

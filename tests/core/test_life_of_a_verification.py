@@ -1,4 +1,4 @@
-"""Verifying as work: paused, resumed, throttled, stopped and lost like running, of a replay and on its own."""
+"""A verification, of a replay and on its own, is paused, resumed, throttled, stopped and loses attempts like a copy."""
 
 import re
 from dataclasses import replace
@@ -178,7 +178,7 @@ def test_a_verification_that_reads_nothing_new_for_long_has_stalled() -> None:
     world.feed(command("replay"))
     world.run_until(State.VERIFYING)
     world.second(3)
-    world.applications["r1"].left_to_read = 10_000  # reads, and never comes further
+    world.applications["r1"].left_to_read = 10_000  # it reads without making progress
     world.verify_s = 0
     app = world.applications["r1"]
     for _ in range(40):
@@ -299,7 +299,7 @@ def test_internal_topics_may_be_compared_because_nothing_is_written() -> None:
 
 
 def timed() -> PlanFacts:
-    """Both logs, with the offsets of two times."""
+    """Facts about both logs, with the offsets of two times."""
     facts = make_facts((100, 50), target_ends=(90, 40))
     return replace(
         facts,

@@ -1,4 +1,6 @@
-"""Replays next to live traffic in a simulated world: they wait at the floor until live traffic is known, speed up, yield, pause and go on by themselves."""
+"""Replays next to live traffic in a simulated world: they stay at the floor until live traffic is known, then speed up,
+yield, pause and go on by themselves.
+"""
 
 from dataclasses import replace
 
@@ -34,7 +36,7 @@ def test_a_replay_speeds_up_while_live_traffic_is_well() -> None:
     world = LiveWorld().copying()
     started = world.rate
     world.live(120)
-    assert MIN < started <= 0.1 * MAX  # slow start: 5 % of the most, doubled at most once by now
+    assert MIN < started <= 0.1 * MAX  # slow start: 5 % of the maximum, doubled at most once by now
     assert world.rate == world.directive_rate == MAX
     decided = [n.data for n in world.told("throttle_decided")]
     assert {d["rule_name"] for d in decided} >= {"slow_start"}
@@ -350,7 +352,7 @@ def test_a_critical_signal_that_is_older_than_what_the_daemon_measured_since_cut
 
 
 def test_a_signal_about_some_partitions_says_nothing_about_the_group() -> None:
-    """The topic has two; the daemon has seen one of them at its last look, or none yet."""
+    """The topic has two partitions; the daemon's last sample had one of them, or there was none yet."""
     for look in ((), (TopicSample("main", "departures", "id", {0: 0}, {0: 9}, {0: 9}, NOW_MS, 2),)):
         world = LiveWorld(make_params(LATENCY, LAG))
         world.feed(OffsetsSampled(look))
@@ -391,7 +393,7 @@ def test_the_floor_is_at_least_what_beats_retention() -> None:
     plan = world.recovery().plan
     needed = (
         2_000_000 / (1_100 + 100 - 15) * 100
-    )  # the last record dies in 1,200 s, 15 s go by before the first is copied
+    )  # the last record is deleted in 1,200 s, and 15 s pass before the first is copied
     assert plan.retention_bytes_per_s == pytest.approx(needed)
     assert [f.code for f in plan.findings if f.code == "retention_floor"] == [
         "retention_floor"
@@ -409,7 +411,7 @@ def test_the_floor_is_at_least_what_beats_retention() -> None:
 
 
 class CrowdedWorld(LiveWorld):
-    """Three brokers, as the daemon sees by another topic; `led_by` are the leaders of source and target."""
+    """A world with three brokers, known from another topic; `led_by`: the leaders of source and target."""
 
     def __init__(self, led_by: dict[int, int]) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""A recovery that ends because of a loss has every lost offset in its table, also those that no lane met before it ended."""
+"""A recovery that ends because of a loss counts every lost offset in its completeness, also those that no lane met
+before.
+"""
 
 import pytest
 
@@ -11,7 +13,9 @@ from tests.builders.world import World
 
 
 def failed_by_a_loss(world: World) -> Recovery:
-    """After five seconds at five records per partition and second the lane of partition 0 meets a hole; the other one has not got there."""
+    """After five seconds at five records/s per partition, the lane of partition 0 meets a hole; the other lane has not
+    come that far.
+    """
     world.feed(command("replay", spec=make_spec(stop=CaughtUp()) if world.live_per_s else make_spec()))
     world.second(5)
     world.applications["r1"].alive = False
@@ -27,9 +31,13 @@ def failed_by_a_loss(world: World) -> Recovery:
     [
         ({0: 40, 1: 45}, {}, [(40, 15), (45, 20)]),
         ({0: 40, 1: 10}, {}, [(40, 15), (25, 0)]),
-        ({0: 400, 1: 400}, {}, [(100, 75), (50, 25)]),  # past the pinned end: what was planned is gone, no more
-        ({}, {0: 25, 1: 60}, [(100, 75), (25, 0)]),  # cut back to the position
-        ({}, {0: 60, 1: 60}, [(25, 0), (25, 0)]),  # cut back behind the position: what is left there was not lost yet
+        ({0: 400, 1: 400}, {}, [(100, 75), (50, 25)]),  # past the pinned end: only the planned offsets are lost
+        ({}, {0: 25, 1: 60}, [(100, 75), (25, 0)]),  # log truncated to the position
+        (
+            {},
+            {0: 60, 1: 60},
+            [(25, 0), (25, 0)],
+        ),  # log truncated after the position: the offsets that remain there are not lost
         ({}, {}, [(25, 0), (25, 0)]),
     ],
     ids=["both holes", "one hole", "all gone", "cut back at the position", "cut back behind it", "nothing to see"],

@@ -1,4 +1,4 @@
-"""Bounds become offsets once; what can not be exact is refused with its code."""
+"""Bounds become offsets once; a copy that could not be exact is refused with its code."""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""The forecast of a plan: which rates it takes, what it says of skew, retention, deadlines and moving heads, and that the hash does not know it."""
+"""The forecast of a plan: which rates it takes, what it says about skew, retention, deadlines and moving heads, and
+that the hash does not depend on it.
+"""
 
 from dataclasses import replace
 

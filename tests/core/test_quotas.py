@@ -1,4 +1,6 @@
-"""The brokers' backstop: before the first record, above the lease, never in the way, and gone at the end."""
+"""The brokers' quota as a backstop: set before the first record, above the lease, never limiting it, and removed at the
+end.
+"""
 
 from dataclasses import replace
 
@@ -182,7 +184,7 @@ def test_a_daemon_that_died_between_the_end_and_the_removal_leaves_nothing_for_l
 
 
 def spread(world: World, leaders: dict[int, int]) -> World:
-    """A look that tells who leads the two partitions, of both topics."""
+    """A sample with these leaders of the two partitions, for both topics."""
     world.leaders, world.target_partitions = leaders, 2
     world.second(10)
     return world

@@ -1,4 +1,6 @@
-"""The forecast of a recovery that runs: made from measured pace, told when it changes twice in a row, and the end of a race that is lost."""
+"""The forecast of a recovery that runs: made from the measured pace, with an event when two in a row differ from the
+last verdict, and a stop when retention is faster.
+"""
 
 import math
 from dataclasses import replace
@@ -16,7 +18,9 @@ DAY_MS = 86_400_000
 
 
 def timed(records: int = 100_000, *, window_s: float = 10_000, age_s: float = 10_000, **configs: str) -> PlanFacts:
-    """One partition of `records` over `window_s` of event time, the first of them `age_s` old. As planned the copy is fast."""
+    """One partition of `records` over `window_s` of event time, the first of them `age_s` old. As planned the copy is
+    fast.
+    """
     facts = make_facts((records,), bytes_per_s=1e8, rate_source="measured", source_configs=configs)
     first_ms = NOW_MS - round(age_s * 1000)
     row = replace(

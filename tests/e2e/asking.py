@@ -1,4 +1,6 @@
-"""Small questions that end-to-end tests ask of a running stack: what a target holds, how fast lanes go, where they stand."""
+"""Small questions that end-to-end tests ask of a running stack: what a target holds, how fast lanes go, where they
+stand.
+"""
 
 import time
 from collections.abc import Mapping
@@ -40,7 +42,9 @@ def receipts_end(stack: Stack, recovery: str, starts: Mapping[int, int]) -> dict
 
 
 def lane_progress(stack: Stack, recovery: str) -> list[tuple[float, int]]:
-    """(when, records of all lanes so far) after each heartbeat. What is copied stays so: lanes that verify later begin to count anew."""
+    """(when, records of all lanes so far) after each heartbeat. What is copied stays so: lanes that verify later begin
+    to count anew.
+    """
     newest: dict[int, int] = {}
     found = []
     for at_s, beat in stack.follower.heartbeats(recovery, driver=False):

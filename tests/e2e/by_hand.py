@@ -1,4 +1,6 @@
-"""A copy made by hand: what somebody's own script does, with a plain producer and nothing of the product. Damage is an edit of the records on the way."""
+"""A copy made by hand: what somebody's own script does, with a plain producer and nothing of the product. Damage is an
+edit of the records on the way.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +19,9 @@ def as_it_is(drafts: Sequence[Draft]) -> Sequence[Draft]:
 def copy_by_hand(
     bootstrap: str, source: str, target: str, *, to: str | None = None, edit: Edit = as_it_is, partition: int = 0
 ) -> None:
-    """Every committed record of `source` into the new topic `target`, on the cluster `to`, by default the same. `edit` changes those of one partition."""
+    """Every committed record of `source` into the new topic `target`, on the cluster `to`, by default the same. `edit`
+    changes those of one partition.
+    """
     into = to or bootstrap
     logs = read_log(bootstrap, source)
     create_topics(into, {target: len(logs)}, {"message.timestamp.after.max.ms": str(2**63 - 1)})

@@ -59,7 +59,9 @@ class Case:
         return done
 
     def judge_what_was_covered(self, **more: Any) -> None:
-        """For a run that ended before its range did: what its completeness says it covered must hold, and nothing lies past it."""
+        """For a run that ended before its range did: what its completeness says it covered must hold, and nothing lies
+        past it.
+        """
         status = self.stack.follower.status(self.recovery)
         assert status is not None
         covered = completed_ranges(status)
@@ -106,7 +108,9 @@ class Case:
 
 @contextlib.contextmanager
 def observed_cases(stack: Stack, usual_source: str) -> Iterator[NewCase]:
-    """Gives what makes cases with names of their own and a reader on each target; of the usual source unless the test names another."""
+    """Gives what makes cases with names of their own and a reader on each target; of the usual source unless the test
+    names another.
+    """
     with contextlib.ExitStack() as observers:
 
         def make(source: str = usual_source, *, observe: bool = True) -> Case:

@@ -1,4 +1,6 @@
-"""How the tests' own clients get in: by the cluster's address alone, and for a secured cluster with what was noted for that address before."""
+"""How the tests' own clients get in: by the cluster's address alone, and for a secured cluster with what was noted for
+that address before.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +21,8 @@ def client(bootstrap: str) -> dict[str, Any]:
 
 
 def writer(bootstrap: str, **settings: Any) -> Producer:
-    """A producer that writes each record once and in order. One that is not idempotent writes a batch that was refused, as by a leader that is not there yet, behind later ones."""
+    """A producer that writes each record once and in order. One that is not idempotent writes a batch that was refused,
+    as by a leader that is not there yet, behind later ones.
+    """
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return Producer({**client(bootstrap), "log_level": 0, "enable.idempotence": True, **named})

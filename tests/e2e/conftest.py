@@ -1,4 +1,6 @@
-"""Fixtures of the end-to-end tests: one stack with one leading daemon per module, and source topics that several tests read."""
+"""Fixtures of the end-to-end tests: one stack with one leading daemon per module, and source topics that several tests
+read.
+"""
 
 from collections.abc import Iterator
 

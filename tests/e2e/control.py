@@ -1,4 +1,6 @@
-"""Sends control records with a plain Kafka producer, as an operator with nothing but kcat would. Nothing of the product is used."""
+"""Sends control records with a plain Kafka producer, as an operator with nothing but kcat would. Nothing of the product
+is used.
+"""
 
 import json
 import uuid
@@ -30,7 +32,9 @@ class Control:
         command_id: str | None = None,
         **more: Any,
     ) -> str:
-        """`more`: other data fields; `source_*` and `target_*` go into those objects, the rest to the top (limits, verify, dry_run ...)."""
+        """`more`: other data fields; `source_*` and `target_*` go into those objects, the rest to the top (limits,
+        verify, dry_run ...).
+        """
         data: dict[str, Any] = {
             "reason": "a test wants it",
             "source": {"topic": source, "from": start, "to": stop},

@@ -1,4 +1,6 @@
-"""Source data for end-to-end tests: plain, and as nasty as Kafka allows. Written with plain producers; what was written is read back by the checker itself."""
+"""Source data for end-to-end tests: plain, and as nasty as Kafka allows. Written with plain producers; what was written
+is read back by the checker itself.
+"""
 
 import asyncio
 import threading
@@ -29,7 +31,9 @@ def fill_plain(
     start_ms: int = BASE_MS,
     compression: str = "lz4",
 ) -> None:
-    """Creates the topic; each partition gets `records_each` unique records, one per second of CreateTime from `start_ms` on."""
+    """Creates the topic; each partition gets `records_each` unique records, one per second of CreateTime from
+    `start_ms` on.
+    """
     create_topics(bootstrap, {topic: partitions})
     producer = writer(bootstrap, linger_ms=20, compression_type=compression)
     write_plain(producer, topic, range(partitions), range(records_each), value_bytes=value_bytes, start_ms=start_ms)
@@ -56,7 +60,9 @@ def write_plain(
 
 
 def nasty_drafts(partition: int, count: int) -> list[Draft]:
-    """Null and empty keys and values, tombstones, repeated, null and empty headers, times -1, far future, far past and not monotone."""
+    """Null and empty keys and values, tombstones, repeated, null and empty headers, times -1, far future, far past and
+    not monotone.
+    """
     now_ms = int(time.time() * 1000)
     times = (BASE_MS, -1, 1, BASE_MS + 500, BASE_MS - 86_400_000, now_ms + 3_000_000, BASE_MS, 2_000_000_000_000)
     headers: Sequence[Any] = (
@@ -74,7 +80,8 @@ def nasty_drafts(partition: int, count: int) -> list[Draft]:
 
 
 def fill_nasty(bootstrap: str, topic: str, records_each: int = 400) -> None:
-    """Four partitions: 0 interleaved transactions, one of them aborted; 1 plain, with a marker-only tail; 2 empty; 3 only aborted records.
+    """Four partitions: 0 interleaved transactions, one of them aborted; 1 plain, with a marker-only tail; 2 empty; 3
+    only aborted records.
 
     The topic takes any CreateTime. Time 0 is added by `add_time_zero`, because librdkafka can not write it.
     """

@@ -1,4 +1,5 @@
-"""Follows recoveryd's own topics as any outside program may: status, events, dead letters and progress, decoded as plain JSON.
+"""Follows recoveryd's own topics as any outside program may: status, events, dead letters and progress, decoded as
+plain JSON.
 
 One thread reads, tests ask and wait with a deadline. Nothing of the product is used.
 """
@@ -26,7 +27,9 @@ _STOP_DEADLINE_S = 20.0
 
 
 class Follower:
-    """What the own topics have said since their beginnings. Times are monotonic seconds of this process, taken when a record was read."""
+    """What the own topics have said since their beginnings. Times are monotonic seconds of this process, taken when a
+    record was read.
+    """
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self._bootstrap = bootstrap
@@ -103,7 +106,9 @@ class Follower:
             return [(at, h) for at, h in self._heartbeats if h.get("recovery") == recovery]
 
     def wait(self, question: Callable[[], T], deadline_s: float, about: str) -> T:
-        """Asks again after each record read, until the answer is true-ish. Raises AssertionError with `about` and the newest statuses."""
+        """Asks again after each record read, until the answer is true-ish. Raises AssertionError with `about` and the
+        newest statuses.
+        """
         give_up_at_s = time.monotonic() + patient_s(deadline_s)
         while True:
             answer = question()

@@ -1,4 +1,6 @@
-"""An application that is not ours: a consumer group that reads cold data slowly, then as fast as it can, and a producer that goes on writing meanwhile."""
+"""An application that is not ours: a consumer group that reads cold data slowly, then as fast as it can, and a producer
+that goes on writing meanwhile.
+"""
 
 import time
 

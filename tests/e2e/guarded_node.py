@@ -1,4 +1,6 @@
-"""A single node with two doors: one for clients that must show who they are, a plain one for the node itself and for the tools of a test."""
+"""A single node with two doors: one for clients that must show who they are, a plain one for the node itself and for
+the tools of a test.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +11,9 @@ from recoveryd_sandbox.properties import HABITS, HOST, QUICK_START, new_cluster_
 
 
 class GuardedNode:
-    """A layout of `recoveryd_sandbox.broker`. `protocol` is that of the guarded listener, named CLIENT; `guard` are broker properties for it."""
+    """A layout of `recoveryd_sandbox.broker`. `protocol` is that of the guarded listener, named CLIENT; `guard` are
+    broker properties for it.
+    """
 
     def __init__(self, protocol: str, guard: Mapping[str, str]) -> None:
         self._protocol = protocol

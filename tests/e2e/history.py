@@ -1,7 +1,8 @@
-"""The history checker: reads source, target and receipts of a copy with its own code and judges I1 to I12 of the guarantees.
+"""The history checker: reads source, target and receipts of a copy with its own code and judges I1 to I12 of the
+guarantees.
 
-It shares nothing with the product but the wire: not the verifier, not the digest, not the receipt decoder, not murmur2. `check_copy` is what tests call;
-`check` is the pure half for a history that was read before.
+It shares nothing with the product but the wire: not the verifier, not the digest, not the receipt decoder, not murmur2.
+`check_copy` is what tests call; `check` is the pure half for a history that was read before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,10 +87,12 @@ def check_copy(
 ) -> list[Violation]:
     """Violations of one recovery's copy of `ranges` ([from, to) per source partition). Empty = all invariants hold.
 
-    `mapped_partitions`: how many partitions the target had when planned, if it has more now. `status`: the recovery's status record. `before`: the visible source records as read before some of them were deleted. `bounds`: pinned stops where a run
-    ended short of them. `target_from`: where the target stood before the run. `shared_with`: other recoveries that append to the same target.
-    `source_was`, `target_was`: the topic as it was before it was deleted or made again, in place of the one of now. The rest of
-    the keywords are fields of `Asked` (mapping, headers_add, headers_drop, from_time_ms, to_time_ms, lost, log_append_time, shared).
+    `mapped_partitions`: how many partitions the target had when planned, if it has more now. `status`: the recovery's
+    status record. `before`: the visible source records as read before some of them were deleted. `bounds`: pinned stops
+    where a run ended short of them. `target_from`: where the target stood before the run. `shared_with`: other
+    recoveries that append to the same target. `source_was`, `target_was`: the topic as it was before it was deleted or
+    made again, in place of the one of now. The rest of the keywords are fields of `Asked` (mapping, headers_add,
+    headers_drop, from_time_ms, to_time_ms, lost, log_append_time, shared).
     """
     source_is = source_was or snapshot(bootstrap, source, deadline_s=deadline_s)
     target_is = target_was or snapshot(bootstrap, target, target_from, deadline_s=deadline_s)

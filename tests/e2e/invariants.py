@@ -1,4 +1,5 @@
-"""I1 to I8, I11 and the target half of I3: judged on the records alone. One function per invariant, each pure, each with a message that names the place.
+"""I1 to I8, I11 and the target half of I3: judged on the records alone. One function per invariant, each pure, each
+with a message that names the place.
 
 What needs receipts (I9, I10, I12) is in `ledger_invariants`.
 """
@@ -10,7 +11,9 @@ from tests.e2e.model import History, Matching, Pair, Violation
 
 
 def no_loss(history: History, matching: Matching) -> Iterator[Violation]:
-    """I1: each committed, in-range, selected source record has an image. What vanished during the run, or may be lost, is excused."""
+    """I1: each committed, in-range, selected source record has an image. What vanished during the run, or may be lost,
+    is excused.
+    """
     excused = {(r.partition, r.offset) for r in history.vanished}
     for image in matching.missing:
         source = image.source

@@ -1,6 +1,7 @@
 """Reads receipts with its own JSON decoding, for the history checker. Nothing of the product's contract module is used.
 
-A receipt that lacks a field or has one of a wrong type is an `AssertionError` that quotes it: such a ledger proves nothing.
+A receipt that lacks a field or has one of a wrong type is an `AssertionError` that quotes it: such a ledger proves
+nothing.
 """
 
 import json
@@ -28,7 +29,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What one ledger record says. `offset` is its own place in the receipts topic, `promised` the sum of its targets' `count`."""
+    """What one ledger record says. `offset` is its own place in the receipts topic, `promised` the sum of its targets'
+    `count`.
+    """
 
     offset: int
     topic_partition: int

@@ -1,4 +1,6 @@
-"""I9, I10 and I12: what the receipts, the status record and a reader's view of the running copy must say. Pure, one function per invariant."""
+"""I9, I10 and I12: what the receipts, the status record and a reader's view of the running copy must say. Pure, one
+function per invariant.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,7 +61,9 @@ def _nothing_seen_vanished(history: History) -> Iterator[Violation]:
 
 
 def receipts_tile(history: History, matching: Matching) -> Iterator[Violation]:
-    """I10: well-formed, contiguous, not overlapping, covering [from, to) of each partition; none by an attempt that was fenced; runs tell the truth."""
+    """I10: well-formed, contiguous, not overlapping, covering [from, to) of each partition; none by an attempt that was
+    fenced; runs tell the truth.
+    """
     for receipt in history.receipts:
         yield from _form(receipt, history)
     by_partition = _grouped(history.receipts)
@@ -147,7 +151,9 @@ def _runs_true(history: History, matching: Matching) -> Iterator[Violation]:
 
 
 def all_explained(history: History, matching: Matching) -> Iterator[Violation]:
-    """I12: counts of each receipt, and of the status record, are those of the source as it is read here, and they add up."""
+    """I12: counts of each receipt, and of the status record, are those of the source as it is read here, and they add
+    up.
+    """
     truth = _Truth(history)
     for receipt in history.receipts:
         said = {name: getattr(receipt, name) for name in _COUNTS}
@@ -178,7 +184,9 @@ def _status_explained(history: History, truth: "_Truth", status: Mapping[str, An
 
 
 class _Truth:
-    """Counts of the source as the checker itself read it. What vanished may count as copied or not: both bounds are kept."""
+    """Counts of the source as the checker itself read it. What vanished may count as copied or not: both bounds are
+    kept.
+    """
 
     def __init__(self, history: History) -> None:
         self._asked = history.asked

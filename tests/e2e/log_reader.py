@@ -1,7 +1,8 @@
 """Reads Kafka logs for the history checker, by position and never by record count.
 
-Nothing of the product is used here: this reader is half of what judges the product. A range is done when the reader's position reached its end, because
-its tail may be transaction markers, aborted or compacted away; under read_committed the reader waits, with a deadline, until the last stable offset is there.
+Nothing of the product is used here: this reader is half of what judges the product. A range is done when the reader's
+position reached its end, because its tail may be transaction markers, aborted or compacted away; under read_committed
+the reader waits, with a deadline, until the last stable offset is there.
 """
 
 import contextlib
@@ -26,7 +27,8 @@ from tests.e2e.clients import client
 Header = tuple[str, bytes | None]
 Content = tuple[bytes | None, bytes | None, tuple[Header, ...], int]
 
-# What a client may be told while a broker comes back or a topic is made; the answer to the same question later is another.
+# What a client may be told while a broker comes back or a topic is made; the answer to the same question later is
+# another.
 PASSING = frozenset({
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
@@ -65,7 +67,8 @@ class Record:
 def offsets(bootstrap: str, topic: str, *, end: bool, committed: bool = False) -> dict[int, int]:
     """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions.
 
-    A topic that was just made, or a broker that just came back, may not know its leader yet: that is asked again for some seconds.
+    A topic that was just made, or a broker that just came back, may not know its leader yet: that is asked again for
+    some seconds.
     """
     give_up_at_s = time.monotonic() + _ADMIN_TIMEOUT_S
     while True:
@@ -100,7 +103,9 @@ def forget_clients() -> None:
 
 
 def await_markers(bootstrap: str, topic: str) -> None:
-    """Until no transaction on the topic is undecided. An abort or commit is answered before its markers are on the log, so ends that are read earlier are too low."""
+    """Until no transaction on the topic is undecided. An abort or commit is answered before its markers are on the log,
+    so ends that are read earlier are too low.
+    """
     give_up_at_s = time.monotonic() + _ADMIN_TIMEOUT_S
     while offsets(bootstrap, topic, end=True, committed=True) != offsets(bootstrap, topic, end=True):
         assert time.monotonic() < give_up_at_s, f"a transaction on {topic} stays open"
@@ -135,7 +140,8 @@ def read_log(
 def make_reader(bootstrap: str, *, committed: bool, fetch_wait_ms: int = 10) -> Consumer:
     """A consumer without a group that tells by an event when its position reached the end of what it may see.
 
-    The end behind transaction markers shows only when a fetch comes back empty. Who waits for records alone may let the broker hold a fetch for longer.
+    The end behind transaction markers shows only when a fetch comes back empty. Who waits for records alone may let the
+    broker hold a fetch for longer.
     """
     return Consumer(
         {
@@ -154,7 +160,9 @@ def make_reader(bootstrap: str, *, committed: bool, fetch_wait_ms: int = 10) -> 
 
 
 def assign(reader: Consumer, where: Iterable[TopicPartition]) -> None:
-    """Read from there on. The reader looks up the topics first: what is assigned to one that is not connected yet waits for a timer of a second."""
+    """Read from there on. The reader looks up the topics first: what is assigned to one that is not connected yet waits
+    for a timer of a second.
+    """
     where = list(where)
     with contextlib.suppress(KafkaException):  # the broker may be away; the reader goes on trying by itself
         for topic in {at.topic for at in where}:

@@ -1,8 +1,9 @@
 """Pairs each target record with the source record it is the image of. Pure; the invariants are judged on its result.
 
-First exact: same content in the partition the map says, first come first served per content, so that equal records pair in order. A receipt's claim only
-breaks ties between source partitions that hold equal records. What is left on both sides is then paired by likeness, so that a shifted time is reported as
-a shifted time and not as one record lost and another one made up.
+First exact: same content in the partition the map says, first come first served per content, so that equal records pair
+in order. A receipt's claim only breaks ties between source partitions that hold equal records. What is left on both
+sides is then paired by likeness, so that a shifted time is reported as a shifted time and not as one record lost and
+another one made up.
 """
 
 from collections import defaultdict, deque

@@ -1,4 +1,6 @@
-"""The values the history checker works on: what was asked, what the logs hold, what matched, what is wrong. No I/O here."""
+"""The values the history checker works on: what was asked, what the logs hold, what matched, what is wrong. No I/O
+here.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +78,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a read_committed reader saw while the copy ran: offsets per partition, and each position at which it had seen all there was."""
+    """What a read_committed reader saw while the copy ran: offsets per partition, and each position at which it had
+    seen all there was.
+    """
 
     offsets: Mapping[int, Sequence[int]]
     prefixes: Mapping[int, Sequence[int]]
@@ -86,8 +90,9 @@ class Observed:
 class History:
     """Everything there is to judge one copy by. Lists are in offset order.
 
-    `source` are the visible records of the whole source log, `vanished` those that were visible before the run and are gone now, `aborted` those that never
-    became visible. `target` are the visible records that are not another recovery's; `hidden` the (partition, offset) of records that are in the target but not visible.
+    `source` are the visible records of the whole source log, `vanished` those that were visible before the run and are
+    gone now, `aborted` those that never became visible. `target` are the visible records that are not another
+    recovery's; `hidden` the (partition, offset) of records that are in the target but not visible.
     """
 
     asked: Asked

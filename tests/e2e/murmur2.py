@@ -1,4 +1,6 @@
-"""Kafka's murmur2 as the Java client has it, written from its definition: the checker's own opinion of where a key belongs."""
+"""Kafka's murmur2 as the Java client has it, written from its definition: the checker's own opinion of where a key
+belongs.
+"""
 
 _SEED = 0x9747B28C
 _M = 0x5BD1E995

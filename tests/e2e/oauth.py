@@ -1,4 +1,6 @@
-"""An identity provider and a broker that believes it: tokens over HTTP for client credentials, signed, and checked by Kafka's own validator."""
+"""An identity provider and a broker that believes it: tokens over HTTP for client credentials, signed, and checked by
+Kafka's own validator.
+"""
 
 import base64
 import json

@@ -1,4 +1,6 @@
-"""A read_committed reader that follows a target while a copy runs and remembers where it stood each time it had seen everything there was (I9)."""
+"""A read_committed reader that follows a target while a copy runs and remembers where it stood each time it had seen
+everything there was (I9).
+"""
 
 import contextlib
 import threading
@@ -20,7 +22,9 @@ _STOP_DEADLINE_S = 60.0
 
 
 class TargetObserver:
-    """Follows `topic`, which may appear later, from its start (or `starts`). Use as a context manager; `observed()` after the copy, once it has read to the end."""
+    """Follows `topic`, which may appear later, from its start (or `starts`). Use as a context manager; `observed()`
+    after the copy, once it has read to the end.
+    """
 
     def __init__(self, bootstrap: str, topic: str, starts: dict[int, int] | None = None) -> None:
         self._bootstrap = bootstrap

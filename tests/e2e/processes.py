@@ -1,4 +1,6 @@
-"""Finding and ending processes of a test by pid: only those that belong to a daemon or application the test started itself. Linux only (/proc)."""
+"""Finding and ending processes of a test by pid: only those that belong to a daemon or application the test started
+itself. Linux only (/proc).
+"""
 
 import os
 import signal
@@ -63,7 +65,9 @@ def descendants(pid: int) -> list[Process]:
 
 
 def session_of(pid: int) -> list[Process]:
-    """Everything in the session of `pid`: an application is started as a session of its own; Spark's Python workers are a group of their own in it."""
+    """Everything in the session of `pid`: an application is started as a session of its own; Spark's Python workers are
+    a group of their own in it.
+    """
     everything = snapshot()
     if pid not in everything:
         return []
@@ -96,7 +100,9 @@ def await_gone(processes: list[Process], deadline_s: float = 30.0) -> None:
 
 
 def wait_for(question: Callable[[], T], deadline_s: float, told: Callable[[], str] = lambda: "") -> T:
-    """Asks until the answer is true-ish and returns it. Raises AssertionError with `told()` when it is several times as late as `deadline_s`."""
+    """Asks until the answer is true-ish and returns it. Raises AssertionError with `told()` when it is several times as
+    late as `deadline_s`.
+    """
     give_up_at_s = time.monotonic() + patient_s(deadline_s)
     while True:
         answer = question()

@@ -1,7 +1,9 @@
-"""A broker behind a proxy that can hold or lose single frames, told apart by api key and by the transactional id in them, or hold all replies.
+"""A broker behind a proxy that can hold or lose single frames, told apart by api key and by the transactional id in
+them, or hold all replies.
 
-Who asks the proxy for the cluster's addresses is told the proxy's own, so everything a client does goes through it. Tests themselves talk to the
-broker's plain listener. Kafka's frames are a length, then for requests api key, version and correlation id, for replies the correlation id.
+Who asks the proxy for the cluster's addresses is told the proxy's own, so everything a client does goes through it.
+Tests themselves talk to the broker's plain listener. Kafka's frames are a length, then for requests api key, version
+and correlation id, for replies the correlation id.
 """
 
 import contextlib
@@ -32,7 +34,9 @@ class Api(IntEnum):
 
 
 class Trap:
-    """Catches requests of one api that contain `needle`. `loses`: what becomes of them, the request, its reply, or (None) neither: they are held."""
+    """Catches requests of one api that contain `needle`. `loses`: what becomes of them, the request, its reply, or
+    (None) neither: they are held.
+    """
 
     def __init__(self, api: Api, needle: str, loses: str | None, times: int | None) -> None:
         self.api, self.needle, self.loses = api, needle.encode(), loses
@@ -101,7 +105,9 @@ class Proxy:
             _close(each)
 
     def hold(self, api: Api, needle: str, times: int | None = None) -> Trap:
-        """Requests stop here until `release` or `drop`; the connection waits behind them, as Kafka keeps the order of one connection."""
+        """Requests stop here until `release` or `drop`; the connection waits behind them, as Kafka keeps the order of
+        one connection.
+        """
         return self._add(Trap(api, needle, None, times))
 
     def lose_replies(self, api: Api, needle: str, times: int) -> Trap:

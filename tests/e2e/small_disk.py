@@ -1,4 +1,6 @@
-"""A disk of its own size that can be filled to the last byte and emptied again: a tmpfs, which root may mount. Elsewhere the tests that need one are skipped."""
+"""A disk of its own size that can be filled to the last byte and emptied again: a tmpfs, which root may mount.
+Elsewhere the tests that need one are skipped.
+"""
 
 import os
 import subprocess

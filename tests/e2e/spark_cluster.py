@@ -1,7 +1,8 @@
-"""A standalone Spark cluster on this machine, from the jars of the installed pyspark: a master and workers that know nothing of the checkout.
+"""A standalone Spark cluster on this machine, from the jars of the installed pyspark: a master and workers that know
+nothing of the checkout.
 
-Each worker stands for a machine: a session of its own, a folder of its own, an environment of its own, and a Python that has pyspark and confluent-kafka
-and nothing else. What a lane needs besides has to come with the application.
+Each worker stands for a machine: a session of its own, a folder of its own, an environment of its own, and a Python
+that has pyspark and confluent-kafka and nothing else. What a lane needs besides has to come with the application.
 """
 
 import importlib.util
@@ -53,7 +54,9 @@ class Machine:
 
 
 class SparkCluster:
-    """Use as a context manager. `workers` machines of `cores` each; `conf` is what an operator writes into spark-defaults.conf of all of them."""
+    """Use as a context manager. `workers` machines of `cores` each; `conf` is what an operator writes into
+    spark-defaults.conf of all of them.
+    """
 
     def __init__(self, folder: Path, workers: int = 2, cores: int = 2, conf: Mapping[str, str] | None = None) -> None:
         self.folder = folder

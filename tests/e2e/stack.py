@@ -1,6 +1,8 @@
-"""Everything one test file needs around a broker: own topics under an own prefix, daemons, a control producer, a follower, and the checker.
+"""Everything one test file needs around a broker: own topics under an own prefix, daemons, a control producer, a
+follower, and the checker.
 
-Times in the config are short, so that take-overs and expiries are seen within seconds, and long enough that a busy machine is not taken for a dead one; sizes are small, so that a copy has many chunks.
+Times in the config are short, so that take-overs and expiries are seen within seconds, and long enough that a busy
+machine is not taken for a dead one; sizes are small, so that a copy has many chunks.
 """
 
 import contextlib

@@ -1,4 +1,6 @@
-"""Does what systemd does for the daemon in production: starts it again whenever it leaves. Its exit codes are kept for the test to judge."""
+"""Does what systemd does for the daemon in production: starts it again whenever it leaves. Its exit codes are kept for
+the test to judge.
+"""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +14,9 @@ _STOP_DEADLINE_S = 120.0
 
 
 class Supervisor:
-    """Keeps one daemon running while the context lasts. `start` makes and starts the next one, without waiting for it to lead."""
+    """Keeps one daemon running while the context lasts. `start` makes and starts the next one, without waiting for it
+    to lead.
+    """
 
     def __init__(self, start: Callable[[], DaemonProcess]) -> None:
         self._start = start

@@ -56,7 +56,9 @@ class Tampering:
         return fill(self._stack.bootstrap, self.target, records)
 
     def newest(self, partition: int) -> int:
-        """The number of the newest receipt of a source partition. What it claims may move to the end without passing another one."""
+        """The number of the newest receipt of a source partition. What it claims may move to the end without passing
+        another one.
+        """
         return max(n for n, (_, receipt, _) in enumerate(self._receipts()) if receipt["partition"] == partition)
 
     def claimed(self, number: int) -> list[Plain]:
@@ -66,7 +68,9 @@ class Tampering:
         return [r for r in self.stored(run["partition"]) if r.offset in offsets]
 
     def claim(self, number: int, offsets: list[int], *, skipped: int = 0) -> None:
-        """Let the receipt say that it wrote these offsets there instead, and that `skipped` more of its range hold no record."""
+        """Let the receipt say that it wrote these offsets there instead, and that `skipped` more of its range hold no
+        record.
+        """
 
         def change(receipt: Document) -> Document:
             receipt["targets"][0] |= {"count": len(offsets), "runs": _runs(offsets)}

@@ -1,4 +1,6 @@
-"""Plans that wait for a person, on the real processes: of two approved into one topic one runs, what is not as planned any more does not start, nobody waits for ever."""
+"""Plans that wait for a person, on the real processes: of two approved into one topic one runs, what is not as planned
+any more does not start, nobody waits for ever.
+"""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,6 @@
-"""The checker itself is checked: a perfect copy has no violation, and each kind of damage yields violations of exactly the invariant it breaks."""
+"""The checker itself is checked: a perfect copy has no violation, and each kind of damage yields violations of exactly
+the invariant it breaks.
+"""
 
 import uuid
 from collections.abc import Callable
@@ -21,7 +23,9 @@ NASTY = (("h", b"1"), ("h", None), ("g", b""), ("h", b"1"))
 
 
 def draft(partition: int, number: int) -> Draft:
-    """Unique content; each fifth record a tombstone, each seventh with a null key, each third with an empty value or many headers."""
+    """Unique content; each fifth record a tombstone, each seventh with a null key, each third with an empty value or
+    many headers.
+    """
     key = None if number % 7 == 6 else f"k{partition}-{number}".encode()
     value: bytes | None = f'{{"n":{number},"p":{partition}}}'.encode()
     if number % 5 == 4 and key is not None:

@@ -1,4 +1,6 @@
-"""The controller around a real copy: real lanes follow what it grants, and it grants by what an application says of itself on the control topic."""
+"""The controller around a real copy: real lanes follow what it grants, and it grants by what an application says of
+itself on the control topic.
+"""
 
 import json
 import time
@@ -78,7 +80,9 @@ class Guest:
 
 
 class Window:
-    """Looks for five seconds in which something was copied, and not above the floor; begins anew as long as that is not so."""
+    """Looks for five seconds in which something was copied, and not above the floor; begins anew as long as that is not
+    so.
+    """
 
     def __init__(self, copied: Callable[[], int]) -> None:
         self._copied = copied

@@ -1,6 +1,8 @@
-"""Copies that are damaged while nobody looks, proved by the real daemon and real Spark: `failed` with RCV-3007, exit code 9, and the place of the damage.
+"""Copies that are damaged while nobody looks, proved by the real daemon and real Spark: `failed` with RCV-3007, exit
+code 9, and the place of the damage.
 
-A replay is paused, the target and its ledger are changed by hand, and it goes on. For copies that were not made by recoveryd there is the command `verify`.
+A replay is paused, the target and its ledger are changed by hand, and it goes on. For copies that were not made by
+recoveryd there is the command `verify`.
 """
 
 import itertools

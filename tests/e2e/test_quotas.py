@@ -1,4 +1,6 @@
-"""The brokers' backstop around a real recovery: there before its first record, following its rate, over the daemon's death, and gone at the end."""
+"""The brokers' backstop around a real recovery: there before its first record, following its rate, over the daemon's
+death, and gone at the end.
+"""
 
 import itertools
 import time
@@ -29,7 +31,9 @@ def both(rate: float) -> dict[str, float]:
 
 @pytest.fixture
 def long(stack: Stack) -> str:
-    """40 MB: what copies it at a few times RATE is still copying when a slow machine has a new daemon, and all the while a quota has to stand."""
+    """40 MB: what copies it at a few times RATE is still copying when a slow machine has a new daemon, and all the
+    while a quota has to stand.
+    """
     topic = f"{stack.prefix}long".replace(".", "-")
     fill_plain(stack.bootstrap, topic, 4, 10_000, value_bytes=1_000, compression="none")
     return topic

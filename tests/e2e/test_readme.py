@@ -1,4 +1,6 @@
-"""What a newcomer does first, as it stands in the README: its shell blocks, and `make demo`. On a real broker, with a real daemon and real Spark."""
+"""What a newcomer does first, as it stands in the README: its shell blocks, and `make demo`. On a real broker, with a
+real daemon and real Spark.
+"""
 
 import json
 import os
@@ -25,7 +27,9 @@ DEADLINE_S = 900
 
 
 def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
-    """Both shell blocks, one after the other: the second wants a recovery that still runs, a topic, a group and a webhook."""
+    """Both shell blocks, one after the other: the second wants a recovery that still runs, a topic, a group and a
+    webhook.
+    """
     copying, while_it_runs = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     lines = [line for line in copying.splitlines() if not line.startswith(("make setup", "export RECOVERYD"))]
     seed(bootstrap, "flights")

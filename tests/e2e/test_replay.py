@@ -1,4 +1,5 @@
-"""Replays end to end: a record on the control topic, a real daemon, real Spark, a real broker, and the checker's verdict on the copy.
+"""Replays end to end: a record on the control topic, a real daemon, real Spark, a real broker, and the checker's
+verdict on the copy.
 
 All tests of the module share one daemon; each uses recoveries and targets of its own.
 """
@@ -140,7 +141,9 @@ def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     await_progress(stack, names.recovery, 200)
 
     def over_the_first_limit() -> float:
-        """Against the time that really passed: a busy machine makes it less, never more. A second's worth of each lane may be saved up."""
+        """Against the time that really passed: a busy machine makes it less, never more. A second's worth of each lane
+        may be saved up.
+        """
         return lane_progress(stack, names.recovery)[-1][1] - 200 * (time.monotonic() - began_s) - 400
 
     assert over_the_first_limit() <= 0
@@ -226,7 +229,9 @@ def test_ranges_without_records_end_cleanly_with_zero_records(stack: Stack, plai
 def test_a_window_of_time_over_unordered_times_copies_exactly_its_records(
     stack: Stack, nasty: str, names: Names
 ) -> None:
-    """A time bound is an index lookup and a filter of each record: some in the range are older or newer than the window."""
+    """A time bound is an index lookup and a filter of each record: some in the range are older or newer than the
+    window.
+    """
     start_ms, stop_ms = BASE_MS - 1, BASE_MS + 501
     stack.control.replay(
         names.recovery, nasty, names.target, start=iso(start_ms), stop=iso(stop_ms), source_partitions=[0, 1], target_create=True

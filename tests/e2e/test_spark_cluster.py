@@ -1,4 +1,6 @@
-"""Replays on a standalone Spark cluster whose machines have no checkout: the code travels, the environment does not, and a lost machine costs nothing."""
+"""Replays on a standalone Spark cluster whose machines have no checkout: the code travels, the environment does not,
+and a lost machine costs nothing.
+"""
 
 import itertools
 import re

@@ -1,4 +1,6 @@
-"""Keys and certificates on a Spark cluster: they travel only when Spark protects them, and are found nowhere afterwards."""
+"""Keys and certificates on a Spark cluster: they travel only when Spark protects them, and are found nowhere
+afterwards.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

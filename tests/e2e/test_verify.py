@@ -1,4 +1,5 @@
-"""The command `verify` end to end: copies of recoveryd and copies of anybody, whole and damaged, on one cluster and on two, steered while they are compared.
+"""The command `verify` end to end: copies of recoveryd and copies of anybody, whole and damaged, on one cluster and on
+two, steered while they are compared.
 
 The copies by hand are made by a plain producer. All tests of the module share one daemon, which knows two clusters.
 """

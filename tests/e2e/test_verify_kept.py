@@ -1,6 +1,8 @@
-"""A verification over what happens to the daemon and to live traffic meanwhile: approval, SIGKILL in every state, a rate that yields. The verdict stays exact.
+"""A verification over what happens to the daemon and to live traffic meanwhile: approval, SIGKILL in every state, a
+rate that yields. The verdict stays exact.
 
-All tests share one stack, whose daemon protects what an application says of itself on the control topic, and asks a person about large plans.
+All tests share one stack, whose daemon protects what an application says of itself on the control topic, and asks a
+person about large plans.
 """
 
 import itertools

@@ -1,4 +1,5 @@
-"""A mirror of another cluster, made by Kafka's own MirrorMaker 2 and proved by `verify`: whole, and with records missing.
+"""A mirror of another cluster, made by Kafka's own MirrorMaker 2 and proved by `verify`: whole, and with records
+missing.
 
 Nothing of recoveryd copied here, and MirrorMaker keeps no receipts: only reading both sides can tell.
 """
@@ -62,7 +63,9 @@ def await_mirrored(mirror: MirrorMaker, other: str, topic: str, wanted: dict[int
 
 
 def fill_with_aborted(bootstrap: str, topic: str) -> None:
-    """Two partitions of keys, values and headers a mirror may stumble over, with aborted records between them. Each record has a time: MirrorMaker stamps those without."""
+    """Two partitions of keys, values and headers a mirror may stumble over, with aborted records between them. Each
+    record has a time: MirrorMaker stamps those without.
+    """
     create_topics(bootstrap, {topic: 2}, {"message.timestamp.after.max.ms": str(2**63 - 1)})
     producer = transactional(bootstrap, f"{topic}-tx")
     for partition in range(2):

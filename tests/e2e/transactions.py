@@ -1,4 +1,6 @@
-"""What the broker says of a transactional id: Kafka's DescribeTransactions (api 65), written and read by hand. For a cluster of one broker, which coordinates them all."""
+"""What the broker says of a transactional id: Kafka's DescribeTransactions (api 65), written and read by hand. For a
+cluster of one broker, which coordinates them all.
+"""
 
 import socket
 import struct

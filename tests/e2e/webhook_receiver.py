@@ -1,4 +1,6 @@
-"""A receiver of webhooks as somebody else would write it: keeps what came, checks the signature with code of its own, and answers when it may."""
+"""A receiver of webhooks as somebody else would write it: keeps what came, checks the signature with code of its own,
+and answers when it may.
+"""
 
 import hashlib
 import hmac

@@ -1,4 +1,6 @@
-"""Fixtures of the fault tests: one stack per module, sources that several tests read, and cases with names of their own."""
+"""Fixtures of the fault tests: one stack per module, sources that several tests read, and cases with names of their
+own.
+"""
 
 from collections.abc import Iterator
 

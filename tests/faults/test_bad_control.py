@@ -1,4 +1,6 @@
-"""Row 18: control records as bad as Kafka lets them be, also made up by Hypothesis, against a running daemon: each is answered or dead-lettered, none stops it."""
+"""Row 18: control records as bad as Kafka lets them be, also made up by Hypothesis, against a running daemon: each is
+answered or dead-lettered, none stops it.
+"""
 
 import json
 import uuid

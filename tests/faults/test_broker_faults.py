@@ -1,4 +1,6 @@
-"""Rows 7, 9 and 16, on a broker of their own that may be killed, frozen and tuned: the broker goes away, transactions time out, the log is compacted under the reader."""
+"""Rows 7, 9 and 16, on a broker of their own that may be killed, frozen and tuned: the broker goes away, transactions
+time out, the log is compacted under the reader.
+"""
 
 import signal
 import threading
@@ -80,7 +82,9 @@ def test_row_9_a_chunk_whose_transaction_timed_out_is_written_again_once(stack: 
 
 
 def frozen_inside(stack: Stack, case: Case) -> dict[str, int]:
-    """The epoch of each transaction that is open, and stays so: their lanes are frozen. Between two chunks there is none; then the lanes run on for a moment."""
+    """The epoch of each transaction that is open, and stays so: their lanes are frozen. Between two chunks there is
+    none; then the lanes run on for a moment.
+    """
     names = [f"recoveryd.{stack.prefix.rstrip('.')}.{case.recovery}.{lane}" for lane in range(2)]
 
     def freeze() -> dict[str, int]:

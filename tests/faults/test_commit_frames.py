@@ -1,4 +1,6 @@
-"""Row 8, and row 4 inside the commit: frames that end a transaction are held, late or lost, or their replies are, between lanes and broker and between daemon and broker."""
+"""Row 8, and row 4 inside the commit: frames that end a transaction are held, late or lost, or their replies are,
+between lanes and broker and between daemon and broker.
+"""
 
 import time
 from collections.abc import Iterator

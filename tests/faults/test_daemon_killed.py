@@ -1,4 +1,6 @@
-"""Row 1: the daemon dies by SIGKILL in every state and at every step between reading a command, journal and effect. Each time the next one goes on."""
+"""Row 1: the daemon dies by SIGKILL in every state and at every step between reading a command, journal and effect.
+Each time the next one goes on.
+"""
 
 import itertools
 import signal
@@ -81,7 +83,9 @@ def test_row_1_a_pause_outlives_the_daemon_and_the_driver(stack: Stack, new_case
 
 @pytest.fixture(scope="module")
 def deaths(stack: Stack, plain: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Case, int]]:
-    """For each failpoint of the daemon a recovery that it died in: started by the doomed one, taken on by the next (itself doomed, at the next point)."""
+    """For each failpoint of the daemon a recovery that it died in: started by the doomed one, taken on by the next
+    (itself doomed, at the next point).
+    """
     folder, found = tmp_path_factory.mktemp("once"), dict[str, tuple[Case, int]]()
     for number, point in enumerate(sorted(POINTS)):
         case = Case(stack, f"d{number}", plain, f"{stack.mark}-death{number}")

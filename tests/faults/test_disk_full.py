@@ -1,4 +1,6 @@
-"""Row 11: no byte is left on the disk of the broker, of Spark or of the daemon. What was copied is exact, what could not be done is told, and with space it goes on."""
+"""Row 11: no byte is left on the disk of the broker, of Spark or of the daemon. What was copied is exact, what could
+not be done is told, and with space it goes on.
+"""
 
 from collections.abc import Iterator
 

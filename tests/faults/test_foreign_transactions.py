@@ -1,4 +1,6 @@
-"""Row 10: somebody else's transaction stays open on the source, the target or the receipts topic. The copy waits, or says what it waits for; it never goes wrong."""
+"""Row 10: somebody else's transaction stays open on the source, the target or the receipts topic. The copy waits, or
+says what it waits for; it never goes wrong.
+"""
 
 import zlib
 from collections.abc import Iterator

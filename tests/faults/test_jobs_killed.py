@@ -1,4 +1,6 @@
-"""Rows 4, 5 and 6: drivers and Python workers die or freeze, at every step of driver and lane; what the target holds is exact all the same."""
+"""Rows 4, 5 and 6: drivers and Python workers die or freeze, at every step of driver and lane; what the target holds is
+exact all the same.
+"""
 
 from pathlib import Path
 
@@ -16,7 +18,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 ONE = {"faust": {"instance_id": "one"}}
 
 
-# Points that one recovery meets one after the other. Of a lane no more than Spark starts a task again, of a driver no more than attempts may fail in a row.
+# Points that one recovery meets one after the other. Of a lane no more than Spark starts a task again, of a driver no
+# more than attempts may fail in a row.
 GROUPS = (
     ("lane.after_init", "lane.after_consume", "lane.after_flush"),
     ("lane.after_receipts_read", "lane.after_produce", "lane.before_commit"),
@@ -34,7 +37,9 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def deaths(stack: Stack, plain: str, once: Path) -> dict[str, Case]:
-    """The recovery that meets each point. Each group has a daemon of its own, whose environment its applications get; the next daemon adopts them."""
+    """The recovery that meets each point. Each group has a daemon of its own, whose environment its applications get;
+    the next daemon adopts them.
+    """
     found: dict[str, Case] = {}
     for number, points in enumerate(GROUPS):
         named = ",".join(f"{point}:{passes(point)}" for point in points)

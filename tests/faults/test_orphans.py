@@ -1,4 +1,6 @@
-"""Row 32: an application whose daemon and broker are gone for good ends itself: driver, JVM and workers, whatever it was doing."""
+"""Row 32: an application whose daemon and broker are gone for good ends itself: driver, JVM and workers, whatever it
+was doing.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,6 @@
-"""Row 14: partitions that are added while a recovery runs are copied from their first offset, or named; never passed over in silence."""
+"""Row 14: partitions that are added while a recovery runs are copied from their first offset, or named; never passed
+over in silence.
+"""
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions

@@ -1,4 +1,6 @@
-"""Row 23: the same command a thousand times, and storms of commands that contradict each other. One outcome each, one state in the end, an exact copy."""
+"""Row 23: the same command a thousand times, and storms of commands that contradict each other. One outcome each, one
+state in the end, an exact copy.
+"""
 
 import json
 import random

@@ -1,4 +1,6 @@
-"""Row 25: the receipts topic grows, is made again or emptied, under a running and under a paused recovery. Exact, or failed by name; never copied twice."""
+"""Row 25: the receipts topic grows, is made again or emptied, under a running and under a paused recovery. Exact, or
+failed by name; never copied twice.
+"""
 
 import time
 

@@ -1,6 +1,8 @@
-"""Row 24: many small recoveries one after the other, each with a fault of its own. All are exact, the daemon does not grow, and nothing is left when it goes.
+"""Row 24: many small recoveries one after the other, each with a fault of its own. All are exact, the daemon does not
+grow, and nothing is left when it goes.
 
-`RECOVERYD_SOAK` says how many; without it nothing runs, `make soak` asks for 200. The dice are seeded, and their seed is told.
+`RECOVERYD_SOAK` says how many; without it nothing runs, `make soak` asks for 200. The dice are seeded, and their seed
+is told.
 """
 
 import os
@@ -35,7 +37,9 @@ SETTINGS = {"profiles": {"default": {"warm": 1}}, "faust": {"instance_id": "one"
 
 @dataclass(frozen=True)
 class Size:
-    """Of a daemon that has nothing to do. `applications`: a spare driver that is still starting has fewer processes than one that waits."""
+    """Of a daemon that has nothing to do. `applications`: a spare driver that is still starting has fewer processes
+    than one that waits.
+    """
 
     threads: int
     files: int
@@ -143,7 +147,9 @@ class Soak:
         self.daemon = self.stack.daemon(f"soak{self.lives}", settings=SETTINGS)
 
     def idle_size(self) -> Size:
-        """Once the applications of ended recoveries are gone and the spare driver is back: nothing came or went for five seconds."""
+        """Once the applications of ended recoveries are gone and the spare driver is back: nothing came or went for
+        five seconds.
+        """
         seen: list[tuple[frozenset[int], float]] = []
 
         def settled() -> bool:

@@ -1,6 +1,8 @@
-"""Row 31: a broker that stands still, or answers late, longer than a transaction may last, again and again: the same daemon goes on leading.
+"""Row 31: a broker that stands still, or answers late, longer than a transaction may last, again and again: the same
+daemon goes on leading.
 
-The default lengths are just longer than the journal's transaction time-out, which is what matters; the environment makes them longer.
+The default lengths are just longer than the journal's transaction time-out, which is what matters; the environment
+makes them longer.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""Rows 12 to 15: source or target is deleted, made again, given partitions, or loses records while a copy runs. Exact to what was covered, or failed by name."""
+"""Rows 12 to 15: source or target is deleted, made again, given partitions, or loses records while a copy runs. Exact
+to what was covered, or failed by name.
+"""
 
 from collections.abc import Mapping
 
@@ -114,7 +116,9 @@ def test_row_15_records_deleted_before_the_position_are_no_loss(stack: Stack, ca
 def test_row_15_records_deleted_past_the_position_fail_with_the_exact_range(
     stack: Stack, case: Case, daemon: DaemonProcess
 ) -> None:
-    """The second attempt has nothing fetched: it finds the hole at its first position. What is gone stands in the table, whichever lane met it."""
+    """The second attempt has nothing fetched: it finds the hole at its first position. What is gone stands in the
+    table, whichever lane met it.
+    """
     before = read_log(stack.bootstrap, case.source)
     stack.control.command("pause", case.recovery)
     paused = stack.follower.wait_state(case.recovery, "paused")

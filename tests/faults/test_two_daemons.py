@@ -1,4 +1,6 @@
-"""Rows 2, 3 and 20: two daemons for one control topic, a leader that was frozen and wakes, and clocks that are an hour off."""
+"""Rows 2, 3 and 20: two daemons for one control topic, a leader that was frozen and wakes, and clocks that are an hour
+off.
+"""
 
 import pytest
 

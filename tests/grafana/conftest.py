@@ -1,4 +1,6 @@
-"""Prometheus and promtool for the tests: found, or unpacked from Debian's package; without them the tests are skipped with the reason, or fail where they are required."""
+"""Prometheus and promtool for the tests: found, or unpacked from Debian's package; without them the tests are skipped
+with the reason, or fail where they are required.
+"""
 
 import pytest
 

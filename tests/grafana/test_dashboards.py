@@ -21,7 +21,8 @@ EXPRESSIONS = [
     *(rule["expr"] for rule in RULES),
 ]
 OF_PROMETHEUS = {"up", "scrape_duration_seconds", "scrape_samples_scraped"}
-# A literal may stand in a query only for a label whose values the code fixes; the others are names of somebody's things.
+# A literal may stand in a query only for a label whose values the code fixes; the others are names of somebody's
+# things.
 CLOSED_LABELS = {"traffic", "state", "verdict", "result", "rule", "attributable", "bound", "outcome", "side", "le"}
 UNITS = {"none", "short", "cps", "ops", "Bps", "s", "percentunit", "dateTimeAsIso"}
 

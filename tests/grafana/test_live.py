@@ -1,4 +1,5 @@
-"""A real Prometheus scrapes a real daemon during a real replay next to live traffic; then every query of every dashboard and every alert is put to it.
+"""A real Prometheus scrapes a real daemon during a real replay next to live traffic; then every query of every
+dashboard and every alert is put to it.
 
 One run serves all tests of the module. What may be empty is listed with its reason; everything else must have answers.
 """

@@ -1,4 +1,6 @@
-"""Alert rules, their unit tests and the example configuration, by promtool; and that each alert leads to its section of the runbook."""
+"""Alert rules, their unit tests and the example configuration, by promtool; and that each alert leads to its section of
+the runbook.
+"""
 
 import re
 import subprocess

@@ -1,4 +1,6 @@
-"""Client quotas on the real broker: ours are set, enforced, swept; everybody else's stay as they are. Kafka's own tool is the judge."""
+"""Client quotas on the real broker: ours are set, enforced, swept; everybody else's stay as they are. Kafka's own tool
+is the judge.
+"""
 
 import asyncio
 import math

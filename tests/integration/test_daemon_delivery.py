@@ -1,4 +1,6 @@
-"""No control record is lost or answered twice, whenever the daemon dies and whatever the group does. No Spark: commands that end without a copy."""
+"""No control record is lost or answered twice, whenever the daemon dies and whatever the group does. No Spark: commands
+that end without a copy.
+"""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +21,8 @@ NOWHERE = {
     "target": {"topic": "no-such-target"},
 }
 
-# Each step between the group, the journal and the effects; the numbers are passes, so that some records are already done.
+# Each step between the group, the journal and the effects; the numbers are passes, so that some records are already
+# done.
 STEPS = (
     "agent.before_inbox:150",
     "journal.before_begin:3",

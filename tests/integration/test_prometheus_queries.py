@@ -21,7 +21,9 @@ DEADLINE_S = 60.0
 
 
 class Server:
-    """A Prometheus as far as its query address goes: `answer` is what it says next, `asked` the parameters it was asked with."""
+    """A Prometheus as far as its query address goes: `answer` is what it says next, `asked` the parameters it was asked
+    with.
+    """
 
     def __init__(self) -> None:
         self.answer: Handler = self.nothing

@@ -1,4 +1,4 @@
-"""A capability that the house knows nothing of takes part in everything: commands, events, state, status topic, restart."""
+"""A capability from outside of the daemon takes part in everything: commands, events, state, status topic, restart."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,7 +40,7 @@ class SetBell:
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """Somebody struck it by hand."""
+    """The event that somebody struck the bell."""
 
     bell: str
 
@@ -134,7 +134,7 @@ def make_bells() -> Capability[BellDraft]:
 
 @dataclass
 class House:
-    """All capabilities of the daemon and one more, with what they wrote."""
+    """All capabilities of the daemon and one more, with the records that they wrote."""
 
     capabilities: list[Capability[Any]] = field(default_factory=lambda: [*make_capabilities(Params()), make_bells()])
     offset: int = 0

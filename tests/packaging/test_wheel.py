@@ -1,6 +1,8 @@
-"""The wheel alone, beside python-daemon, in an environment without the checkout: sandbox, daemon and a replay run from its scripts.
+"""The wheel alone, beside python-daemon, in an environment without the checkout: sandbox, daemon and a replay run from
+its scripts.
 
-Its dependencies are those that the tests run with, linked into an environment of its own; of this project only what the wheel brings is in there.
+Its dependencies are those that the tests run with, linked into an environment of its own; of this project only what the
+wheel brings is in there.
 """
 
 import os

@@ -1,7 +1,9 @@
-"""Random lives: commands, time, crashes and lies in any order. What must hold in each of them is checked after every step.
+"""Random lives of recoveries: commands, time, crashes and false reports in any order. The invariants are checked after
+every step.
 
-Terminal states absorb, no attempt is launched twice, every control record has exactly one answer, moves follow the table, a paused recovery does not move,
-completeness adds up, what is over for the lanes never goes back to them, effects are bounded, and the same input gives the same output.
+Terminal states are never left, no attempt is launched twice, every control record has exactly one answer, moves follow
+the table, a paused recovery copies nothing, completeness adds up, no recovery goes back to copying once its copy is
+over, effects are bounded, and the same input gives the same output.
 """
 
 from collections import Counter
@@ -186,7 +188,7 @@ class Lives(RuleBasedStateMachine):
             assert recovery.state is not State.REQUESTED
 
     def teardown(self) -> None:
-        """Liveness: once the world is well again, a stop ends everything."""
+        """Liveness: once all faults are over, a stop ends every recovery."""
         self.world.failing, self.world.lost_effects = set(), False
         for app in self.world.applications.values():
             app.silent = False

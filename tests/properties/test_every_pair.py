@@ -1,4 +1,6 @@
-"""Every state of both kinds of recovery against every event: the core has an answer to each, and moves only as the table says."""
+"""Every state of both kinds of recovery against every event: the core has an answer to each, and moves only as the
+table says.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""What a lane says it copied is what it copied, whatever cuts it short: caps, windows, header rules, holes, losses, restarts."""
+"""A lane reports exactly what it copied, whatever limits or interrupts it: caps, windows, header rules, holes, losses,
+restarts.
+"""
 
 import random
 from collections import defaultdict
@@ -72,7 +74,7 @@ def cases(draw: st.DrawFn, *, capped: bool = True) -> Case:
 
 
 def run(case: Case, disturb: Any = None) -> MemoryLane:
-    """The lane to its end: slices of any size, commits and restarts whenever chance wants."""
+    """Run the lane to its end, with slices of random size and random commits and restarts."""
     chance = random.Random(case.seed)
     lane = MemoryLane(case.spec, case.logs, chance)
     for step in range(2_000):
@@ -94,7 +96,7 @@ def run(case: Case, disturb: Any = None) -> MemoryLane:
 
 
 def as_sent(spec: JobSpec, record: Visible) -> Visible:
-    """`record` where and as the target has to have it, without an offset."""
+    """`record` as the target must hold it, and in which partition, without an offset."""
     kept = tuple(h for h in record.headers if h[0] not in spec.target.headers_drop)
     added = tuple((name, text.encode()) for name, text in spec.target.headers_add)
     to = record.partition
@@ -114,7 +116,9 @@ def is_selected(spec: JobSpec, record: Visible) -> bool:
 
 
 def covered(lane: MemoryLane) -> dict[int, tuple[int, int]]:
-    """[start, position) per partition: receipts follow each other and explain every offset, or the fold raises."""
+    """[start, position) per partition by the receipts. The fold raises unless they are contiguous and explain every
+    offset.
+    """
     return {r.partition: (r.start, lane.ledger.standings[r.partition].position) for r in lane.lane.partitions}
 
 
@@ -151,7 +155,9 @@ def in_target(lane: MemoryLane) -> dict[tuple[int, int], list[Visible]]:
 
 
 def assert_caps_hold(lane: MemoryLane, sizes: list[int]) -> None:
-    """Never more than the cap in records; in bytes up to and with the record that reached it; less only when all is done."""
+    """At most the cap in records; in bytes at most up to and with the record that reaches it; less only when all is
+    copied.
+    """
     records, most = lane.lane.max_records, lane.lane.max_bytes
     last_receipts = [r for r in lane.receipts if r.copied]
     assert records is None or len(sizes) <= records
@@ -186,7 +192,9 @@ def test_what_the_source_lost_is_in_the_receipts_and_everything_before_and_behin
 
 
 def gone_range(planned: PartitionRange, lost: int, log: Log, how: str) -> tuple[int, int]:
-    """A hole ends where the log begins now, a cut begins where the log ends now (or where the lane stood behind it) and takes the rest."""
+    """The lost offsets. A hole ends at the new log start; a truncation begins at the new log end (or at the lane's
+    position after it) and takes all the rest.
+    """
     assert planned.stop is not None
     stop = min(log.start, planned.stop) if how == "delete" else planned.stop
     return stop - lost, stop

@@ -1,4 +1,6 @@
-"""Whatever is said of live traffic: no step raises, missing telemetry never raises a rate, and what is granted never exceeds the budget."""
+"""With any telemetry: no step raises an exception, missing telemetry never increases a rate, and grants never exceed
+the budget.
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,7 +102,7 @@ def test_missing_or_old_telemetry_never_raises_a_rate(healthy_s: int, old: list[
     world.live(6)
     rates = [world.directive_rate]
     for seconds, value, at in old:
-        # Older than the newest one known, or from before the silence: tells nothing about now.
+        # Older than the newest known reading, or from before the silence: not about the present.
         world.feed(ReadingTaken("main", Reading("produce_latency", value, min(world.now_ms + at, NOW_MS + 60_000))))
         for _ in range(seconds):
             world.live(1)

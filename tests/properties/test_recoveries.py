@@ -1,4 +1,4 @@
-"""The kept parts and totals of all recoveries are what a walk over every one of them would find."""
+"""The incrementally kept parts and totals of `Recoveries` equal those computed from every recovery."""
 
 from dataclasses import replace
 

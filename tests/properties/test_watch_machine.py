@@ -1,7 +1,9 @@
-"""Random lives of watches: groups that read, rewind, vanish and lie, daemons that restart, webhooks that fail. The truth is kept beside the core.
+"""Random lives of watches: groups that read, rewind and vanish, false samples, daemons that restart, webhooks that
+fail. The test keeps what is true apart from the core.
 
-A watch never ends as caught up unless the group really was, in every partition and at every look of the span; offsets are reached only if they were seen; a
-webhook is called only for what the journal holds, always under the same delivery and with the same words; what is over stays over.
+A watch never ends as caught up unless the group really was, in every partition and at every look of the span; offsets
+are reached only if they were seen; a webhook is called only for what the journal holds, always with the same delivery
+id and body; a watch that has ended stays so.
 """
 
 from hypothesis import HealthCheck, settings
@@ -31,8 +33,8 @@ class WatchLives(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = WatchWorld({"flights": Topic({0: 0, 1: None}, {0: 60, 1: 30})})
-        self.there_since_ms: int | None = None  # every look since then found the group truly at the ends
-        self.seen_at: set[tuple[int, int]] = set()  # (partition, offset) the group was truly seen at
+        self.there_since_ms: int | None = None  # since then, the group was really at the ends at every look
+        self.seen_at: set[tuple[int, int]] = set()  # (partition, offset) at which the group really was at a look
         self.ended: dict[str, tuple[State, int]] = {}
         self.is_live = False
         self.said: dict[str, object] = {}
@@ -41,7 +43,7 @@ class WatchLives(RuleBasedStateMachine):
 
     @initialize(is_live=st.booleans(), until=UNTIL, webhook=WEBHOOKS)
     def begin(self, is_live: bool, until: Until, webhook: str | None) -> None:
-        self.is_live = is_live  # on a topic nobody else writes to, zero lag has no tolerance
+        self.is_live = is_live  # zero lag has no tolerance on a topic to which nobody writes
         self.send_watch("w0", until, webhook, None)
 
     @property
@@ -184,7 +186,7 @@ class WatchLives(RuleBasedStateMachine):
             assert known[watch.id] == watch
 
     def teardown(self) -> None:
-        """Liveness: a group that reads all and stays ends every watch, once webhooks answer."""
+        """Liveness: once the group reads all and stays there, and webhooks answer, every watch ends."""
         self.topic.is_active, self.topic.hidden, self.topic.ends_first = True, set(), False
         for _ in range(40):
             self.topic.committed = dict(self.topic.ends)

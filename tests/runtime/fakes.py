@@ -1,4 +1,6 @@
-"""Small stand-ins for the outside of the loop, each with the faults a test wants to switch on. Nothing here knows a rule."""
+"""Small stand-ins for the outside of the loop, each with the faults a test wants to switch on. Nothing here knows a
+rule.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
@@ -30,7 +32,9 @@ class ManualClock:
 
 
 class ScriptedJournal:
-    """Keeps what was committed. `failures` are raised first, one per call; `gate` holds commits until it is set; `log` orders things with effects."""
+    """Keeps what was committed. `failures` are raised first, one per call; `gate` holds commits until it is set; `log`
+    orders things with effects.
+    """
 
     def __init__(self, folded: Folded | None = None, log: list[str] | None = None) -> None:
         self.folded = folded or Folded()

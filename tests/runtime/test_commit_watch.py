@@ -30,7 +30,9 @@ def test_a_broker_that_is_away_is_none() -> None:
 
 
 def test_a_broker_that_stood_still_gets_the_whole_patience_again() -> None:
-    """A record was acknowledged just before it stood still, the next right after: its commit may be late, but not for ever."""
+    """A record was acknowledged just before it stood still, the next right after: its commit may be late, but not for
+    ever.
+    """
     moments = [(float(s), 10 if s < 62 else 11, 1.0 if s < 62 else 62.0, 10) for s in range(62)]
     moments += [(float(s), 11 + s, float(s), 10) for s in range(62, 130)]
     assert watch(moments, silent=range(2, 62)).index(True) == 61 + 60

@@ -1,4 +1,6 @@
-"""How the process starts, and what ends it with which exit code. The parts are fakes; the real ones are started in tests/integration."""
+"""How the process starts, and what ends it with which exit code. The parts are fakes; the real ones are started in
+tests/integration.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""A secured sandbox as later commands find it: left running, reached with its client file only, found again, ended whole."""
+"""A secured sandbox as later commands find it: left running, reached with its client file only, found again, ended
+whole.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""Two sequences compared one by one: whatever is done to the second, applying what was found to the first gives the second, and nothing more is found than was done."""
+"""Two sequences compared one by one: whatever is done to the second, applying what was found to the first gives the
+second, and nothing more is found than was done.
+"""
 
 from collections import Counter
 

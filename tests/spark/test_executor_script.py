@@ -1,4 +1,6 @@
-"""The program that starts an executor in a pod, run here against a real driver: what Kubernetes says by variables becomes an executor with our slots."""
+"""The program that starts an executor in a pod, run here against a real driver: what Kubernetes says by variables
+becomes an executor with our slots.
+"""
 
 import subprocess
 from pathlib import Path

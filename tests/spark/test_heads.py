@@ -127,7 +127,9 @@ def test_a_head_that_does_not_go_with_the_receipts_is_not_believed(
 def test_an_old_head_that_compaction_took_leads_to_the_newest_one_and_to_the_same_ledger(
     cluster: Cluster, recovery: Recovery
 ) -> None:
-    """Whoever last heard of a lane long ago begins to read at a head that newer ones have replaced. The receipts all stay."""
+    """Whoever last heard of a lane long ago begins to read at a head that newer ones have replaced. The receipts all
+    stay.
+    """
     again, newest = half_way(recovery)
     key = head_key("test", recovery.id, 0).encode()
     first = min(r.offset for r in cluster.read(recovery.receipts, 2) if r.key == key)

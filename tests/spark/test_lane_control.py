@@ -99,7 +99,9 @@ def test_a_late_attempt_does_not_fence_a_newer_one(slow: Recovery) -> None:
 
 
 def test_a_limit_and_its_change_are_never_exceeded(slow: Recovery, cluster: Cluster) -> None:
-    """Counted against the time that really passed, so a busy machine changes nothing; how near a rate is reached is measured in `bench`."""
+    """Counted against the time that really passed, so a busy machine changes nothing; how near a rate is reached is
+    measured in `bench`.
+    """
 
     def written() -> int:
         return sum(cluster.end(slow.target, p) for p in (0, 1))
@@ -190,7 +192,9 @@ def test_a_lane_that_nobody_leads_any_more_leaves(slow: Recovery) -> None:
 def test_a_trickle_that_is_followed_makes_at_most_one_receipt_per_partition_and_chunk_interval(
     cluster: Cluster,
 ) -> None:
-    """Whatever comes in between, one record at a time, waits for the interval: a year of it is a ledger of a year of intervals, not of records."""
+    """Whatever comes in between, one record at a time, waits for the interval: a year of it is a ledger of a year of
+    intervals, not of records.
+    """
     source, target = cluster.topic("in", 2), cluster.topic("out", 2)
     interval_ms = 1_000
     recovery = Recovery(

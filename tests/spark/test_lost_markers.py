@@ -1,4 +1,6 @@
-"""A transaction in the target that was never ended: a lane that starts over ends its own, and leaves committed records and those of others alone."""
+"""A transaction in the target that was never ended: a lane that starts over ends its own, and leaves committed records
+and those of others alone.
+"""
 
 from dataclasses import replace
 

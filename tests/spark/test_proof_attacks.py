@@ -1,4 +1,6 @@
-"""Whatever happens around the proof, it never says `match` of what it did not compare: each of these once looked like a good copy, or could."""
+"""Whatever happens around the proof, it never says `match` of what it did not compare: each of these once looked like a
+good copy, or could.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

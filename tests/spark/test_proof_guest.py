@@ -1,4 +1,6 @@
-"""A task of the proof is a guest like a lane: it keeps its rate, pauses, goes on, stops and leaves as directives say, and tells how far it is."""
+"""A task of the proof is a guest like a lane: it keeps its rate, pauses, goes on, stops and leaves as directives say,
+and tells how far it is.
+"""
 
 import threading
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Both sides of a pair are compared as they come, in pieces of any size: segments that are alike leave nothing behind, the others are told."""
+"""Both sides of a pair are compared as they come, in pieces of any size: segments that are alike leave nothing behind,
+the others are told.
+"""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

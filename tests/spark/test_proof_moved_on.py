@@ -1,4 +1,6 @@
-"""A source that moved on between copy and proof: what is gone is proved by receipts and named, and never a silent match."""
+"""A source that moved on between copy and proof: what is gone is proved by receipts and named, and never a silent
+match.
+"""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""The lanes and the pinned place of their receipts: a topic that grew is no trouble, one that lost receipts is never copied into again."""
+"""The lanes and the pinned place of their receipts: a topic that grew is no trouble, one that lost receipts is never
+copied into again.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,6 @@
-"""The session of a driver as `spark-submit` starts it from a profile: what the profile says is what runs, and what is unfit is refused."""
+"""The session of a driver as `spark-submit` starts it from a profile: what the profile says is what runs, and what is
+unfit is refused.
+"""
 
 import json
 import subprocess
@@ -136,6 +138,8 @@ def test_with_dynamic_allocation_executors_for_all_lanes_are_asked_for_and_kept(
 
 
 def test_driver_and_workers_take_pyspark_compiled_from_its_folder_and_load_no_pandas(tmp_path: Path) -> None:
-    """Each start would else compile the archive that `spark-submit` puts first on the path, in the driver and in each task."""
+    """Each start would else compile the archive that `spark-submit` puts first on the path, in the driver and in each
+    task.
+    """
     kind, seen = run_probe(tmp_path, SparkProfile("local[2]"), code=LOADED)
     assert (kind, seen) == ("SEEN", [[str(spark_home() / "__init__.py"), False]] * 3)

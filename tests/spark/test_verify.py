@@ -1,4 +1,6 @@
-"""The proof is itself tested: a good copy matches, and each kind of damage is found and named by its offsets, whatever the receipts say."""
+"""The proof is itself tested: a good copy matches, and each kind of damage is found and named by its offsets, whatever
+the receipts say.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""A class has a name of its own in daemon and jobs: who reads of a `Verdict` need not ask which, and `recoveryd.runtime.tagged` finds classes by name."""
+"""A class has a name of its own in daemon and jobs: who reads of a `Verdict` need not ask which, and
+`recoveryd.runtime.tagged` finds classes by name.
+"""
 
 import ast
 from collections import defaultdict

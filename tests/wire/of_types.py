@@ -1,6 +1,8 @@
-"""Values of any dataclass, filled at random field by field from its types: a field that is added is filled without a word here.
+"""Values of any dataclass, filled at random field by field from its types: a field that is added is filled without a
+word here.
 
-Names matter in one way only: times (`..._ms`) stay within what the wire can write, and a float is a number. Everything else is whatever its type allows.
+Names matter in one way only: times (`..._ms`) stay within what the wire can write, and a float is a number. Everything
+else is whatever its type allows.
 """
 
 import dataclasses

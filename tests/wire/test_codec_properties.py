@@ -28,7 +28,9 @@ KINDS = (*make_decider(Params()).commands, LagSignal, HealthSignal, RefusedComma
 
 
 def judge(outcome: Outcome) -> None:
-    """What must hold of every outcome: its kind, and for a refusal a known code, a message and a hint that fit on a line."""
+    """What must hold of every outcome: its kind, and for a refusal a known code, a message and a hint that fit on a
+    line.
+    """
     assert isinstance(outcome, KINDS)
     if isinstance(outcome, RefusedCommand | SignalRefused | Unreadable):
         assert outcome.code in CODES
@@ -79,7 +81,9 @@ def test_a_good_record_with_damaged_bytes(value: bytes, given_headers: Any) -> N
 @settings(max_examples=200, deadline=None)
 @given(bent_events())
 def test_what_is_accepted_says_everything_that_was_sent(event: Any) -> None:
-    """No field is dropped on the way in: an accepted replay, written out again, has each value that was sent (durations and times aside)."""
+    """No field is dropped on the way in: an accepted replay, written out again, has each value that was sent (durations
+    and times aside).
+    """
     outcome = bare(CODEC.decode(None, json.dumps(event).encode(), (), NOW_MS, 1))
     if not isinstance(outcome, Replay):
         return

@@ -1,4 +1,6 @@
-"""Finding a command in a record: structured and binary mode, attributes, keys, and what can only go to the dead-letter topic."""
+"""Finding a command in a record: structured and binary mode, attributes, keys, and what can only go to the dead-letter
+topic.
+"""
 
 import json
 

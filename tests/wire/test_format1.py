@@ -1,4 +1,6 @@
-"""Status records of earlier releases, as they really left them: nothing in them is lost, and they are today's records from the next change on."""
+"""Status records of earlier releases, as they really left them: nothing in them is lost, and they are today's records
+from the next change on.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""Every noun that is journaled or exchanged is the same after it went through bytes: what a field holds survives a restart, whichever field it is.
+"""Every noun that is journaled or exchanged is the same after it went through bytes: what a field holds survives a
+restart, whichever field it is.
 
 The values are derived from the types, so a field that is added and not stored fails here.
 """

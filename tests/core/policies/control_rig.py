@@ -1,4 +1,4 @@
-"""A controller on a bench: signals are put in by hand, time moves by whole periods."""
+"""A controller on its own: the test gives the signals, time moves by whole periods."""
 
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +17,7 @@ FLOOR, CEILING = 1.0, 100.0
 
 
 def latency_at(z: float) -> float:
-    """The p99 at which the pressure is z."""
+    """The p99 latency at which the pressure is `z`."""
     return 1 / (1 / IDLE_S - z * (1 / IDLE_S - 1 / SLO_S))
 
 
@@ -42,7 +42,7 @@ class Rig:
         after_ms: int = PERIOD_MS,
         more: tuple[Reading, ...] = (),
     ) -> ControlDecision:
-        """One step later; None leaves a signal out. By default the lanes achieve what was granted."""
+        """Take one step; None leaves a signal out. By default the lanes achieve what was granted."""
         self.now_ms += after_ms
         taken_ms = self.now_ms - age_ms
         readings = list(more)
@@ -57,13 +57,13 @@ class Rig:
         return self.decision
 
     def rest(self, ticks: int = 15) -> "Rig":
-        """Before the start: calm, nothing runs."""
+        """Time before the start: calm, and nothing runs."""
         for _ in range(ticks):
             self.tick(0.0, active=False)
         return self
 
     def run(self, rate: float, ticks: int = 3) -> "Rig":
-        """Running at `rate` in calm balance: z at the target, so nothing moves."""
+        """Run at `rate` with the pressure at the target, so that the rate stays."""
         self.tick(0.9)
         self.state = replace(self.state, rate=rate, budget=rate, published=rate, publications=((self.now_ms, rate),))
         for _ in range(ticks):

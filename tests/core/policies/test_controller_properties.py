@@ -1,4 +1,6 @@
-"""What holds of the controller for any input: bounds, no raise without telemetry, no raise behind the gate, same input same output."""
+"""What holds for the controller with any input: bounds, no raise without telemetry or while the lanes do not use the
+rate, same output for the same input.
+"""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Events carry numbers that JSON can say, bounded lists, and only decisions that matter."""
+"""Events hold only numbers that JSON has and bounded lists, and only decisions that matter get one."""
 
 import json
 from dataclasses import replace

@@ -120,7 +120,7 @@ def test_in_event_time_the_danger_is_the_start_and_a_replay_slower_than_real_tim
         (
             Retention(retention_s=1_100, age_s=1_000),
             10.0,
-        ),  # 1,000 s of records, 100 s left: the last one dies in 1,100 s
+        ),  # 1,000 s of records, 100 s left: the last one is deleted in 1,100 s
         (Retention(retention_s=1_100, age_s=1_000, startup_s=100), 11.0),
         (Retention(retention_s=1_000, age_s=1_050), math.inf),  # the first is gone
         (Retention(margin=1_000, advance=36), 33.0),  # 12,000 records may come in until the last is deleted

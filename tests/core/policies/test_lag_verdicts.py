@@ -1,4 +1,4 @@
-"""One row per rule of the lag verdicts, and one per false zero (or false lag) that tools are known to report."""
+"""A case per rule of the lag verdicts, and one per false zero (or false lag) that tools are known to report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ def samples(
     end_after_ms: int = 100,
     every_ms: int = PERIOD_MS,
 ) -> list[LagSample]:
-    """A look every period: position first, the end `end_after_ms` later."""
+    """A sample every period: first the position, `end_after_ms` later the end."""
     found = []
     for i, (position, end) in enumerate(zip(positions, ends, strict=True)):
         at_ms = START_MS + i * every_ms
@@ -174,7 +174,7 @@ def test_each_rule_gives_its_verdict(row: Row) -> None:
 
 @dataclass(frozen=True)
 class FalseZero:
-    """A way in which tools say zero (or a number that is none), and what we say instead."""
+    """A situation in which tools report zero (or a wrong number), and the right verdict."""
 
     cause: str
     found: list[LagSample]

@@ -1,4 +1,4 @@
-"""What a window takes, what it refuses, and how a time is read off the table of log ends."""
+"""Which samples a window takes and refuses, and how times are found in the table of log ends."""
 
 import math
 from dataclasses import replace
@@ -91,7 +91,7 @@ def test_flat_runs_of_the_log_end_take_two_points() -> None:
         (1_000, 0.0),  # the last point
         (950, 2.5),  # between the last two points
         (900, 5.0),  # a point itself
-        (600, 10.0),  # the flat run was left at its right end
+        (600, 10.0),  # of a flat part, the newest point counts
         (550, 15.5),  # between the first two
         (100, 28.8),  # before the table: the straight line through its first and last point
     ],

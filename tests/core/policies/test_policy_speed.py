@@ -1,4 +1,4 @@
-"""What the policies cost at every tick grows with what they look at, and no faster. How long that takes is measured in `bench`."""
+"""The cost of the policies at a tick grows no faster than the data they look at. `bench` measures the time."""
 
 from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Mode, Throttled, throttle

@@ -1,4 +1,4 @@
-"""Conditions of the world around a recovery: each fires for its reason, with numbers, and not a moment earlier."""
+"""The conditions on what is around a recovery: each fires for its reason, with numbers, and not earlier."""
 
 from dataclasses import replace
 

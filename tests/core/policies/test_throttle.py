@@ -22,7 +22,7 @@ def signals(now_ms: int, z: float = 0.0) -> DomainSignals:
 
 
 def run(claimants: dict[str, Claimant], ticks: int, z: float = 0.0, *, heard: bool = True) -> Throttled:
-    """Rest for a baseline, then `ticks` steps with the claimants."""
+    """Let a baseline form without recoveries, then take `ticks` steps with the claimants."""
     states: dict[str, ControllerState] = {}
     now_ms = START_MS
     for i in range(15 + ticks):

@@ -1,4 +1,6 @@
-"""From the command to the end of a watch: answers, states, notices, latches over restarts, deadlines, and the webhook."""
+"""From the command to the end of a watch: answers, states, events, partitions that stay done over restarts, deadlines,
+and the webhook.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""When a watched group is where it is wanted: a row for each way of being there, and for each zero that is none."""
+"""Whether the condition of a watch holds: a case for each way in which it does, and for each false zero."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,7 +100,7 @@ def test_three_looks_within_less_than_thirty_seconds_are_not_enough() -> None:
 
 
 def counted(world: WatchWorld) -> int:
-    """Looks in a row that count so far."""
+    """How many evaluations in a row count so far."""
     span = world.state.of(WATCHES).seen_of("w1").span
     return 0 if span is None else span.count
 
