@@ -22,12 +22,11 @@ from recoveryd.recovery.steer import steer
 from recoveryd.recovery.throttling import control
 from recoveryd.recovery.wire.commands import FORMS
 from recoveryd.recovery.wire.status import RecoveryForm
-from recoveryd_jobs import contract
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
 NAME = "recovery"
 _form = cache(RecoveryForm)
-_WORDS = (events.__name__, contract.__name__)
+_WORDS = (events.__name__, LaneHeartbeat.__module__)
 
 
 def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[RecoveryDraft]:

@@ -17,7 +17,7 @@ from recoveryd.errors import LaunchError
 from recoveryd.kernel.catalogue import Code
 from recoveryd_jobs import contract
 
-JOBS_DIR = Path(contract.__file__).resolve().parent
+JOBS_DIR = Path(contract.__file__).resolve().parents[1]
 
 # A driver lives for seconds to hours and mostly waits: quick to start and small beats fast in the long run.
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
