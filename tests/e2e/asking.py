@@ -1,5 +1,5 @@
-"""Small questions that end-to-end tests ask of a running stack: what a target holds, how fast lanes go, where they
-stand.
+"""Small queries that end-to-end tests make on a running stack: what a target holds, how fast lanes are, their
+positions.
 """
 
 import time
@@ -42,8 +42,8 @@ def receipts_end(stack: Stack, recovery: str, starts: Mapping[int, int]) -> dict
 
 
 def lane_progress(stack: Stack, recovery: str) -> list[tuple[float, int]]:
-    """(when, records of all lanes so far) after each heartbeat. What is copied stays so: lanes that verify later begin
-    to count anew.
+    """(time, records of all lanes so far) after each heartbeat. The number never falls, although lanes that verify
+    later begin to count anew.
     """
     newest: dict[int, int] = {}
     found = []

@@ -1,4 +1,4 @@
-"""Something that goes on beside a test, in a thread of its own, from entry to exit."""
+"""Something that runs beside a test, in a thread, from the entry of its context to the exit."""
 
 import threading
 from abc import ABC, abstractmethod

@@ -1,5 +1,5 @@
-"""A copy made by hand: what somebody's own script does, with a plain producer and nothing of the product. Damage is an
-edit of the records on the way.
+"""A copy made by hand, as a user's own script would, with a plain producer and nothing of the product. Damage is an
+edit of the records before they are written.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ def as_it_is(drafts: Sequence[Draft]) -> Sequence[Draft]:
 def copy_by_hand(
     bootstrap: str, source: str, target: str, *, to: str | None = None, edit: Edit = as_it_is, partition: int = 0
 ) -> None:
-    """Every committed record of `source` into the new topic `target`, on the cluster `to`, by default the same. `edit`
-    changes those of one partition.
+    """Copy every committed record of `source` into the new topic `target`, on the cluster `to` (default: the same one).
+    `edit` changes the records of one partition.
     """
     into = to or bootstrap
     logs = read_log(bootstrap, source)

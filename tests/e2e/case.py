@@ -1,4 +1,6 @@
-"""One replay under test: started slowly enough to be disturbed, then let go and judged. Shared by the fault tests."""
+"""One replay under test: slow at first, so that it can be disturbed, then without a limit, and judged. Shared by the
+fault tests.
+"""
 
 import contextlib
 import itertools
@@ -22,7 +24,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Case:
-    """`ranges` are pinned when it starts, from the source as the test sees it then."""
+    """One replay under test. `ranges` are pinned when it starts, from what the test sees in the source then."""
 
     stack: Stack
     recovery: str
@@ -41,14 +43,14 @@ class Case:
         return self.stack.control.replay(self.recovery, self.source, self.target, **fields)
 
     def copying(self, records: int = 500, deadline_s: float = 90.0) -> None:
-        """Waits until lanes have reported so many records as durably copied."""
+        """Waits until lanes have reported this many records as durably copied."""
         await_progress(self.stack, self.recovery, records, deadline_s)
 
     def unthrottle(self) -> None:
         self.stack.control.command("throttle", self.recovery, {"limits": {"max_records_per_s": None}})
 
     def finish(self, deadline_s: float = 120.0, **more: Any) -> Document:
-        """Lets it run free, waits for `completed`, and lets the checker judge everything."""
+        """Removes the limit, waits for `completed`, and lets the checker judge everything."""
         self.unthrottle()
         return self.judge(deadline_s, **more)
 
@@ -59,8 +61,8 @@ class Case:
         return done
 
     def judge_what_was_covered(self, **more: Any) -> None:
-        """For a run that ended before its range did: what its completeness says it covered must hold, and nothing lies
-        past it.
+        """Judges a recovery that ended early: the copy must be exact as far as its completeness says, and nothing may
+        lie past that.
         """
         status = self.stack.follower.status(self.recovery)
         assert status is not None
@@ -108,8 +110,8 @@ class Case:
 
 @contextlib.contextmanager
 def observed_cases(stack: Stack, usual_source: str) -> Iterator[NewCase]:
-    """Gives what makes cases with names of their own and a reader on each target; of the usual source unless the test
-    names another.
+    """Gives a function that makes cases with unique names and a reader on each target, of `usual_source` unless the
+    test names another.
     """
     with contextlib.ExitStack() as observers:
 

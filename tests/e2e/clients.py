@@ -1,5 +1,5 @@
-"""How the tests' own clients get in: by the cluster's address alone, and for a secured cluster with what was noted for
-that address before.
+"""How the tests' own clients connect: by the cluster's address alone, or with the properties that were noted for a
+secured cluster's address.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ def client(bootstrap: str) -> dict[str, Any]:
 
 
 def writer(bootstrap: str, **settings: Any) -> Producer:
-    """A producer that writes each record once and in order. One that is not idempotent writes a batch that was refused,
-    as by a leader that is not there yet, behind later ones.
+    """A producer that writes each record once and in order. One without idempotence would write a batch that was
+    refused, for instance by a leader that is not ready yet, after later ones.
     """
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return Producer({**client(bootstrap), "log_level": 0, "enable.idempotence": True, **named})

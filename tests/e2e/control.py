@@ -1,5 +1,5 @@
-"""Sends control records with a plain Kafka producer, as an operator with nothing but kcat would. Nothing of the product
-is used.
+"""Sends control records with a plain Kafka producer, as an operator with only kcat would. It uses nothing of the
+product.
 """
 
 import json

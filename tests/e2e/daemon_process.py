@@ -1,5 +1,5 @@
-"""One `recoveryd run` as a real process: started, asked over HTTP, frozen, killed, ended. Its children carry a mark in
-their environment, so that all are found.
+"""One `recoveryd run` as a real process: started, asked over HTTP, frozen, killed, ended. Its child processes have a
+mark in their environment, by which all are found.
 """
 
 import json
@@ -38,7 +38,7 @@ class DaemonProcess(daemon_process.DaemonProcess):
         return found
 
     def kill(self) -> None:
-        """SIGKILL, and the process is gone when this returns."""
+        """Sends SIGKILL; the process is gone when this returns."""
         if self.is_running():
             os.kill(self.pid, signal.SIGKILL)
         self.reap()
@@ -56,7 +56,7 @@ class DaemonProcess(daemon_process.DaemonProcess):
 
 
 def marked(mark: str) -> list[Process]:
-    """All processes that were started, by whatever way, under this mark."""
+    """All processes that were started, directly or not, with this mark."""
     needle = f"{MARK}={mark}\0".encode()
     found = []
     for process in snapshot().values():
@@ -70,7 +70,7 @@ def marked(mark: str) -> list[Process]:
 
 
 def end_marked(mark: str, deadline_s: float = 20.0) -> None:
-    """SIGKILL to all of them, again until none is left."""
+    """Sends SIGKILL to all of them, repeatedly until none is left."""
 
     def none_left() -> bool:
         left = [p for p in marked(mark) if is_alive(p)]

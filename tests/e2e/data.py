@@ -1,5 +1,5 @@
-"""Source data for end-to-end tests: plain, and as nasty as Kafka allows. Written with plain producers; what was written
-is read back by the checker itself.
+"""Source data for end-to-end tests, plain and as nasty as Kafka allows, written with plain producers. The checker reads
+it back itself.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ def fill_nasty(bootstrap: str, topic: str, records_each: int = 400) -> None:
     """Four partitions: 0 interleaved transactions, one of them aborted; 1 plain, with a marker-only tail; 2 empty; 3
     only aborted records.
 
-    The topic takes any CreateTime. Time 0 is added by `add_time_zero`, because librdkafka can not write it.
+    The topic takes any CreateTime. Time 0 is added by `add_time_zero`, because librdkafka cannot write it.
     """
     create_topics(bootstrap, {topic: 4}, {"message.timestamp.after.max.ms": str(2**63 - 1)})
     good, bad = transactional(bootstrap, f"{topic}-good"), transactional(bootstrap, f"{topic}-bad")

@@ -1,7 +1,6 @@
-"""Follows recoveryd's own topics as any outside program may: status, events, dead letters and progress, decoded as
-plain JSON.
+"""Follows recoveryd's own topics, as any program may: status, events, dead letters and progress, decoded as plain JSON.
 
-One thread reads, tests ask and wait with a deadline. Nothing of the product is used.
+One thread reads; tests ask and wait with a deadline. It uses nothing of the product.
 """
 
 import json
@@ -20,14 +19,14 @@ T = TypeVar("T")
 Document = Mapping[str, Any]
 
 _POLL_S = 0.1
-_FETCH_WAIT_MS = 500  # a record comes at once all the same
+_FETCH_WAIT_MS = 500  # a record comes at once nevertheless
 _BATCH_RECORDS = 500
 _HEARTBEATS_MAX = 50_000
 _STOP_DEADLINE_S = 20.0
 
 
 class Follower:
-    """What the own topics have said since their beginnings. Times are monotonic seconds of this process, taken when a
+    """All records of the own topics from their beginnings. Times are monotonic seconds of this process, taken when a
     record was read.
     """
 
@@ -94,11 +93,11 @@ class Follower:
             return list(self._letters)
 
     def heartbeats(self, recovery: str, *, driver: bool) -> list[tuple[float, Document]]:
-        """Of the driver, or of the lanes that copy."""
+        """The heartbeats of the driver, or of the lanes that copy."""
         return [(at, h) for at, h in self._of(recovery) if (driver if "lane" not in h else not driver and _copies(h))]
 
     def verifying(self, recovery: str) -> list[tuple[float, Document]]:
-        """What the tasks of its verification said."""
+        """The heartbeats of the tasks of its verification."""
         return [(at, h) for at, h in self._of(recovery) if "lane" in h and not _copies(h)]
 
     def _of(self, recovery: str) -> list[tuple[float, Document]]:
@@ -141,7 +140,7 @@ class Follower:
         return self.wait(lambda: self.answers(command_id), deadline_s, f"an answer to {command_id}")[0]
 
     def driver_pid(self, recovery: str, attempt: int, deadline_s: float = 60.0) -> int:
-        """The driver's process id as its reports say it."""
+        """The driver's process id, from its heartbeats."""
 
         def look() -> int:
             reports = self.heartbeats(recovery, driver=True)
@@ -174,7 +173,7 @@ class Follower:
         if message.error() is not None:
             if message.error().code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
                 raise AssertionError(str(message.error()))
-            return  # the broker may be away: that is what many of these tests are about
+            return  # the broker may be away, as many of these tests want
         record, topic, now_s = to_record(message), message.topic(), time.monotonic()
         if topic == self._letters_topic:
             self._letters.append(record)

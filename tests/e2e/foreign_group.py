@@ -1,5 +1,5 @@
-"""An application that is not ours: a consumer group that reads cold data slowly, then as fast as it can, and a producer
-that goes on writing meanwhile.
+"""A foreign application: a consumer group that reads cold data slowly, then as fast as it can, and a producer that
+writes meanwhile.
 """
 
 import time
@@ -14,7 +14,7 @@ _COMMIT_EVERY_S = 0.5
 
 
 class ForeignGroup(Background):
-    """Reads `topic` from its start, `records_per_s` (None = as fast as it can) at a time, and commits twice a second."""
+    """Reads `topic` from its start at `records_per_s` (None = as fast as it can), and commits twice a second."""
 
     def __init__(self, bootstrap: str, topic: str, group: str, records_per_s: float | None) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class ForeignGroup(Background):
 
 
 class LiveWriter(Background):
-    """Writes `records_per_s` to each partition of a topic until it is left."""
+    """Writes `records_per_s` to each partition of a topic until its context ends."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, records_per_s: float) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class LiveWriter(Background):
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: dict[int, int]) -> None:
-    """What a group that has left committed."""
+    """Commits offsets for a group without members."""
     consumer = Consumer({**client(bootstrap), **QUIET, "group.id": group, "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition(topic, p, n) for p, n in offsets.items()], asynchronous=False)
     consumer.close()

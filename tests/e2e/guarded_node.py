@@ -1,4 +1,4 @@
-"""A single node with two doors: one for clients that must show who they are, a plain one for the node itself and for
+"""A single node with two listeners: one for clients that must authenticate, and a plain one for the node itself and for
 the tools of a test.
 """
 

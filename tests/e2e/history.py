@@ -1,8 +1,8 @@
 """The history checker: reads source, target and receipts of a copy with its own code and judges I1 to I12 of the
 guarantees.
 
-It shares nothing with the product but the wire: not the verifier, not the digest, not the receipt decoder, not murmur2.
-`check_copy` is what tests call; `check` is the pure half for a history that was read before.
+It shares no code with the product: not the verifier, the digest, the receipt decoder or murmur2. Tests call
+`check_copy`; `check` is the pure half, for a history that was read before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ INVARIANTS = {
     "I11": invariants.bound_kept,
     "I12": ledger_invariants.all_explained,
 }
-_SHOWN_MAX = 20  # per invariant; a copy that went wrong everywhere needs no million lines
+_SHOWN_MAX = 20  # per invariant, so that a copy which is wrong everywhere does not give a million lines
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Snapshot:
     stored: Mapping[int, list[Record]]
 
     def hidden(self) -> list[Record]:
-        """Aborted, or of a transaction that is open."""
+        """The stored records that a reader does not see: aborted, or of an open transaction."""
         seen = {(p, r.offset) for p, records in self.visible.items() for r in records}
         return [r for records in self.stored.values() for r in records if (r.partition, r.offset) not in seen]
 
@@ -48,7 +48,7 @@ class Snapshot:
 def snapshot(
     bootstrap: str, topic: str, starts: Mapping[int, int] | None = None, *, deadline_s: float = 60.0
 ) -> Snapshot:
-    """The topic up to its ends of now, from `starts` (default: its own)."""
+    """The topic up to its present ends, from `starts` (default: its log starts)."""
     ranges = {p: ((starts or {}).get(p, begin), end) for p, (begin, end) in whole_log(bootstrap, topic).items()}
     both = (
         read_log(bootstrap, topic, ranges, committed=committed, deadline_s=deadline_s) for committed in (True, False)
@@ -58,7 +58,7 @@ def snapshot(
 
 
 def check(history: History) -> list[Violation]:
-    """All broken promises, at most 20 of each."""
+    """All violations, at most 20 per invariant."""
     matching = match(history)
     found: list[Violation] = []
     for judge in INVARIANTS.values():
@@ -89,9 +89,9 @@ def check_copy(
 
     `mapped_partitions`: how many partitions the target had when planned, if it has more now. `status`: the recovery's
     status record. `before`: the visible source records as read before some of them were deleted. `bounds`: pinned stops
-    where a run ended short of them. `target_from`: where the target stood before the run. `shared_with`: other
+    where a recovery ended before them. `target_from`: the ends of the target before the recovery. `shared_with`: other
     recoveries that append to the same target. `source_was`, `target_was`: the topic as it was before it was deleted or
-    made again, in place of the one of now. The rest of the keywords are fields of `Asked` (mapping, headers_add,
+    created again, instead of the present one. The other keywords are fields of `Asked` (mapping, headers_add,
     headers_drop, from_time_ms, to_time_ms, lost, log_append_time, shared).
     """
     source_is = source_was or snapshot(bootstrap, source, deadline_s=deadline_s)
@@ -134,7 +134,9 @@ def _vanished(before: Mapping[int, Sequence[Record]], now: Mapping[int, Sequence
 
 
 def _without(target: Mapping[int, list[Record]], others: Sequence[Receipt]) -> dict[int, list[Record]]:
-    """The target without what other recoveries' receipts claim; what nobody claims stays, so that it is judged."""
+    """The target without the records that receipts of other recoveries claim. Records that no receipt claims stay, so
+    that they are judged.
+    """
     if not others:
         return dict(target)
     claims = Claims(others)

@@ -1,7 +1,7 @@
-"""I1 to I8, I11 and the target half of I3: judged on the records alone. One function per invariant, each pure, each
-with a message that names the place.
+"""The invariants of docs/guarantees.md that are judged on the records alone: I1 to I8 and I11. One pure function per
+invariant; each message names the place.
 
-What needs receipts (I9, I10, I12) is in `ledger_invariants`.
+Those that need receipts (I9, I10, I12) are in `ledger_invariants`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ from tests.e2e.model import History, Matching, Pair, Violation
 
 
 def no_loss(history: History, matching: Matching) -> Iterator[Violation]:
-    """I1: each committed, in-range, selected source record has an image. What vanished during the run, or may be lost,
-    is excused.
+    """I1: each committed, in-range, selected source record has an image. Records that vanished during the run, or may
+    be lost, need none.
     """
     excused = {(r.partition, r.offset) for r in history.vanished}
     for image in matching.missing:
@@ -22,7 +22,7 @@ def no_loss(history: History, matching: Matching) -> Iterator[Violation]:
 
 
 def no_duplicate(history: History, matching: Matching) -> Iterator[Violation]:
-    """I2: not more than one image each."""
+    """I2: no source record has more than one image."""
     images = _contents(matching)
     for record in matching.extra:
         twin = images.get(history.asked.content_of(record))

@@ -1,4 +1,4 @@
-"""Reads receipts with its own JSON decoding, for the history checker. Nothing of the product's contract module is used.
+"""Reads receipts with its own JSON decoding, for the history checker. It uses nothing of the product.
 
 A receipt that lacks a field or has one of a wrong type is an `AssertionError` that quotes it: such a ledger proves
 nothing.
@@ -29,7 +29,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What one ledger record says. `offset` is its own place in the receipts topic, `promised` the sum of its targets'
+    """One record of the ledger. `offset`: its own offset in the receipts topic; `promised`: the sum of its targets'
     `count`.
     """
 

@@ -1,4 +1,4 @@
-"""I9, I10 and I12: what the receipts, the status record and a reader's view of the running copy must say. Pure, one
+"""I9, I10 and I12: what must hold for the receipts, the status record and a reader's view of the running copy. One pure
 function per invariant.
 """
 
@@ -61,8 +61,8 @@ def _nothing_seen_vanished(history: History) -> Iterator[Violation]:
 
 
 def receipts_tile(history: History, matching: Matching) -> Iterator[Violation]:
-    """I10: well-formed, contiguous, not overlapping, covering [from, to) of each partition; none by an attempt that was
-    fenced; runs tell the truth.
+    """I10: well-formed, contiguous, not overlapping, covering [from, to) of each partition; none by a fenced attempt;
+    runs name the right offsets.
     """
     for receipt in history.receipts:
         yield from _form(receipt, history)
@@ -71,7 +71,7 @@ def receipts_tile(history: History, matching: Matching) -> Iterator[Violation]:
         receipts = by_partition.pop(partition, [])
         lost_from, lost_to = history.asked.lost.get(partition, (stop, stop))
         reached = max((r.stop for r in receipts), default=start)
-        # A loss that no lane met before the run ended is in the table, and needs no receipt.
+        # A loss that no lane met before the recovery ended is in the completeness, and needs no receipt.
         yield from _tiling(partition, start, reached if lost_from <= reached < stop <= lost_to else stop, receipts)
     for partition, receipts in sorted(by_partition.items()):
         yield Violation("I10", f"partition {partition} was not asked for, but there is a {receipts[0].name}")
@@ -115,7 +115,9 @@ def _tiling(partition: int, start: int, stop: int, receipts: Iterable[Receipt]) 
 
 
 def _generations(receipts: Sequence[Receipt]) -> Iterator[Violation]:
-    """In the log's order a lane's chunks rise, and its attempts never fall: a fenced attempt has committed nothing."""
+    """In the log's order, a lane's chunk numbers rise and its attempt numbers never fall: a fenced attempt commits
+    nothing.
+    """
     newest: dict[int, Receipt] = {}
     for receipt in receipts:
         before = newest.get(receipt.lane)
@@ -151,9 +153,7 @@ def _runs_true(history: History, matching: Matching) -> Iterator[Violation]:
 
 
 def all_explained(history: History, matching: Matching) -> Iterator[Violation]:
-    """I12: counts of each receipt, and of the status record, are those of the source as it is read here, and they add
-    up.
-    """
+    """I12: counts of each receipt, and of the status record, equal those of the source as read here, and they add up."""
     truth = _Truth(history)
     for receipt in history.receipts:
         said = {name: getattr(receipt, name) for name in _COUNTS}
@@ -184,7 +184,7 @@ def _status_explained(history: History, truth: "_Truth", status: Mapping[str, An
 
 
 class _Truth:
-    """Counts of the source as the checker itself read it. What vanished may count as copied or not: both bounds are
+    """Counts of the source as the checker read it. Records that vanished may count as copied or not, so both bounds are
     kept.
     """
 

@@ -1,8 +1,8 @@
 """Reads Kafka logs for the history checker, by position and never by record count.
 
-Nothing of the product is used here: this reader is half of what judges the product. A range is done when the reader's
-position reached its end, because its tail may be transaction markers, aborted or compacted away; under read_committed
-the reader waits, with a deadline, until the last stable offset is there.
+It uses nothing of the product, because it is a part of the product's judge. A range is done when the reader's position
+reached its end, because its tail may be transaction markers, aborted or compacted; with read_committed the reader
+waits, with a deadline, until the last stable offset is there.
 """
 
 import contextlib
@@ -27,15 +27,12 @@ from tests.e2e.clients import client
 Header = tuple[str, bytes | None]
 Content = tuple[bytes | None, bytes | None, tuple[Header, ...], int]
 
-# What a client may be told while a broker comes back or a topic is made; the answer to the same question later is
-# another.
+# Errors that a client may get while a broker restarts or a topic is created; asking again later gives another answer.
 PASSING = frozenset({
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
 })  # fmt: skip
-QUIET: Final[dict[str, str | int | float | bool]] = {
-    "log_level": 0
-}  # brokers that go away are what many of these tests are about
+QUIET: Final[dict[str, str | int | float | bool]] = {"log_level": 0}  # many of these tests take brokers away
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
 _ADMIN_TIMEOUT_S = 60.0
@@ -67,8 +64,7 @@ class Record:
 def offsets(bootstrap: str, topic: str, *, end: bool, committed: bool = False) -> dict[int, int]:
     """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions.
 
-    A topic that was just made, or a broker that just came back, may not know its leader yet: that is asked again for
-    some seconds.
+    Asks again for some seconds while leaders are not known, as for a new topic or a restarted broker.
     """
     give_up_at_s = time.monotonic() + _ADMIN_TIMEOUT_S
     while True:
@@ -98,13 +94,13 @@ def _admin(bootstrap: str) -> AdminClient:
 
 
 def forget_clients() -> None:
-    """After a broker is gone for good: a client that is kept for it would go on looking for it, loudly."""
+    """Call after a broker is gone for good: a cached client would go on trying to reach it, and log that."""
     _admin.cache_clear()
 
 
 def await_markers(bootstrap: str, topic: str) -> None:
-    """Until no transaction on the topic is undecided. An abort or commit is answered before its markers are on the log,
-    so ends that are read earlier are too low.
+    """Waits until no transaction on the topic is undecided. An abort or commit is answered before its markers are in
+    the log, so ends that are read earlier are too low.
     """
     give_up_at_s = time.monotonic() + _ADMIN_TIMEOUT_S
     while offsets(bootstrap, topic, end=True, committed=True) != offsets(bootstrap, topic, end=True):
@@ -138,10 +134,10 @@ def read_log(
 
 
 def make_reader(bootstrap: str, *, committed: bool, fetch_wait_ms: int = 10) -> Consumer:
-    """A consumer without a group that tells by an event when its position reached the end of what it may see.
+    """A consumer without a group, with an event when its position reached the end of what it may see.
 
-    The end behind transaction markers shows only when a fetch comes back empty. Who waits for records alone may let the
-    broker hold a fetch for longer.
+    An end after transaction markers is noticed only when a fetch comes back empty. Callers that wait only for records
+    may let the broker hold a fetch for longer.
     """
     return Consumer(
         {
@@ -160,8 +156,8 @@ def make_reader(bootstrap: str, *, committed: bool, fetch_wait_ms: int = 10) -> 
 
 
 def assign(reader: Consumer, where: Iterable[TopicPartition]) -> None:
-    """Read from there on. The reader looks up the topics first: what is assigned to one that is not connected yet waits
-    for a timer of a second.
+    """Read from these offsets on. The reader looks up the topics first, because partitions assigned to a client that is
+    not connected yet wait for a timer of a second.
     """
     where = list(where)
     with contextlib.suppress(KafkaException):  # the broker may be away; the reader goes on trying by itself

@@ -1,9 +1,8 @@
 """Pairs each target record with the source record it is the image of. Pure; the invariants are judged on its result.
 
-First exact: same content in the partition the map says, first come first served per content, so that equal records pair
-in order. A receipt's claim only breaks ties between source partitions that hold equal records. What is left on both
-sides is then paired by likeness, so that a shifted time is reported as a shifted time and not as one record lost and
-another one made up.
+First exact pairs: the same content in the partition of the plan's map, where equal records pair in their order. A
+receipt's claim only decides between source partitions that hold equal records. What is left on both sides is then
+paired by similarity, so that a changed time is reported as such and not as one lost record and one of unknown origin.
 """
 
 from collections import defaultdict, deque
@@ -58,7 +57,7 @@ def _take(pool: Pool, asked: Asked, record: Record, claims: Claims) -> Image | N
     return None
 
 
-# From the most to the least alike: which invariant a pair breaks, and what the two still have in common.
+# From the most to the least similar: the invariant that a pair breaks, and what the two records still have in common.
 _LIKENESS: tuple[tuple[str, Callable[[int | None, Content], Hashable]], ...] = (
     ("I8", lambda _, c: c),
     ("I6", lambda p, c: (p, c[:3])),

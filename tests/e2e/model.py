@@ -13,7 +13,7 @@ from tests.e2e.murmur2 import partition_of
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken promise. `invariant` is I1 to I12, `message` names partition and offset."""
+    """One broken invariant. `invariant` is I1 to I12 of docs/guarantees.md, `message` names partition and offset."""
 
     invariant: str
     message: str
@@ -26,8 +26,8 @@ class Violation:
 class Asked:
     """What the recovery was asked to do. `ranges` is [from, to) per source partition, exactly what must be covered now.
 
-    `lost` are offsets the recovery may call lost. With `log_append_time` the target's times are the broker's.
-    `shared`: others write to the target too, so a chunk may lie in it in pieces.
+    `lost`: offsets that the recovery may call lost. With `log_append_time`, the target's times are the broker's.
+    `shared`: others write to the target too, so the records of a chunk need not be contiguous in it.
     """
 
     recovery: str
@@ -57,7 +57,7 @@ class Asked:
         return start <= record.offset < stop
 
     def image_of(self, record: Record) -> Content:
-        """What a copy of the record must look like."""
+        """The content that a copy of the record must have."""
         kept = tuple(h for h in record.headers if h[0] not in self.headers_drop)
         added: tuple[Header, ...] = tuple((name, text.encode()) for name, text in self.headers_add)
         return (record.key, record.value, kept + added, self.time_of(record))
@@ -70,7 +70,7 @@ class Asked:
         return 0 if self.log_append_time else record.time_ms
 
     def partition_for(self, record: Record) -> int | None:
-        """Where the plan's map puts the record; None = anywhere (key_hash of a null key)."""
+        """The target partition of the record by the plan's map; None = any (key_hash of a null key)."""
         if self.mapping == "same":
             return record.partition
         return None if record.key is None else partition_of(record.key, self.target_partitions)
@@ -78,8 +78,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a read_committed reader saw while the copy ran: offsets per partition, and each position at which it had
-    seen all there was.
+    """What a read_committed reader saw during the copy: offsets per partition, and each position at which it had read
+    everything visible.
     """
 
     offsets: Mapping[int, Sequence[int]]
@@ -88,7 +88,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Everything there is to judge one copy by. Lists are in offset order.
+    """Everything by which one copy is judged. Lists are in offset order.
 
     `source` are the visible records of the whole source log, `vanished` those that were visible before the run and are
     gone now, `aborted` those that never became visible. `target` are the visible records that are not another

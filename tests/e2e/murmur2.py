@@ -1,5 +1,5 @@
-"""Kafka's murmur2 as the Java client has it, written from its definition: the checker's own opinion of where a key
-belongs.
+"""Kafka's murmur2 as the Java client has it, written from its definition, so that the checker decides on its own where
+a key belongs.
 """
 
 _SEED = 0x9747B28C

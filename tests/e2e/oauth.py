@@ -1,5 +1,5 @@
-"""An identity provider and a broker that believes it: tokens over HTTP for client credentials, signed, and checked by
-Kafka's own validator.
+"""An identity provider and a broker that trusts it: signed tokens over HTTP for client credentials, checked by Kafka's
+own validator.
 """
 
 import base64
@@ -25,7 +25,7 @@ _PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 
 
 class TokenEndpoint:
-    """Use as a context manager. `granted` counts tokens, `refused` askers it did not know."""
+    """Use as a context manager. `granted` counts tokens, `refused` requests with unknown credentials."""
 
     def __init__(self, folder: Path, life_s: int = 3600) -> None:
         self._key = folder / "signing.pem"
@@ -80,7 +80,7 @@ class TokenEndpoint:
 
     def _grant(self, authorization: str, form: Mapping[str, list[str]]) -> tuple[int, Mapping[str, Any]]:
         login = base64.b64decode(authorization.removeprefix("Basic ")).decode()
-        # RFC 6749 wants both parts form-encoded; not every client does it, and most providers take both.
+        # RFC 6749 demands both parts form-encoded; not every client does it, and most providers accept both forms.
         known = {f"{CLIENT_ID}:{CLIENT_SECRET}", f"{CLIENT_ID}:{urllib.parse.quote_plus(CLIENT_SECRET)}"}
         if login not in known or form.get("grant_type") != ["client_credentials"] or form.get("scope") != [SCOPE]:
             self.refused += 1

@@ -1,5 +1,5 @@
-"""A read_committed reader that follows a target while a copy runs and remembers where it stood each time it had seen
-everything there was (I9).
+"""A read_committed reader that follows a target during a copy, and remembers its position each time it had read
+everything visible (for I9).
 """
 
 import contextlib
@@ -22,8 +22,8 @@ _STOP_DEADLINE_S = 60.0
 
 
 class TargetObserver:
-    """Follows `topic`, which may appear later, from its start (or `starts`). Use as a context manager; `observed()`
-    after the copy, once it has read to the end.
+    """Follows `topic`, which may appear later, from its start (or `starts`). Use as a context manager; Call
+    `observed()` after the copy.
     """
 
     def __init__(self, bootstrap: str, topic: str, starts: dict[int, int] | None = None) -> None:
@@ -50,13 +50,13 @@ class TargetObserver:
             raise AssertionError(f"the observer of {self._topic} does not end")
 
     def observed(self, deadline_s: float = 30.0) -> Observed:
-        """Waits until the reader stands at the last stable offsets of now, ends it, and returns what it saw."""
+        """Waits until the reader is at the present last stable offsets, ends it, and returns what it saw."""
         self.observed_to_the_end(deadline_s)
         self.close()
         return Observed(dict(self._offsets), dict(self._prefixes))
 
     def observed_to_the_end(self, deadline_s: float = 30.0) -> None:
-        """Waits until the reader stands at the last stable offsets of now."""
+        """Waits until the reader is at the present last stable offsets."""
         ends = {p: end for p, end in offsets(self._bootstrap, self._topic, end=True, committed=True).items() if end > 0}
         give_up_at_s = time.monotonic() + patient_s(deadline_s)
         while any((self._prefixes.get(p) or [0])[-1] < end for p, end in ends.items()):

@@ -1,5 +1,5 @@
-"""Finding and ending processes of a test by pid: only those that belong to a daemon or application the test started
-itself. Linux only (/proc).
+"""Finds and ends processes of a test by pid: only those of a daemon or application that the test started. Linux only
+(/proc).
 """
 
 import os
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One line of /proc. `started` tells a process from a later one with the same pid."""
+    """A process in /proc. `started` distinguishes it from a later one with the same pid."""
 
     pid: int
     parent: int
@@ -87,7 +87,7 @@ def is_alive(process: Process) -> bool:
 
 
 def kill(process: Process, number: signal.Signals = signal.SIGKILL) -> None:
-    """Sends the signal unless the process is gone; a pid that another process has by now is left alone."""
+    """Sends the signal, unless the process is gone and its pid free or used by another process."""
     if is_alive(process):
         try:
             os.kill(process.pid, number)

@@ -1,9 +1,9 @@
-"""A broker behind a proxy that can hold or lose single frames, told apart by api key and by the transactional id in
-them, or hold all replies.
+"""A broker behind a proxy that can hold or lose single frames, chosen by api key and by the transactional id in them,
+or hold all replies.
 
-Who asks the proxy for the cluster's addresses is told the proxy's own, so everything a client does goes through it.
-Tests themselves talk to the broker's plain listener. Kafka's frames are a length, then for requests api key, version
-and correlation id, for replies the correlation id.
+A client that asks for the cluster's addresses gets the proxy's own, so all its traffic goes through the proxy. Tests
+themselves use the broker's plain listener. Kafka's frames are a length, then for requests api key, version and
+correlation id, for replies the correlation id.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _CONNECT_S = 10.0
 
 
 class Api(IntEnum):
-    """Kafka's numbers of the requests that tests tell apart."""
+    """Kafka's api keys of the requests that tests trap."""
 
     PRODUCE = 0
     FETCH = 1
@@ -34,8 +34,8 @@ class Api(IntEnum):
 
 
 class Trap:
-    """Catches requests of one api that contain `needle`. `loses`: what becomes of them, the request, its reply, or
-    (None) neither: they are held.
+    """Catches requests of one api that contain `needle`. `loses`: what is lost, the request or its reply; None =
+    neither, the request is held.
     """
 
     def __init__(self, api: Api, needle: str, loses: str | None, times: int | None) -> None:
@@ -59,22 +59,22 @@ class Trap:
         wait_for(lambda: self.met >= times, deadline_s, lambda: f"only {self.met} of {times} frames came")
 
     def release(self) -> None:
-        """What is held goes on its way, late; nothing more is caught."""
+        """Let held frames go on, late, and catch no more."""
         self._released.set()
 
     def drop(self) -> None:
-        """What is held is lost with its connection; nothing more is caught."""
+        """Lose held frames with their connections, and catch no more."""
         self._dropped = True
         self._released.set()
 
     def hold(self) -> bool:
-        """Waits for the word; True when the frame goes on."""
+        """Wait for `release` or `drop`. True when the frame goes on."""
         self._released.wait()
         return not self._dropped
 
 
 class Proxy:
-    """Between `port` and the broker's `upstream` port. Use as a context manager."""
+    """A proxy from `port` to the broker's `upstream` port. Use as a context manager."""
 
     def __init__(self, port: int, upstream: int) -> None:
         self.port = port
@@ -105,21 +105,21 @@ class Proxy:
             _close(each)
 
     def hold(self, api: Api, needle: str, times: int | None = None) -> Trap:
-        """Requests stop here until `release` or `drop`; the connection waits behind them, as Kafka keeps the order of
-        one connection.
+        """Hold such requests until `release` or `drop`. Later frames of the same connection wait too, because Kafka
+        keeps their order.
         """
         return self._add(Trap(api, needle, None, times))
 
     def lose_replies(self, api: Api, needle: str, times: int) -> Trap:
-        """The broker does what is asked, the client never hears of it: its connection ends instead."""
+        """Let the broker do what is requested, but end the connection instead of sending its reply."""
         return self._add(Trap(api, needle, "reply", times))
 
     def hold_replies(self) -> None:
-        """From now on what the broker answers waits: requests arrive and are done, nobody hears of it."""
+        """From now on hold all replies: the broker gets requests and acts on them, but clients get no answer."""
         self._replies_flow.clear()
 
     def let_go(self) -> None:
-        """Replies that waited go on their way, late."""
+        """Let held replies go on, late."""
         self._replies_flow.set()
 
     def _add(self, trap: Trap) -> Trap:
@@ -137,7 +137,7 @@ class Proxy:
     def _serve(self, client: socket.socket) -> None:
         try:
             broker = socket.create_connection((HOST, self._upstream), _CONNECT_S)
-        except OSError:  # the broker is away, and so are we
+        except OSError:  # the broker is away, so the client's connection ends too
             _close(client)
             return
         broker.settimeout(None)

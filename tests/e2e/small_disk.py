@@ -1,5 +1,5 @@
-"""A disk of its own size that can be filled to the last byte and emptied again: a tmpfs, which root may mount.
-Elsewhere the tests that need one are skipped.
+"""A small disk that can be filled to the last byte and emptied again: a tmpfs, which only root can mount. Without that,
+tests that need one are skipped.
 """
 
 import os
@@ -37,7 +37,7 @@ class SmallDisk:
         subprocess.run(["umount", "-l", str(self.folder)], capture_output=True, timeout=_TIMEOUT_S, check=True)
 
     def fill(self) -> None:
-        """Not a byte is left."""
+        """Fill the disk to the last byte."""
         with self._ballast.open("ab", buffering=0) as file:
             for block in (_BLOCK, bytes(4096), b"\0"):
                 while _fits(file.fileno(), block):

@@ -1,8 +1,8 @@
 """A standalone Spark cluster on this machine, from the jars of the installed pyspark: a master and workers that know
 nothing of the checkout.
 
-Each worker stands for a machine: a session of its own, a folder of its own, an environment of its own, and a Python
-that has pyspark and confluent-kafka and nothing else. What a lane needs besides has to come with the application.
+Each worker stands for a machine: its own session, folder and environment, and a Python with pyspark and confluent-kafka
+only. Everything else that a lane needs must come with the application.
 """
 
 import importlib.util
@@ -42,7 +42,7 @@ class Machine:
         return [p for p in self.processes() if "CoarseGrainedExecutorBackend" in p.command]
 
     def kill(self) -> None:
-        """As a machine dies: all its processes at once, none with a last word."""
+        """Kill all its processes at once, as when a machine dies."""
         processes = self.processes()
         for process in processes:
             kill(process)
@@ -54,8 +54,8 @@ class Machine:
 
 
 class SparkCluster:
-    """Use as a context manager. `workers` machines of `cores` each; `conf` is what an operator writes into
-    spark-defaults.conf of all of them.
+    """Use as a context manager. `workers` machines of `cores` each; `conf`: the content of spark-defaults.conf on all
+    of them.
     """
 
     def __init__(self, folder: Path, workers: int = 2, cores: int = 2, conf: Mapping[str, str] | None = None) -> None:
@@ -142,7 +142,7 @@ class SparkCluster:
 
 
 def make_environment(home: Path) -> dict[str, str]:
-    """What a machine has by itself: a PATH, and maybe a Java that is not on it."""
+    """The environment of a machine: PATH, and JAVA_HOME if it is set."""
     java = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
     return {"PATH": os.environ["PATH"], "HOME": str(home)} | java
 

@@ -1,5 +1,5 @@
-"""Everything one test file needs around a broker: own topics under an own prefix, daemons, a control producer, a
-follower, and the checker.
+"""Everything one test file needs around a broker: recoveryd's topics under a unique prefix, daemons, a control
+producer, a follower, and the checker.
 
 Times in the config are short, so that take-overs and expiries are seen within seconds, and long enough that a busy
 machine is not taken for a dead one; sizes are small, so that a copy has many chunks.
@@ -46,7 +46,9 @@ class Stack:
         settings: Mapping[str, Any] | None = None,
         access: Mapping[str, str] | None = None,
     ) -> None:
-        """`access`: Kafka's client properties of the product's cluster `main`, where an address is not enough."""
+        """`access`: Kafka's client properties for the cluster `main` in the product's config, if an address is not
+        enough.
+        """
         self.bootstrap = bootstrap
         self._access = {"bootstrap.servers": bootstrap, **(access or {})}
         self.folder = folder
@@ -71,7 +73,7 @@ class Stack:
             daemon.reap()
 
     def apply_topics(self) -> None:
-        """As a new user does it: `recoveryctl topics apply`."""
+        """Create the topics as a new user does: `recoveryctl topics apply`."""
         run_tool("recoveryctl", "topics", "apply", "--config", str(self.write_config("apply")), deadline_s=_APPLY_S)
 
     def write_config(self, name: str) -> Path:
@@ -100,7 +102,7 @@ class Stack:
         settings: Mapping[str, Any] | None = None,
         lead: bool = True,
     ) -> DaemonProcess:
-        """Starts one. With `lead` it is the leader when this returns."""
+        """Starts a daemon. With `lead` it is the leader when this returns."""
         made = self.new_daemon(name, settings, environment)
         self._daemons.append(made)
         made.start()
@@ -110,7 +112,7 @@ class Stack:
 
     @contextlib.contextmanager
     def running(self, **options: Any) -> Iterator[DaemonProcess]:
-        """A leading daemon that is told to leave, within its time, at the end."""
+        """A leading daemon, which must end in time when the context does."""
         made = self.daemon(**options)
         yield made
         if made.is_running():
@@ -121,7 +123,7 @@ class Stack:
         return session_of(self.follower.driver_pid(recovery, attempt))
 
     def processes(self) -> list[Process]:
-        """Everything started under this stack that lives."""
+        """All live processes that this stack started."""
         return marked(self.mark)
 
     def completed(self, recovery: str, deadline_s: float = 90.0) -> Document:
@@ -130,14 +132,14 @@ class Stack:
     def violations(
         self, recovery: str, source: str, target: str, ranges: Mapping[int, tuple[int, int]] | None = None, **more: Any
     ) -> list[Violation]:
-        """What the checker finds, with the status record of now; `ranges` default to the whole source."""
+        """What the checker finds, with the present status record; `ranges` default to the whole source."""
         covered = whole_log(self.bootstrap, source) if ranges is None else ranges
         status = self.follower.status(recovery)
         return check_copy(self.bootstrap, source, target, self.receipts_topic, recovery, covered, status=status, **more)
 
 
 def completed_ranges(status: Document) -> dict[int, tuple[int, int]]:
-    """[from, to) per partition as the status record says it was covered; for runs that ended before their range did."""
+    """[from, to) per partition that was covered, by the status record; for recoveries that ended early."""
     return {row["partition"]: (row["from"], row["to"]) for row in status["completeness"]}
 
 

@@ -1,5 +1,5 @@
-"""Does what systemd does for the daemon in production: starts it again whenever it leaves. Its exit codes are kept for
-the test to judge.
+"""Does what systemd does for the daemon in production: starts it again whenever it exits. Exit codes are kept for the
+test.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Damages a copy and its ledger by hand, behind the product's back. Nothing of the product is used."""
+"""Damages a copy and its ledger by hand, without the product's knowledge and code."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ class Plain(NamedTuple):
 
 
 def fill(bootstrap: str, topic: str, records: Iterable[Plain]) -> int:
-    """Write these records; the offset of the last one."""
+    """Write these records. Returns the offset of the last one."""
     producer = writer(bootstrap, linger_ms=5)
     offsets: list[int] = []
     for record in records:
@@ -40,7 +40,7 @@ def fill(bootstrap: str, topic: str, records: Iterable[Plain]) -> int:
 
 
 class Tampering:
-    """Hands on the target and the receipts of one paused recovery."""
+    """Changes the target and the receipts of one paused recovery."""
 
     def __init__(self, stack: Stack, recovery: str, target: str) -> None:
         self._stack, self._recovery, self.target = stack, recovery, target
@@ -56,19 +56,21 @@ class Tampering:
         return fill(self._stack.bootstrap, self.target, records)
 
     def newest(self, partition: int) -> int:
-        """The number of the newest receipt of a source partition. What it claims may move to the end without passing
-        another one.
+        """The number of the newest receipt of a source partition, whose records may move to the target's end without
+        changing the order.
         """
         return max(n for n, (_, receipt, _) in enumerate(self._receipts()) if receipt["partition"] == partition)
 
     def claimed(self, number: int) -> list[Plain]:
-        """What a receipt says it wrote to its first target partition; 0 is the oldest one of partition 0."""
+        """The records that receipt `number` says it wrote to its first target partition; 0 is the oldest one of
+        partition 0.
+        """
         run = self._receipts()[number][1]["targets"][0]
         offsets = {at for first, count in run["runs"] for at in range(first, first + count)}
         return [r for r in self.stored(run["partition"]) if r.offset in offsets]
 
     def claim(self, number: int, offsets: list[int], *, skipped: int = 0) -> None:
-        """Let the receipt say that it wrote these offsets there instead, and that `skipped` more of its range hold no
+        """Change the receipt so that it claims these offsets instead, and `skipped` more offsets of its range without a
         record.
         """
 
@@ -79,14 +81,14 @@ class Tampering:
         self.rewrite_receipt(change, number)
 
     def rewrite_receipt(self, change: Callable[[Document], Document], number: int) -> None:
-        """Put what `change` makes of a receipt in its place."""
+        """Replace a receipt by what `change` makes of it."""
         home, receipt, key = self._receipts()[number]
         producer = writer(self._stack.bootstrap)
         producer.produce(self._stack.receipts_topic, json.dumps(change(receipt)).encode(), key, home)
         assert producer.flush(_TIMEOUT_S) == 0
 
     def _receipts(self) -> list[tuple[int, Document, bytes]]:
-        """Those that copied more than ten records to their first target partition, by source partition and start."""
+        """The receipts with more than ten records in their first target partition, by source partition and start."""
         found: list[tuple[int, Document, bytes]] = []
         admin = Consumer({"bootstrap.servers": self._stack.bootstrap, **QUIET, "group.id": "tampering"})
         partitions = admin.list_topics(self._stack.receipts_topic, timeout=_TIMEOUT_S).topics
@@ -119,7 +121,7 @@ class Tampering:
 
 
 def _runs(offsets: list[int]) -> list[list[int]]:
-    """[first, count] of offsets in a row, in order."""
+    """[first, count] of each run of consecutive offsets, in order."""
     runs: list[list[int]] = []
     for offset in offsets:
         if runs and runs[-1][0] + runs[-1][1] == offset:

@@ -1,5 +1,5 @@
-"""What the broker says of a transactional id: Kafka's DescribeTransactions (api 65), written and read by hand. For a
-cluster of one broker, which coordinates them all.
+"""The state of a transactional id on the broker: Kafka's DescribeTransactions (api 65), encoded and decoded here. For a
+cluster of one broker, which coordinates all transactions.
 """
 
 import socket
@@ -57,7 +57,7 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _count(raw: bytes, at: int) -> tuple[int, int]:
-    """Entries of a compact array, which are counted from one."""
+    """The number of entries of a compact array (encoded as one more), and the next position."""
     number, at = _varint(raw, at)
     return max(number - 1, 0), at
 

@@ -1,5 +1,5 @@
-"""A receiver of webhooks as somebody else would write it: keeps what came, checks the signature with code of its own,
-and answers when it may.
+"""A receiver of webhooks as a user would write it: keeps requests, checks signatures with its own code, and answers
+unless held.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class Delivery:
 
 
 class WebhookReceiver:
-    """Use as a context manager. While `held`, requests are taken but not answered."""
+    """Use as a context manager. While `held`, requests are received but not answered."""
 
     def __init__(self) -> None:
         self.deliveries: list[Delivery] = []

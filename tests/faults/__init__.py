@@ -1,3 +1,3 @@
-"""The fault matrix of the guarantees: one test per row (or a few), real processes and a real broker, judged by the
-history checker.
+"""The fault matrix of docs/guarantees.md ("row" in the tests here): one test or a few per row, with real processes and
+a real broker, judged by the history checker.
 """

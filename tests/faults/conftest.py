@@ -21,7 +21,7 @@ stack, daemon = end_to_end.stack, end_to_end.daemon
 
 @pytest.fixture(scope="module")
 def supervisor(stack: Stack) -> Iterator[Supervisor]:
-    """Keeps a daemon running that may leave when its broker does."""
+    """Keeps a daemon running, which may exit when its broker is away."""
     with Supervisor(lambda: stack.daemon("kept", lead=False, settings={"faust": {"instance_id": "one"}})) as kept:
         kept.daemon.await_leader()
         yield kept
@@ -49,7 +49,7 @@ def new_case(stack: Stack, plain: str) -> Iterator[NewCase]:
 
 @pytest.fixture
 def case(stack: Stack, new_case: NewCase, unique: str) -> Case:
-    """A copy of two partitions that has begun."""
+    """A replay of two partitions that has begun to copy."""
     fill_plain(stack.bootstrap, f"{unique}source", 2, PAIR_RECORDS_EACH)
     made = new_case(f"{unique}source", observe=False)
     made.start()

@@ -1,4 +1,4 @@
-"""Row 18: control records as bad as Kafka lets them be, also made up by Hypothesis, against a running daemon: each is
+"""Row 18: control records as bad as Kafka allows, also random ones by Hypothesis, against a running daemon: each is
 answered or dead-lettered, none stops it.
 """
 
@@ -175,7 +175,7 @@ def letters(stack: Stack, offset: int) -> list[Any]:
 
 
 def outcomes(stack: Stack) -> list[int]:
-    """The offsets of control records that have an outcome, each as often as it has one."""
+    """The offsets of control records that have an outcome, one entry per outcome."""
     told = (".command_", ".control_unreadable.", ".signal_")
     found = [e["data"] for e in stack.follower.events() if any(kind in e["type"] for kind in told)]
     return [data.get("control_offset", data.get("offset")) for data in found]
@@ -189,7 +189,9 @@ def applied(stack: Stack) -> int:
 def test_row_18_a_header_name_that_is_not_utf8_stops_neither_this_daemon_nor_the_next(
     stack: Stack, daemon: DaemonProcess
 ) -> None:
-    """Neither client of the daemon can give such a name: one takes the batch for corrupt, the other ends its process."""
+    """Neither client library of the daemon can read such a name: one takes the batch for corrupt, the other ends its
+    process.
+    """
     topic = f"{stack.prefix}control.v1"
     dead = write_odd(stack.bootstrap, topic, b"{")
     event = {**good(), "id": uuid.uuid4().hex}

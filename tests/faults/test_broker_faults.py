@@ -1,5 +1,5 @@
-"""Rows 7, 9 and 16, on a broker of their own that may be killed, frozen and tuned: the broker goes away, transactions
-time out, the log is compacted under the reader.
+"""Rows 7, 9 and 16, on a broker of their own that may be killed, frozen and reconfigured: the broker goes away,
+transactions time out, the log is compacted while it is read.
 """
 
 import signal
@@ -82,8 +82,8 @@ def test_row_9_a_chunk_whose_transaction_timed_out_is_written_again_once(stack: 
 
 
 def frozen_inside(stack: Stack, case: Case) -> dict[str, int]:
-    """The epoch of each transaction that is open, and stays so: their lanes are frozen. Between two chunks there is
-    none; then the lanes run on for a moment.
+    """Freezes the lanes while they hold open transactions; returns the epoch of each. Between two chunks none is open;
+    then the lanes go on for a moment first.
     """
     names = [f"recoveryd.{stack.prefix.rstrip('.')}.{case.recovery}.{lane}" for lane in range(2)]
 
@@ -101,7 +101,7 @@ def frozen_inside(stack: Stack, case: Case) -> dict[str, int]:
 
 
 def has_aborted(stack: Stack, name: str, epoch: int) -> bool:
-    """The broker ended it by itself: nobody else raises the epoch of a producer that is frozen."""
+    """Whether the broker ended the transaction by itself: only the broker raises the epoch of a frozen producer."""
     now = describe(stack.bootstrap, name)
     return now.state == "CompleteAbort" and now.epoch > epoch
 
@@ -140,7 +140,7 @@ def test_row_16_compaction_under_the_reader_takes_only_what_it_took_from_the_log
 
 
 def supersede(producer: Producer, topic: str, keys: int) -> None:
-    """A newer record for each of the first keys, so that the cleaner may take the older ones."""
+    """Write a newer record for each of the first keys, so that the cleaner may remove the older ones."""
     for number in range(keys):
         for partition in range(2):
             produce(producer, topic, Draft(partition, f"k{number}".encode(), b"newer".ljust(500), (), BASE_MS))
@@ -148,7 +148,7 @@ def supersede(producer: Producer, topic: str, keys: int) -> None:
 
 
 def test_the_broker_still_serves_plain_clients(own_broker: Broker, unique: str) -> None:
-    """The faults above were ended: what follows in this run is not their doing."""
+    """The faults above have ended, so later failures in this run are not caused by them."""
     topic = f"{unique}after"
     fill_plain(own_broker.bootstrap, topic, 1, 10)
     assert len(read_log(own_broker.bootstrap, topic)[0]) == 10

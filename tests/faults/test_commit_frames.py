@@ -1,5 +1,5 @@
-"""Row 8, and row 4 inside the commit: frames that end a transaction are held, late or lost, or their replies are,
-between lanes and broker and between daemon and broker.
+"""Row 8, and row 4 inside the commit: frames that end a transaction, or their replies, are held, late or lost, between
+lanes and broker and between daemon and broker.
 """
 
 import time
@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 TRANSACTION_TIMEOUT_S = 15
-LATE_S = 8.0  # longer than one call of a lane to commit, shorter than the transaction may take
+LATE_S = 8.0  # longer than one commit call of a lane waits, shorter than a transaction may take
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def proxy(own_broker: ProxiedBroker) -> Proxy:
 
 @pytest.fixture(scope="module")
 def stack(own_broker: ProxiedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The tests read past the proxy; the daemon and its applications know the proxy only."""
+    """A stack whose daemon and applications know only the proxy, while the tests read from the broker directly."""
     settings = {
         "clusters": {"main": {"bootstrap.servers": own_broker.through.bootstrap}},
         "attempts": {"transaction_timeout": f"{TRANSACTION_TIMEOUT_S}s", "heartbeat_timeout": "60s"},
@@ -61,7 +61,7 @@ def journal_id(stack: Stack) -> str:
 
 @pytest.fixture
 def case(new_case: NewCase) -> Case:
-    """A copy that has begun."""
+    """A replay that has begun to copy."""
     made = new_case()
     made.start()
     made.copying()
@@ -76,7 +76,7 @@ def test_row_8_a_lane_that_never_hears_of_its_commits_copies_each_record_once(pr
 def test_row_8_a_commit_that_comes_late_lands_once(proxy: Proxy, case: Case) -> None:
     held = proxy.hold(Api.END_TXN, lane_id(case), times=1)
     held.await_met()
-    time.sleep(LATE_S)  # the length of the fault itself: the lane asks again and again meanwhile
+    time.sleep(LATE_S)  # the length of the fault itself: meanwhile the lane repeats its request
     held.release()
     assert case.finish()["attempt"] == 1
 
@@ -129,7 +129,7 @@ def test_row_8_a_journal_whose_commit_is_on_its_way_tells_nothing_and_goes_on_wh
 def test_row_4_whoever_dies_while_its_commit_is_on_its_way_loses_and_doubles_nothing(
     stack: Stack, proxy: Proxy, case: Case, victim: str, fate: str
 ) -> None:
-    """What the dead one sent arrives before the next one fences it, after that, or never."""
+    """The dead producer's request arrives before the next one fences it, after that, or never."""
     held = proxy.hold(Api.END_TXN, lane_id(case), times=1)
     held.await_met()
     before = describe(stack.bootstrap, lane_id(case))
@@ -149,7 +149,9 @@ def test_row_4_whoever_dies_while_its_commit_is_on_its_way_loses_and_doubles_not
 
 
 def await_epoch_after(stack: Stack, case: Case, before: Transaction) -> None:
-    """The broker ended the transaction without its producer: because it took too long, or because the next one came."""
+    """Waits until the broker has ended the transaction without its producer: because it took too long, or because the
+    next producer came.
+    """
     wait_for(
         lambda: (now := describe(stack.bootstrap, lane_id(case))).epoch > before.epoch and now.state != "PrepareAbort",
         TRANSACTION_TIMEOUT_S,

@@ -1,5 +1,5 @@
-"""Row 1: the daemon dies by SIGKILL in every state and at every step between reading a command, journal and effect.
-Each time the next one goes on.
+"""Row 1: the daemon dies by SIGKILL in every state of a recovery, and at every step between reading a command, journal
+and effect. Each time the next daemon goes on.
 """
 
 import itertools
@@ -21,7 +21,9 @@ _lives = itertools.count(1)
 
 
 def next_daemon(stack: Stack, **environment: str) -> DaemonProcess:
-    """Static membership: the group knows the next one as the same member, so it need not wait for a session to expire."""
+    """The next daemon, with static membership: the group takes it for the same member, so it need not wait for a
+    session to expire.
+    """
     return stack.daemon(f"life{next(_lives)}", environment=environment, settings={"faust": {"instance_id": "one"}})
 
 
@@ -37,7 +39,7 @@ def test_row_1_a_daemon_killed_in_each_state_is_followed_by_one_that_goes_on(sta
 
     killed_in("starting", case.start)
     killed_in("running", case.copying)
-    frozen = case.freeze()  # or pausing would be over before anybody saw it
+    frozen = case.freeze()  # otherwise pausing would be over before the test sees it
     killed_in("pausing", lambda: stack.control.command("pause", case.recovery))
     case.thaw(frozen)
     killed_in("paused", lambda: None)
@@ -52,7 +54,7 @@ def test_row_1_a_stop_that_the_daemon_died_in_ends_stopped(stack: Stack, new_cas
     case, running = new_case(), next_daemon(stack)
     case.start()
     case.copying()
-    frozen = case.freeze()  # or stopping would be over before the daemon dies
+    frozen = case.freeze()  # otherwise stopping would be over before the daemon dies
     stack.control.command("stop", case.recovery)
     stack.follower.wait_state(case.recovery, "stopping")
     running.kill()
@@ -83,8 +85,8 @@ def test_row_1_a_pause_outlives_the_daemon_and_the_driver(stack: Stack, new_case
 
 @pytest.fixture(scope="module")
 def deaths(stack: Stack, plain: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Case, int]]:
-    """For each failpoint of the daemon a recovery that it died in: started by the doomed one, taken on by the next
-    (itself doomed, at the next point).
+    """For each failpoint of the daemon, a recovery during which a daemon died there. Each daemon starts one, dies at
+    its failpoint, and the next daemon (which will die at the next failpoint) goes on with it.
     """
     folder, found = tmp_path_factory.mktemp("once"), dict[str, tuple[Case, int]]()
     for number, point in enumerate(sorted(POINTS)):
@@ -99,7 +101,9 @@ def deaths(stack: Stack, plain: str, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def doom(point: str, folder: Path) -> dict[str, str]:
-    """A doomed daemon reads one control record; its journal and effects are passed several times."""
+    """Environment of a daemon that dies at `point`. It reads one control record, but passes journal and effects several
+    times.
+    """
     passes = 1 if point.startswith("agent.") else 2
     return {"RECOVERYD_FAILPOINT": f"{point}:{passes}", "RECOVERYD_FAILPOINT_ONCE": str(folder / point)}
 

@@ -1,5 +1,5 @@
-"""Row 11: no byte is left on the disk of the broker, of Spark or of the daemon. What was copied is exact, what could
-not be done is told, and with space it goes on.
+"""Row 11: the disk of the broker, of Spark or of the daemon is full. What was copied is exact, the error is reported,
+and it goes on once there is space.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
-"""Row 10: somebody else's transaction stays open on the source, the target or the receipts topic. The copy waits, or
-says what it waits for; it never goes wrong.
+"""Row 10: a foreign transaction stays open on the source, the target or the receipts topic. The copy waits, or says
+what it waits for; it stays exact.
 """
 
 import zlib

@@ -1,5 +1,5 @@
-"""Rows 4, 5 and 6: drivers and Python workers die or freeze, at every step of driver and lane; what the target holds is
-exact all the same.
+"""Rows 4, 5 and 6: drivers and Python workers die or freeze, at every step of driver and lane; the target is exact
+nevertheless.
 """
 
 from pathlib import Path
@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 ONE = {"faust": {"instance_id": "one"}}
 
 
-# Points that one recovery meets one after the other. Of a lane no more than Spark starts a task again, of a driver no
-# more than attempts may fail in a row.
+# Failpoints that one recovery meets one after the other: of lanes at most as many as Spark restarts a task, of drivers
+# at most as many as attempts may fail in a row.
 GROUPS = (
     ("lane.after_init", "lane.after_consume", "lane.after_flush"),
     ("lane.after_receipts_read", "lane.after_produce", "lane.before_commit"),
@@ -37,8 +37,8 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def deaths(stack: Stack, plain: str, once: Path) -> dict[str, Case]:
-    """The recovery that meets each point. Each group has a daemon of its own, whose environment its applications get;
-    the next daemon adopts them.
+    """The recovery that meets each failpoint. Each group has a daemon of its own, whose environment its applications
+    inherit; the next daemon adopts them.
     """
     found: dict[str, Case] = {}
     for number, points in enumerate(GROUPS):
@@ -58,7 +58,9 @@ def all_met(once: Path, points: tuple[str, ...]) -> bool:
 
 
 def passes(point: str) -> int:
-    """Points of a chunk are met in the third chunk, so that there are receipts before it; the others once."""
+    """At which pass a failpoint fires: points within a chunk in the third chunk, so that there are receipts before it;
+    others at once.
+    """
     is_of_chunk = point.startswith("lane.after_") and point not in {"lane.after_init", "lane.after_receipts_read"}
     return 3 if is_of_chunk or point == "lane.before_commit" else 1
 
@@ -109,11 +111,11 @@ def test_row_6_an_attempt_frozen_until_the_next_is_done_wakes_fenced(
     case.start()
     case.copying()
     frozen = case.freeze()
-    leader.kill()  # it would end its own silent child; the next daemon does not know it
+    leader.kill()  # this daemon would end its silent child process; the next one does not know that process
     elsewhere = {
         **ONE,
         "work_dir": str(stack.folder / "another machine"),
-    }  # nor does it find it by what is left on disk
+    }  # and must not find it by files on disk
     successor = stack.daemon("successor", settings=elsewhere)
     try:
         done = case.finish()

@@ -1,5 +1,5 @@
 """Rows 21 and 22: times -1, 0, far ahead and not in order; transactions interleaved, aborted and left open; marker-only
-tails; empty partitions. With a worker killed in the middle.
+tails; empty partitions; all with a worker killed in the middle.
 """
 
 from collections.abc import Iterator

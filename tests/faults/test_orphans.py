@@ -1,4 +1,4 @@
-"""Row 32: an application whose daemon and broker are gone for good ends itself: driver, JVM and workers, whatever it
+"""Row 32: an application whose daemon and broker are gone for good ends itself (driver, JVM and workers), whatever it
 was doing.
 """
 

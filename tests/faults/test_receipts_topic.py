@@ -1,5 +1,5 @@
-"""Row 25: the receipts topic grows, is made again or emptied, under a running and under a paused recovery. Exact, or
-failed by name; never copied twice.
+"""Row 25: the receipts topic gets more partitions, is created again or emptied, while a recovery runs or is paused. The
+copy is exact, or the recovery fails and names the reason; no record is copied twice.
 """
 
 import time
@@ -34,7 +34,7 @@ _TIMEOUT_S = 60.0
 
 @pytest.fixture(params=["running", "paused"])
 def disturbed(request: pytest.FixtureRequest, stack: Stack, case: Case) -> tuple[Case, bool]:
-    """The case, and whether it is paused: then its application is gone too, so that `resume` reads the ledger."""
+    """The case, and whether it is paused. If so, its application has ended too, so that `resume` reads the ledger."""
     is_paused = request.param == "paused"
     if is_paused:
         stack.control.command("pause", case.recovery)
@@ -46,7 +46,7 @@ def disturbed(request: pytest.FixtureRequest, stack: Stack, case: Case) -> tuple
 def test_row_25_a_receipts_topic_that_grew_keeps_the_ledger_where_it_was(
     stack: Stack, disturbed: tuple[Case, bool]
 ) -> None:
-    """Another attempt begins after it grew: it finds the receipts of the first."""
+    """An attempt that begins after the topic grew finds the receipts of the first one."""
     case, is_paused = disturbed
     client = admin(stack)
     width = len(client.list_topics(stack.receipts_topic, timeout=10).topics[stack.receipts_topic].partitions)
@@ -103,7 +103,7 @@ def make_again(stack: Stack) -> None:
         new = NewTopic(topic, 8, 1, config={"cleanup.policy": "compact"})
         try:
             client.create_topics([new])[topic].result(_TIMEOUT_S)
-        except KafkaException:  # the old one is not quite gone
+        except KafkaException:  # the old one is not deleted completely yet
             assert time.monotonic() < give_up_s
             time.sleep(0.2)
         else:
@@ -111,7 +111,7 @@ def make_again(stack: Stack) -> None:
 
 
 def empty(stack: Stack, case: Case) -> None:
-    """DeleteRecords of all, which Kafka allows once the cleanup policy is another one; then the old policy again."""
+    """Delete all records, which Kafka allows only while the topic has another cleanup policy."""
     client, topic = admin(stack), stack.receipts_topic
     status = stack.follower.status(case.recovery)
     assert status is not None
@@ -121,7 +121,7 @@ def empty(stack: Stack, case: Case) -> None:
     while True:
         try:
             client.delete_records([place])[place].result(_TIMEOUT_S)
-        except KafkaException:  # the new policy has not reached the log yet
+        except KafkaException:  # the new policy is not effective yet
             assert time.monotonic() < give_up_s
             time.sleep(0.2)
         else:

@@ -1,8 +1,8 @@
-"""Row 24: many small recoveries one after the other, each with a fault of its own. All are exact, the daemon does not
-grow, and nothing is left when it goes.
+"""Row 24: many small recoveries one after the other, each with a random fault. All are exact, the daemon does not grow,
+and nothing is left when it exits.
 
-`RECOVERYD_SOAK` says how many; without it nothing runs, `make soak` asks for 200. The dice are seeded, and their seed
-is told.
+`RECOVERYD_SOAK` says how many; without it nothing runs, `make soak` asks for 200. The seed of the random numbers is
+printed.
 """
 
 import os
@@ -29,16 +29,16 @@ pytestmark = [
 ]  # fmt: skip
 SEED = int(os.environ.get("RECOVERYD_SOAK_SEED") or 24)
 AT_ONCE = 2
-SLOW_RECORDS_PER_S = 60  # so that a fault meets a copy under way
+SLOW_RECORDS_PER_S = 60  # slow enough that a fault comes during the copy
 PARTITIONS, RECORDS_EACH = 2, 600
-FREE_THREADS, FREE_FILES = 4, 12  # pools and connections that come and go
+FREE_THREADS, FREE_FILES = 4, 12  # tolerance for pools and connections that come and go
 SETTINGS = {"profiles": {"default": {"warm": 1}}, "faust": {"instance_id": "one"}}
 
 
 @dataclass(frozen=True)
 class Size:
-    """Of a daemon that has nothing to do. `applications`: a spare driver that is still starting has fewer processes
-    than one that waits.
+    """The size of an idle daemon. `applications` counts processes; a spare driver that is still starting has fewer than
+    one that waits.
     """
 
     threads: int
@@ -78,7 +78,7 @@ class Soak:
         fill_plain(stack.bootstrap, self.source, PARTITIONS, RECORDS_EACH)
 
     def run(self, count: int, *, with_daemon: bool) -> None:
-        """So many recoveries, `AT_ONCE` at a time; each meets one fault and is judged."""
+        """Run `count` recoveries, `AT_ONCE` at a time; each meets one fault and is judged."""
         faults = [self.nothing, self.lose_driver, self.lose_workers, self.freeze_workers, self.pause_and_resume]
         faults += [self.lose_daemon] if with_daemon else []
         for _ in range(0, count, AT_ONCE):
@@ -147,8 +147,8 @@ class Soak:
         self.daemon = self.stack.daemon(f"soak{self.lives}", settings=SETTINGS)
 
     def idle_size(self) -> Size:
-        """Once the applications of ended recoveries are gone and the spare driver is back: nothing came or went for
-        five seconds.
+        """The size once the applications of ended recoveries are gone and the spare driver is back, that is, once it
+        was the same for five seconds.
         """
         seen: list[tuple[frozenset[int], float]] = []
 

@@ -1,8 +1,7 @@
-"""Row 31: a broker that stands still, or answers late, longer than a transaction may last, again and again: the same
-daemon goes on leading.
+"""Row 31: a broker hangs, or answers late, for longer than a transaction may last, several times: the same daemon goes
+on leading.
 
-The default lengths are just longer than the journal's transaction time-out, which is what matters; the environment
-makes them longer.
+By default each fault is just longer than the journal's transaction time-out; environment variables make it longer.
 """
 
 import os
@@ -31,7 +30,7 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedBrok
 
 @pytest.fixture(scope="module")
 def stack(own_broker: ProxiedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The tests read past the proxy; the daemon and its applications know the proxy only."""
+    """A stack whose daemon and applications know only the proxy, while the tests read from the broker directly."""
     settings = {
         "clusters": {"main": {"bootstrap.servers": own_broker.through.bootstrap}},
         "attempts": {"heartbeat_timeout": "60s", "max_failures": 10},

@@ -1,5 +1,5 @@
-"""Rows 12 to 15: source or target is deleted, made again, given partitions, or loses records while a copy runs. Exact
-to what was covered, or failed by name.
+"""Rows 12 to 15: source or target is deleted, created again, gets more partitions, or loses records during a copy. The
+copy is exact as far as it went, or the recovery fails and names the reason.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ def test_row_13_a_target_made_again_is_not_taken_for_the_old_one(stack: Stack, c
 def test_row_13_what_a_paused_copy_had_written_before_its_target_went_was_exact(
     stack: Stack, case: Case, again: bool
 ) -> None:
-    """Paused: what lay in the target when it went can be read before."""
+    """The copy is paused, so that the test can read the target before it is deleted."""
     stack.control.command("pause", case.recovery)
     stack.follower.wait_state(case.recovery, "paused")
     before = snapshot(stack.bootstrap, case.target)
@@ -116,8 +116,8 @@ def test_row_15_records_deleted_before_the_position_are_no_loss(stack: Stack, ca
 def test_row_15_records_deleted_past_the_position_fail_with_the_exact_range(
     stack: Stack, case: Case, daemon: DaemonProcess
 ) -> None:
-    """The second attempt has nothing fetched: it finds the hole at its first position. What is gone stands in the
-    table, whichever lane met it.
+    """The second attempt has fetched nothing yet, so it finds the hole at its first position. The completeness counts
+    what is lost in every partition, whichever lane met a loss.
     """
     before = read_log(stack.bootstrap, case.source)
     stack.control.command("pause", case.recovery)
@@ -138,7 +138,7 @@ def test_row_15_records_deleted_past_the_position_fail_with_the_exact_range(
 def test_row_15_a_loss_that_may_be_is_counted_and_the_rest_is_copied(
     stack: Stack, new_case: NewCase, unique: str
 ) -> None:
-    """More than a lane fetches ahead: the running lanes fall out of the range."""
+    """More records are deleted than a lane fetches ahead, so running lanes find their position out of range."""
     source, records = f"{unique}source", 45_000
     fill_plain(stack.bootstrap, source, 2, records, value_bytes=1_000, compression="none")
     case = new_case(source, observe=False)
@@ -162,7 +162,7 @@ def lost_metric(daemon: DaemonProcess, topic: str) -> int:
 
 
 def delete_records(stack: Stack, topic: str, until: Mapping[int, int]) -> None:
-    """DeleteRecords below the offsets."""
+    """Delete the records below these offsets."""
     client = admin(stack)  # must outlive its futures
     below = [TopicPartition(topic, p, offset) for p, offset in until.items()]
     for future in client.delete_records(below).values():

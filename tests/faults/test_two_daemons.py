@@ -1,5 +1,5 @@
-"""Rows 2, 3 and 20: two daemons for one control topic, a leader that was frozen and wakes, and clocks that are an hour
-off.
+"""Rows 2, 3 and 20: two daemons for one control topic, a leader that was frozen and continues, and clocks that are an
+hour off.
 """
 
 import pytest

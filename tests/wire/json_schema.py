@@ -1,5 +1,5 @@
-"""The part of JSON Schema 2020-12 that our schemas use, so that they can be tried on records. Raises on a keyword it
-does not know.
+"""The part of JSON Schema 2020-12 that our schemas use, to validate records with them. Raises on a keyword that it does
+not know.
 """
 
 import json

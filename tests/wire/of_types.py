@@ -1,8 +1,7 @@
-"""Values of any dataclass, filled at random field by field from its types: a field that is added is filled without a
-word here.
+"""Random values of any dataclass, made field by field from its types, so that a new field needs no change here.
 
-Names matter in one way only: times (`..._ms`) stay within what the wire can write, and a float is a number. Everything
-else is whatever its type allows.
+Field names matter only for times (`..._ms`), which stay within what JSON texts can express, and floats are never NaN.
+Everything else is any value of its type.
 """
 
 import dataclasses
@@ -43,7 +42,7 @@ def filled(kind: type) -> st.SearchStrategy[Any]:
 
 
 def filled_recoveries() -> st.SearchStrategy[Recovery]:
-    """Their `kind` is that of the specification."""
+    """Any recoveries; the `kind` of each is that of its specification."""
     return filled(Recovery).map(lambda recovery: dataclasses.replace(recovery, kind=recovery.spec.kind))
 
 

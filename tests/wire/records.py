@@ -1,4 +1,4 @@
-"""Builders of control records for the codec tests: a good replay, and ways to bend it."""
+"""Builders of control records for the codec tests: a valid replay, and functions that change it."""
 
 import copy
 import json
@@ -42,12 +42,12 @@ def command_event(verb: str, data: object) -> dict[str, Any]:
 
 
 def bare(outcome: object) -> Outcome:
-    """A signal without what the codec wraps it in, to tell it from a command."""
+    """A signal without the codec's wrapper; all other outcomes as they are."""
     return outcome.signal if isinstance(outcome, DecodedSignal) else outcome  # type: ignore[return-value]
 
 
 def decode(event: object, key: bytes | None = None, headers: tuple[tuple[str, bytes | None], ...] = ()) -> Outcome:
-    """What the codec says about a JSON value sent at NOW_MS as offset 7."""
+    """The codec's outcome for a JSON value sent at NOW_MS with offset 7."""
     return bare(CODEC.decode(key, json.dumps(event).encode(), headers, NOW_MS, 7))
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: everything a recovery can hold, control records good and bent, and bytes of any kind."""
+"""Hypothesis strategies: everything that a recovery can hold, valid and changed control records, and bytes of any kind."""
 
 import copy
 import json
@@ -265,7 +265,7 @@ recoveries = _replays | st.builds(
 good_events: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [*COMMANDS.values(), *MORE_REPLAYS, *MORE_VERIFICATIONS, *MORE_WATCHES, *SIGNALS.values()]
 )
-# Copied, because what is put into an event may be bent again.
+# Copied, because a value that was put into an event may be changed again.
 _odd_values = json_values | st.sampled_from(
     [
         "caught_up",
@@ -292,7 +292,7 @@ _odd_values = json_values | st.sampled_from(
 
 @st.composite
 def bent_events(draw: st.DrawFn) -> Any:
-    """A good event with a few things in it replaced, removed, renamed or added, anywhere."""
+    """A valid event with a few things replaced, removed, renamed or added, anywhere in it."""
     event = json.loads(json.dumps(draw(good_events)))
     for _ in range(draw(st.integers(1, 3))):
         place = event
@@ -326,7 +326,7 @@ def _bend(draw: st.DrawFn, place: Any, name: Any) -> None:
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn) -> bytes:
-    """The bytes of a good event with a piece cut out, doubled, or replaced by other bytes."""
+    """The bytes of a valid event with a piece cut out, doubled, or replaced by other bytes."""
     raw = json.dumps(draw(good_events)).encode()
     start = draw(st.integers(0, len(raw)))
     stop = draw(st.integers(start, len(raw)))

@@ -1,4 +1,4 @@
-"""Whatever the bytes: one of five outcomes, no exception, the same outcome each time, nothing half accepted."""
+"""For any bytes: one of five outcomes, no exception, the same outcome each time, nothing accepted in part."""
 
 import json
 from collections.abc import Callable
@@ -28,8 +28,8 @@ KINDS = (*make_decider(Params()).commands, LagSignal, HealthSignal, RefusedComma
 
 
 def judge(outcome: Outcome) -> None:
-    """What must hold of every outcome: its kind, and for a refusal a known code, a message and a hint that fit on a
-    line.
+    """Check what must hold for every outcome: its kind, and for a refusal a known code, a message and a hint that fit
+    on a line.
     """
     assert isinstance(outcome, KINDS)
     if isinstance(outcome, RefusedCommand | SignalRefused | Unreadable):
@@ -81,8 +81,8 @@ def test_a_good_record_with_damaged_bytes(value: bytes, given_headers: Any) -> N
 @settings(max_examples=200, deadline=None)
 @given(bent_events())
 def test_what_is_accepted_says_everything_that_was_sent(event: Any) -> None:
-    """No field is dropped on the way in: an accepted replay, written out again, has each value that was sent (durations
-    and times aside).
+    """No field is dropped: an accepted replay, written again, has each value that was sent (except durations and
+    times).
     """
     outcome = bare(CODEC.decode(None, json.dumps(event).encode(), (), NOW_MS, 1))
     if not isinstance(outcome, Replay):
@@ -95,7 +95,7 @@ def test_what_is_accepted_says_everything_that_was_sent(event: Any) -> None:
 
 
 def as_data(spec: ReplaySpec) -> dict[str, Any]:
-    """What is stored of the specification, at the places of the command's data."""
+    """The stored specification, with its fields where the command's data has them."""
     stored = NounForm(ReplaySpec).write(spec)
     target = stored["target"]
     target["headers"] = {"add": dict(target.pop("headers_add")), "drop": target.pop("headers_drop")}
@@ -126,7 +126,7 @@ def test_encoding_refuses_what_decoding_would(
         judge(bare(CODEC.decode(encoded.key, encoded.value, encoded.headers, NOW_MS, 1)))
 
 
-# A thousand times as much as `times` says is about a megabyte.
+# With `times` = 1,000, each of these is about a megabyte.
 TROUBLE: dict[str, Callable[[int], Any]] = {
     "samples that are none": lambda times: bent(SIGNALS["lag"], "data.partitions", [{"a": 1}] * (90 * times)),
     "a header list far too long": lambda times: replay_event(
@@ -154,7 +154,7 @@ def decoded(raw: bytes) -> Outcome:
 
 
 def assert_no_dearer_than_its_length(make: Callable[[int], bytes]) -> None:
-    """Twice the bytes run at most twice the lines, and a little."""
+    """Twice the bytes must run at most about twice as many lines of Python."""
     few, many = make(50), make(100)
     assert lines_of(lambda: decoded(many)) <= 2.1 * lines_of(lambda: decoded(few)) + 200
 

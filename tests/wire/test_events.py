@@ -111,9 +111,7 @@ def test_a_dead_letter_always_fits_its_topic() -> None:
 
 
 def test_the_documented_kinds_are_those_the_core_tells() -> None:
-    """Read from the core's source: each `notice("kind", ...)` is in the list, and nothing is in it that is told
-    nowhere.
-    """
+    """By the core's source: each `notice("kind", ...)` is in the list, and the list has no other kinds."""
     told = set()
     for path in Path(recoveryd.__path__[0]).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

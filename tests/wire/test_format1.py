@@ -1,5 +1,5 @@
-"""Status records of earlier releases, as they really left them: nothing in them is lost, and they are today's records
-from the next change on.
+"""Status records as earlier releases really wrote them: nothing in them is lost, and they are written in the present
+format from their next change on.
 """
 
 import json
@@ -188,7 +188,7 @@ def test_a_broken_record_stops_the_fold_and_is_named(name: str | tuple[str, str]
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every value that is no container, and every empty container, with the way to it."""
+    """Every value that is not a container, and every empty container, with its path."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     if not inner or value in ({}, []):
         yield path, value

@@ -1,4 +1,4 @@
-"""Kafka's property names for both client libraries; what one of them could not honour is refused."""
+"""Kafka's property names for both client libraries; a property that one of them could not honour is refused."""
 
 import shutil
 import ssl
@@ -156,7 +156,7 @@ def test_librdkafka_takes_every_property_we_make_of_them(pem: Path, *, inline: b
         SASL | access_properties(pem, inline=inline) | tuning | {"client.dns.lookup": "use_all_dns_ips"}
     )
     assert len(translated) >= len(tuning) + 9
-    AdminClient(translated)  # refuses unknown names and certificates it can not read
+    AdminClient(translated)  # refuses unknown names and certificates that it cannot read
 
 
 @pytest.mark.parametrize("inline", [False, True])

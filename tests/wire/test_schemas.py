@@ -1,4 +1,4 @@
-"""The generated schemas and docs: up to date, complete, and of one mind with the code that reads records."""
+"""The generated schemas and docs: up to date, complete, and in agreement with the code that reads records."""
 
 import json
 import re

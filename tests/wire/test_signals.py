@@ -1,4 +1,4 @@
-"""Signals: what is taken, and that one that is wrong is refused whole, with the field named."""
+"""Signals: which ones are accepted, and that a wrong one is refused as a whole, naming the field."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""Every noun that is journaled or exchanged is the same after it went through bytes: what a field holds survives a
-restart, whichever field it is.
+"""Every noun that is journaled or exchanged is the same after it went through bytes, so every field survives a restart.
 
 The values are derived from the types, so a field that is added and not stored fails here.
 """
@@ -22,7 +21,7 @@ from tests.wire.of_types import filled, filled_recoveries
 _MUCH = settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-# What the daemon and its jobs say to each other, each with a version of its own.
+# The records between daemon and jobs, each with its own version.
 EXCHANGED = [
     kind
     for kind in vars(contract).values()

@@ -1,4 +1,4 @@
-"""The own topics are exactly those of the contract, and what differs on a broker is told."""
+"""The own topics are exactly those of the contract, and differences on a broker are reported."""
 
 import pytest
 

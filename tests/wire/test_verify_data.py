@@ -85,7 +85,7 @@ def test_a_time_that_ends_the_source_does_not_end_what_is_read_of_the_target() -
             "source.from",
             "1969-12-31T23:59:59Z",
             "RCV-1005",
-        ),  # no record has such a time, and one without a time has none
+        ),  # no record has such a time: records without a time have -1
         ("source.from", "-36500d", "RCV-1005"),
         ("target.to", "latest", "RCV-1004"),
         ("target.create", True, "RCV-1004"),

@@ -1,4 +1,4 @@
-"""The command `watch` on the wire: what its data may say, what each refusal says, and the record that comes of it."""
+"""The command `watch`: what its data may hold, the text of each refusal, and the status record."""
 
 import json
 from dataclasses import replace

@@ -1,5 +1,5 @@
-"""What holds for the controller with any input: bounds, no raise without telemetry or while the lanes do not use the
-rate, same output for the same input.
+"""What holds for the controller with any input: bounds, no raise without telemetry or by samples older than the last
+cut, same output for the same input.
 """
 
 import math
