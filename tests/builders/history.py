@@ -201,7 +201,7 @@ def produce(
 ) -> None:
     """Writes all drafts. librdkafka cannot write time 0 (it means "now" there), so it is refused here."""
     if draft.time_ms == 0:
-        raise ValueError("librdkafka can not write time 0")
+        raise ValueError("librdkafka cannot write time 0")
     extras: dict[str, Any] = {"headers": list(draft.headers)} if draft.headers else {}
     if on_delivery is not None:
         extras["on_delivery"] = on_delivery

@@ -221,7 +221,7 @@ def test_wait_for_a_state_ends_there() -> None:
     assert run(backend, "wait", ID, "--for", "paused").exit_code == 0
 
 
-def test_wait_for_a_state_that_can_not_come_any_more_fails() -> None:
+def test_wait_for_a_state_that_cannot_come_any_more_fails() -> None:
     result = run(ScriptedBackend({ID: to_document(COMPLETED)}), "wait", ID, "--for", "paused")
 
     assert result.exit_code == 1

@@ -120,7 +120,7 @@ def test_doctor_fails_for_a_broker_that_does_not_answer(monkeypatch: pytest.Monk
     assert all(row["next_step"] for row in rows.values() if row["verdict"] in {"fail", "warn"})
 
 
-def test_doctor_finds_a_work_dir_that_can_not_be_written(tmp_path: Path) -> None:
+def test_doctor_finds_a_work_dir_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     assert doctor_machine.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is CheckVerdict.OK

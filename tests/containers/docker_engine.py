@@ -2,7 +2,7 @@
 
 `RECOVERYD_CONTAINERS` says what is allowed. Unset: use an engine that answers, never install. `1`: as root on Debian,
 install the PACKAGES below and start `dockerd` by hand with everything it owns in a temporary folder; the end of the run
-stops exactly that process and puts the host's network back. Where that can not be done the tests then fail, they are
+stops exactly that process and puts the host's network back. Where that cannot be done the tests then fail, they are
 not skipped. `0`: no containers at all. The packages stay installed. Nothing here knows an image.
 """
 

@@ -37,7 +37,7 @@ def test_without_leave_nothing_is_installed_and_the_reason_names_the_switch(monk
 
 
 @pytest.mark.parametrize(("switch", "outcome"), [("1", pytest.fail.Exception), ("", pytest.skip.Exception)])
-def test_a_suite_that_can_not_run_fails_where_it_was_asked_for_and_is_skipped_elsewhere(
+def test_a_suite_that_cannot_run_fails_where_it_was_asked_for_and_is_skipped_elsewhere(
     monkeypatch: pytest.MonkeyPatch, switch: str, outcome: type[BaseException]
 ) -> None:
     monkeypatch.setenv(SWITCH, switch)

@@ -36,7 +36,7 @@ def test_it_starts_as_an_unprivileged_user_under_an_init_with_a_health_check(sui
     assert [name for name in config["Env"] if name.startswith("PIP_")] == []
 
 
-def test_it_runs_as_a_user_who_can_not_change_the_program(suite_images: Images) -> None:
+def test_it_runs_as_a_user_who_cannot_change_the_program(suite_images: Images) -> None:
     assert run_in(suite_images.product, "id -u; id -g") == "10001\n10001"
     writable = "find /opt/recoveryd /usr /etc -writable ! -type l 2> /dev/null; true"
     assert run_in(suite_images.product, writable) == ""

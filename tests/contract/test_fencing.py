@@ -13,7 +13,7 @@ LANES = 100
 FENCERS = 8
 
 
-async def test_lanes_that_were_not_fenced_yet_are_left_alone_once_one_can_not_be(
+async def test_lanes_that_were_not_fenced_yet_are_left_alone_once_one_cannot_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []

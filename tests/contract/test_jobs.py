@@ -179,7 +179,7 @@ async def test_killing_what_nobody_knows_is_fine(applications: Applications) -> 
     assert applications.heard == []
 
 
-async def test_a_cluster_missing_from_the_config_can_not_be_launched_on(
+async def test_a_cluster_missing_from_the_config_cannot_be_launched_on(
     harness: Harness, applications: Applications
 ) -> None:
     plan = make_plan((0, 0, 1))

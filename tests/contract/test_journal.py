@@ -117,7 +117,7 @@ async def test_commands_up_to_the_applied_offset_are_known_again(harness: Harnes
     }
 
 
-async def test_a_status_record_it_can_not_read_keeps_a_leader_from_starting(harness: Harness) -> None:
+async def test_a_status_record_it_cannot_read_keeps_a_leader_from_starting(harness: Harness) -> None:
     harness.write(harness.names.status, [MemoryRecord(b"r1", b'{"recovery": "r1"', harness.now_ms())])
     journal = harness.journal()
     with pytest.raises(RecoverydError) as caught:

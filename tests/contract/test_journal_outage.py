@@ -79,7 +79,7 @@ async def test_every_batch_lands_once_over_an_outage(
     assert folded.daemon.applied_control_offset == ROUNDS - 1
 
 
-async def test_a_leader_that_can_not_reach_the_broker_while_starting_may_try_again(
+async def test_a_leader_that_cannot_reach_the_broker_while_starting_may_try_again(
     tmp_path: Path, own_broker: Broker, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recoveryd.adapters.kafka.journal._OPEN_DEADLINE_S", 1.0)

@@ -93,7 +93,7 @@ async def test_a_receipt_that_does_not_fit_is_told_and_not_counted(
     assert ledger.partitions[0] == LedgerPartition(0, 5, 10, 5, 0, 0, 0, 50)
 
 
-async def test_a_receipt_that_can_not_be_read_is_told(harness: Harness) -> None:
+async def test_a_receipt_that_cannot_be_read_is_told(harness: Harness) -> None:
     topic, partition, [good] = records(harness, make_receipt(0, 5, 10))
     harness.write(topic, [MemoryRecord(good.key, b'{"version": 99}', harness.now_ms())], partition)
     [problem] = (await harness.ledger().read(make_ledger_question(PLAN))).problems

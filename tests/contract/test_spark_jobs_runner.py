@@ -260,7 +260,7 @@ async def test_an_unknown_profile_is_refused_for_good(tmp_path: Path) -> None:
         assert "huge" in caught.value.message
 
 
-async def test_a_program_that_can_not_be_started_is_a_launch_error(
+async def test_a_program_that_cannot_be_started_is_a_launch_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with rig_of(tmp_path, "") as rig:

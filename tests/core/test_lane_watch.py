@@ -120,7 +120,7 @@ class Unreadable(World):
 
 @pytest.mark.parametrize(("is_retriable", "within_s"), [(False, 10), (True, 300)])
 @pytest.mark.parametrize("verb", ["", "pause", "stop"])
-def test_a_drain_whose_receipts_can_not_be_read_ends_with_the_reason(
+def test_a_drain_whose_receipts_cannot_be_read_ends_with_the_reason(
     is_retriable: bool, within_s: int, verb: str
 ) -> None:
     world = Unreadable(make_facts((100, 100)) if not verb else LONG)

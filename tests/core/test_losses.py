@@ -62,7 +62,7 @@ def test_a_recovery_that_follows_loses_what_lies_before_the_new_start() -> None:
     assert [(r.stop, r.lost) for r in failed_by_a_loss(world).completeness] == [(40, 15), (45, 20)]
 
 
-def test_a_source_that_can_not_be_looked_at_is_not_waited_for_for_ever() -> None:
+def test_a_source_that_cannot_be_looked_at_is_not_waited_for_for_ever() -> None:
     world = World(speed=5)
     world.feed(command("replay"))
     world.second(5)

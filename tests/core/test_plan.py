@@ -100,7 +100,7 @@ def test_offsets_outside_the_log_are_refused_never_clamped(start, stop, code) ->
         ),
     ],
 )
-def test_a_target_or_source_that_can_not_work_is_refused(spec, facts, code) -> None:
+def test_a_target_or_source_that_cannot_work_is_refused(spec, facts, code) -> None:
     assert refusal_of(spec, facts) == code
 
 

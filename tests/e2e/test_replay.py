@@ -269,7 +269,7 @@ def test_a_cap_on_records_ends_the_copy_below_it(stack: Stack, plain: str, names
     assert stack.violations(names.recovery, plain, names.target, completed_ranges(done)) == []
 
 
-def test_what_one_lane_can_not_use_of_a_cap_another_lane_copies(stack: Stack, names: Names) -> None:
+def test_what_one_lane_cannot_use_of_a_cap_another_lane_copies(stack: Stack, names: Names) -> None:
     """One partition has as many offsets as the other, but most of its records are older than the window."""
     source = f"{names.target}-source"
     create_topics(stack.bootstrap, {source: 2})

@@ -133,7 +133,7 @@ def test_a_pinned_range_may_have_more_lanes_than_slots_and_its_records_may_go_by
         assert producer.flush(60) == 0
 
 
-def test_lanes_that_follow_are_refused_when_they_can_not_all_run(case: Case) -> None:
+def test_lanes_that_follow_are_refused_when_they_cannot_all_run(case: Case) -> None:
     case.start(stop="never", job={"profile": "too-wide"})
     failed = case.failed(240)
     assert failed["error_code"] == "RCV-3040"

@@ -422,7 +422,7 @@ def test_an_attempt_that_is_killed_while_verifying_is_followed_by_a_whole_one(
     )
 
 
-def test_what_can_not_be_compared_is_refused_by_name(stack: Stack, small: str, name: str) -> None:
+def test_what_cannot_be_compared_is_refused_by_name(stack: Stack, small: str, name: str) -> None:
     for number, (fields, code) in enumerate([
         ({"target": "no-such-topic"}, "RCV-2004"),
         ({"target": f"{stack.prefix}receipts.v1"}, "RCV-1018"),

@@ -96,7 +96,7 @@ REFUSED: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_row_18_what_can_not_be_read_goes_to_the_dead_letters_as_it_was(stack: Stack, name: str) -> None:
+def test_row_18_what_cannot_be_read_goes_to_the_dead_letters_as_it_was(stack: Stack, name: str) -> None:
     value = UNREADABLE[name]
     offset = stack.control.raw(value, b"some key", [("h", b"1"), ("h", None)])
     event = stack.follower.wait(lambda: unreadable(stack, offset), 15, f"an event about offset {offset}")

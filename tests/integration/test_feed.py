@@ -152,7 +152,7 @@ async def test_a_worker_that_breaks_down_is_noticed(rig: Rig) -> None:
     assert raised.value.code is Code.INVARIANT_BROKEN
 
 
-async def test_a_record_that_can_not_be_taken_in_ends_the_watch_and_is_not_acknowledged(
+async def test_a_record_that_cannot_be_taken_in_ends_the_watch_and_is_not_acknowledged(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for item in await rig.take(RECORDS):

@@ -194,7 +194,7 @@ async def test_positions_are_asked_for_before_ends() -> None:
     assert [s.end_at_ms - s.position_at_ms for _, s in event.samples] == [1, 1]
 
 
-async def test_a_group_that_can_not_be_asked_costs_only_its_own_look() -> None:
+async def test_a_group_that_cannot_be_asked_costs_only_its_own_look() -> None:
     rig = Rig(state_with())
     rig.clusters.answer = OffsetsSampled((ENDS,))
     for error in (ClusterProblem("no coordinator"), ValueError("a bug")):
@@ -231,7 +231,7 @@ async def test_whether_a_group_has_members_goes_with_each_sample(told: dict[str,
     assert await rig.looked() == [rig.clusters.answer, sampled(rig, {0: 80, 1: None}, is_active)]
 
 
-async def test_members_that_can_not_be_listed_are_not_known_and_positions_are_told_all_the_same() -> None:
+async def test_members_that_cannot_be_listed_are_not_known_and_positions_are_told_all_the_same() -> None:
     rig = Rig(state_with())
     rig.clusters.answer, rig.groups.positions = OffsetsSampled((ENDS,)), {"flights.live": {0: 80}}
     rig.groups.members_error = ClusterProblem("not allowed", retriable=False)

@@ -82,7 +82,7 @@ async def test_a_record_that_comes_again_while_it_waits_shares_the_first_ones_en
     assert await offsets(inbox) == []
 
 
-async def test_a_control_topic_that_can_not_be_read_is_tried_again_where_it_stopped(
+async def test_a_control_topic_that_cannot_be_read_is_tried_again_where_it_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(intake_module, "RETRY_S", 0.001)

@@ -123,7 +123,7 @@ def test_another_event_that_breaks_a_rule_leaves_state_and_the_rest_of_the_round
     assert [type(s.error) for s in taken.steps] == [ZeroDivisionError, type(None)]
 
 
-def test_a_record_that_can_not_even_be_put_aside_ends_the_daemon() -> None:
+def test_a_record_that_cannot_even_be_put_aside_ends_the_daemon() -> None:
     rounds = _breaks_on(CommandReceived, ControlUnreadable)
     with pytest.raises(RecoverydError) as raised:
         rounds.take(CoreState(), [item(command("replay", offset=0), 0)], SeenLedger(), -1, NOW_MS)

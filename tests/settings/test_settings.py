@@ -188,8 +188,8 @@ def test_the_group_has_the_scope_unless_it_is_named() -> None:
         ("http: 5\n", Code.CONFIG_INVALID, 2, "http must be a mapping.", ""),
         ("profiles: {p: {master: 'spark://h:1'}}\n", Code.CONFIG_INVALID, 2, "task_slots is required with this master", ""),
         ("profiles: {p: {master: 'cluster'}}\n", Code.CONFIG_INVALID, 2, "is no Spark master", ""),
-        ("profiles: {p: {deployMode: cluster}}\n", Code.CONFIG_INVALID, 2, "deployMode can not be chosen: the driver has to run beside the daemon", ""),
-        ("profiles: {p: {deploy_mode: cluster}}\n", Code.CONFIG_INVALID, 2, "deploy_mode can not be chosen", ""),
+        ("profiles: {p: {deployMode: cluster}}\n", Code.CONFIG_INVALID, 2, "deployMode cannot be chosen: the driver has to run beside the daemon", ""),
+        ("profiles: {p: {deploy_mode: cluster}}\n", Code.CONFIG_INVALID, 2, "deploy_mode cannot be chosen", ""),
         ("profiles: {p: {conf: {spark.submit.deployMode: cluster}}}\n", Code.CONFIG_INVALID, 2, "the driver has to run beside the daemon", ""),
         ("profiles: {p: {conf: {spark.master: yarn}}}\n", Code.CONFIG_INVALID, 2, "conf must not name spark.master: the profile's master says it", ""),
         ("profiles: {p: {conf: {spark.task.cpus: two}}}\n", Code.CONFIG_INVALID, 2, "spark.task.cpus 'two', which is not a whole number", ""),
@@ -219,7 +219,7 @@ def test_a_mistake_is_named_with_its_line(text: str, code: Code, line: int, mess
     [
         ("clusters: {main: {bootstrap.server: 'a:1'}}", Code.CONFIG_UNKNOWN_KEY, "clusters.main.bootstrap.server", "is not a client property"),
         ("clusters: {main: {bootstrap.servers: a}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "'a' is not HOST:PORT"),
-        ("clusters: {main: {bootstrap.servers: {file: nowhere}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "the file nowhere can not be read"),
+        ("clusters: {main: {bootstrap.servers: {file: nowhere}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "the file nowhere cannot be read"),
         ("clusters: {main: {bootstrap.servers: {env: X}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "the environment variable X is not set"),
         ("clusters: {main: {bootstrap.servers: {vault: X}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "must be a text, {file: PATH} or {env: NAME}"),
         ("clusters: {main: {bootstrap.servers: [a]}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "must be a text"),
@@ -237,7 +237,7 @@ def test_a_mistake_in_the_clusters_is_named(text: str, code: Code, key: str, mes
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xff", b"x" * 2_000_000])
-def test_a_file_that_can_not_be_read(content: bytes | None) -> None:
+def test_a_file_that_cannot_be_read(content: bytes | None) -> None:
     if content is not None:
         Path("bad.yaml").write_bytes(content)
     with pytest.raises(ConfigProblem) as caught:

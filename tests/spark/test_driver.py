@@ -135,7 +135,7 @@ def test_an_attempt_copies_verifies_when_told_and_leaves_when_told(
     ]
 
 
-def test_a_lane_that_can_not_go_on_ends_the_attempt_with_its_code(
+def test_a_lane_that_cannot_go_on_ends_the_attempt_with_its_code(
     recovery: Recovery, cluster: Cluster, start: Callable[..., Application], tmp_path: Path
 ) -> None:
     cluster.delete_records(recovery.source, 1, 7)

@@ -39,7 +39,7 @@ def test_a_job_error_can_be_pickled() -> None:
         (KafkaError.NOT_LEADER_FOR_PARTITION, None),
     ],
 )
-def test_only_what_can_not_get_better_is_final(code: int, final: str | None) -> None:
+def test_only_what_cannot_get_better_is_final(code: int, final: str | None) -> None:
     assert errors.final_code(KafkaError(code)) == final
     assert final is None or final in ERROR_CODES
 

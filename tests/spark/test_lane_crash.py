@@ -1,4 +1,4 @@
-"""A lane that dies anywhere is continued exactly by the next attempt; an old one can not commit any more."""
+"""A lane that dies anywhere is continued exactly by the next attempt; an old one cannot commit any more."""
 
 import signal
 from collections.abc import Callable

@@ -79,7 +79,7 @@ def test_files_of_client_properties_travel_as_text_and_are_read_without_a_disk(t
     assert opened(client) == client, "what is a path stays one"
 
 
-def test_a_file_that_can_not_travel_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_file_that_cannot_travel_is_refused_by_name(tmp_path: Path) -> None:
     for path, why in ((tmp_path / "none.pem", "No such file"), (tmp_path / "large.pem", "larger than 1 MiB")):
         (tmp_path / "large.pem").write_bytes(b"x" * (1024 * 1024 + 1))
         with pytest.raises(JobError) as caught:

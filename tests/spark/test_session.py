@@ -112,7 +112,7 @@ def test_speculation_in_a_profile_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_defaults_of_the_installation_count_but_can_not_switch_speculation_on(tmp_path: Path) -> None:
+def test_defaults_of_the_installation_count_but_cannot_switch_speculation_on(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 1g\nspark.speculation true\n")
     kind, seen = run_probe(tmp_path, SparkProfile(), {"SPARK_CONF_DIR": str(tmp_path)})
     assert kind == "SEEN"

@@ -97,7 +97,7 @@ def test_scram(mechanism: str) -> None:
         ({"ssl.endpoint.identification.algorithm": "none"}, "ssl.endpoint.identification.algorithm", "neither https nor empty", ""),
     ],
 )  # fmt: skip
-def test_what_can_not_be_honoured_is_refused(change: dict[str, str], key: str, message: str, hint: str) -> None:
+def test_what_cannot_be_honoured_is_refused(change: dict[str, str], key: str, message: str, hint: str) -> None:
     with pytest.raises(PropertyProblem) as caught:
         to_librdkafka(SASL | change)
     assert caught.value.key == key

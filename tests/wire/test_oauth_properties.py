@@ -55,7 +55,7 @@ def test_librdkafka_takes_what_we_make_of_them() -> None:
     ("change", "key", "message"),
     [
         ({"sasl.oauthbearer.method": "default"}, "sasl.oauthbearer.method", "'default' is not oidc"),
-        ({"sasl.login.callback.handler.class": "com.example.Handler"}, "sasl.login.callback.handler.class", "is Java code that can not run here"),
+        ({"sasl.login.callback.handler.class": "com.example.Handler"}, "sasl.login.callback.handler.class", "is Java code that cannot run here"),
         ({"sasl.oauthbearer.token.endpoint.url": "id.example"}, "sasl.oauthbearer.token.endpoint.url", "is missing or no URL"),
         ({"sasl.oauthbearer.client.id": ""}, "sasl.oauthbearer.client.credentials.client.id", "is missing"),
         ({"sasl.oauthbearer.client.secret": ""}, "sasl.oauthbearer.client.credentials.client.secret", "is missing"),
@@ -65,7 +65,7 @@ def test_librdkafka_takes_what_we_make_of_them() -> None:
         ({"sasl.oauthbearer.extensions": "x"}, "sasl.oauthbearer.extensions", "not of the form NAME=VALUE"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_honoured_is_refused(change: dict[str, str], key: str, message: str) -> None:
+def test_what_cannot_be_honoured_is_refused(change: dict[str, str], key: str, message: str) -> None:
     with pytest.raises(PropertyProblem) as caught:
         to_librdkafka(COMMON | LIBRDKAFKA | change)
     assert caught.value.key == key

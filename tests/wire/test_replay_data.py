@@ -151,7 +151,7 @@ def test_the_same_topic_name_on_another_cluster_is_another_topic() -> None:
         ("target.topic", ..., Code.MISSING_FIELD, "data.target.topic is required.", ""),
         ("source", 5, Code.INVALID_VALUE, "data.source must be an object, not 5.", ""),
         (START, "earlist", Code.INVALID_VALUE, 'data.source.from is "earlist"', 'Write "earliest".'),
-        (START, "latest", Code.INVALID_VALUE, 'data.source.from can not be "latest".', "A range starts at earliest"),
+        (START, "latest", Code.INVALID_VALUE, 'data.source.from cannot be "latest".', "A range starts at earliest"),
         (START, 17, Code.INVALID_VALUE, "data.source.from is the bare number 17.", 'Write {"offset": 17} for an offset.'),
         (START, "2h", Code.INVALID_VALUE, "data.source.from", "Write -2h for a duration back from now."),
         (START, "-2x", Code.INVALID_VALUE, "data.source.from", ""),

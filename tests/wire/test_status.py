@@ -211,7 +211,7 @@ def test_fields_of_another_release_are_ignored_or_get_their_default() -> None:
     assert STATUS.read(GOOD | {"internal": GOOD["internal"] | {"plan": plan | {"partitions": columns}}}) == COMPLETED
 
 
-def test_no_number_that_json_can_not_hold_stops_the_journal() -> None:
+def test_no_number_that_json_cannot_hold_stops_the_journal() -> None:
     nan = float("nan")
     odd = replace(
         COMPLETED,

@@ -101,7 +101,7 @@ def unreadable_ledger(case: Case) -> str:
     error, since = case.seen.ledger_error, case.seen.ledger_since_ms
     said = f": {error.message}" if error is not None else ""
     if error is not None and not error.retriable:
-        return f"the receipts can not be read{said}"
+        return f"the receipts cannot be read{said}"
     if since and case.now_ms - since > case.params.ledger_deadline_ms:
         return f"the receipts could not be read for {(case.now_ms - since) / 1000:.0f} s{said}"
     return ""

@@ -68,9 +68,7 @@ def read_oauth(properties: Mapping[str, str]) -> OAuth:
         raise PropertyProblem(METHOD, f"{method!r} is not oidc", "Only tokens of an OIDC token endpoint are supported.")
     handler = properties.get(HANDLER)
     if handler is not None and handler not in _HANDLERS:
-        raise PropertyProblem(
-            HANDLER, f"{handler} is Java code that can not run here", f"Remove it, or set {ENDPOINT}."
-        )
+        raise PropertyProblem(HANDLER, f"{handler} is Java code that cannot run here", f"Remove it, or set {ENDPOINT}.")
     endpoint = properties.get(ENDPOINT, "")
     if not endpoint.startswith(("https://", "http://")):
         raise PropertyProblem(ENDPOINT, "is missing or no URL", "Write https://HOST/PATH of the token endpoint.")

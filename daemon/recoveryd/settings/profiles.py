@@ -46,7 +46,7 @@ class Profile(Section):
     def _runs_the_driver_here(cls, value: Any) -> Any:
         for name in ("deployMode", "deploy_mode"):
             if isinstance(value, dict) and name in value:
-                raise ValueError(f"{name} can not be chosen: {_CLIENT_ONLY}")
+                raise ValueError(f"{name} cannot be chosen: {_CLIENT_ONLY}")
         return value
 
     @model_validator(mode="after")

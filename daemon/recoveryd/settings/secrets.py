@@ -64,7 +64,7 @@ def read_secret_file(place: str) -> str:
     try:
         raw = Path(place).read_bytes()
     except OSError as error:
-        raise SecretProblem(f"the file {place} can not be read: {error.strerror}") from None
+        raise SecretProblem(f"the file {place} cannot be read: {error.strerror}") from None
     if len(raw) > MAX_SECRET_BYTES:
         raise SecretProblem(f"the file {place} is larger than a secret should be")
     try:

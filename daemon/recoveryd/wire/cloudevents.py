@@ -89,7 +89,7 @@ def _open_structured(value: bytes | None, content_type: str) -> Envelope | Probl
     try:
         event = parse(value)
     except JsonProblem as problem:
-        return make_problem(problem.code, f"The record can not be read: {problem}.")
+        return make_problem(problem.code, f"The record cannot be read: {problem}.")
     if not isinstance(event, dict):
         kind = {list: "a list", str: "a text", type(None): "null"}.get(type(event), "a number or a truth value")
         return make_problem(Code.NOT_A_CLOUDEVENT, f"The record is {kind}, not one JSON object.")
@@ -122,7 +122,7 @@ def _open_binary(value: bytes | None, headers: Headers, content_type: str) -> En
         return _named(attributes, parse(value))
     except JsonProblem as problem:
         code = problem.code if problem.code is Code.TOO_LARGE else Code.INVALID_VALUE
-        return _named(attributes, None, make_problem(code, f"data can not be read: {problem}."))
+        return _named(attributes, None, make_problem(code, f"data cannot be read: {problem}."))
 
 
 def _named(attributes: dict[str, Any], data: Any, data_problem: Problem | None = None) -> Envelope | Problem:

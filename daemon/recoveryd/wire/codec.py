@@ -130,7 +130,7 @@ class Codec:
         try:
             value = json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
-            problem = make_problem(Code.INVALID_VALUE, f"data can not be written as JSON: {error}.")
+            problem = make_problem(Code.INVALID_VALUE, f"data cannot be written as JSON: {error}.")
             return RefusedCommand(verb, id, source, subject, "", problem.code.value, problem.message, problem.hint)
         key = subject.encode()
         headers = (("content-type", STRUCTURED_CONTENT_TYPE.encode()),)

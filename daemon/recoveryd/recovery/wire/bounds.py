@@ -52,7 +52,7 @@ _OFFSET_BOUNDS: Final = [
 def _parse_from(value: Any, info: ValidationInfo) -> From:
     if value in ("latest", "caught_up", "never"):
         raise wrong(
-            f'can not be "{value}"', "A range starts at earliest, an offset, a time or a duration back from now."
+            f'cannot be "{value}"', "A range starts at earliest, an offset, a time or a duration back from now."
         )
     found = _parse_bound(value, info, _FROM_WORDS)
     assert isinstance(found, Earliest | AtOffset | AtOffsets | AtTime)
@@ -67,7 +67,7 @@ def _parse_to(value: Any, info: ValidationInfo) -> To:
 
 def _parse_pinned(value: Any, info: ValidationInfo) -> To:
     if value in ("caught_up", "never"):
-        raise wrong(f'can not be "{value}"', "What is compared needs an end: latest, an offset or a time.")
+        raise wrong(f'cannot be "{value}"', "What is compared needs an end: latest, an offset or a time.")
     found = _parse_bound(value, info, _PINNED_WORDS)
     assert not isinstance(found, Earliest)
     return found
