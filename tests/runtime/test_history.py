@@ -94,6 +94,64 @@ def test_a_file_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
         assert taken
 
 
+def test_a_full_disk_costs_no_decision() -> None:
+    world = World()
+    with recorded(world, Path("/dev/full")) as taken:
+        world.feed(command("replay"))
+        world.run_until(State.COMPLETED)
+        assert taken
+
+
+def test_the_daemon_after_one_that_ended_within_a_line_goes_on_in_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    with recorded(World(), path):
+        pass
+    whole = path.read_text()
+    path.write_text(whole + whole.splitlines()[-1][:-5])
+    world = World()
+    with recorded(world, path) as taken:
+        world.feed(command("replay"))
+        assert again(path)[2:] == taken
+
+
+def test_the_last_line_may_have_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    world = World()
+    with recorded(world, path) as taken:
+        world.feed(command("replay"))
+    path.write_text(path.read_text() + '{"at_ms":')
+    assert again(path)[1:] == taken
+
+
+def test_a_line_between_others_has_to_be_readable(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    world = World()
+    with recorded(world, path):
+        world.feed(command("replay"))
+    first, *rest = path.read_text().splitlines()
+    with pytest.raises(ValueError, match=r"^line 2: "):
+        list(take_again(iter([first, "{", *rest]), make_decider))
+
+
+def test_what_the_rules_raise_changes_nothing_as_in_the_daemon(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    world = World()
+    with recorded(world, path):
+        world.feed(command("replay"))
+
+    class Broken:
+        restore = world.decider.restore
+
+        def decide(self, *_: object) -> Decision:
+            raise AssertionError("no plan")
+
+    with path.open() as lines:
+        found = list(take_again(lines, lambda _params, _webhooks: Broken()))  # type: ignore[arg-type,return-value]
+    assert [type(taken.bug) for taken in found[:2]] == [type(None), AssertionError]
+    assert found[1].decision.state is found[0].decision.state
+    assert found[1].decision.reason == "recoveryd could not decide on this: AssertionError: no plan"
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

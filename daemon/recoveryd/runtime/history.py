@@ -1,12 +1,15 @@
 """A file of everything that the core was told and when, so that each decision can be taken again by the code that took it: `recoveryctl history`.
 
 One JSON object per line: `params` when a daemon starts, `restored` when it begins to lead, `event` for each event. It holds commands whole, and nothing of the
-config but what the rules are given, so no secret. Writing never disturbs the daemon: on the first trouble, and at its bound, the file just ends.
+config but what the rules are given, so no secret. Writing never disturbs the daemon: on the first trouble, and at its bound, the file just ends. Where that
+was in the middle of a line, the next daemon goes on in a new one.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -35,8 +38,11 @@ class RecordedCore:
         self._file: TextIO | None = None
         try:
             self._file = path.open("a", encoding="utf-8")
+            if _is_torn(path):
+                self._file.write("\n")
         except OSError as error:
             log.warning("no history is written", path=str(path), error=str(error))
+            self.close()
         self._write({"format": FORMAT, "params": params, "webhooks": tuple(sorted(webhooks))})
 
     def decide(self, state: CoreState, event: Event, now_ms: int) -> Decision:
@@ -54,9 +60,10 @@ class RecordedCore:
         return self._core.is_active(state)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):  # what a full disk did not take before, it does not take now
+                file.close()
 
     def _write(self, line: Mapping[str, Any]) -> None:
         if self._file is None:
@@ -65,7 +72,7 @@ class RecordedCore:
             self._file.write(json.dumps(to_tagged(line), separators=(",", ":")) + "\n")
             self._file.flush()
             is_full = self._file.tell() >= self._most_bytes
-        except (OSError, TypeError, ValueError) as error:
+        except (OSError, TypeError, ValueError, RecursionError) as error:
             self._end(f"{type(error).__name__}: {error}")
         else:
             if is_full:
@@ -76,22 +83,44 @@ class RecordedCore:
         self.close()
 
 
+def _is_torn(path: Path) -> bool:
+    """Whether the last line has no end."""
+    with path.open("rb") as file:
+        if file.seek(0, SEEK_END) == 0:
+            return False
+        file.seek(-1, SEEK_END)
+        return file.read() != b"\n"
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One decision, taken again. `event` is None where a daemon begins to lead."""
+    """One decision, taken again. `event` is None where a daemon begins to lead. `bug`: what `decide` raised, which changes nothing, as in the daemon."""
 
     at_ms: int
     event: Event | None
     decision: Decision
+    bug: Exception | None = None
 
 
 def take_again(lines: Iterator[str], make_decider: MakeDecider) -> Iterator[Taken]:
-    """Every decision of a history, in order. Raises ValueError with the line that cannot be read."""
+    """Every decision of a history, in order. Raises ValueError with the line that cannot be read, unless a daemon may have ended in the middle of it."""
     core: Decider | None = None
     state, at_ms = CoreState(), 0
+    torn: ValueError | None = None
     for number, text in enumerate(lines, 1):
         try:
-            line = from_tagged(json.loads(text))
+            data = json.loads(text)
+        except ValueError as error:
+            unreadable = ValueError(f"line {number}: {error}")
+            if core is None or torn is not None:
+                raise torn or unreadable from error
+            torn = unreadable
+            continue
+        if torn is not None and not (isinstance(data, dict) and "params" in data):
+            raise torn
+        torn = None
+        try:
+            line = from_tagged(data)
             if "params" in line:
                 core = make_decider(line["params"], frozenset(line["webhooks"]))
                 continue
@@ -99,11 +128,18 @@ def take_again(lines: Iterator[str], make_decider: MakeDecider) -> Iterator[Take
                 raise ValueError("a history begins with the parameters of a daemon")  # noqa: TRY301
             if "restored" in line:
                 decision = Decision(core.restore(*line["restored"]), reason="a daemon begins to lead")
-                event = None
+                event, bug = None, None
             else:
                 at_ms, event = line["at_ms"], line["event"]
-                decision = core.decide(state, event, at_ms)
+                decision, bug = _decided(core, state, event, at_ms)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"line {number}: {error}") from error
         state = decision.state
-        yield Taken(at_ms, event, decision)
+        yield Taken(at_ms, event, decision, bug)
+
+
+def _decided(core: Decider, state: CoreState, event: Event, at_ms: int) -> tuple[Decision, Exception | None]:
+    try:
+        return core.decide(state, event, at_ms), None
+    except Exception as bug:  # noqa: BLE001  (whatever the rules raise is what one looks for)
+        return Decision(state, reason=f"recoveryd could not decide on this: {type(bug).__name__}: {bug}"), bug

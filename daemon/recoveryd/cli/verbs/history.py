@@ -46,7 +46,7 @@ def _row(taken: "Taken", recovery: str | None) -> dict[str, Any] | None:
     decision = taken.decision
     about = {noun.id for noun in decision.changed} | {notice.subject for notice in decision.notices}
     about |= {answer.subject for answer in decision.answers} | set(decision.forgotten)
-    is_news = decision.needs_journal or decision.effects or taken.event is None
+    is_news = decision.needs_journal or decision.effects or taken.event is None or taken.bug is not None
     if not is_news or (recovery is not None and recovery not in about):
         return None
     return {
