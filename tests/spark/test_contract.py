@@ -100,7 +100,17 @@ def test_a_directive_that_is_none_is_an_error_of_the_contract(value: bytes) -> N
         decode(Directive, value)
 
 
-@pytest.mark.parametrize("value", [b"", b"null", b"{}", b'{"phase":1}', b'{"lane":"x"}'])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"null",
+        b"{}",
+        b'{"phase":1}',
+        b'{"lane":"x"}',
+        encode(BEAT).replace(b'"records_per_s":', b'"records_per_s":1' + b"0" * 400 + b',"x":'),
+    ],
+)
 def test_progress_that_is_none_is_an_error_of_the_contract(value: bytes) -> None:
     with pytest.raises(ContractError):
         decode_progress(value)

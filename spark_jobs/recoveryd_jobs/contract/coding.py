@@ -58,10 +58,17 @@ def _build(kind: typing.Any, value: typing.Any, where: str) -> typing.Any:  # no
             raise ContractError(f"{where}: an object is needed")
         return {_build_key(args[0], k, where): _build(args[1], v, f"{where}.{k}") for k, v in value.items()}
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return _to_float(value, where)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ContractError(f"{where}: {kind.__name__} is needed, got {type(value).__name__}")
     return value
+
+
+def _to_float(value: int, where: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ContractError(f"{where}: a number of {len(str(value))} digits is too large") from None
 
 
 def _build_key(kind: type, key: str, where: str) -> typing.Any:
