@@ -1,8 +1,10 @@
 """What a cluster says of a unit: its group, its topics and their offsets, whose the internal topics are, and who else reads its outputs.
 
-Blocking; every question has a deadline. What the user may not ask, or a broker does not tell, becomes a sentence in `problems` and never an empty answer.
+Blocking; every question has a deadline. What the unit's own group and topics cannot be asked is an error; what others cannot be asked becomes a sentence in
+`problems`, and never an empty answer.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final
@@ -21,29 +23,37 @@ from recoveryd.units.model import Unit
 _TIMEOUT_S: Final = 15.0
 _ASSIGNOR_OF_STREAMS: Final = "stream"
 _READERS_MOST: Final = 500  # groups asked about the outputs; each costs a client for a moment
+_READERS_S: Final = 120.0  # for all of them together: a cluster that fell silent would cost each its own deadline
 _GROUPS_AT_ONCE: Final = 100
 _TYPES: Final = {ConsumerGroupType.CLASSIC: GroupType.CLASSIC, ConsumerGroupType.CONSUMER: GroupType.CONSUMER}
+_OTHER_KINDS: Final = frozenset({
+    KafkaError.GROUP_ID_NOT_FOUND,
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError.INVALID_GROUP_ID,
+})  # fmt: skip
 _GONE: Final = frozenset({ConsumerGroupState.DEAD})
 
 
 def read_unit(properties: Properties, unit: Unit, units: Iterable[Unit], now_ms: int) -> UnitFacts:
     """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises `ClusterProblem`."""
     admin = make_admin(properties)
-    names, groups = _list_topics(admin), _list_groups(admin)
+    names, (groups, problems) = _list_topics(admin), _list_groups(admin)
     beside = [other for other in units if other.name != unit.name and other.cluster == unit.cluster]
     internal = find_internal_topics(_owner_of(unit), names, [*map(_owner_of, beside), *_owners(groups, unit, beside)])
     wanted = [name for name in (*unit.own_topics, *internal.certain) if name in names]
     shapes = {name: shape for name, shape in describe(admin, wanted, _TIMEOUT_S).items() if shape is not None}
+    # Before the ends: an application at work commits on, and must not look as if it were beyond them.
+    group = _read_group(properties, admin, unit.group, shapes, is_listed=unit.group in groups)
     topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
-    readers, problems = _readers(properties, admin, unit, shapes, groups)
+    readers, untold = _readers(properties, admin, unit, shapes, groups)
     return UnitFacts(
         at_ms=now_ms,
         topics=topics,
-        group=_read_group(properties, admin, unit.group, shapes) if unit.group in groups else None,
+        group=group,
         internal=internal,
         readers=readers,
         containing_ids=tuple(sorted(g for g in groups if g.startswith(f"{unit.group}-"))),
-        problems=problems,
+        problems=(*problems, *untold),
     )
 
 
@@ -54,12 +64,14 @@ def _list_topics(admin: AdminClient) -> frozenset[str]:
         raise problem(error, "list the topics") from error
 
 
-def _list_groups(admin: AdminClient) -> frozenset[str]:
+def _list_groups(admin: AdminClient) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Those that the user may describe, and what is missing: each broker lists its own."""
     doing = "list the consumer groups"
     answer = _wait(admin.list_consumer_groups(request_timeout=_TIMEOUT_S), doing)
     if answer.errors and not answer.valid:
         raise problem(answer.errors[0], doing) from answer.errors[0]
-    return frozenset(group.group_id for group in answer.valid)
+    untold = tuple(f"some groups are not listed: {problem(error, doing).message}" for error in answer.errors[:1])
+    return frozenset(group.group_id for group in answer.valid), untold
 
 
 def _owner_of(unit: Unit) -> Owner:
@@ -91,9 +103,16 @@ def _read_topic(admin: AdminClient, shape: TopicShape) -> UnitTopic:
     )
 
 
-def _read_group(properties: Properties, admin: AdminClient, group: str, shapes: Mapping[str, TopicShape]) -> Group:
+def _read_group(
+    properties: Properties, admin: AdminClient, group: str, shapes: Mapping[str, TopicShape], *, is_listed: bool
+) -> Group | None:
+    """None when there is none. A group that is not listed is asked for as well: it may be one that the user has no right to. Raises `ClusterProblem`."""
     found = _describe_groups(admin, [group])[group]
-    committed = _committed(properties, group, shapes)
+    if isinstance(found, ClusterProblem):
+        raise found
+    if found is None and not is_listed:
+        return None
+    committed = _committed(properties, group, shapes, _TIMEOUT_S)
     if found is None:
         return Group(group, GroupType.UNKNOWN, "unknown", committed=committed)
     members = tuple(_member(member) for member in found.members)
@@ -103,25 +122,22 @@ def _read_group(properties: Properties, admin: AdminClient, group: str, shapes: 
 
 
 def _describe_groups(admin: AdminClient, groups: Sequence[str]) -> dict[str, Any]:
-    """The library's descriptions; None for a group that it cannot describe, as those of newer protocols."""
+    """The library's descriptions; None for a group that it cannot describe, as those of newer protocols, and the `ClusterProblem` of one that did not answer."""
     found: dict[str, Any] = {}
     asked = admin.describe_consumer_groups(list(groups), request_timeout=_TIMEOUT_S)
     for group, answer in asked.items():
         try:
             described = _wait(answer, f"describe the group {group}", group)
         except ClusterProblem as reason:
-            if not reason.retriable and isinstance(reason.__cause__, KafkaException):
-                cause = reason.__cause__.args[0].code()
-                if cause in {
-                    KafkaError.GROUP_ID_NOT_FOUND,
-                    KafkaError.UNSUPPORTED_VERSION,
-                    KafkaError.INVALID_GROUP_ID,
-                }:
-                    found[group] = None
-                    continue
-            raise
-        found[group] = None if described.state in _GONE else described
+            found[group] = None if _is_of_another_kind(reason) else reason
+        else:
+            found[group] = None if described.state in _GONE else described
     return found
+
+
+def _is_of_another_kind(reason: ClusterProblem) -> bool:
+    cause = reason.__cause__
+    return not reason.retriable and isinstance(cause, KafkaException) and cause.args[0].code() in _OTHER_KINDS
 
 
 def _member(member: Any) -> Member:
@@ -131,22 +147,27 @@ def _member(member: Any) -> Member:
     return Member(member.member_id, member.client_id, member.host.lstrip("/"), member.group_instance_id or None, topics)
 
 
-def _committed(properties: Properties, group: str, shapes: Mapping[str, TopicShape]) -> dict[str, dict[int, Committed]]:
-    """By a consumer that never joins: see `group_offsets` for the reason."""
+def _committed(
+    properties: Properties, group: str, shapes: Mapping[str, TopicShape], timeout_s: float
+) -> dict[str, dict[int, Committed]]:
+    """By a consumer that never joins: see `group_offsets` for the reason. Raises `ClusterProblem`, also when one partition has no answer."""
     keys = [TopicPartition(topic, partition) for shape in shapes.values() for topic, partition in shape.keys]
     found: dict[str, dict[int, Committed]] = {}
+    doing = f"read the offsets of group {group}"
     consumer = make_consumer(properties, group_id=group, isolation_level="read_uncommitted")
     try:
         for at in range(0, len(keys), 500):
-            for where in consumer.committed(keys[at : at + 500], timeout=_TIMEOUT_S):
-                if where.error is None and where.offset >= 0:
+            for where in consumer.committed(keys[at : at + 500], timeout=timeout_s):
+                if where.error is not None:
+                    raise problem(where.error, doing, "Describe", where.topic, group)
+                if where.offset >= 0:
                     epoch = where.leader_epoch
                     entry = Committed(
                         where.offset, where.metadata or "", epoch if epoch is not None and epoch >= 0 else None
                     )
                     found.setdefault(where.topic, {})[where.partition] = entry
     except KafkaException as error:
-        raise problem(error, f"read the offsets of group {group}", "Describe", other=group) from error
+        raise problem(error, doing, "Describe", other=group) from error
     finally:
         consumer.close()
     return found
@@ -155,24 +176,50 @@ def _committed(properties: Properties, group: str, shapes: Mapping[str, TopicSha
 def _readers(
     properties: Properties, admin: AdminClient, unit: Unit, shapes: Mapping[str, TopicShape], groups: frozenset[str]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Other groups with members or offsets on an output."""
+    """Other groups with members or offsets on an output, and sentences about those that were not asked or did not answer."""
     outputs = {name: shapes[name] for name in unit.outputs if name in shapes}
-    others = sorted(groups - {unit.group})
-    problems: tuple[str, ...] = ()
-    if not outputs or not others:
-        return {}, problems
-    if len(others) > _READERS_MOST:
-        problems = (f"of {len(others)} groups only {_READERS_MOST} were asked whether they read its outputs",)
-        others = others[:_READERS_MOST]
+    others = sorted(groups - {unit.group}) if outputs else []
+    give_up_s = time.monotonic() + _READERS_S
     found: dict[str, set[str]] = {}
-    for at in range(0, len(others), _GROUPS_AT_ONCE):
-        described = _describe_groups(admin, others[at : at + _GROUPS_AT_ONCE])
-        for group, told in described.items():
-            topics = {t for m in told.members for t in _member(m).topics} if told is not None else set()
-            topics |= set(_committed(properties, group, outputs))
-            for topic in topics & outputs.keys():
-                found.setdefault(topic, set()).add(group)
-    return {topic: tuple(sorted(names)) for topic, names in found.items()}, problems
+    silent: dict[str, ClusterProblem] = {}
+    asked = 0
+    for at in range(0, min(len(others), _READERS_MOST), _GROUPS_AT_ONCE):
+        some = others[at : min(at + _GROUPS_AT_ONCE, _READERS_MOST)]
+        for group, told in _describe_groups(admin, some).items():
+            left_s = give_up_s - time.monotonic()
+            if left_s <= 0:
+                break
+            asked += 1
+            try:
+                for topic in _read_by(properties, group, told, outputs, min(left_s, _TIMEOUT_S)):
+                    found.setdefault(topic, set()).add(group)
+            except ClusterProblem as reason:
+                silent[group] = reason
+        if time.monotonic() >= give_up_s:
+            break
+    return {topic: tuple(sorted(names)) for topic, names in found.items()}, _untold(len(others), asked, silent)
+
+
+def _read_by(
+    properties: Properties, group: str, told: Any, outputs: Mapping[str, TopicShape], timeout_s: float
+) -> set[str]:
+    """Which of `outputs` the group reads, by its description and its offsets. Raises `ClusterProblem` when it cannot be known."""
+    if isinstance(told, ClusterProblem):
+        raise told
+    committed = _committed(properties, group, outputs, timeout_s)
+    if told is None and not committed:  # what a share group reads shows in no offsets
+        raise ClusterProblem(f"{group} cannot be described, it may be of another kind", retriable=False)
+    members = () if told is None else told.members
+    return set(outputs) & {*committed, *(topic for member in members for topic in _member(member).topics)}
+
+
+def _untold(groups: int, asked: int, silent: Mapping[str, ClusterProblem]) -> tuple[str, ...]:
+    what = "whether they read its outputs"
+    limits = (f"of {groups} groups only {asked} were asked {what}",) if asked < groups else ()
+    if not silent:
+        return limits
+    first, reason = next(iter(silent.items()))
+    return (*limits, f"{len(silent)} groups did not tell {what}, the first is {first}: {reason.message}")
 
 
 def _wait(answer: Any, doing: str, group: str = "") -> Any:

@@ -1,0 +1,171 @@
+"""What is asked about a unit when a cluster refuses, is slow, lists a part only, or goes on meanwhile."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, TopicPartition
+
+from recoveryd.adapters.kafka import unit_facts
+from recoveryd.adapters.kafka.topic_admin import TopicShape
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.units.contract import make_contract
+from recoveryd.units.facts import UnitFacts
+from recoveryd.units.findings import Grade
+from recoveryd.units.model import Output, Unit, UnitKind
+
+UNIT = Unit("app", UnitKind.GROUP, "main", "app", ("in",), outputs={"out": Output()})
+NO_RIGHT = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+NO_GROUP = KafkaError(KafkaError.GROUP_ID_NOT_FOUND)
+AWAY = KafkaError(KafkaError._TIMED_OUT)
+
+
+class Cluster:
+    """Topics `in` and `out` of one partition; `committed` by group, where an error is one of the answer or of one partition."""
+
+    def __init__(self, groups: Sequence[str] = ("app",)) -> None:
+        self.groups = list(groups)
+        self.list_errors: list[KafkaException] = []
+        self.described: dict[str, KafkaError] = {}
+        self.committed: dict[str, KafkaException | KafkaError | dict[str, int]] = {"app": {"in": 5}}
+        self.end = 10
+        self.asked: list[str] = []
+        self.on_ask: Callable[[], None] = lambda: None
+
+    def list_topics(self, **_: object) -> Any:
+        return SimpleNamespace(topics={"in": None, "out": None})
+
+    def list_consumer_groups(self, **_: object) -> Future[Any]:
+        valid = [SimpleNamespace(group_id=group) for group in self.groups]
+        return _done(SimpleNamespace(valid=valid, errors=self.list_errors))
+
+    def describe_consumer_groups(self, groups: Sequence[str], **_: object) -> dict[str, Future[Any]]:
+        return {group: self._description(group) for group in groups}
+
+    def _description(self, group: str) -> Future[Any]:
+        if group in self.described:
+            answer: Future[Any] = Future()
+            answer.set_exception(KafkaException(self.described[group]))
+            return answer
+        state = ConsumerGroupState.EMPTY if group in (*self.groups, *self.committed) else ConsumerGroupState.DEAD
+        return _done(SimpleNamespace(members=[], state=state, type=ConsumerGroupType.CLASSIC, partition_assignor=""))
+
+    def consumer(self, _properties: object, *, group_id: str, **_: object) -> Any:
+        def committed(keys: Sequence[TopicPartition], timeout: float) -> list[Any]:
+            assert timeout > 0
+            self.asked.append(group_id)
+            self.on_ask()
+            told = self.committed.get(group_id, {})
+            if isinstance(told, KafkaException):
+                raise told
+            error = told if isinstance(told, KafkaError) else None
+            at = {} if isinstance(told, KafkaError) else told
+            return [_Where(key.topic, key.partition, at.get(key.topic, -1001), error) for key in keys]
+
+        return SimpleNamespace(committed=committed, close=lambda: None)
+
+
+class _Where(SimpleNamespace):
+    def __init__(self, topic: str, partition: int, offset: int, error: KafkaError | None) -> None:
+        super().__init__(topic=topic, partition=partition, offset=offset, error=error, metadata="", leader_epoch=None)
+
+
+def _done(value: object) -> Future[Any]:
+    answer: Future[Any] = Future()
+    answer.set_result(value)
+    return answer
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+    shapes = {name: TopicShape(name, f"{name}-id", {0: 1}, 1) for name in ("in", "out")}
+    patches: dict[str, Callable[..., object]] = {
+        "make_admin": lambda _properties: made,
+        "make_consumer": made.consumer,
+        "describe": lambda _admin, names, _timeout_s: {name: shapes[name] for name in names},
+        "read_offsets": lambda _admin, _keys, spec, _timeout_s: {0: 0 if spec is unit_facts.EARLIEST else made.end},
+        "read_configs": lambda _admin, _topic, _timeout_s: {},
+    }
+    for name, function in patches.items():
+        monkeypatch.setattr(unit_facts, name, function)
+    return made
+
+
+def read() -> UnitFacts:
+    return unit_facts.read_unit({}, UNIT, [UNIT], 0)
+
+
+def test_a_group_that_the_user_may_not_see_is_not_one_that_does_not_exist(cluster: Cluster) -> None:
+    cluster.groups = []
+    cluster.described["app"] = NO_RIGHT
+    with pytest.raises(ClusterProblem, match="lacks Describe on Group app") as caught:
+        read()
+    assert caught.value.code is Code.NOT_AUTHORISED
+
+
+@pytest.mark.parametrize("described", [{}, {"app": NO_GROUP}])
+def test_a_group_that_is_nowhere_is_none(cluster: Cluster, described: dict[str, KafkaError]) -> None:
+    cluster.groups, cluster.committed, cluster.described = [], {}, described
+    assert read().group is None
+
+
+def test_a_group_of_a_broker_that_did_not_list_its_groups_is_found(cluster: Cluster) -> None:
+    cluster.groups, cluster.list_errors = ["other"], [KafkaException(AWAY)]
+    facts = read()
+    assert facts.group is not None
+    assert facts.group.committed["in"][0].offset == 5
+    assert "some groups are not listed" in facts.problems[0]
+
+
+def test_a_partition_without_an_answer_is_not_one_without_an_offset(cluster: Cluster) -> None:
+    cluster.committed["app"] = AWAY
+    with pytest.raises(ClusterProblem, match="read the offsets of group app"):
+        read()
+
+
+def test_an_application_at_work_does_not_look_as_if_it_were_beyond_the_end(cluster: Cluster) -> None:
+    def produce_and_commit() -> None:
+        cluster.end += 10
+        cluster.committed["app"] = {"in": cluster.end}
+
+    cluster.on_ask = produce_and_commit
+    clauses = {clause.name: clause for clause in make_contract(UNIT, read())}
+    assert clauses["offsets"].state is Grade.OK
+
+
+def test_other_groups_that_cannot_be_asked_are_told_and_the_rest_is_shown(cluster: Cluster) -> None:
+    cluster.groups += ["away", "billing", "of-streams", "secret", "shared", "shared-2"]
+    cluster.described |= {"secret": NO_RIGHT, "of-streams": NO_GROUP, "shared": NO_GROUP, "shared-2": NO_GROUP}
+    cluster.committed |= {"billing": {"out": 3}, "of-streams": {"out": 4}, "away": AWAY}
+    cluster.committed["shared"] = KafkaException(NO_GROUP)
+    facts = read()
+    assert facts.readers == {"out": ("billing", "of-streams")}
+    assert len(facts.problems) == 1
+    assert facts.problems[0].startswith("4 groups did not tell whether they read its outputs, the first is away: ")
+
+
+def test_very_many_groups_are_asked_up_to_a_bound(cluster: Cluster) -> None:
+    cluster.groups += [f"g{number:04}" for number in range(1_203)]
+    facts = read()
+    assert len(cluster.asked) == 1 + 500
+    assert facts.problems == ("of 1203 groups only 500 were asked whether they read its outputs",)
+
+
+def test_a_cluster_that_fell_silent_is_not_asked_for_hours(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.groups += [f"g{number}" for number in range(300)]
+    cluster.committed |= {group: KafkaException(AWAY) for group in cluster.groups if group != "app"}
+    now_s = [0.0]
+
+    def wait() -> None:
+        now_s[0] += 15.0
+
+    cluster.on_ask = wait
+    monkeypatch.setattr(unit_facts, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    limit, silent = read().problems
+    assert now_s[0] <= 150.0
+    assert limit == "of 300 groups only 8 were asked whether they read its outputs"
+    assert silent.startswith("8 groups did not tell")
