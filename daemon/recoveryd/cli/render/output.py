@@ -37,8 +37,9 @@ def _console(*, stderr: bool) -> "Console":
     from rich.console import Console  # noqa: PLC0415  (help must not pay for it)
 
     stream = sys.stderr if stderr else sys.stdout
+    # What a table holds was written by others, such as names of groups: brackets and colons in it are text.
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
 
 
 def show(

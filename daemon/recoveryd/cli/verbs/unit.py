@@ -171,7 +171,8 @@ def _topic_rows(unit: "Unit", facts: "UnitFacts") -> list[dict[str, Any]]:
             at = committed.get(name, {})
             lag = None
             if topic is not None and topic.ends and len(at) == topic.partitions:
-                lag = sum(max(0, ends.high_watermark - at[p].offset) for p, ends in topic.ends.items())
+                lags = [ends.high_watermark - at[p].offset for p, ends in topic.ends.items()]
+                lag = sum(lags) if min(lags) >= 0 else None  # offsets beyond the end are of another log
             rows.append({
                 "topic": name,
                 "role": role,

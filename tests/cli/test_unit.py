@@ -1,0 +1,51 @@
+"""`recoveryctl unit`: what it says of facts that a cluster gave."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from recoveryd.adapters.kafka import unit_facts
+from recoveryd.units.facts import Committed, Group, GroupType, Member, UnitFacts
+from tests.cli.scripted import run
+from tests.units.test_lint import topic
+
+GROUP = Group("app", GroupType.CLASSIC, "empty", committed={"in": {p: Committed(4) for p in range(3)}})
+FACTS = UnitFacts(0, {name: topic(name) for name in ("in", "out")}, GROUP)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    unit = {"kind": "group", "group": "app", "inputs": ["in"], "outputs": {"out": None}}
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap.servers": "nowhere:1"}}, "units": {"app": unit}}))
+    return str(path)
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, config: str, facts: UnitFacts, *options: str) -> str:
+    monkeypatch.setattr(unit_facts, "read_unit", lambda *_: facts)
+    found = run(None, "unit", "show", "app", "--config", config, *options)
+    assert found.exit_code == 0, found.stderr
+    return found.stdout
+
+
+def test_lag_is_what_the_log_holds_beyond_the_offsets(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
+    rows = json.loads(shown(monkeypatch, config, FACTS, "-o", "json"))["topics"]
+    assert [(row["topic"], row["lag"]) for row in rows] == [("in", 18), ("out", None)]
+
+
+def test_the_lag_of_offsets_of_another_log_is_not_known(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
+    at = {0: Committed(10), 1: Committed(10), 2: Committed(11)}
+    rows = json.loads(
+        shown(monkeypatch, config, replace(FACTS, group=replace(GROUP, committed={"in": at})), "-o", "json")
+    )
+    assert rows["topics"][0]["lag"] is None
+
+
+def test_names_with_brackets_and_colons_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
+    group = replace(GROUP, state="stable", members=(Member("m", "[worker-1] :cat:", "h"),))
+    text = shown(monkeypatch, config, replace(FACTS, group=group, readers={"out": ("[/billing]", "[red]")}))
+    assert "[worker-1] :cat: on h" in text
+    assert "out is read by [/billing], [red]" in text
