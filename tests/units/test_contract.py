@@ -38,9 +38,12 @@ def test_a_unit_of_which_everything_is_told_and_well_has_six_good_clauses() -> N
     [
         (topics(topic("words", retention_ms=str(HOUR_MS))), "retention", Grade.FAIL, "kept for 1 h, the objective is 72 h"),
         (unit(retention_objective_ms=None), "retention", Grade.WARN, "kept for ever; no objective"),
+        (topics(topic("words", retention_bytes="5")), "retention", Grade.WARN, "words may lose records sooner"),
+        (topics(topic("words", retention_bytes="5", cleanup_policy="compact")), "retention", Grade.OK, "for ever"),
         (topics(without="words"), "retention", Grade.FAIL, "do not exist"),
         (nobody, "offsets", Grade.WARN, "no group app"),
         (committed(), "offsets", Grade.WARN, "no offset is committed on words"),
+        (committed(5, 5), "offsets", Grade.WARN, "no offset is committed on words 2"),
         (committed(5, 11, 5), "offsets", Grade.FAIL, "outside the log: words 1"),
         (topics(topic("words", cleanup_policy="compact")), "topic_design", Grade.WARN, "words is compacted"),
         (unit(schema=None), "schema", Grade.UNKNOWN, "nothing says"),

@@ -78,6 +78,7 @@ ROWS: list[tuple[Change, str, Grade, str]] = [
     (unit(owner=None), "no_owner", Grade.WARN, "no owner"),
     (unit(approvers=()), "no_owner", Grade.WARN, "no approvers"),
     (topics(topic("words", retention_ms=str(HOUR_MS))), "retention_short", Grade.FAIL, "objective of 72 h"),
+    (facts(problems=("2 groups did not tell",)), "not_told", Grade.WARN, "2 groups"),
 ]
 
 

@@ -44,9 +44,14 @@ def _retention(unit: Unit, facts: UnitFacts) -> ContractClause:
     told = "inputs are kept for ever" if shortest is None else f"inputs are kept for {shortest / _HOUR_MS:g} h"
     if unit.retention_objective_ms is None:
         return ContractClause("retention", Grade.WARN, f"{told}; no objective says how long they have to be")
-    is_enough = shortest is None or shortest >= unit.retention_objective_ms
     wanted = f"{told}, the objective is {unit.retention_objective_ms / _HOUR_MS:g} h"
-    return ContractClause("retention", Grade.OK if is_enough else Grade.FAIL, wanted)
+    if shortest is not None and shortest < unit.retention_objective_ms:
+        return ContractClause("retention", Grade.FAIL, wanted)
+    sized = [topic.name for topic in known if topic.is_kept_by_size]
+    if sized:
+        message = f"{wanted}; {', '.join(sized)} may lose records sooner, by retention.bytes"
+        return ContractClause("retention", Grade.WARN, message)
+    return ContractClause("retention", Grade.OK, wanted)
 
 
 def _offsets(unit: Unit, facts: UnitFacts) -> ContractClause:
@@ -65,6 +70,14 @@ def _offsets(unit: Unit, facts: UnitFacts) -> ContractClause:
     ]
     if outside:
         return ContractClause("offsets", Grade.FAIL, f"committed offsets lie outside the log: {', '.join(outside[:5])}")
+    unread = [
+        f"{name} {partition}"
+        for name in names
+        for partition, ends in facts.topics[name].ends.items()
+        if ends.records_most and partition not in facts.group.committed[name]
+    ]
+    if unread:
+        return ContractClause("offsets", Grade.WARN, f"no offset is committed on {', '.join(unread[:5])}")
     return ContractClause("offsets", Grade.OK, "committed on every input, inside the log")
 
 

@@ -153,6 +153,12 @@ def _partition_counts(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
             )
 
 
+def _untold(_unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
+    """The other rules only see what was told."""
+    for problem in facts.problems:
+        yield UnitFinding("not_told", Grade.WARN, problem, "grant Describe on these groups, or look again")
+
+
 def _listed(names: tuple[str, ...]) -> str:
     more = len(names) - _NAMED_MOST
     return ", ".join(names[:_NAMED_MOST]) + (f" and {more} more" if more > 0 else "")
@@ -170,4 +176,5 @@ _RULES: Final[tuple[Rule, ...]] = (
     _no_owner,
     _retention,
     _partition_counts,
+    _untold,
 )
