@@ -57,6 +57,7 @@ def test_a_pattern_and_a_sink_that_chooses_are_told_apart_from_names() -> None:
         ("Sub-topology: 0\n Source: a (topics: [x])\n  --> b", "a leads to b, which is not there"),
         ("Sub-topology: 0\n Source: a (topics: [x])\n  --> none\n and so on", "line 4 is no source"),
         ("Sub-topology: 0\n Source: a topics: [x]", "line 2 is no source"),
+        ("Sub-topology: " + "9" * 5_000, "no line `Sub-topology: 0`"),
         ("x" * (MAX_CHARS + 1), "more than"),
     ],
 )

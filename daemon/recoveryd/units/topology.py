@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-_SUB: Final = re.compile(r"Sub-topology:\s*(\d+)(.*)", flags=re.ASCII)
+_SUB: Final = re.compile(r"Sub-topology:\s*(\d{1,9})\b(.*)", flags=re.ASCII)
 _NODE: Final = re.compile(r"(Source|Processor|Sink):\s+(\S+)\s+\((topics|topic|stores|extractor class):\s*(.*)\)")
 _ARROW: Final = re.compile(r"(-->|<--)\s+(.+)")
 MAX_CHARS: Final = 1_000_000
