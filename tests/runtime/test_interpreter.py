@@ -10,8 +10,16 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import Effect, WakeAt
 from recoveryd.kernel.events import Event
 from recoveryd.kernel.state import CoreState
-from recoveryd.recovery.effects import CreateTarget, GatherFacts, KillAttempt, LaunchAttempt, ReadLedger
-from recoveryd.recovery.events import EffectFailed, LedgerRead, TargetReady
+from recoveryd.recovery.effects import (
+    CreateTarget,
+    GatherFacts,
+    KillAttempt,
+    LaunchAttempt,
+    ReadLedger,
+    SetQuota,
+    SweepQuotas,
+)
+from recoveryd.recovery.events import EffectFailed, LedgerRead, QuotaSet, QuotasSwept, TargetReady
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.interpreter import AT_ONCE, Interpreter
@@ -65,6 +73,39 @@ async def test_a_cluster_that_does_not_answer_is_a_retriable_failure() -> None:
     assert events == [
         EffectFailed("r1", "gather_facts", 0, Code.CLUSTER_UNREACHABLE.value, "no answer about flights", True)
     ]
+
+
+class SlowQuotas:
+    """The first quota is set only once it is let."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+        self.held: dict[str, float | None] = {}
+        self.begun = 0
+
+    async def set(self, effect: SetQuota) -> QuotaSet:
+        self.begun += 1
+        if self.begun == 1:
+            await self.let.wait()
+        self.held[effect.recovery] = effect.bytes_per_s
+        return QuotaSet(effect.recovery, effect.bytes_per_s)
+
+    async def sweep(self, effect: SweepQuotas) -> QuotasSwept:
+        return QuotasSwept(effect.cluster)
+
+
+async def test_the_last_quota_of_a_recovery_is_the_one_that_holds() -> None:
+    rig, quotas = Rig(), SlowQuotas()
+    emit = rig.events.append
+    interpreter = Interpreter(recovery_runners(rig.clusters, rig.ledger, rig.jobs, quotas, emit), emit)
+    interpreter.start(SetQuota("r1", "main", "main", 1e6))
+    await until(lambda: quotas.begun == 1)
+    interpreter.start(SetQuota("r1", "main", "main", None))
+    interpreter.start(SetQuota("r2", "main", "main", 2e6))
+    await until(lambda: "r2" in quotas.held)
+    quotas.let.set()
+    await until(lambda: len(rig.events) == 3)
+    assert quotas.held == {"r1": None, "r2": 2e6}
 
 
 async def test_a_launch_that_fails_names_its_attempt() -> None:

@@ -22,7 +22,7 @@ def recovery_runners(
     clusters: Clusters, ledger: Ledger, jobs: Jobs, quotas: ClientQuotas | None, emit: Emit
 ) -> Mapping[type, Runner]:
     """The effects of recoveries. `quotas` None = quotas are switched off. The applications of one recovery are started
-    and ended in order.
+    and ended in order, and its quotas set in order.
     """
 
     async def gather(effect: GatherFacts) -> FactsGathered:
@@ -54,7 +54,8 @@ def recovery_runners(
         ForgetRecoveries: Runner("forget_recoveries", forget, _failed, is_endless=True),
     }
     if quotas is not None:
-        found[SetQuota] = Runner("set_quota", quotas.set, _failed)
+        # In order: one that waited for a slot may still run when the next one is wanted, and the last one has to hold.
+        found[SetQuota] = Runner("set_quota", quotas.set, _failed, queue=lambda effect: f"quota of {effect.recovery}")
         found[SweepQuotas] = Runner("sweep_quotas", quotas.sweep, _failed)
     return found
 
