@@ -1,6 +1,8 @@
 """What /metrics and the API say of live traffic and the controllers, from a simulated world."""
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +56,19 @@ def test_a_running_replay_next_to_live_traffic() -> None:
     grown = values(BOOK.increments(CoreState(), world.state))
     assert grown["control_rule_total", "main", "slow_start"] >= 1
     assert ("live_slo_violation_seconds_total", "main", "produce_latency", "yes") not in grown
+
+
+def test_the_same_group_on_two_clusters_is_shown_once_by_the_one_in_more_trouble() -> None:
+    params = make_params()
+    mirror = BOARD._replace(cluster="far")
+    world = LiveWorld(replace(params, live=replace(params.live, readers=frozenset({BOARD, mirror}))))
+    for _ in range(3):
+        world.feed(replace(lag_look(world.now_ms, 3, 9), reader=mirror))
+        world.feed(lag_look(world.now_ms, 3, 5))
+        world.live(5)
+    samples = list(make_book(world.params).gauges(world.state, world.now_ms))
+    assert max(Counter((s.metric.name, s.labels) for s in samples).values()) == 1
+    assert values(samples)["lag_records", "live", "departures", "board"] == 6
 
 
 def test_violations_count_as_ours_only_while_a_replay_runs_above_the_floor() -> None:

@@ -8,7 +8,7 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.live import metrics as m
 from recoveryd.live.freshness import RejectReason
 from recoveryd.live.lag.book import Reader
-from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.lag.verdicts import SEVERITY, LagVerdict
 from recoveryd.live.law.types import ControlVerdict, Rule
 from recoveryd.live.params import LiveParams
 from recoveryd.live.protecting import Protecting, ReaderLag
@@ -31,7 +31,7 @@ def make_measures(params: LiveParams) -> Measures:
 
 
 def _gauges(state: CoreState, live: LiveParams, now_ms: int) -> Iterator[Sample]:
-    for reader, lag in state.of(LIVE).protecting.lags.items():
+    for reader, lag in _worst_by_name(state.of(LIVE).protecting.lags).items():
         yield from _of_reader(reader, lag)
     for domain in live.domains:
         yield from _of_domain(domain, state.of(LIVE).protecting, live, now_ms)
@@ -62,6 +62,22 @@ def _grown(metric: Metric, before: Mapping[Labels, float], after: Mapping[Labels
     if before is not after:
         for labels, value in after.items():
             yield Sample(metric, labels, value - before.get(labels, 0))
+
+
+def _worst_by_name(lags: Mapping[Reader, ReaderLag]) -> Mapping[Reader, ReaderLag]:
+    """Series do not name the cluster, and none may be there twice: of the same group and topic on several clusters, as
+    mirrors have them, the one in most trouble is shown.
+    """
+    worst: dict[tuple[str, str], tuple[Reader, ReaderLag]] = {}
+    for reader, lag in lags.items():
+        known = worst.setdefault((reader.topic, reader.group), (reader, lag))
+        if _trouble(lag) > _trouble(known[1]):
+            worst[reader.topic, reader.group] = reader, lag
+    return dict(worst.values())
+
+
+def _trouble(lag: ReaderLag) -> tuple[int, float]:
+    return SEVERITY[lag.group.verdict], lag.group.offset_lag or 0
 
 
 def _of_reader(reader: Reader, lag: ReaderLag) -> Iterator[Sample]:
