@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, TopicPartition
 
 from recoveryd.adapters.kafka import unit_facts
+from recoveryd.adapters.kafka.client import problem
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -28,6 +29,7 @@ class Cluster:
 
     def __init__(self, groups: Sequence[str] = ("app",)) -> None:
         self.groups = list(groups)
+        self.topics, self.hidden = ["in", "out"], frozenset[str]()
         self.list_errors: list[KafkaException] = []
         self.described: dict[str, KafkaError] = {}
         self.committed: dict[str, KafkaException | KafkaError | dict[str, int]] = {"app": {"in": 5}}
@@ -36,7 +38,12 @@ class Cluster:
         self.on_ask: Callable[[], None] = lambda: None
 
     def list_topics(self, **_: object) -> Any:
-        return SimpleNamespace(topics={"in": None, "out": None})
+        return SimpleNamespace(topics=dict.fromkeys(self.topics))
+
+    def shape(self, topic: str) -> TopicShape | None:
+        if topic in self.hidden:
+            raise problem(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), f"describe {topic}", "Describe", topic)
+        return TopicShape(topic, f"{topic}-id", {0: 1}, 1) if topic in self.topics else None
 
     def list_consumer_groups(self, **_: object) -> Future[Any]:
         valid = [SimpleNamespace(group_id=group) for group in self.groups]
@@ -82,11 +89,10 @@ def _done(value: object) -> Future[Any]:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
-    shapes = {name: TopicShape(name, f"{name}-id", {0: 1}, 1) for name in ("in", "out")}
     patches: dict[str, Callable[..., object]] = {
         "make_admin": lambda _properties: made,
         "make_consumer": made.consumer,
-        "describe": lambda _admin, names, _timeout_s: {name: shapes[name] for name in names},
+        "describe": lambda _admin, names, _timeout_s: {name: made.shape(name) for name in names},
         "read_offsets": lambda _admin, _keys, spec, _timeout_s: {0: 0 if spec is unit_facts.EARLIEST else made.end},
         "read_configs": lambda _admin, _topic, _timeout_s: {},
     }
@@ -97,6 +103,17 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 def read() -> UnitFacts:
     return unit_facts.read_unit({}, UNIT, [UNIT], 0)
+
+
+def test_a_topic_that_the_user_may_not_see_is_not_one_that_does_not_exist(cluster: Cluster) -> None:
+    cluster.topics, cluster.hidden = ["out"], frozenset({"in"})
+    with pytest.raises(ClusterProblem, match="lacks Describe on Topic in"):
+        read()
+
+
+def test_a_topic_that_is_nowhere_is_left_out(cluster: Cluster) -> None:
+    cluster.topics = ["out"]
+    assert list(read().topics) == ["out"]
 
 
 def test_a_group_that_the_user_may_not_see_is_not_one_that_does_not_exist(cluster: Cluster) -> None:

@@ -40,7 +40,8 @@ def read_unit(properties: Properties, unit: Unit, units: Iterable[Unit], now_ms:
     names, (groups, problems) = _list_topics(admin), _list_groups(admin)
     beside = [other for other in units if other.name != unit.name and other.cluster == unit.cluster]
     internal = find_internal_topics(_owner_of(unit), names, [*map(_owner_of, beside), *_owners(groups, unit, beside)])
-    wanted = [name for name in (*unit.own_topics, *internal.certain) if name in names]
+    # Also those that are not listed: a cluster leaves out what the user has no right to.
+    wanted = sorted({*unit.own_topics, *internal.certain})
     shapes = {name: shape for name, shape in describe(admin, wanted, _TIMEOUT_S).items() if shape is not None}
     # Before the ends: an application at work commits on, and must not look as if it were beyond them.
     group = _read_group(properties, admin, unit.group, shapes, is_listed=unit.group in groups)
