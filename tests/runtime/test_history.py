@@ -86,6 +86,14 @@ def test_a_file_that_is_full_ends_and_the_daemon_does_not(tmp_path: Path) -> Non
         assert found == taken[: len(found)]
 
 
+def test_a_full_file_does_not_grow_with_each_start(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    with recorded(World(), path, 100):
+        size = path.stat().st_size
+    with recorded(World(), path, 100):
+        assert path.stat().st_size == size
+
+
 def test_a_file_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
     world = World()
     with recorded(world, tmp_path / "none" / "h") as taken:

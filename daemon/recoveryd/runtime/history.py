@@ -30,7 +30,7 @@ MakeDecider = Callable[[Params, frozenset[str]], Decider]
 
 
 class RecordedCore:
-    """Decides as `Decider` does, and writes what it decided on to `path`, at most `most_bytes` in all."""
+    """Decides as `Decider` does, and writes what it decided on to `path`, up to the line with which it has `most_bytes`."""
 
     def __init__(self, core: Core, params: Params, webhooks: frozenset[str], path: Path, most_bytes: int) -> None:
         self._core = core
@@ -38,7 +38,9 @@ class RecordedCore:
         self._file: TextIO | None = None
         try:
             self._file = path.open("a", encoding="utf-8")
-            if _is_torn(path):
+            if self._file.tell() >= most_bytes:
+                self._end(f"it has {most_bytes:,} bytes")
+            elif _is_torn(path):
                 self._file.write("\n")
         except OSError as error:
             log.warning("no history is written", path=str(path), error=str(error))
