@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -152,6 +153,21 @@ def test_an_application_at_work_does_not_look_as_if_it_were_beyond_the_end(clust
     cluster.on_ask = produce_and_commit
     clauses = {clause.name: clause for clause in make_contract(UNIT, read())}
     assert clauses["offsets"].state is Grade.OK
+
+
+def test_a_sink_connector_reads_as_the_group_that_connect_makes_of_its_name(cluster: Cluster) -> None:
+    sink = replace(UNIT, kind=UnitKind.CONNECT)
+    cluster.groups, cluster.committed = ["connect-app"], {"connect-app": {"in": 5, "out": 1}}
+    facts = unit_facts.read_unit({}, sink, [sink], 0)
+    assert facts.group is not None
+    assert (facts.group.id, facts.group.committed["in"][0].offset, facts.readers) == ("connect-app", 5, {})
+
+
+def test_a_connector_may_have_a_group_of_another_name(cluster: Cluster) -> None:
+    sink = replace(UNIT, kind=UnitKind.CONNECT)
+    found = unit_facts.read_unit({}, sink, [sink], 0).group
+    assert found is not None
+    assert found.id == "app"
 
 
 def test_other_groups_that_cannot_be_asked_are_told_and_the_rest_is_shown(cluster: Cluster) -> None:

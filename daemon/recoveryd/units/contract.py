@@ -56,7 +56,7 @@ def _retention(unit: Unit, facts: UnitFacts) -> ContractClause:
 
 def _offsets(unit: Unit, facts: UnitFacts) -> ContractClause:
     if facts.group is None:
-        return ContractClause("offsets", Grade.WARN, f"the cluster has no group {unit.group}")
+        return ContractClause("offsets", Grade.WARN, f"the cluster has no group {unit.consumer_group}")
     names = [name for name in unit.inputs if name in facts.topics]
     bare = [name for name in names if not facts.group.committed.get(name)]
     if bare:

@@ -66,6 +66,11 @@ class Unit:
     is_deterministic: bool | None = None
 
     @property
+    def consumer_group(self) -> str:
+        """As whom it reads. Connect makes the group of a sink from the connector's name, unless its config says otherwise."""
+        return f"connect-{self.group}" if self.kind is UnitKind.CONNECT else self.group
+
+    @property
     def own_topics(self) -> frozenset[str]:
         """Topics that the config names for it, internal ones among them."""
         return frozenset((*self.inputs, *self.intermediate, *self.outputs, *(self.internal_topics or ())))

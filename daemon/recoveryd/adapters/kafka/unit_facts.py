@@ -44,9 +44,10 @@ def read_unit(properties: Properties, unit: Unit, units: Iterable[Unit], now_ms:
     wanted = sorted({*unit.own_topics, *internal.certain})
     shapes = {name: shape for name, shape in describe(admin, wanted, _TIMEOUT_S).items() if shape is not None}
     # Before the ends: an application at work commits on, and must not look as if it were beyond them.
-    group = _read_group(properties, admin, unit.group, shapes, is_listed=unit.group in groups)
+    own = unit.group if unit.group in groups else unit.consumer_group
+    group = _read_group(properties, admin, own, shapes, is_listed=own in groups)
     topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
-    readers, untold = _readers(properties, admin, unit, shapes, groups)
+    readers, untold = _readers(properties, admin, unit, shapes, groups - {own})
     return UnitFacts(
         at_ms=now_ms,
         topics=topics,
@@ -177,9 +178,9 @@ def _committed(
 def _readers(
     properties: Properties, admin: AdminClient, unit: Unit, shapes: Mapping[str, TopicShape], groups: frozenset[str]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Other groups with members or offsets on an output, and sentences about those that were not asked or did not answer."""
+    """Of `groups`, the other ones, those with members or offsets on an output, and sentences about those that were not asked or did not answer."""
     outputs = {name: shapes[name] for name in unit.outputs if name in shapes}
-    others = sorted(groups - {unit.group}) if outputs else []
+    others = sorted(groups) if outputs else []
     give_up_s = time.monotonic() + _READERS_S
     found: dict[str, set[str]] = {}
     silent: dict[str, ClusterProblem] = {}
