@@ -168,6 +168,14 @@ async def test_an_effect_without_end_fails_at_its_deadline(monkeypatch: pytest.M
     assert (event.effect, event.code, event.retriable) == ("launch", "RCV-2011", True)
 
 
+async def test_the_time_out_of_somebody_else_is_not_told_as_ours() -> None:
+    rig = Rig()
+    rig.ledger.error = TimeoutError("the receipts are slow")
+    [event] = await rig.run(read_ledger())
+    assert isinstance(event, EffectFailed)
+    assert (event.message, event.retriable) == ("No answer in time: the receipts are slow", True)
+
+
 async def test_closing_gives_up_what_runs_and_says_nothing() -> None:
     rig = Rig()
     rig.jobs.launching.clear()

@@ -92,16 +92,17 @@ class Interpreter:
         if before is not None:
             await asyncio.wait({before})
         async with self._slots:
+            deadline = asyncio.timeout(None if runner.is_endless else DEADLINE_S)
             try:
-                async with asyncio.timeout(None if runner.is_endless else DEADLINE_S):
+                async with deadline:
                     result = await runner.run(effect)
                     hit("runtime.after_effects")
                     if result is not None:
                         self._emit(result)
             except RecoverydError as problem:
                 self._fail(runner, effect, problem.code, problem.message, is_retriable=problem.retriable)
-            except TimeoutError:
-                why = f"No end within {DEADLINE_S:.0f} s."
+            except TimeoutError as late:
+                why = f"No end within {DEADLINE_S:.0f} s." if deadline.expired() else f"No answer in time: {late}"
                 self._fail(runner, effect, Code.CLUSTER_UNREACHABLE, why, is_retriable=True)
             except Exception as bug:
                 log.exception("an effect broke", effect=runner.kind)
