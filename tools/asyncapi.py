@@ -45,7 +45,10 @@ def make_document() -> dict[str, Any]:
         "info": {
             "title": "recoveryd",
             "version": "1.0.0",
-            "description": "Commands to, and records of, a recovery daemon for Apache Kafka. Topic names have a configurable prefix.",
+            "description": (
+                "Commands to, and records of, a recovery daemon for Apache Kafka. Topic names have a "
+                "configurable prefix."
+            ),
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",

@@ -14,7 +14,10 @@ from tools.markdown import table
 FILE: Final = Path("docs/cli.md")
 
 _EXIT_MEANINGS: Final = {
-    ExitCode.DONE: "Done, or accepted by the daemon (also when it knew the command already). A recovery that was stopped on purpose counts as done.",
+    ExitCode.DONE: (
+        "Done, or accepted by the daemon (also when it knew the command already). A recovery that was stopped on "
+        "purpose counts as done."
+    ),
     ExitCode.FAILED: "The recovery failed, or something could not be reached.",
     ExitCode.USAGE: "The command line or the config is wrong; nothing was sent.",
     ExitCode.NOT_FOUND: "There is no recovery with this id.",

@@ -111,7 +111,8 @@ def test_a_spread_makes_an_interval() -> None:
 def test_prices_of_a_config_become_a_cost(tmp_path: Path) -> None:
     config = tmp_path / "recoveryd.yaml"
     config.write_text(
-        "prices: {currency: EUR, executor_per_hour: 1.0, network_per_gb: 0.01, storage_per_gb_month: 0.1, cross_share: 0.5, keep: 15d}\n"
+        "prices: {currency: EUR, executor_per_hour: 1.0, network_per_gb: 0.01, storage_per_gb_month: 0.1, "
+        "cross_share: 0.5, keep: 15d}\n"
     )
     more = ("--record-bytes", "100", "--lanes", "2", "--prices", str(config), "--replication", "3")
     assert days("1d", "2M/s", "10k/s", *more)["cost"] == {

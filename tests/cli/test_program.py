@@ -185,7 +185,10 @@ def test_completion_offers_ids_with_what_was_typed_so_far() -> None:
 
 def test_output_into_a_closed_pipe_ends_without_a_traceback() -> None:
     process = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -c 'from recoveryd.cli import main; main()' explain | head -1; exit ${{PIPESTATUS[1]}}"],
+        ["bash", "-c", (
+            f"{sys.executable} -c 'from recoveryd.cli import main; main()' explain | head -1; exit "
+            f"${{PIPESTATUS[1]}}"
+        )],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 

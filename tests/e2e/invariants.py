@@ -107,7 +107,10 @@ def map_honoured(history: History, matching: Matching) -> Iterator[Violation]:
     for pair in _flawed(matching, "I8"):
         yield Violation(
             "I8",
-            f"source {_at(pair.image.source)} belongs into {_where(pair.image.partition)}, found at target {_at(pair.target)}",
+            (
+                f"source {_at(pair.image.source)} belongs into {_where(pair.image.partition)}, found at target "
+                f"{_at(pair.target)}"
+            ),
         )
 
 

@@ -53,7 +53,10 @@ class Receipt:
 
     @property
     def name(self) -> str:
-        return f"receipt of lane {self.lane} chunk {self.chunk} attempt {self.attempt}, partition {self.partition} [{self.start}, {self.stop})"
+        return (
+            f"receipt of lane {self.lane} chunk {self.chunk} attempt {self.attempt}, partition {self.partition} "
+            f"[{self.start}, {self.stop})"
+        )
 
     @property
     def accounted(self) -> int:

@@ -93,7 +93,10 @@ def _form(receipt: Receipt, history: History) -> Iterator[Violation]:
     if receipt.promised != sum(run.count for run in receipt.runs):
         yield Violation(
             "I10",
-            f"{receipt.name} counts {receipt.promised} in its targets, its runs hold {sum(r.count for r in receipt.runs)}",
+            (
+                f"{receipt.name} counts {receipt.promised} in its targets, its runs hold "
+                f"{sum(r.count for r in receipt.runs)}"
+            ),
         )
 
 
@@ -148,7 +151,10 @@ def _runs_true(history: History, matching: Matching) -> Iterator[Violation]:
         ):
             yield Violation(
                 "I10",
-                f"{receipt.name} claims target {target.partition}/{target.offset}, the image of source {source.partition}/{source.offset}",
+                (
+                    f"{receipt.name} claims target {target.partition}/{target.offset}, the image of source "
+                    f"{source.partition}/{source.offset}"
+                ),
             )
 
 

@@ -122,7 +122,10 @@ class OAuthNode(GuardedNode):
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.oauthbearer.token.endpoint.url": self._endpoint.url,
             "sasl.login.callback.handler.class": f"{_PACKAGE}.OAuthBearerLoginCallbackHandler",
-            "sasl.jaas.config": f'{_PACKAGE}.OAuthBearerLoginModule required clientId="{CLIENT_ID}" clientSecret="{CLIENT_SECRET}" scope="{SCOPE}";',
+            "sasl.jaas.config": (
+                f'{_PACKAGE}.OAuthBearerLoginModule required clientId="{CLIENT_ID}" '
+                f'clientSecret="{CLIENT_SECRET}" scope="{SCOPE}";'
+            ),
         }
 
 

@@ -157,7 +157,10 @@ def make_python(folder: Path) -> Path:
             (packages / name).symlink_to(installed / name)
     python = folder / "bin" / "python"
     seen = subprocess.run(
-        [python, "-c", "import confluent_kafka, pyspark, importlib.util as u; print([u.find_spec(n) for n in ('daemon', 'spark_jobs')])"],
+        [python, "-c", (
+            "import confluent_kafka, pyspark, importlib.util as u; print([u.find_spec(n) for n in ('daemon', "
+            "'spark_jobs')])"
+        )],
         capture_output=True, text=True, timeout=60, check=False, cwd=folder, env={"PATH": os.environ["PATH"]},
     )  # fmt: skip
     assert seen.stdout.strip() == "[None, None]", seen.stdout + seen.stderr

@@ -55,7 +55,10 @@ def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp
     script = [
         "set -eu",
         *(line.replace("flights.v4", f"{unique}flights.v4") for line in lines),
-        f"recoveryctl replay --source flights --from earliest --to never --target {unique}flights.v44 --create --reason 'goes on' --id goes-on --max-records-per-s 2000 --yes",
+        (
+            f"recoveryctl replay --source flights --from earliest --to never --target {unique}flights.v44 "
+            "--create --reason 'goes on' --id goes-on --max-records-per-s 2000 --yes"
+        ),
         "recoveryctl wait goes-on --for running --timeout 5m",
         while_it_runs.replace(" rebuild", " goes-on").replace("cold ", f"{unique}cold ").replace(" my-app", f" {unique}my-app"),
         "recoveryctl stop goes-on --reason 'seen enough' --wait || [ $? = 1 ]",

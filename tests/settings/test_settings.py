@@ -76,7 +76,10 @@ def test_the_core_gets_what_the_config_says() -> None:
     params = loaded(
         MINIMAL
         + "topics: {prefix: 'x.'}\nprofiles: {big: {master: 'local[8,4]'}}\nlimits: {max_active_recoveries: 3}\n"
-        + "approval: {above_bytes: 1GB, above_records: 5, ttl: 1h}\nlease: {ttl: 20s, renew_every: 5, floor_bytes_per_s: 1KiB}\n"
+        + (
+            "approval: {above_bytes: 1GB, above_records: 5, ttl: 1h}\nlease: {ttl: 20s, renew_every: 5, "
+            "floor_bytes_per_s: 1KiB}\n"
+        )
         + "chunk: {max_interval: 2.5}\nattempts: {max_failures: 2, stall_after: PT1M}\nmonitor: {interval: 500ms}\n"
         + "rates: {bytes_per_s: 1MB}\n"
     ).params()
@@ -128,7 +131,10 @@ def test_every_job_gets_its_clients_topics_and_limits() -> None:
         ("{master: 'local[9,4]', task_slots: 3}", 3),
         ("{master: 'local[9,4]', conf: {spark.task.cpus: 2}}", 4),
         (
-            "{master: 'yarn', task_slots: 6, conf: {spark.executor.instances: 3, spark.executor.cores: 4, spark.task.cpus: 2}}",
+            (
+                "{master: 'yarn', task_slots: 6, conf: {spark.executor.instances: 3, spark.executor.cores: 4, "
+                "spark.task.cpus: 2}}"
+            ),
             6,
         ),
         ("{master: 'spark://h:7077', task_slots: 12}", 12),
@@ -195,9 +201,18 @@ def test_the_group_has_the_scope_unless_it_is_named() -> None:
         ("profiles: {p: {conf: {spark.task.cpus: two}}}\n", Code.CONFIG_INVALID, 2, "spark.task.cpus 'two', which is not a whole number", ""),
         ("profiles: {p: {conf: {spark.task.cpus: 3}}}\n", Code.CONFIG_INVALID, 2, "task_slots is 0, but master and conf let 0 tasks run at once", ""),
         ("profiles: {p: {task_slots: 3}}\n", Code.CONFIG_INVALID, 2, "task_slots is 3, but master and conf let 2 tasks run at once", ""),
-        ("profiles: {p: {master: 'spark://h:1', task_slots: 5, conf: {spark.cores.max: 8, spark.task.cpus: 2}}}\n", Code.CONFIG_INVALID, 2, "let 4 tasks run at once", ""),
-        ("profiles: {p: {master: yarn, task_slots: 5, conf: {spark.executor.instances: 2, spark.executor.cores: 2}}}\n", Code.CONFIG_INVALID, 2, "let 4 tasks run at once", ""),
-        ("profiles: {p: {master: yarn, task_slots: 5, conf: {spark.dynamicAllocation.enabled: true, spark.dynamicAllocation.maxExecutors: 4, spark.executor.cores: 1}}}\n", Code.CONFIG_INVALID, 2, "let 4 tasks run at once", ""),
+        ((
+            "profiles: {p: {master: 'spark://h:1', task_slots: 5, conf: {spark.cores.max: 8, spark.task.cpus: "
+            "2}}}\n"
+        ), Code.CONFIG_INVALID, 2, "let 4 tasks run at once", ""),
+        ((
+            "profiles: {p: {master: yarn, task_slots: 5, conf: {spark.executor.instances: 2, "
+            "spark.executor.cores: 2}}}\n"
+        ), Code.CONFIG_INVALID, 2, "let 4 tasks run at once", ""),
+        ((
+            "profiles: {p: {master: yarn, task_slots: 5, conf: {spark.dynamicAllocation.enabled: true, "
+            "spark.dynamicAllocation.maxExecutors: 4, spark.executor.cores: 1}}}\n"
+        ), Code.CONFIG_INVALID, 2, "let 4 tasks run at once", ""),
         ("profiles: {p: {conf: {spark.speculation: true}}}\n", Code.CONFIG_INVALID, 2, "must not switch spark.speculation on", ""),
         ("monitor: {topics: [{topic: a, cluster: dr}]}\n", Code.CONFIG_INVALID, 0, "names the cluster 'dr'", ""),
         ("a: b: c\n", Code.CONFIG_UNREADABLE, 2, "It is not YAML: mapping values are not allowed here.", ""),

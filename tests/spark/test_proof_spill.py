@@ -82,7 +82,8 @@ def test_records_without_a_key_are_counted_where_the_last_value_of_each_key_coun
     assert (found.result, found.source_records, found.target_records) == ("match", 5, 5)
     assert (found.unkeyed_source_records, found.unkeyed_target_records) == (4, 1)
     assert found.why.endswith(
-        "records without a key have no last value and were only counted, 4 in the source, 1 in the target: the numbers differ"
+        "records without a key have no last value and were only counted, 4 in the source, 1 in the target: "
+        "the numbers differ"
     )
 
 

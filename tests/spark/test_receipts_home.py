@@ -114,7 +114,10 @@ def test_another_topic_of_the_same_name_ends_a_running_lane(cluster: Cluster, re
     outcome = lane.outcome()
     assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
     assert outcome.error_message in {
-        f"The receipts topic {recovery.receipts} was deleted and made again: its id is {new_id}, planned was {home_of(recovery).topic_id}.",
+        (
+            f"The receipts topic {recovery.receipts} was deleted and made again: its id is {new_id}, planned was "
+            f"{home_of(recovery).topic_id}."
+        ),
         f"The receipts topic {recovery.receipts} ({home_of(recovery).topic_id}) does not exist any more.",
     }
     again = recovery.attempt(2)

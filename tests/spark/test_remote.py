@@ -54,7 +54,8 @@ def test_all_missing_protections_are_named_at_once() -> None:
     with pytest.raises(JobError) as caught:
         check_secured({"spark.master": "yarn"}, make_spec(PLAIN | {"ssl.key.location": "k"}))
     assert caught.value.message.endswith(
-        "(ssl.key.location), the master is yarn, and spark.authenticate, spark.network.crypto.enabled, spark.io.encryption.enabled are not true."
+        "(ssl.key.location), the master is yarn, and spark.authenticate, spark.network.crypto.enabled, "
+        "spark.io.encryption.enabled are not true."
     )
 
 
@@ -98,7 +99,10 @@ def test_the_library_takes_a_bundle_of_certificates_from_memory(pem_bundle: str)
     [
         ('java.io.IOException: Cannot run program "/x/python": error=2', "cannot start the Python /x/python; set spark.pyspark.python"),
         ("ModuleNotFoundError: No module named 'confluent_kafka'\n at", "no module confluent_kafka; install confluent-kafka"),
-        ("pyspark.errors: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, so", "is not the driver's: Python in worker has different version: 3.9"),
+        ((
+            "pyspark.errors: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in "
+            "driver: 3.11, so"
+        ), "is not the driver's: Python in worker has different version: 3.9"),
     ],
 )  # fmt: skip
 def test_executors_that_are_not_fit_are_told_apart(text: str, message: str) -> None:

@@ -78,7 +78,10 @@ def suggest(outlook: Outlook, s: Situation) -> tuple[str, str]:
             why = f"it takes {_span(s.seconds)}, the deadline is in {_span(s.deadline_s or 0.0)}"
             return why, f"{_rate(s, s.required_rate or math.inf)} would make it; {_fits(s)}"
         case Outlook.MARGINAL:
-            why = f"at {s.speed_up:.2f} times real time it takes {_span(s.seconds)}, small changes of the rates make it {_span(s.seconds_hi)}"
+            why = (
+                f"at {s.speed_up:.2f} times real time it takes {_span(s.seconds)}, small changes of the rates "
+                f"make it {_span(s.seconds_hi)}"
+            )
             return why, f"{_faster(s, MARGINAL_SPEED_UP)} for a safe margin"
         case Outlook.OK:
             fast = f"{s.speed_up:,.0f} times real time: " if math.isfinite(s.speed_up) else "it takes "
@@ -100,7 +103,10 @@ def _retention(s: Situation) -> tuple[str, str]:
 
 def _slow(s: Situation) -> tuple[str, str]:
     part = s.seconds / s.window_s if s.window_s > 0 else math.inf
-    why = f"at {s.speed_up:.2f} times real time it takes {_span(s.seconds)}, {part:.2f} times the window of {_span(s.window_s)}"
+    why = (
+        f"at {s.speed_up:.2f} times real time it takes {_span(s.seconds)}, {part:.2f} times the window of "
+        f"{_span(s.window_s)}"
+    )
     if not s.is_moving and s.speed_up <= 1:
         why += "; a new backlog as long as the window will have formed by then"
     return why, f"{_faster(s, SLOW_SPEED_UP)}; {_fits(s)}"

@@ -152,7 +152,10 @@ def _retention_floor(
         return 0.0, []  # no rate is enough: the forecast says what will be lost
     ceiling = min(params.control.max_bytes_per_s, spec.limits.max_bytes_per_s or math.inf)
     if mode_of(spec.limits, spec, params) is Mode.CONTROLLED and needed > ceiling:
-        text = f"retention takes part of the range unless {needed:,.0f} B/s are kept, but no more than {ceiling:,.0f} B/s may be granted: raise the limit, or the source's retention"
+        text = (
+            f"retention takes part of the range unless {needed:,.0f} B/s are kept, but no more than "
+            f"{ceiling:,.0f} B/s may be granted: raise the limit, or the source's retention"
+        )
         return needed, [Finding("retention_floor", Severity.WARN, text)]
     return needed, []
 

@@ -81,7 +81,10 @@ ATTEMPT_FAILURES = gauge(
 )
 VERIFICATION_RECORDS = gauge(
     "recoveryd_verification_records",
-    "Records of the source range (source), records seen in the target (target), and those of them that belong to nobody's copy (extra), in the verification that ended.",
+    (
+        "Records of the source range (source), records seen in the target (target), and those of them that "
+        "belong to nobody's copy (extra), in the verification that ended."
+    ),
     "recovery result side",
 )
 VERIFIED_RATIO = gauge(

@@ -121,6 +121,9 @@ def _inside(offset: int, facts: PartitionFacts, field: str) -> int:
     if not facts.log_start <= offset <= facts.high_watermark:
         raise RefusedError(
             Code.OFFSET_OUTSIDE_LOG,
-            f"{field}: offset {offset} of partition {facts.partition} lies outside the log, which holds [{facts.log_start}, {facts.high_watermark})",
+            (
+                f"{field}: offset {offset} of partition {facts.partition} lies outside the log, which holds "
+                f"[{facts.log_start}, {facts.high_watermark})"
+            ),
         )
     return offset

@@ -101,7 +101,10 @@ def _receipts_home(spec: ReplaySpec, facts: PlanFacts) -> ReceiptsHome:
     if found.cleanup_policy != "compact":
         raise RefusedError(
             Code.OWN_TOPIC_WRONG,
-            f"{found.topic} on {spec.target.cluster} has cleanup.policy={found.cleanup_policy}, it must be compact: receipts would be deleted",
+            (
+                f"{found.topic} on {spec.target.cluster} has cleanup.policy={found.cleanup_policy}, it must be "
+                "compact: receipts would be deleted"
+            ),
         )
     return ReceiptsHome(found.topic, found.topic_id, found.partition, found.partitions, found.end)
 
@@ -117,7 +120,10 @@ def _check_target(spec: ReplaySpec, facts: PlanFacts, partitions: tuple[PlannedP
     if facts.source is not None and target.topic_id == facts.source.topic_id:
         raise RefusedError(
             Code.SAME_TOPIC,
-            f"{spec.source.topic} on {spec.source.cluster} and {spec.target.topic} on {spec.target.cluster} are one topic",
+            (
+                f"{spec.source.topic} on {spec.source.cluster} and {spec.target.topic} on {spec.target.cluster} "
+                "are one topic"
+            ),
         )
     needed = max((p.partition for p in partitions), default=-1) + 1
     if spec.target.mapping == "same" and target.partitions < needed:
@@ -151,7 +157,10 @@ def _range_findings(spec: ReplaySpec, facts: PlanFacts, partitions: tuple[Planne
             Finding(
                 "late_arrivals",
                 Severity.INFO,
-                "times are the producers': records older than `from` inside the range are filtered, records that arrived after the end of the range are not part of it",
+                (
+                    "times are the producers': records older than `from` inside the range are filtered, records "
+                    "that arrived after the end of the range are not part of it"
+                ),
             )
         )
     if source and "compact" in source.configs.get("cleanup.policy", "delete"):

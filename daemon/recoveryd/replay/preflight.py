@@ -69,7 +69,10 @@ def _compaction(target: TopicFacts, source: TopicFacts) -> Finding | None:
     return Finding(
         "target_compacted",
         Severity.ERROR,
-        f"{target.topic} is compacted and {source.topic} is not: records without a key would be refused and repeated keys removed",
+        (
+            f"{target.topic} is compacted and {source.topic} is not: records without a key would be refused and "
+            "repeated keys removed"
+        ),
     )
 
 

@@ -21,7 +21,9 @@ class SourceData(Strict):
     partitions: Partitions | None = Field(default=None, description="list of partitions; all when left out")
     start: Start = Field(
         alias="from",
-        description='`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}`, a time with zone, or a duration back from now (`-2h`)',
+        description=(
+            '`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}`, a time with zone, or a duration back from now (`-2h`)'
+        ),
     )
     stop: End = Field(
         alias="to",

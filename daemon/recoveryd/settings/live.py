@@ -129,7 +129,10 @@ class MonitorSection(Section):
 class ControlSection(Section):
     default_mode: Literal["auto", "controller", "unlimited"] = option(
         "auto",
-        "Of replays that do not choose limits.mode; auto: controller where something is protected, else what the command's rate says.",
+        (
+            "Of replays that do not choose limits.mode; auto: controller where something is protected, else what "
+            "the command's rate says."
+        ),
     )
     target_pressure: float = option(
         0.9, "How near to its SLO live traffic may be brought; 0.8 for critical traffic.", ge=0.1, le=0.95

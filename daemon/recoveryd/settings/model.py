@@ -132,7 +132,10 @@ class LimitsSection(Section):
     max_active_recoveries: int = option(50, "More are refused with RCV-1020.", ge=1, le=10_000)
     keep_terminal: Duration = option(
         90 * 86_400_000,
-        "A recovery or watch that ended this long ago is forgotten: its status, receipts and folders go, its id is free.",
+        (
+            "A recovery or watch that ended this long ago is forgotten: its status, receipts and folders go, its "
+            "id is free."
+        ),
     )
     keep_terminal_most: int = option(
         1_000,

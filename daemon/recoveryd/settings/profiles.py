@@ -65,7 +65,8 @@ class Profile(Section):
         most = self._most_slots()
         if self.slots < 1 or (most is not None and self.slots > most):
             raise ValueError(
-                f"task_slots is {self.slots}, but master and conf let {most or 0} tasks run at once, so lanes that follow would wait for ever"
+                f"task_slots is {self.slots}, but master and conf let {most or 0} tasks run at once, so "
+                "lanes that follow would wait for ever"
             )
         return self
 

@@ -48,7 +48,10 @@ def _make_plan(spec: VerificationSpec, facts: PlanFacts) -> Plan:
     if source.topic_id == target.topic_id:
         raise RefusedError(
             Code.SAME_TOPIC,
-            f"{spec.source.topic} on {spec.source.cluster} and {spec.target.topic} on {spec.target.cluster} are one topic",
+            (
+                f"{spec.source.topic} on {spec.source.cluster} and {spec.target.topic} on {spec.target.cluster} "
+                "are one topic"
+            ),
         )
     if isinstance(spec.source.stop, CaughtUp | Never):
         raise RefusedError(Code.INVALID_VALUE, "source.to of a verification needs an end: latest, an offset or a time")
@@ -88,7 +91,10 @@ def _window(spec: VerificationSpec, target: TopicFacts) -> tuple[int | None, int
     if low is not None and high is not None and low >= high:
         raise RefusedError(Code.RANGE_REVERSED, "source.from is not before source.to: no time lies between them")
     if (low, high) != (None, None) and target.configs.get("message.timestamp.type") == "LogAppendTime":
-        message = f"{target.topic} stamps records with the time they land, so none can be found in it by a time of the source; name offsets"
+        message = (
+            f"{target.topic} stamps records with the time they land, so none can be found in it by a time of the "
+            "source; name offsets"
+        )
         raise RefusedError(Code.INVALID_VALUE, message)
     return low, high
 
@@ -134,7 +140,10 @@ def _findings(
         found.append(Finding("target_open_transaction", Severity.WARN, message))
     compacted = [t.topic for t in (source, target) if "compact" in t.configs.get("cleanup.policy", "delete")]
     if compacted and spec.compare == "records":
-        message = f"{' and '.join(compacted)} are compacted: which old values are left is chance; `compare: latest` compares the last value of each key"
+        message = (
+            f"{' and '.join(compacted)} are compacted: which old values are left is chance; `compare: latest` "
+            "compares the last value of each key"
+        )
         found.append(Finding("compacted", Severity.WARN, message.replace("are compacted", _are(compacted), 1)))
     stamped = [t.topic for t in (source, target) if t.configs.get("message.timestamp.type") == "LogAppendTime"]
     if stamped:

@@ -28,13 +28,18 @@ class VerifySourceData(Strict):
         default="earliest",
         validate_default=True,
         alias="from",
-        description='`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}`, a time with zone, or a duration back from now (`-2h`)',
+        description=(
+            '`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}`, a time with zone, or a duration back from now (`-2h`)'
+        ),
     )
     stop: PinnedEnd = Field(
         default="latest",
         validate_default=True,
         alias="to",
-        description="`latest` (pinned when planned), offset(s), or a time (exclusive); a time chooses by the time of each record, on both sides",
+        description=(
+            "`latest` (pinned when planned), offset(s), or a time (exclusive); a time chooses by the time of "
+            "each record, on both sides"
+        ),
     )
 
 
@@ -44,7 +49,9 @@ class VerifyTargetData(Strict):
     start: Start | None = Field(
         default=None,
         alias="from",
-        description="where the target is read from: as `source.from`, in the target; left out: the same bound as the source's",
+        description=(
+            "where the target is read from: as `source.from`, in the target; left out: the same bound as the source's"
+        ),
     )
     mapping: Mapping | None = Field(default=None, description="as `mapping` beside it")
     headers: HeadersData | None = Field(default=None, description="as `headers` beside it")
@@ -67,7 +74,9 @@ class VerifyData(CommandData):
     target: VerifyTargetData
     mapping: Mapping | None = Field(
         default=None,
-        description="where a record has to be: in the `same` partition number (when left out), or by Kafka's murmur2 of its key",
+        description=(
+            "where a record has to be: in the `same` partition number (when left out), or by Kafka's murmur2 of its key"
+        ),
     )
     headers: HeadersData | None = Field(
         default=None, description="changes of headers that the copy was made with; left out: bit-identical"

@@ -138,7 +138,10 @@ def _named(attributes: dict[str, Any], data: Any, data_problem: Problem | None =
         ):
             return make_problem(
                 Code.MISSING_ATTRIBUTE,
-                f"The attribute {name} is {shown(attribute)}, which is no text of 1 to {MAX_ATTRIBUTE_CHARS} printable characters.",
+                (
+                    f"The attribute {name} is {shown(attribute)}, which is no text of 1 to {MAX_ATTRIBUTE_CHARS} "
+                    "printable characters."
+                ),
             )
     others = {name: attribute for name, attribute in attributes.items() if name not in {"id", "source", "type"}}
     return Envelope(attributes["id"], attributes["source"], attributes["type"], others, data, data_problem)

@@ -74,7 +74,10 @@ OTHERS: Final[dict[str, EventKind]] = {
         "reason evidence why",
     ),
     "throttle_decided": _kind(
-        "The controller of a cluster changed its mind: the numbers it saw, the rule by its number, what each recovery gets.",
+        (
+            "The controller of a cluster changed its mind: the numbers it saw, the rule by its number, what each "
+            "recovery gets."
+        ),
         "domain rule rule_name verdict pressure pressures signals "
         "rate_bytes_per_s wanted_bytes_per_s budget_bytes_per_s ingress_bytes_per_s achieved_bytes_per_s "
         "loop_delay_ms oldest_age_ms pause why recoveries",

@@ -95,7 +95,10 @@ def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) 
         return None
     assert seen.candidate is not None
     span_s = (now_ms - seen.candidate.since_ms) / 1000
-    why = f"every partition stayed within reach of its live head in {seen.candidate.count} evaluations over {span_s:.0f} s"
+    why = (
+        f"every partition stayed within reach of its live head in {seen.candidate.count} evaluations over "
+        f"{span_s:.0f} s"
+    )
     return StopVerdict(StopReason.ZERO_LAG, State.COMPLETED, why, "caught_up", seen.candidate.evidence)
 
 
@@ -152,7 +155,10 @@ def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) ->
     idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
     if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
         return None
-    why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {recovery.progress.lag_records} records are left"
+    why = (
+        f"no durable position moved for {idle_ms / 60_000:.0f} min although {recovery.progress.lag_records} "
+        "records are left"
+    )
     return StopVerdict(
         StopReason.STALLED, State.FAILED, why, None, {"idle_ms": idle_ms, "lag_records": recovery.progress.lag_records}
     )
@@ -171,5 +177,8 @@ def _proof_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Para
         "verified_offsets": progress.verified_offsets,
         "offsets_to_verify": progress.offsets_to_verify,
     }
-    why = f"the verification read nothing new for {idle_ms / 60_000:.0f} min, at {progress.verified_offsets:,} of {progress.offsets_to_verify:,} offsets"
+    why = (
+        f"the verification read nothing new for {idle_ms / 60_000:.0f} min, at {progress.verified_offsets:,} of "
+        f"{progress.offsets_to_verify:,} offsets"
+    )
     return StopVerdict(StopReason.STALLED, State.FAILED, why, None, evidence)
