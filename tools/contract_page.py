@@ -42,7 +42,7 @@ _GROUPS: Final = {
 
 
 def make_files() -> dict[Path, str]:
-    """The pages by path. Reads docs/contract.md, whose prose stays. Raises KeyError for a block that has no generator."""
+    """The pages by path. Reads docs/contract.md, whose prose stays. Raises KeyError for a block without a generator."""
     blocks = _blocks()
     text = CONTRACT_FILE.read_text(encoding="utf-8")
     filled = _BLOCK.sub(lambda match: f"{match[1]}\n{blocks[match[2]]}\n\n{match[3]}", text)

@@ -1,4 +1,4 @@
-"""Status documents and answers as the real wire writes them, for recoveries in the states that the CLI tells apart."""
+"""Status documents and answers in their real form, for recoveries in the states that the CLI distinguishes."""
 
 import json
 from dataclasses import replace
@@ -114,7 +114,7 @@ def in_state(state: State, why: str = "because", **changes: Any) -> dict[str, An
 def make_answer(
     command: dict[str, Any], kind: str = "accepted", code: Code | None = None, message: str = "fine", hint: str = ""
 ) -> dict[str, Any]:
-    """The answer to a command as it stands on the events topic."""
+    """The answer to a command as it is on the events topic."""
     hint = hint or (CATALOGUE[code].next_step if code else "")
     verb = command["type"].split(".")[3]
     answer = Answer(kind, verb, command["id"], command["subject"], code.value if code else "", message, hint, 3)

@@ -25,8 +25,8 @@ _BEGINS = tuple(f"io.recoveryd.command.{verb}.v1" for verb in ("replay", "verify
 
 @dataclass
 class ScriptedBackend:
-    """`answer` makes the answer to a command (None = silence); `becomes` are the statuses that follow it, one after the
-    other, with the command's id put in.
+    """`answer` makes the answer to a command (None = silence); `becomes`: the statuses after it, in order, each with
+    the command's id put in.
     """
 
     documents: dict[str, Document] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def run(
     typed: str | None = None,
     env: dict[str, str | None] | None = None,
 ) -> Result:
-    """One command line; without a backend any try to connect fails the way it does without a broker address."""
+    """Run one command line. Without a backend, connecting fails as it does without a broker address."""
 
     def open_backend(_connection: object) -> ScriptedBackend:
         if backend is None:
@@ -104,7 +104,7 @@ def run(
 
 
 def run_with(tools: Tools, *args: str, typed: str | None = None, env: dict[str, str | None] | None = None) -> Result:
-    """One command line in an environment that says nothing about recoveryd."""
+    """Run one command line in an environment without recoveryd's variables."""
     clean: dict[str, str | None] = dict.fromkeys(
         ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG", "COLUMNS", "NO_COLOR")
     )

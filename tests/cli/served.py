@@ -1,4 +1,4 @@
-"""The real HTTP side of a daemon in a thread of the test."""
+"""The real HTTP server of a daemon in a thread of the test."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ LEADER: Final = Health("leader", is_loaded=True, loop_age_s=0.0, round_age_s=Non
 
 @contextlib.contextmanager
 def served(sources: Sources) -> Iterator[str]:
-    """Gives the address that answers with what `sources` know."""
+    """Gives the address of a server that answers from `sources`."""
     loop, server = asyncio.new_event_loop(), HealthServer(sources, "127.0.0.1", 0)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -1,5 +1,5 @@
-"""`recoveryctl forecast`: the forecast's test vectors as command lines, what it says, and what it refuses. No broker,
-no config.
+"""`recoveryctl forecast`: the forecast's test vectors as command lines, its output, and what it refuses. No broker, no
+config.
 """
 
 import json

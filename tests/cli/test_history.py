@@ -1,4 +1,4 @@
-"""`recoveryctl history`: the decisions of a daemon, taken again from its file."""
+"""`recoveryctl history`: the decisions of a daemon, repeated from its file of events."""
 
 import json
 from pathlib import Path

@@ -18,14 +18,14 @@ from tests.cli.served import LEADER, served
 
 @dataclass
 class Daemon:
-    """The real HTTP side of a daemon; the test says what it knows."""
+    """The real HTTP server of a daemon, with data of the test."""
 
     recoveries: dict[str, Recovery] = field(default_factory=dict)
     health: Health = LEADER
     url: str = ""
     later: list[dict[str, Recovery]] = field(
         default_factory=list
-    )  # what it knows each time that it was asked once more
+    )  # what the server answers, one more each time it is asked
 
     def answer(self) -> dict[str, Recovery]:
         known = self.recoveries
@@ -85,7 +85,7 @@ def test_wait_follows_the_api_until_the_end(daemon: Daemon) -> None:
     daemon.recoveries, daemon.later = (
         running,
         [running, completed],
-    )  # the first look is for whether there is such a recovery
+    )  # the first request only checks that the recovery exists
 
     code, printed, said = run("wait", RUNNING.id, "--http", daemon.url, "-o", "name", "--timeout", "20s")
 

@@ -1,4 +1,4 @@
-"""`recoveryctl lag` against the real HTTP side of a daemon that watched a group for a while."""
+"""`recoveryctl lag` with the real HTTP server of a daemon that watched a group for a while."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def daemon() -> Iterator[Daemon]:
 
 
 def watched(*, looks: int) -> dict[str, Any]:
-    """What a daemon says after so many looks at a group that stands 300 records behind in one of two partitions."""
+    """What a daemon says after `looks` samples of a group that is 300 records behind in one of two partitions."""
     world = LiveWorld()
     ends = 1_000
     for _ in range(looks):

@@ -1,4 +1,4 @@
-"""The program as a process against a real broker: set-up verbs, a sandbox of its own, and a daemon that really answers."""
+"""The program as a process against a real broker: set-up verbs, a sandbox, and a daemon that really answers."""
 
 import json
 import os
@@ -25,7 +25,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def env(bootstrap: str, unique: str, tmp_path: Path) -> dict[str, str]:
-    """Own topics, scope and folders, so that nothing is shared with another test."""
+    """An environment with unique topics, scope and folders, so that no test shares anything with another."""
     return {
         **os.environ,
         "RECOVERYD_BOOTSTRAP_SERVERS": bootstrap,
@@ -95,7 +95,7 @@ def test_a_command_that_nobody_answers_is_on_the_topic_and_said_to_be(ctl: Run, 
 
 
 def _hears_ctrl_c() -> None:
-    """A test run started in the background ignores SIGINT, and so would its children."""
+    """Make SIGINT work in the child: a test run started in the background ignores it, and children inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,4 +1,4 @@
-"""Pictures: a PNG comes out, gaps and shades do no harm, and without the extra the error names it."""
+"""Pictures: a PNG is written, also with gaps and shades, and without the extra package the error names it."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""The program as a whole: help, version, completion, errors, what it costs to start."""
+"""The program as a whole: help, version, completion, errors, the cost of its start."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ def test_what_needs_no_broker_loads_nothing_that_is_slow_to_load(args: tuple[str
     foreign, own = (set(line.split()) for line in result.stderr.splitlines())
     own_doing = SLOW_TO_LOAD - (
         {"pydantic"} if args[0] == "sandbox" else set()
-    )  # Typer reads the words of a group with it
+    )  # Typer parses a group's arguments with it
     assert foreign & own_doing == set()
     assert own & {"recoveryd.wire.codec", "recoveryd.recovery.model", "recoveryd.bootstrap"} == set()
     assert "asyncio" not in result.stderr

@@ -1,4 +1,4 @@
-"""How numbers, times and live progress look."""
+"""How numbers, times and live progress are shown."""
 
 import io
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""config and doctor without a broker: what this machine and the config alone can tell."""
+"""`config` and `doctor` without a broker: what they find from this machine and the config alone."""
 
 import json
 import socket

@@ -1,6 +1,4 @@
-"""`recoveryctl simulate`: tables and JSON of the very matrix the gate runs on, names as people type them, and a
-picture.
-"""
+"""`recoveryctl simulate`: tables and JSON of the same matrix as the gate's, names as people type them, and a picture."""
 
 import json
 from pathlib import Path

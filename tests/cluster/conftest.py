@@ -32,10 +32,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="package")
 def stack(cluster: Cluster, bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Its `main` is the secured cluster; `plain` is the run's other broker."""
+    """A stack whose `main` is the secured cluster; `plain` is the run's usual broker."""
     settings = {
         "clusters": {"plain": {"bootstrap.servers": bootstrap}},
-        "attempts": {"heartbeat_timeout": "60s"},  # brokers come and go, and five JVMs start beside a lane on few cores
+        "attempts": {"heartbeat_timeout": "60s"},  # brokers restart, and five JVMs start beside a lane on few cores
     }
     made = Stack(cluster.bootstrap, tmp_path_factory.mktemp("stack"), settings, cluster.java_client())
     cluster.users.grant(RECOVERYD, grants_of(needed(made)))
@@ -51,7 +51,7 @@ def daemon(stack: Stack) -> Iterator[DaemonProcess]:
 
 @pytest.fixture(autouse=True)
 def same_daemon(daemon: DaemonProcess) -> Iterator[None]:
-    """Whatever happens to brokers, the daemon that led before leads after."""
+    """The daemon, which must lead after each test as before it, whatever happens to brokers."""
     yield
     assert daemon.is_running(), daemon.tail()
     daemon.await_leader()
@@ -72,7 +72,7 @@ def new_case(stack: Stack, source: str) -> Iterator[NewCase]:
 
 @pytest.fixture
 def whole_afterwards(cluster: Cluster, stack: Stack, source: str) -> Iterator[None]:
-    """For tests that take brokers away."""
+    """The cluster, for tests that take brokers away."""
     yield
     start_all(cluster.brokers)
     await_whole(stack.bootstrap, source)

@@ -1,6 +1,4 @@
-"""Where replicas lie, waiting until all are in sync, and moving leaders as an operator's tools do: reassign, then
-elect.
-"""
+"""Finds replicas, waits until all are in sync, and moves leaders as an operator's tools do: reassign, then elect."""
 
 import asyncio
 from collections.abc import Iterable
@@ -24,14 +22,14 @@ _START_S = 240.0
 
 
 def layout(bootstrap: str, topic: str) -> list[Any]:
-    """Partitions in their order, each with `leader`, `replicas` and `isr`."""
+    """The partitions in order, each with `leader`, `replicas` and `isr`."""
     admin = AdminClient({**client(bootstrap), **QUIET})
     asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_S)
     return list(asked[topic].result(_TIMEOUT_S).partitions)
 
 
 def await_whole(bootstrap: str, *topics: str) -> None:
-    """Until every replica of these topics is in sync, as somebody who restarts brokers waits before the next one."""
+    """Wait until every replica of these topics is in sync, as an operator does before restarting the next broker."""
     left: list[str] = []
 
     def is_whole() -> bool:
@@ -49,20 +47,20 @@ def _in_sync(partitions: Iterable[Any]) -> bool:
 
 
 def start_all(brokers: Iterable[Broker]) -> None:
-    """Those that do not run, side by side."""
+    """Start the brokers that do not run, at the same time."""
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda broker: broker.start(_START_S), brokers))
 
 
 def move_leaders(bootstrap: str, topic: str) -> None:
-    """Every partition gets another leader; returns when it has it."""
+    """Give every partition another leader; returns when all have it."""
     before = {p.id: p.leader.id for p in layout(bootstrap, topic)}
     order = {p.id: _rotated([r.id for r in p.replicas], p.leader.id) for p in layout(bootstrap, topic)}
     asyncio.run(_reassign(bootstrap, topic, order))
     admin = AdminClient({**client(bootstrap), **QUIET})
 
     def have_moved() -> bool:
-        """A replica that is not in sync at the moment is elected by the next election."""
+        """Hold an election. A replica that is not in sync now is elected by a later one."""
         admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, p) for p in order]).result(_TIMEOUT_S)
         return all(p.leader is not None and p.leader.id != before[p.id] for p in layout(bootstrap, topic))
 
@@ -70,7 +68,7 @@ def move_leaders(bootstrap: str, topic: str) -> None:
 
 
 def _rotated(replicas: list[int], leader: int) -> list[int]:
-    """The same replicas, with the one after the leader of now as the preferred one."""
+    """The same replicas, with the one after the present leader as the preferred one."""
     at = (replicas.index(leader) + 1) % len(replicas)
     return replicas[at:] + replicas[:at]
 

@@ -1,6 +1,4 @@
-"""Rights of the product's user, of the table and one by one: users that have all of it but one, and what the cluster
-says they lack.
-"""
+"""ACLs of the product's user: the whole table, users that lack one of its entries, and what the cluster says they lack."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,13 +16,13 @@ _KINDS = {"Topic": "topic", "Group": "group", "TransactionalId": "transactional_
 
 
 def own_needs(stack: Stack, *roles: Role) -> list[Acl]:
-    """What the table says these need always, under the stack's own prefix."""
+    """The ACLs that the table says are always needed, with the stack's prefix."""
     return [acl for acl in own_acls(TopicNames(stack.prefix)) if set(roles) & set(acl.roles) and not acl.when]
 
 
 def needed(stack: Stack) -> list[Acl]:
-    """For a user that is daemon, jobs and `topics apply`, and may copy between topics that begin with the stack's mark;
-    nothing else.
+    """The ACLs of a user for daemon, jobs and `topics apply`, who may copy between topics that begin with the stack's
+    mark, and nothing else.
     """
     mark = f"{stack.mark}-"
     return [*own_needs(stack, Role.DAEMON, Role.JOBS, Role.SETUP), *replay_acls(mark, mark, create=True, prefixed=True)]
@@ -39,14 +37,14 @@ def grants_of(acls: Iterable[Acl]) -> list[Grant]:
 
 
 def told(grant: Grant) -> str:
-    """As errors and `doctor` name it: `DescribeConfigs on Topic NAME`."""
+    """An ACL as errors and `doctor` name it: `DescribeConfigs on Topic NAME`."""
     operation = "".join(part.capitalize() for part in grant.operation.split("_"))
     kind = next(kafkas for kafkas, ours in _KINDS.items() if ours == grant.resource)
     return f"{operation} on {kind} {grant.name}"
 
 
 def make_user(cluster: Cluster, user: str, grants: Iterable[Grant]) -> dict[str, str]:
-    """Librdkafka's properties of a new user with these rights."""
+    """Librdkafka's properties of a new user with these ACLs."""
     cluster.users.set_password(user, PASSWORD)
     cluster.users.grant(user, grants)
     return {**cluster.client(RECOVERYD), "sasl.username": user, "sasl.password": PASSWORD}
@@ -62,7 +60,7 @@ def without(cluster: Cluster, user: str, grant: Grant) -> Iterator[None]:
 
 
 def missing(stack: Stack, client: Mapping[str, str], needs: Iterable[Acl]) -> list[str]:
-    """As `doctor` asks. Of prefixed names only groups can be asked about."""
+    """Which ACLs are missing, asked as `doctor` does. Of prefixed names, only groups can be asked about."""
     asked = [acl for acl in needs if not acl.prefixed or acl.resource is Resource.GROUP]
     return lacking(client, asked, f"recoveryd.{stack.prefix.rstrip('.')}")
 

@@ -1,5 +1,5 @@
-"""On three secured brokers: brokers and rights that go away, and come back. Nobody has to help afterwards (rows 28, 29
-and 34).
+"""On three secured brokers: brokers and rights that go away and come back. No operator has to help afterwards (rows 28,
+29 and 34 of docs/guarantees.md).
 
 The table of ACLs is what is needed and no less: with it everything works, and without one of it both `doctor` and
 errors name that one. All of it is one file, because a worker takes whole files and there shall be one cluster.
@@ -116,8 +116,8 @@ def test_a_replay_from_the_secured_cluster_to_a_plain_one_gets_that_ones_replica
 
 
 def test_each_right_of_the_table_that_a_user_lacks_is_named_and_no_other(cluster: Cluster, stack: Stack) -> None:
-    """Without the rights of `topics apply`, whose prefix would cover some of the others. Transactional ids cannot be
-    asked about: `doctor` tries one.
+    """The user has no rights for `topics apply`, whose prefix would cover some of the others. Transactional ids cannot
+    be asked about, so `doctor` tries one.
     """
     needs = own_needs(stack, Role.DAEMON, Role.JOBS)
     every = list(dict.fromkeys(grants_of(needs)))

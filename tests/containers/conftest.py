@@ -19,7 +19,9 @@ from tests.e2e.log_reader import forget_clients
 
 @pytest.fixture(scope="package")
 def engine() -> Iterator[str]:
-    """`DOCKER_HOST` of the engine the suite uses, "" for the usual one. The environment names it while the suite runs."""
+    """`DOCKER_HOST` of the engine that the suite uses, "" for the usual one. It is set in the environment while the
+    suite runs.
+    """
     with ExitStack() as opened:
         try:
             with steps.timed("engine"):

@@ -28,9 +28,7 @@ def compose_service(name: str = "recoveryd") -> Mapping[str, Any]:
 
 
 class DaemonContainer(DockerContainer):
-    """`environment` are options as `RECOVERYD_...` variables; `command` follows `recoveryd`, `run` when it is not
-    given.
-    """
+    """`environment`: options as `RECOVERYD_...` variables; `command`: arguments of `recoveryd`, `run` by default."""
 
     def __init__(
         self, image: str, network: Network, environment: Mapping[str, str], command: list[str] | None = None
@@ -52,7 +50,7 @@ class DaemonContainer(DockerContainer):
             self.with_command(command)
 
     def get(self, path: str) -> tuple[int, str]:
-        """HTTP status and body, asked from the host through the mapped port; status 0 when nothing answers."""
+        """HTTP status and body, from the host through the mapped port; status 0 when nothing answers."""
         url = f"http://{self.get_container_host_ip()}:{self.get_exposed_port(_HTTP_PORT)}{path}"
         try:
             with urllib.request.urlopen(url, timeout=_HTTP_TIMEOUT_S) as reply:
@@ -70,7 +68,7 @@ class DaemonContainer(DockerContainer):
 
     @property
     def health(self) -> str:
-        """What the engine makes of the image's HEALTHCHECK: starting | healthy | unhealthy."""
+        """The engine's verdict by the image's HEALTHCHECK: starting | healthy | unhealthy."""
         self.reload()
         return str(self.get_wrapped_container().attrs["State"]["Health"]["Status"])
 
@@ -81,13 +79,13 @@ class DaemonContainer(DockerContainer):
         self._await(lambda: self.health == "healthy", deadline_s, "healthy")
 
     def end(self, grace_s: int = 30) -> int:
-        """What `docker stop` does; the exit code."""
+        """End it as `docker stop` does. Returns the exit code."""
         container = self.get_wrapped_container()
         container.stop(timeout=grace_s)
         return int(container.wait(timeout=grace_s)["StatusCode"])
 
     def kill(self) -> None:
-        """SIGKILL to everything in the container: daemon, Spark, lanes."""
+        """Send SIGKILL to everything in the container: daemon, Spark, lanes."""
         self.get_wrapped_container().kill()
         self.get_wrapped_container().wait(timeout=20)
 

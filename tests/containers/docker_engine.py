@@ -45,12 +45,12 @@ class EngineFailed(Exception):  # noqa: N818
 
 
 def may_install() -> bool:
-    """Leave to install is the wish that the tests run."""
+    """The user wants the tests to run if they allow to install an engine."""
     return os.environ.get(SWITCH, "") == "1"
 
 
 def do_without(reason: EngineUnavailable) -> NoReturn:
-    """Skips the test with the reason; fails it where the suite was asked for."""
+    """Skips the test with the reason, or fails it if the suite was requested."""
     if may_install():
         pytest.fail(f"{SWITCH}=1 wants the container suite to run: {reason}", pytrace=False)
     pytest.skip(str(reason))
@@ -70,7 +70,7 @@ def running_engine() -> Iterator[str | None]:
     if not may_install():
         raise EngineUnavailable(f"no Docker engine answers; {SWITCH}=1 installs and starts one (root on Debian)")
     install_packages()
-    if answers():  # the package itself may have started its service
+    if answers():  # the package may have started its service itself
         yield None
         return
     engine = PrivateEngine(Path(tempfile.mkdtemp(prefix="recoveryd-docker-")))
@@ -82,7 +82,7 @@ def running_engine() -> Iterator[str | None]:
 
 
 def answers(host: str | None = None) -> bool:
-    """True when an engine answers at `host`; `None` = where the environment says, else the usual socket."""
+    """True when an engine answers at `host`; `None` = as the environment says, else at the usual socket."""
     address = host or os.environ.get("DOCKER_HOST") or _USUAL_HOST
     if address.startswith("unix://") and not Path(address.removeprefix("unix://")).exists():
         return False
@@ -153,7 +153,7 @@ class PrivateEngine:
             time.sleep(_POLL_S)
 
     def stop(self) -> None:
-        """Remove its containers, end it, undo its network, delete its folder. Raises `EngineFailed` when a trace stays."""
+        """Remove its containers, end it, undo its network, delete its folder. Raises `EngineFailed` if anything stays."""
         if self._process is not None and self._process.poll() is None:
             self._remove_containers()
             self._process.send_signal(signal.SIGTERM)
@@ -171,7 +171,9 @@ class PrivateEngine:
             raise EngineFailed("the private Docker engine left traces: " + "; ".join(left))
 
     def _remove_containers(self) -> None:
-        """All of them are this run's; an engine that ends under running containers leaves their mounts."""
+        """Remove all containers, which are all of this run; an engine that ends before its containers leaves their
+        mounts.
+        """
         client = docker.DockerClient(self.host, timeout=int(_STOP_DEADLINE_S))
         try:
             for container in client.containers.list(all=True):

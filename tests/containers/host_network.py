@@ -1,4 +1,4 @@
-"""What a Docker engine changes in the host's network, and the way back.
+"""What a Docker engine changes in the host's network, and how to undo it.
 
 An engine that is started by hand sets the FORWARD policy to DROP, switches forwarding on, and leaves its chains, rules
 and bridges behind when it ends. `remember()` notes what was there before, `put_back` undoes what came since and is
@@ -92,5 +92,5 @@ def _list_rules(program: str, table: str) -> tuple[str, ...] | None:
 
 
 def _run(*command: str) -> None:
-    """A step that fails shows itself as a difference at the end, so its exit code is not needed here."""
+    """Run one step. If it fails, a difference remains at the end, so its exit code is not checked."""
     subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)

@@ -1,4 +1,4 @@
-"""The images the container tests run: public ones where the registry answers, else the same made from what is at hand."""
+"""The images the container tests run: public ones if the registry answers, otherwise the same built without a registry."""
 
 import shutil
 import tempfile

@@ -24,14 +24,14 @@ BASE_TAG = "recoveryd-test/base:local"
 BUILDER_TAG = "recoveryd-test/builder:local"
 
 _SUITE = "bookworm"
-_PYTHON = (3, 11)  # what the suite has; the wheels must fit it
+_PYTHON = (3, 11)  # the suite's own version, which the wheels must fit
 _MIRROR = "http://deb.debian.org/debian"
 _PACKAGES = ("ca-certificates", "openjdk-17-jre-headless", "python3", "tini")
 _SOURCES = f"""deb {_MIRROR} {_SUITE} main
 deb {_MIRROR} {_SUITE}-updates main
 deb http://deb.debian.org/debian-security {_SUITE}-security main
 """
-# Left over from the making, or the host's own: names of its resolver and itself, and settings that may name a private
+# Files left over from the build or copied from the host: its resolver, its name, and settings that may name a private
 # mirror.
 _NOT_WANTED = (
     "var/lib/apt/lists", "var/cache/apt", "var/log", "usr/share/man", "usr/share/locale", "etc/pip.conf", "etc/apt/apt.conf",
@@ -43,7 +43,7 @@ _TAR_TIMEOUT_S = 180.0
 
 
 def import_base() -> str:
-    """The tag of the base on the present engine. Raises `EngineUnavailable` where it can neither be found nor made."""
+    """The tag of the base on the present engine. Raises `EngineUnavailable` if it can neither be found nor made."""
     tarball = _tarball()
     if not tarball.exists():
         _make(tarball)
@@ -71,7 +71,7 @@ def _tarball() -> Path:
 
 
 def _make(tarball: Path) -> None:
-    """Fills a temporary folder and packs it; the tarball gets its name only when it is whole."""
+    """Fills a temporary folder and packs it; the tarball gets its name only when it is complete."""
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         raise EngineUnavailable("no image can be pulled, and making a base image needs root and debootstrap")
     tarball.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def _fetch_wheels(checkout: Path, target: Path) -> None:
 
 
 def _run(command: list[str], timeout_s: float) -> None:
-    """Raises `EngineFailed` with what the command said last."""
+    """Raises `EngineFailed` with the last output of the command."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     if done.returncode != 0:
         raise EngineFailed(f"{' '.join(command[:3])} failed: {(done.stdout + done.stderr).strip()[-2000:]}")

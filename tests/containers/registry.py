@@ -14,7 +14,7 @@ _BUILD_TIMEOUT_S = 900.0
 
 
 class BuildFailed(Exception):  # noqa: N818
-    """`docker build` ended with an error; `str(error)` ends with the last lines it said."""
+    """`docker build` ended with an error; `str(error)` ends with its last lines of output."""
 
 
 def has_image(image: str) -> bool:
@@ -29,9 +29,7 @@ def has_image(image: str) -> bool:
 
 
 def can_pull(image: str) -> bool:
-    """True once `image` is on this engine. False at once without a registry, or when a pull stands still or takes too
-    long.
-    """
+    """True once `image` is on this engine. False at once without a registry, or when a pull hangs or takes too long."""
     if has_image(image):
         return True
     repository, _, tag = image.rpartition(":")

@@ -33,7 +33,7 @@ class Deployment:
             "RECOVERYD_BOOTSTRAP_SERVERS": kafka.network_bootstrap,
             "RECOVERYD_SCOPE": stack.prefix.rstrip("."),
             "RECOVERYD_TOPICS__PREFIX": stack.prefix,
-            # A container that was killed is missed sooner than by default.
+            # So that a killed container is noticed sooner than by default.
             "RECOVERYD_FAUST__SESSION_TIMEOUT": "6s",
             "RECOVERYD_FAUST__HEARTBEAT_INTERVAL": "1500ms",
             "RECOVERYD_ATTEMPTS__ADOPT_WAIT": "4s",

@@ -1,4 +1,4 @@
-"""The files one deploys from agree with each other, with the image and with the daemon's options. No engine is needed."""
+"""The files for deployment agree with each other, with the image and with the daemon's options. No engine is needed."""
 
 import re
 import shutil

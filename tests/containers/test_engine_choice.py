@@ -1,5 +1,5 @@
-"""When the suite uses, installs or does without an engine, and what of the host's network it calls Docker's. No engine
-is needed.
+"""When the suite uses or installs an engine or is skipped, and which parts of the host's network it takes for Docker's.
+No engine is needed.
 """
 
 import os

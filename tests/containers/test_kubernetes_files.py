@@ -1,5 +1,5 @@
-"""The Kubernetes manifests hold to Kubernetes' own schemas, and what they say to Spark fits what they say to
-Kubernetes. No engine is needed.
+"""The Kubernetes manifests are valid by Kubernetes' own schemas, and their Spark settings fit their Kubernetes objects.
+No engine is needed.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Every suite of this folder runs twice: over memory, and over a real broker."""
+"""Every suite of this folder runs twice: with adapters in memory, and with real ones and a broker."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def harness(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
 
 @pytest.fixture
 def kafka(bootstrap: str, unique: str) -> Iterator[KafkaHarness]:
-    """For what only a real broker can show."""
+    """The real adapters, for tests of what only a real broker can show."""
     made = KafkaHarness(bootstrap, unique)
     yield made
     made.close()

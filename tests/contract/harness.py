@@ -1,5 +1,5 @@
-"""One way to set up and look at the world behind the ports, over memory and over a real broker, so that one suite can
-judge both.
+"""One interface to set up and inspect what is behind the ports, in memory and on a real broker, so that one suite can
+test both.
 
 What it writes and reads goes around the adapters under test, by plain clients.
 """
@@ -67,18 +67,18 @@ class Harness(Protocol):
     def truncate(self, topic: str, before: int, partition: int = 0) -> None: ...
 
     def open_lane(self, transactional_id: str) -> Callable[[str, int, Sequence[MemoryRecord]], None]:
-        """Hold the id; what is returned writes records of a topic's partition in one transaction, or raises
-        `LaneFenced`.
+        """Take the transactional id. The returned function writes records to a topic's partition in one transaction, or
+        raises `LaneFenced`.
         """
         ...
 
     @contextmanager
     def open_transaction(self, topic: str, partition: int = 0) -> Iterator[None]:
-        """A foreign transaction with one record is open inside the block, and aborted at its end."""
+        """A foreign transaction with one record, open inside the block and aborted at its end."""
         ...
 
     def deliver(self) -> None:
-        """Let what was written to the progress topic arrive, where that needs a push."""
+        """Deliver what was written to the progress topic, where this does not happen by itself."""
         ...
 
     def close(self) -> None: ...
@@ -155,7 +155,7 @@ class MemoryHarness:
             feed.deliver()
 
     def close(self) -> None:
-        """Nothing is left behind."""
+        """Nothing to do: nothing is left behind."""
 
 
 class KafkaHarness:
@@ -253,7 +253,7 @@ class KafkaHarness:
         producer.abort_transaction(_DEADLINE_S)
 
     def deliver(self) -> None:
-        """It arrives by itself."""
+        """Nothing to do: it arrives by itself."""
 
     def close(self) -> None:
         mine = [name for name in self.admin.list_topics(timeout=10).topics if name.startswith(self._prefix)]
@@ -267,7 +267,7 @@ class KafkaHarness:
         self._await(lambda: names <= self._led())
 
     def _led(self) -> set[str]:
-        """Topics whose partitions all have a leader."""
+        """Create topics, and wait until all partitions have a leader."""
         found = self.admin.list_topics(timeout=10).topics
         return {n for n, t in found.items() if t.partitions and all(p.leader >= 0 for p in t.partitions.values())}
 

@@ -1,4 +1,4 @@
-"""Clocks: one that goes, one that stands still."""
+"""Clocks: one that runs, one that stands still."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Questions to clusters: what planning and sampling see, and the one thing that is created."""
+"""Questions to clusters: what planning and sampling see, and the creation of topics."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from tests.contract.harness import Harness, KafkaHarness
 
 
 def records(harness: Harness, count: int, size: int = 100, step_ms: int = 1_000) -> list[MemoryRecord]:
-    """The newest of now, each a step older than the next."""
+    """Records up to the present time, each one step older than the next."""
     now_ms = harness.now_ms()
     return [MemoryRecord(b"k", b"v" * (size - 1), now_ms - (count - 1 - i) * step_ms) for i in range(count)]
 

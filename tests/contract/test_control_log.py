@@ -1,4 +1,4 @@
-"""Reading a part of the control topic as it lies there."""
+"""Reading a part of the control topic as it is."""
 
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.ports import ControlRecord

@@ -1,4 +1,4 @@
-"""A new leader takes over what earlier releases left on the topics, and goes on with every recovery where it stood."""
+"""A new leader takes over what earlier releases left on the topics, and goes on with every recovery from its position."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -64,7 +64,7 @@ async def test_what_it_writes_is_what_the_next_one_finds(harness: Harness, file:
     first = _begin(found, _left_at_ms(file))
     journal = harness.journal()
     await journal.open()
-    # All of them, also those that nothing has changed yet.
+    # All of them, also those that have not changed since.
     await journal.commit(
         JournalBatch(
             changed=list(DECIDER.known(first.state).values()),

@@ -1,4 +1,4 @@
-"""Failpoints kill the process they are passed in, at the pass that was named, and cost nothing otherwise."""
+"""Failpoints kill the process that passes them, at the named pass, and cost nothing otherwise."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ for number in range(1, 4):
 
 
 def run(**environment: str) -> tuple[int, str]:
-    """Exit code (negative: the signal) and how many rounds were passed."""
+    """Exit code (negative: the signal) and the number of completed rounds."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env=os.environ | environment,

@@ -1,4 +1,6 @@
-"""Fencing the lanes of a recovery on a cluster that does not answer: given up as a whole, not lane by lane."""
+"""Fencing the lanes of a recovery on a cluster that does not answer: it is given up at once for all lanes, not lane by
+lane.
+"""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +28,7 @@ async def test_lanes_that_were_not_fenced_yet_are_left_alone_once_one_cannot_be(
         raise ClusterProblem(f"Could not fence {name}")
 
     class Pool(ThreadPoolExecutor):
-        """Those under way end once the others are given up, or nobody gives them up."""
+        """Calls under way end once the others were given up, or at the latest when nobody gives them up."""
 
         def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
             super().shutdown(wait=False, cancel_futures=cancel_futures)

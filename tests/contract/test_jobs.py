@@ -1,4 +1,4 @@
-"""Applications: launched once per attempt, heard through the progress topic, obedient to directives, told of when they
+"""Applications: launched once per attempt, heard through the progress topic, obedient to directives, reported when they
 end.
 
 The same over lanes in virtual time and over a real Spark.
@@ -60,7 +60,7 @@ class OnSpark:
         self.jobs: Jobs = SparkJobs({"default": profile}, make_job(defaults(harness)), folder, self.heard.append)
 
     def turn(self) -> None:
-        """It passes by itself."""
+        """Nothing to do: real time passes by itself."""
 
 
 @pytest.fixture(params=["memory", pytest.param("spark", marks=[pytest.mark.broker, pytest.mark.spark])])
@@ -120,7 +120,7 @@ async def test_an_attempt_copies_verifies_and_leaves_as_directives_say(
     direct(harness, make_directive(sequence=1))
 
     await applications.jobs.launch(make_launch(plan))
-    await applications.jobs.launch(make_launch(plan))  # again: nothing more happens
+    await applications.jobs.launch(make_launch(plan))  # a second launch has no effect
     await until(applications, lambda: "drained" in phases(applications))
     ledger = await harness.ledger().read(make_ledger_question(plan))
     direct(harness, make_directive(sequence=2, wanted="verify"))

@@ -23,13 +23,13 @@ ROUNDS = 60
 
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Of these tests alone: nobody else's may be stopped."""
+    """A broker for these tests only, since they stop it."""
     with Broker(tmp_path_factory.mktemp("outage")) as started:
         yield started
 
 
 async def commit_until_it_landed(journal: KafkaJournal, batch: JournalBatch) -> None:
-    """As the writer loop does: the same batch again after a problem that passes."""
+    """Commit as the writer loop does: the same batch again after a retriable problem."""
     while True:
         try:
             await journal.commit(batch)

@@ -1,4 +1,4 @@
-"""A journal whose client was shut out: it goes on unless another daemon left its mark, and each batch lands once."""
+"""A journal whose client was fenced: it goes on unless another daemon left its mark, and each batch is written once."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ INVALID_STATE = KafkaError(KafkaError.INVALID_TXN_STATE, "invalid state", fatal=
 
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Of these tests alone: nobody else's may be stopped. It ends transactions soon after their time-out."""
+    """A broker for these tests only, since they stop it. It ends transactions soon after their time-out."""
     overrides = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
     with Broker(tmp_path_factory.mktemp("session"), overrides=overrides) as started:
         yield started
@@ -44,7 +44,7 @@ def numbers(harness: KafkaHarness) -> list[int]:
 
 
 async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
-    """As the writer loop does: the same batch again after a problem that passes."""
+    """Commit as the writer loop does: the same batch again after a retriable problem."""
     async with asyncio.timeout(120):
         while True:
             try:
@@ -139,8 +139,8 @@ async def _write(journal: KafkaJournal, these: range) -> None:
 
 
 def _answer_once(monkeypatch: pytest.MonkeyPatch, *, has_landed: bool) -> list[str]:
-    """The next commit is done, or dropped, by the broker, and answered late with an invalid state: what a broker that
-    was busy for 40 s did.
+    """Let the broker do or drop the next commit, and answer it late with an invalid state, as a broker did that was
+    busy for 40 s.
     """
     made: Callable[..., object] = transactions.TransactionalWriter._commit
     asked: list[str] = []

@@ -1,4 +1,4 @@
-"""The ledger: what receipts add up to, which receipts do not fit, and when no more can come."""
+"""The ledger: the sums of receipts, receipts that do not fit, and when no more can come."""
 
 import pytest
 
@@ -14,7 +14,7 @@ PLAN = make_plan((0, 5, 100), (1, 0, None), (2, 7, 7))
 
 
 def records(harness: Harness, *receipts: Receipt) -> tuple[str, int, list[MemoryRecord]]:
-    """Where and what a lane writes for these receipts."""
+    """The records that a lane writes for these receipts, and where."""
     mine = [r if r.scope != "scope" else make_receipt_in(harness, r) for r in receipts]
     partition = receipts_partition(mine[0].recovery, 8)
     return harness.names.receipts, partition, [MemoryRecord(r.key.encode(), encode(r), harness.now_ms()) for r in mine]

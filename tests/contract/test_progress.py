@@ -1,4 +1,4 @@
-"""The progress feed: what lanes and drivers say reaches the inbox; what is no heartbeat does not."""
+"""The progress feed: heartbeats of lanes and drivers reach the inbox; other records do not."""
 
 import asyncio
 import time

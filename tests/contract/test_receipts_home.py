@@ -1,6 +1,4 @@
-"""The pinned place of a recovery's receipts: where it is planned, and what the ledger says when the topic is not what
-it was.
-"""
+"""The pinned place of a recovery's receipts: how it is planned, and what the ledger says when the topic has changed."""
 
 from dataclasses import replace
 
@@ -13,7 +11,7 @@ from recoveryd_jobs.contract import Receipt, ReceiptsHome, encode, receipts_part
 from tests.builders.records import make_facts_question, make_ledger_question, make_plan, make_receipt
 from tests.contract.harness import Harness
 
-PLACE, START = 5, 3  # not where the name of the recovery would put it, and behind what others wrote
+PLACE, START = 5, 3  # not the partition by the recovery's id, and after records of others
 
 
 def pinned(harness: Harness, topic: str, topic_id: str) -> Plan:

@@ -1,6 +1,4 @@
-"""Children of the daemon as processes: what they are given, how they end, what they outlive. Any program stands in for
-Spark here.
-"""
+"""The daemon's child processes: what they get, how they end, what they survive. A small program stands in for Spark."""
 
 import asyncio
 import os
@@ -40,8 +38,7 @@ DEADLINE_S = 60.0
 SECRET = "correct-horse"
 PLAN = make_plan((0, 0, 10))
 
-# What a driver does, as far as a process can be judged: with --spec it says so and runs; as a spare it waits for its
-# spec first.
+# A driver, as far as the runner can see it: with --spec it says so and runs; as a spare it waits for its spec first.
 DRIVER = """
 import pathlib, signal, sys, time
 job = sys.argv[1:]
@@ -84,7 +81,7 @@ class Rig:
 
 @asynccontextmanager
 async def rig_of(folder: Path, body: str, *, warm: int = 0, stubborn: bool = False) -> AsyncIterator[Rig]:
-    """Whatever is still alive at the end is ended."""
+    """Ends what is still alive at the end."""
     rig = Rig(folder, body, warm=warm, stubborn=stubborn)
     try:
         yield rig
@@ -121,7 +118,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """A zombie does not run."""
+    """Whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -1,4 +1,4 @@
-"""The outside's view: commands go in and are answered, status and events can be read and followed."""
+"""The view from outside: commands are sent and answered, status and events can be read and followed."""
 
 import asyncio
 import time
@@ -73,7 +73,7 @@ def test_a_record_is_sent_whole_and_its_place_and_broker_time_are_known(
 async def test_the_answer_to_a_sent_command_is_found_among_other_events(
     kafka: KafkaHarness, reader: StatusReader
 ) -> None:
-    await commit(kafka, answer("mine", "rejected"))  # before it was sent: not an answer to it
+    await commit(kafka, answer("mine", "rejected"))  # written before the command was sent, so not its answer
     reader.write(b"r1", b"x")
     told = Notice("recovery_planned", "r1", {}, causation_id="mine")
     await commit(kafka, JournalBatch(notices=[told]), answer("other"), answer("mine"))

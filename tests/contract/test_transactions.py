@@ -1,5 +1,5 @@
-"""Every way a transaction can end: a scripted client says what a broker could, and what it holds in the end is looked
-at.
+"""Every way in which a transaction can end: a scripted client raises what a broker could answer, and the test looks at
+what the broker holds at the end.
 
 The real client's side of this is in `test_journal` and in the fault tests; here are the endings that no broker gives on
 demand.
@@ -77,7 +77,7 @@ class ScriptedProducer:
         return 0
 
     def purge(self) -> None:
-        """Nothing is queued."""
+        """Nothing to do: no record is queued."""
 
     def close(self) -> None:
         self.calls.append("close")

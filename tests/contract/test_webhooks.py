@@ -1,5 +1,5 @@
-"""Webhooks against a real HTTP server: what is sent, what is tried again, what is final. The signature is checked by
-code of its own.
+"""Webhooks against a real HTTP server: what is sent, what is tried again, what is final. The test checks signatures
+with its own code.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """A server that answers each try as the test says, and keeps what it got."""
+    """A server that answers each try as the test says, and keeps the requests."""
 
     answer: Answer
     got: list[Received] = field(default_factory=list)

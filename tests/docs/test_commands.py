@@ -1,4 +1,4 @@
-"""Each command in the documents is understood. Those of the README also run as they stand: `tests/e2e/test_readme.py`."""
+"""The command line accepts each command in the documents. Those of the README are also run: `tests/e2e/test_readme.py`."""
 
 import re
 import shlex
@@ -40,7 +40,7 @@ def test_each_command_of_the_documents_is_understood(document: str, command: str
 
 
 def parse(command: Any, words: list[str]) -> None:
-    """Walk down the groups and parse the last command's words; wrong options raise."""
+    """Find the command through its groups and parse its arguments; wrong options raise."""
     context = command.make_context("recoveryctl", list(words), resilient_parsing=False)
     while hasattr(context.command, "resolve_command"):
         name, sub, left = context.command.resolve_command(context, [*context._protected_args, *context.args])

@@ -1,1 +1,1 @@
-"""Dashboards, alert rules and pictures, and the real Prometheus they are tried on."""
+"""Tests of dashboards, alert rules and pictures, some of them on a real Prometheus."""

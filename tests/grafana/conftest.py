@@ -1,5 +1,5 @@
 """Prometheus and promtool for the tests: found, or unpacked from Debian's package; without them the tests are skipped
-with the reason, or fail where they are required.
+with the reason, or fail if they are required.
 """
 
 import pytest

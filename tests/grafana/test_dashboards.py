@@ -1,4 +1,4 @@
-"""The committed dashboards read well and ask only for what the daemon exports."""
+"""The committed dashboards are legible and query only what the daemon exports."""
 
 import json
 import re
@@ -21,8 +21,7 @@ EXPRESSIONS = [
     *(rule["expr"] for rule in RULES),
 ]
 OF_PROMETHEUS = {"up", "scrape_duration_seconds", "scrape_samples_scraped"}
-# A literal may stand in a query only for a label whose values the code fixes; the others are names of somebody's
-# things.
+# Queries may have literals only for labels whose values the code fixes; other labels hold names of users' things.
 CLOSED_LABELS = {"traffic", "state", "verdict", "result", "rule", "attributable", "bound", "outcome", "side", "le"}
 UNITS = {"none", "short", "cps", "ops", "Bps", "s", "percentunit", "dateTimeAsIso"}
 

@@ -1,5 +1,5 @@
-"""A real Prometheus scrapes a real daemon during a real replay next to live traffic; then every query of every
-dashboard and every alert is put to it.
+"""A real Prometheus scrapes a real daemon during a real replay next to live traffic; then it answers every query of
+every dashboard and every alert.
 
 One run serves all tests of the module. What may be empty is listed with its reason; everything else must have answers.
 """
@@ -28,7 +28,7 @@ ALERTS = yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
 PANELS = [(board, panel) for board in map(load, BOARDS) for panel in board.panels if panel.kind != "row"]
 _RECOVERY = "orders-again"
 
-# What a healthy short replay of a bounded range leaves without an answer, and why.
+# Queries that have no answer after a healthy short replay of a bounded range, with the reason.
 PANELS_THAT_MAY_BE_EMPTY = {
     "On the way to a stop": "only a recovery that follows the live head is a candidate",
     "Behind": "a backlog of days lies outside the sampled history",
@@ -61,7 +61,7 @@ def ran(bootstrap: str, prometheus_binaries: Binaries, tmp_path_factory: pytest.
 
     with RealRun(bootstrap, folder, prometheus_binaries, Scene(), tag) as run:
         status = run.replay(_RECOVERY, while_running=look)
-        time.sleep(3 * run.scene.scrape_s)  # the end is scraped too
+        time.sleep(3 * run.scene.scrape_s)  # so that the end is scraped too
         span = Span(run.started_s, time.time(), run.scene.scrape_s)
         fired = {alert["labels"]["alertname"] for alert in run.prometheus.get("alerts")["alerts"]}
         yield Ran(run, span, seen_s[len(seen_s) // 2], status["state"], status["progress"]["records"], fired, pages)
@@ -83,7 +83,7 @@ def test_the_replay_was_a_real_one_and_prometheus_saw_all_of_it(ran: Ran) -> Non
     assert ran.state == "completed"
     up = ran.run.prometheus.query_range('up{job="recoveryd"}', ran.span.start_s + 5, ran.span.end_s, 1.0)
     looks = [v for series in up for _, v in series.points]
-    assert (looks[0], looks[-1]) == (1.0, 1.0)  # one in between may have been late on a busy machine; that is no alert
+    assert (looks[0], looks[-1]) == (1.0, 1.0)  # a sample in between may be late on a busy machine, which is no alert
     [copied] = ran.run.prometheus.query('recoveryd_records_total{traffic="replay"}')
     assert copied.points[0][1] == ran.copied >= ran.run.scene.backlog_records
 

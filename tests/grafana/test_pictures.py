@@ -1,4 +1,4 @@
-"""The drawings say what the answers say: positions, gaps, names, units. No Prometheus is needed."""
+"""The drawings show what Prometheus answered: positions, gaps, names, units. No Prometheus is needed."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Client quotas as Kafka's own tool sets and shows them, so that nothing of ours judges itself."""
+"""Client quotas as Kafka's own tool sets and shows them, so that no code of ours judges itself."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ def run(bootstrap: str, *arguments: str) -> str:
 
 
 def add(bootstrap: str, configs: str, *entity: str) -> None:
-    """`entity` as the tool wants it, for instance `--entity-type clients --entity-name x`."""
+    """Set a quota. `entity` as the tool needs it, for instance `--entity-type clients --entity-name x`."""
     run(bootstrap, "--alter", "--add-config", configs, *entity)
 
 

@@ -39,7 +39,7 @@ def write(bootstrap: str, topic: str, partition: int, count: int) -> None:
 
 
 def answered(offsets: BulkOffsets, shapes: list[TopicShape]) -> OffsetBounds:
-    """Of topics that were just made: a client may not know all leaders at its first question."""
+    """Offsets of new topics, of which a client may not know all leaders at its first question."""
     give_up_s = time.monotonic() + DEADLINE_S
     while (bounds := offsets.ask(shapes)).doubtful or bounds.failure:
         assert time.monotonic() < give_up_s, bounds.failure

@@ -1,4 +1,6 @@
-"""The canary against the real broker: what it measures, what a hang looks like, and what it does without its topic."""
+"""The canary against the real broker: what it measures, how it reports a broker that hangs, and what it does without
+its topic.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -107,7 +109,7 @@ async def test_of_a_hanging_broker_the_age_of_one_record_grows_over_clients_unti
     assert 2.0 < ages[-1] <= passed_s
     await until(canary, lambda p: p.fate is Fate.DELIVERED and p.seconds is not None and p.seconds < ages[-1])
     await canary.close()
-    # One at a time: what the broker took while it hung is at most one record per client.
+    # One at a time: while the broker hung, it got at most one record per client.
     assert written(bootstrap, names.canary) - before <= 5
 
 

@@ -1,5 +1,5 @@
-"""Client quotas on the real broker: ours are set, enforced, swept; everybody else's stay as they are. Kafka's own tool
-is the judge.
+"""Client quotas on the real broker: recoveryd's are set, enforced and swept; all others stay as they are. Kafka's own
+tool is the judge.
 """
 
 import asyncio
@@ -122,7 +122,7 @@ async def test_the_broker_holds_a_client_that_ignores_its_lease(bootstrap: str, 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker on which everybody may do everything but look at or change quotas."""
+    """A broker on which every user may do everything except read or change quotas."""
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",

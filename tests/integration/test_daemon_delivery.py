@@ -1,5 +1,5 @@
-"""No control record is lost or answered twice, whenever the daemon dies and whatever the group does. No Spark: commands
-that end without a copy.
+"""No control record is lost or answered twice, whenever the daemon dies and whatever the group does. No Spark: the
+commands end without a copy.
 """
 
 import json
@@ -21,8 +21,7 @@ NOWHERE = {
     "target": {"topic": "no-such-target"},
 }
 
-# Each step between the group, the journal and the effects; the numbers are passes, so that some records are already
-# done.
+# Each step between group, journal and effects. The numbers are passes, so that some records are handled before.
 STEPS = (
     "agent.before_inbox:150",
     "journal.before_begin:3",

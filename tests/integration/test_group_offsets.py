@@ -1,4 +1,4 @@
-"""Where groups stand, asked of the real broker, alone and as the collector tells it."""
+"""Positions of groups on the real broker, by the adapter alone and as the collector reports them."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ DEADLINE_S = 60.0
 
 
 class Live:
-    """Topics `live` and `other` of three partitions, and groups on them, under names nobody else has."""
+    """Topics `live` and `other` of three partitions, and groups on them, with unique names."""
 
     def __init__(self, bootstrap: str, unique: str) -> None:
         self.properties = {"bootstrap.servers": bootstrap}
@@ -42,7 +42,7 @@ class Live:
             future.result(DEADLINE_S)
 
     def commit(self, *offsets: tuple[str, int, int]) -> None:
-        """As somebody who never joins the group."""
+        """Commit without joining the group."""
         consumer = Consumer(self.properties | {"group.id": self.group})
         consumer.commit(offsets=[TopicPartition(*where) for where in offsets], asynchronous=False)
         consumer.close()
@@ -68,7 +68,7 @@ def live(bootstrap: str, unique: str) -> Live:
 
 
 class Looking:
-    """The collector over the real broker; `look` gives the one look at the group on `live`, None when there was none."""
+    """The collector over the real broker; `look` gives its event for the group on `live`, None when there was none."""
 
     def __init__(self, live: Live) -> None:
         clock, self._events = SystemClock(), list[Event]()
@@ -109,7 +109,7 @@ async def test_committed_offsets_are_told_by_topic_and_partitions_without_are_ab
 async def test_a_broker_that_is_not_the_coordinator_yet_is_a_problem_to_try_again_never_the_end_of_the_process(
     tmp_path: Path,
 ) -> None:
-    """A new broker names coordinators before they are ready; librdkafka's admin client does not survive that."""
+    """A new broker names coordinators before they are ready, which ends the process of librdkafka's admin client."""
     with Broker(tmp_path / "kafka") as fresh:
         groups = KafkaGroupOffsets({"main": {"bootstrap.servers": fresh.bootstrap}})
         waiting = {f"g{number}" for number in range(60)}

@@ -1,4 +1,4 @@
-"""Instant queries over real HTTP: the answers a Prometheus gives, and all that is none."""
+"""Instant queries over real HTTP: the answers of a Prometheus, and everything that is not an answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,9 +21,7 @@ DEADLINE_S = 60.0
 
 
 class Server:
-    """A Prometheus as far as its query address goes: `answer` is what it says next, `asked` the parameters it was asked
-    with.
-    """
+    """A server with the query address of a Prometheus. `answer`: its next answer; `asked`: the parameters of requests."""
 
     def __init__(self) -> None:
         self.answer: Handler = self.nothing

@@ -28,7 +28,7 @@ OURS = {"recoveryd", "recoveryd_jobs", "recoveryd_sandbox"}
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of what is in the repository, so that nothing is left in the checkout."""
+    """The wheel, built from a copy of the repository's files, so that nothing is left in the checkout."""
     copy = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)

@@ -1,6 +1,4 @@
-"""Small stand-ins for the outside of the loop, each with the faults a test wants to switch on. Nothing here knows a
-rule.
-"""
+"""Small stand-ins for what is around the loop, each with faults that a test can switch on. They have no rules."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
@@ -19,7 +17,7 @@ T = TypeVar("T")
 
 
 class ManualClock:
-    """Time moves only when told."""
+    """A clock that moves only when told."""
 
     def __init__(self, now_ms: int = 1_800_000_000_000) -> None:
         self.ms = now_ms
@@ -33,7 +31,7 @@ class ManualClock:
 
 class ScriptedJournal:
     """Keeps what was committed. `failures` are raised first, one per call; `gate` holds commits until it is set; `log`
-    orders things with effects.
+    gets the order of commits and effects.
     """
 
     def __init__(self, folded: Folded | None = None, log: list[str] | None = None) -> None:
@@ -141,7 +139,7 @@ class ListLog:
 
 
 class ScriptedJobs:
-    """Applications that start when told; `log` has (what, recovery, attempt) in the order things ended."""
+    """Applications that start when told; `log` has (what, recovery, attempt) in the order in which calls ended."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, str, int]] = []

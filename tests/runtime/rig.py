@@ -1,4 +1,4 @@
-"""A runtime between fakes, for tests of the loop and of leadership."""
+"""A runtime with fakes around it, for tests of the loop and of leadership."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ SIGNAL = HealthSignal("main", "produce_latency_p99", 0.02, "s", "ok", NOW_MS)
 
 @dataclass
 class Rig:
-    """A runtime between fakes. Control records decode to what `events` has for their offset."""
+    """A runtime with fakes around it. Control records are decoded to the entry of `events` for their offset."""
 
     folded: Folded = field(default_factory=Folded)
     control_log: ListLog = field(default_factory=ListLog)
@@ -65,7 +65,7 @@ class Rig:
         return self.events.get(taken.offset) or SignalReceived(taken.offset, NOW_MS, SIGNAL)
 
     async def deliver(self, *events: Event) -> list[asyncio.Future[None]]:
-        """Events of control records, as the group delivers them."""
+        """Deliver events of control records, as the group would."""
         futures = []
         for event in events:
             offset = getattr(event, "offset", 0)
@@ -75,7 +75,7 @@ class Rig:
 
     @asynccontextmanager
     async def leading(self) -> AsyncIterator[asyncio.Task[None]]:
-        """The loop runs and has taken over; what it raised is raised at the end unless the test took it."""
+        """The loop runs and leads. Its error is raised at the end, unless the test has taken it."""
         self.runtime.assigned()
         task = asyncio.create_task(self.runtime.run())
         await until(lambda: self.runtime.vitals.role == "leader" or task.done())

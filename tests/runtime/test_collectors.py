@@ -1,4 +1,4 @@
-"""What is looked at, when, and that looking never hurts."""
+"""What collectors sample, and when; their errors stop nothing."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ def state_with(*states: State) -> CoreState:
 
 
 class Groups:
-    """Where groups stand and whether they have members, as the test says; `asked` has what was named in each question."""
+    """Positions of groups and whether they have members, as the test says; `asked` has the names in each question."""
 
     def __init__(self) -> None:
         self.positions: dict[str, dict[int, int]] = {}
@@ -74,7 +74,7 @@ class Rig:
         )
 
     async def looked(self) -> list[Event]:
-        """The events of one more look."""
+        """The events of one more round of sampling."""
         self.events.clear()
         await self.collector.collect()
         return list(self.events)
@@ -154,7 +154,7 @@ BILLING = Reader("main", "flights.live", "billing")
 
 
 def sampled(rig: Rig, positions: dict[int, int | None], is_active: bool | None = None) -> ReaderSampled:
-    """What a look at ENDS tells when the group stands at these positions."""
+    """The event of a sample of ENDS when the group is at these positions."""
     asked_at_ms, starts = rig.clock.now_ms(), {0: 3, 1: 0}
     rows = tuple(
         (p, LagSample(at, asked_at_ms, ENDS.high_watermark[p], 7, starts[p], ENDS.last_stable[p], "t", is_active))
@@ -242,7 +242,7 @@ async def test_a_group_whose_commits_move_without_members_is_read_by_somebody_un
     rig = Rig(state_with())
     rig.clusters.answer = OffsetsSampled((ENDS,))
     found = []
-    # A member leaves with a last commit, then the group stands still, moves without members, and rests.
+    # A member leaves with a last commit; then the group does not move, moves without members, and rests.
     for has_members, position, later_s in (
         (True, 10, 0),
         (False, 20, 5),

@@ -1,4 +1,4 @@
-"""A stall of commits is told from silence."""
+"""A stall of commits is distinguished from silence."""
 
 from recoveryd.app.feed import CommitWatch
 
@@ -25,12 +25,12 @@ def test_silence_after_a_commit_is_none() -> None:
 
 
 def test_a_broker_that_is_away_is_none() -> None:
-    """The last record was acknowledged just before it went: nothing moves, neither positions nor commits."""
+    """The last record was acknowledged just before the member left: neither positions nor commits move."""
     assert not any(watch([(float(s), 10, 1.0, 9) for s in range(300)]))
 
 
 def test_a_broker_that_stood_still_gets_the_whole_patience_again() -> None:
-    """A record was acknowledged just before it stood still, the next right after: its commit may be late, but not for
+    """A record was acknowledged just before commits stopped, the next right after: its commit may be late, but not for
     ever.
     """
     moments = [(float(s), 10 if s < 62 else 11, 1.0 if s < 62 else 62.0, 10) for s in range(62)]

@@ -1,4 +1,4 @@
-"""The config's access in Faust's terms."""
+"""The config's access to a cluster as Faust's settings."""
 
 import ssl
 

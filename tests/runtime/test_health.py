@@ -1,4 +1,4 @@
-"""HTTP says what is, and nothing that could be changed through it."""
+"""HTTP shows the daemon's state, and offers nothing to change it."""
 
 import asyncio
 import json

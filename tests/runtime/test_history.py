@@ -1,4 +1,4 @@
-"""What a daemon decided on, written to a file, and every decision taken again from it."""
+"""The events that a daemon decided on, written to a file, and every decision repeated from it."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ MOST = 100_000_000
 
 @contextlib.contextmanager
 def recorded(world: World, path: Path, most: int = MOST) -> Iterator[list[Decision]]:
-    """What the world decides from now on also goes to `path`; gives what was decided."""
+    """Write the world's events from now on to `path`, too. Returns the list of its decisions."""
     core = RecordedCore(world.decider, world.params, frozenset(), path, most)
     world.state = core.restore(world.state.daemon, dict(world.decider.known(world.state)), {})
     taken: list[Decision] = []

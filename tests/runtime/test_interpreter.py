@@ -1,4 +1,4 @@
-"""Effects run, and whatever comes of them comes back as an event."""
+"""Effects run, and every result comes back as an event."""
 
 import asyncio
 

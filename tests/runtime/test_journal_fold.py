@@ -1,4 +1,4 @@
-"""Folding the journal keeps the garbage collector away from what stays, and gives it back in every case."""
+"""Folding the journal pauses the garbage collector, which runs again afterwards in every case."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""All lines go one way, with what is bound to them and without secrets."""
+"""All log lines go to one output, with their bound values and without secrets."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What the metrics say about one recovery closely, and that counters exist before they count."""
+"""The detailed metrics of one recovery, and that counters exist before they count."""
 
 from collections.abc import Iterable
 from dataclasses import replace

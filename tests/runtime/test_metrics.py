@@ -1,4 +1,4 @@
-"""The metrics are those of the contract, and say what the state says."""
+"""The metrics are those of the contract, and agree with the state."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How measured latencies become readings of the law, and that a world that does not answer stops nothing."""
+"""How measured latencies become readings for the law, and that clusters and servers which do not answer stop nothing."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -44,7 +44,9 @@ def test_an_interval_without_a_measurement_is_no_reading() -> None:
 
 
 class ScriptedCanary:
-    """Its probes end as the script says; each takes a second of the clock. At the end of the script it leads no more."""
+    """A canary whose probes end as the script says; each takes a second of the clock. At the script's end the daemon
+    does not lead any more.
+    """
 
     def __init__(self, clock: ManualClock, script: Sequence[Probe | Exception]) -> None:
         self.clock, self.script = clock, list(script)
@@ -64,7 +66,7 @@ class ScriptedCanary:
 
 
 class Told:
-    """What a canary collector told over a script, in readings of two probes each."""
+    """The readings of a canary collector over a script, of two probes each."""
 
     def __init__(self, script: Sequence[Probe | Exception]) -> None:
         clock = ManualClock(0)
@@ -104,7 +106,7 @@ class Told:
         # A broker that hangs: the age of the one record grows from reading to reading, then its time counts.
         ([Probe(WAITING, s) for s in (1.0, 2.0, 3.0, 4.0)] + [Probe(DELIVERED, 4.5), Probe(DELIVERED, 0.1)], [(0, 2.0), (2, 4.0), (4, 4.5)], 2),
         ([Probe(WAITING, 29.0), Probe(Fate.GIVEN_UP, 30.0, "timed out"), Probe(Fate.GIVEN_UP, 33.0, "no answer"), Probe(WAITING, 34.0)], [(0, 30.0), (2, 34.0)], 0),
-        # What says nothing about latency is no reading, least of all a good one.
+        # A probe that says nothing about latency gives no reading.
         ([Probe(Fate.UNUSABLE, None, "no topic"), Probe(Fate.UNUSABLE, None, "no topic")], [], 0),
         ([ValueError("a bug"), Probe(DELIVERED, 0.2)], [(0, 0.2)], 1),
     ],
@@ -135,7 +137,7 @@ async def test_a_standby_sends_no_canary() -> None:
 
 
 class ScriptedPrometheus:
-    """Answers in turn; each answer takes a second of the clock."""
+    """Gives the answers in turn; each takes a second of the clock."""
 
     def __init__(self, clock: ManualClock, script: Sequence[QueryAnswer | Exception]) -> None:
         self.clock, self.script = clock, list(script)

@@ -1,4 +1,4 @@
-"""What rounds teach: the speed of lanes that nothing holds back, which later plans reckon with."""
+"""The measured speed of lanes without a limit, which later plans use."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.builders.world import World
 
 
 def measured(limits: Limits) -> float | None:
-    """What is believed after a heartbeat of a recovery with these limits that runs at 2,000 bytes/s per lane."""
+    """The speed that is known after a heartbeat of a recovery with these limits that runs at 2,000 bytes/s per lane."""
     world = World(make_facts((10_000, 10_000)))
     world.feed(command("replay", spec=make_spec(limits=limits)))
     world.run_until(State.RUNNING)

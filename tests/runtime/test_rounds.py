@@ -1,4 +1,4 @@
-"""A round folds decisions in order and merges what they want journaled."""
+"""A round folds decisions in order and merges their records for the journal."""
 
 from dataclasses import replace
 

@@ -30,7 +30,7 @@ class Closable:
 
 @dataclass
 class Script:
-    """What the parts do: `topics` are raised one after the other by the check of the own topics, `ends` by the loop."""
+    """What the parts do: the check of the own topics raises `topics` one after the other, the loop raises `ends`."""
 
     topics: list[Exception] = field(default_factory=list)
     ends: Exception | None = None
@@ -39,7 +39,7 @@ class Script:
 
 
 class FakeDaemon:
-    """Every part in one; names as in `recoveryd.bootstrap.Daemon`."""
+    """All parts in one object; names as in `recoveryd.bootstrap.Daemon`."""
 
     def __init__(self, script: Script) -> None:
         self.script = script

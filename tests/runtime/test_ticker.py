@@ -1,4 +1,4 @@
-"""Ticks come each second while something is active, and when a decision asked for one."""
+"""Ticks come each second while a recovery or watch is active, and when a decision asked for one."""
 
 import asyncio
 

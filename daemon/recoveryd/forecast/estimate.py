@@ -69,5 +69,5 @@ def _sigma(samples: Sequence[CountSample], slope: float) -> float:
 
 
 def contended_rate(read_only: float, loss: float = 0.2) -> float:
-    """A read-only rate, reduced by the part that is lost when others produce to the same brokers; a fifth, as measured."""
+    """A read-only rate less the part lost when others produce to the same brokers; as measured, a fifth."""
     return read_only * (1 - loss)

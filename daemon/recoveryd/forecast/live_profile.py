@@ -1,4 +1,4 @@
-"""How fast the live head will move, hour by hour: the higher of the present rate and that of the same hour in history."""
+"""How fast the live head will move by hour: the higher of the present rate and that of the same hour in history."""
 
 import math
 from collections.abc import Sequence

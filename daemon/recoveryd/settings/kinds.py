@@ -29,7 +29,7 @@ class Section(BaseModel):
 
 
 def option(default: Any, text: str, **more: Any) -> Any:
-    """What an option is when it is left out, and what the reference says of it; `more` as pydantic's `Field` takes it."""
+    """An option with its default and its text in the reference; `more` are arguments of pydantic's `Field`."""
     return Field(default=default, description=text, **more)
 
 

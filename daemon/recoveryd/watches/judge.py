@@ -55,7 +55,7 @@ def judge_caught_up(
     now_ms: int,
     params: LagParams,
 ) -> tuple[Clause, ...]:
-    """A clause for each planned partition. `before`: the windows before the newest look (the same ones = nothing new)."""
+    """A clause for each planned partition. `before`: the windows before the newest look (the same = nothing new)."""
     partitions = tuple(dict.fromkeys(planned))
     commits = any(windows[p].position is not None for p in partitions if p in windows)
     return tuple(
@@ -126,7 +126,7 @@ def _told(topic: str, found: PartitionLag, window: Window, holds: bool, why: str
 def with_look(
     span: Span | None, reader: Reader, holds: bool, readers: frozenset[Reader], now_ms: int, params: LagParams
 ) -> Span | None:
-    """The evaluations in a row after one more look at one reader. An evaluation counts once every reader was looked at."""
+    """The evaluations in a row after one more look at one reader; one counts once every reader was looked at."""
     if not holds:
         return None
     if span is not None and now_ms - span.counted_ms > _GAP_PERIODS * params.period_ms:

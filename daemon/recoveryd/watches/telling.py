@@ -1,4 +1,4 @@
-"""What a watch tells about itself: its progress, the sentence `why`, and the evidence of its end. Plain data, bounded."""
+"""What a watch tells about itself: progress, the sentence `why`, and the evidence of its end. Plain data, bounded."""
 
 from collections.abc import Sequence
 

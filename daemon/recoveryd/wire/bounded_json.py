@@ -29,7 +29,7 @@ class JsonProblem(ValueError):  # noqa: N818  (named for what happened)
 
 
 def parse(raw: bytes) -> Any:
-    """The JSON value in `raw`. Raises `JsonProblem` for what is too large, too deep, not UTF-8, not JSON, or ambiguous."""
+    """The JSON value in `raw`. Raises `JsonProblem` if it is too large, too deep, not UTF-8, not JSON, or ambiguous."""
     if len(raw) > MAX_BYTES:
         raise JsonProblem(f"it has {len(raw)} bytes, at most {MAX_BYTES} are taken", Code.TOO_LARGE)
     try:

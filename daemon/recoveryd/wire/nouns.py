@@ -37,7 +37,7 @@ class NounForm(Generic[N]):
         return data
 
     def read(self, data: Document) -> N:
-        """The value in a document of `write`. Raises ValueError naming the field, or what the parser of a text raises."""
+        """The value in a document of `write`. Raises ValueError naming the field, or the error of a text's parser."""
         try:
             return self._adapter.validate_python(data)
         except ValidationError as error:
@@ -47,7 +47,7 @@ class NounForm(Generic[N]):
         return self._adapter.json_schema(mode="serialization", by_alias=True)
 
     def _read_with_zeros(self, data: Document, error: ValidationError) -> N:
-        """Read with 0 for a number that is null: NaN was written as null, which must not keep the daemon from starting."""
+        """Read null as 0 where a number belongs: NaN is written as null, which must not keep the daemon from starting."""
         wrong = error.errors(include_url=False, include_context=False)
         for problem in wrong:
             if problem["type"] != "float_type" or problem["input"] is not None:
