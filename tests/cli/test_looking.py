@@ -225,7 +225,7 @@ def test_wait_for_a_state_that_cannot_come_any_more_fails() -> None:
     result = run(ScriptedBackend({ID: to_document(COMPLETED)}), "wait", ID, "--for", "paused")
 
     assert result.exit_code == 1
-    assert "ended as completed and can not become paused" in result.stderr
+    assert "ended as completed and cannot become paused" in result.stderr
 
 
 def test_wait_gives_up_after_its_timeout() -> None:

@@ -38,7 +38,7 @@ def test_without_matplotlib_the_error_names_the_extra(tmp_path: Path, monkeypatc
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="can not be written"):
+    with pytest.raises(Failure, match="cannot be written"):
         plot(tmp_path / "none" / "x.png", [PANEL])
 
 

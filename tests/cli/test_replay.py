@@ -260,12 +260,12 @@ def test_plan_only_does_not_take_the_plan_of_an_earlier_dry_run() -> None:
     ],
 )
 def test_a_refusal_carries_the_daemons_words_and_its_exit_code(code: Code, exit_code: int) -> None:
-    backend = ScriptedBackend(answer=refuse_with(code, "It can not be."))
+    backend = ScriptedBackend(answer=refuse_with(code, "It cannot be."))
 
     result = run(backend, *replay_args("--yes"))
 
     assert (result.exit_code, result.stdout) == (exit_code, "")
-    assert result.stderr.startswith(f"{code.value} It can not be.\n  next: ")
+    assert result.stderr.startswith(f"{code.value} It cannot be.\n  next: ")
 
 
 def test_an_expired_command_is_a_refusal() -> None:

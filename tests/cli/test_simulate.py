@@ -71,7 +71,7 @@ def test_a_picture_is_drawn_of_the_policies_compared(tmp_path: Path) -> None:
         (("--policy", "bugdet"), "--policy `bugdet` is not known. Did you mean `budget`?"),
         (("--scenario", "flood"), "--scenario `flood` is not known."),
         (("--seeds", "0"), "--seeds"),
-        (("--png", "none/none.png", "--policy", "none"), "can not be written"),
+        (("--png", "none/none.png", "--policy", "none"), "cannot be written"),
     ],
 )
 def test_what_is_not_known_is_exit_code_2_and_named(args: tuple[str, ...], said: str) -> None:

@@ -97,7 +97,7 @@ async def test_a_receipt_that_cannot_be_read_is_told(harness: Harness) -> None:
     topic, partition, [good] = records(harness, make_receipt(0, 5, 10))
     harness.write(topic, [MemoryRecord(good.key, b'{"version": 99}', harness.now_ms())], partition)
     [problem] = (await harness.ledger().read(make_ledger_question(PLAN))).problems
-    assert "can not be read" in problem
+    assert "cannot be read" in problem
 
 
 async def test_fencing_shuts_out_every_lane_of_the_recovery_and_only_those(harness: Harness) -> None:

@@ -41,7 +41,7 @@ async def test_an_old_token_is_replaced(tmp_path: Path) -> None:
 
 
 async def test_an_endpoint_that_refuses_or_is_not_there_is_named_without_the_secret(endpoint: TokenEndpoint) -> None:
-    for url, secret, said in ((endpoint.url, "wrong-one", "answered 401"), ("http://127.0.0.1:1/t", "wrong-one", "can not be asked")):  # fmt: skip
+    for url, secret, said in ((endpoint.url, "wrong-one", "answered 401"), ("http://127.0.0.1:1/t", "wrong-one", "cannot be asked")):  # fmt: skip
         with pytest.raises(TokenProblem, match=said) as caught:
             await TokenProvider(OAuth(url, CLIENT_ID, secret, SCOPE)).token()
         assert url in str(caught.value)

@@ -124,7 +124,7 @@ def _take(bounds: OffsetBounds, bound: Bound, answers: Iterable[TopicPartition])
 
 
 def _by_leader(shapes: Iterable[TopicShape]) -> list[list[tuple[str, int]]]:
-    """(topic, partition) by leader, in order; partitions that have none now can not be asked for."""
+    """(topic, partition) by leader, in order; partitions that have none now cannot be asked for."""
     leaders: dict[int, list[tuple[str, int]]] = {}
     for shape in shapes:
         for partition, leader in shape.leaders.items():

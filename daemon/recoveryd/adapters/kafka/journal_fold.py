@@ -36,7 +36,7 @@ def fold_status(topic: StatusTopic, records: Iterable[ControlRecord]) -> StatusF
     try:
         return topic.fold((record.key, record.value) for record in records)
     except StatusUnreadable as error:
-        raise RecoverydError(Code.INVARIANT_BROKEN, f"A status record can not be read: {error}") from error
+        raise RecoverydError(Code.INVARIANT_BROKEN, f"A status record cannot be read: {error}") from error
 
 
 def fold_seen(codec: Codec, records: Iterable[ControlRecord]) -> dict[tuple[str, str], Seen]:

@@ -21,7 +21,7 @@ _LIFE_UNKNOWN_S: Final = 60.0
 
 
 class TokenProblem(ConnectionError):  # noqa: N818  (named for what happened)
-    """No token came; the message names the endpoint and what it said, never a secret. aiokafka takes it as a broker that can not be reached, and tries again."""
+    """No token came; the message names the endpoint and what it said, never a secret. aiokafka takes it as a broker that cannot be reached, and tries again."""
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
@@ -61,7 +61,7 @@ def fetch_token(oauth: OAuth) -> tuple[str, float]:
     except urllib.error.HTTPError as refusal:
         raise TokenProblem(f"The token endpoint {oauth.endpoint} answered {refusal.code}.") from None
     except OSError as error:
-        raise TokenProblem(f"The token endpoint {oauth.endpoint} can not be asked: {error}.") from None
+        raise TokenProblem(f"The token endpoint {oauth.endpoint} cannot be asked: {error}.") from None
 
 
 def _read(endpoint: str, body: bytes) -> tuple[str, float]:

@@ -102,7 +102,7 @@ def _probe(properties: Properties, transactional_id: str, topic: str) -> str | N
         undelivered = producer.flush(_TIMEOUT_S)
         producer.abort_transaction(_TIMEOUT_S)
     except KafkaException as error:
-        if failures:  # a transaction that holds nothing can not be ended: the refusal of its record is what counts
+        if failures:  # a transaction that holds nothing cannot be ended: the refusal of its record is what counts
             return failures[0].message
         return problem(error, f"write to {topic}", "Write", topic, transactional_id).message
     finally:

@@ -119,7 +119,7 @@ class KafkaProgressFeed:
         except ContractError as error:
             self.unreadable += 1
             if self.unreadable == 1:
-                _log.warning("A progress record can not be read (further ones are only counted): %s", error)
+                _log.warning("A progress record cannot be read (further ones are only counted): %s", error)
             return
         emit(event)
 

@@ -46,7 +46,7 @@ def newest_values(
 
 
 def misplaced(home: ReceiptsHome, topic_id: str, log_start: int, log_end: int) -> str:
-    """Why the receipts of a recovery can not all be where the plan pinned them; "" when they can."""
+    """Why the receipts of a recovery cannot all be where the plan pinned them; "" when they can."""
     where = f"{home.topic} partition {home.partition}"
     if topic_id != home.topic_id:
         return f"{home.topic} was deleted and made again: its id is {topic_id}, planned was {home.topic_id}."
@@ -58,7 +58,7 @@ def misplaced(home: ReceiptsHome, topic_id: str, log_start: int, log_end: int) -
 
 
 def nothing_found(plan: Plan, problem: str) -> LedgerSum:
-    """A ledger that can not be used at all."""
+    """A ledger that cannot be used at all."""
     return LedgerSum(
         tuple(LedgerPartition(p.partition, p.start, p.start, 0, 0, 0, 0, 0) for p in plan.partitions), (problem,)
     )
@@ -126,7 +126,7 @@ def _decode_all(values: Mapping[bytes, bytes]) -> tuple[list[Receipt], list[str]
         try:
             receipts.append(decode(Receipt, value))
         except ContractError as error:
-            problems.append(f"Receipt {key.decode(errors='replace')} can not be read: {error}.")
+            problems.append(f"Receipt {key.decode(errors='replace')} cannot be read: {error}.")
     return receipts, problems
 
 

@@ -2,7 +2,7 @@
 
 A transaction lands, or is known not to have landed and is tried again, or its outcome is unknown because the commit got no answer. The last kind is
 never aborted and never written a second time: it is settled first, on the same client, where asking again to commit gives the true answer. A client
-that can not tell any more is lost (`SessionLost`), with what it knows of the transaction; `journal_session` then reads what became of it.
+that cannot tell any more is lost (`SessionLost`), with what it knows of the transaction; `journal_session` then reads what became of it.
 Blocking, and for one thread only: the journal's.
 """
 
@@ -241,7 +241,7 @@ class TransactionalWriter:
         # Whatever the reason, this client can never write again; who writes now is for others to find out.
         self._is_lost = True
         unsettled = None if self._unsettled is None else Unsettled(self._unsettled, dict(self._marks))
-        raise SessionLost(f"The journal's client {self._id} can not write any more: {cause.str()}", unsettled)
+        raise SessionLost(f"The journal's client {self._id} cannot write any more: {cause.str()}", unsettled)
 
 
 def _bury(holder: list[Producer]) -> None:

@@ -72,7 +72,7 @@ def _java_options() -> str:
 def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence[str]) -> list[str]:
     """`spark-submit ... main.py JOB...`, after writing its properties to a file of `folder`, which takes Spark's scratch files too. The profile's conf wins over ours.
 
-    The driver runs here in every case, because its spec is here. Raises `LaunchError` when Java or pyspark is missing, OSError when the file can not be written.
+    The driver runs here in every case, because its spec is here. Raises `LaunchError` when Java or pyspark is missing, OSError when the file cannot be written.
     """
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise LaunchError(

@@ -120,7 +120,7 @@ class SparkJobs:
             raise LaunchError(f"Could not prepare the attempt's folder: {error}") from error
 
     def _hand_over(self, spare: Spare, effect: LaunchAttempt, spec: JobSpec) -> AttemptFolder:
-        """The spare begins when it finds its specification. One that can not get it would wait for ever, so it is ended."""
+        """The spare begins when it finds its specification. One that cannot get it would wait for ever, so it is ended."""
         try:
             folder = self._work_dir.adopt_spare(spare.folder, effect.recovery, effect.attempt)
             folder.write_spec(spec)

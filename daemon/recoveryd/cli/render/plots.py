@@ -53,7 +53,7 @@ class Panel:
 
 
 def plot(path: Path, panels: Sequence[Panel], title: str = "", x_label: str = "seconds") -> None:
-    """Write `panels` as a PNG. Raises `Failure` when matplotlib is absent, there is nothing to draw, or the file can not be written."""
+    """Write `panels` as a PNG. Raises `Failure` when matplotlib is absent, there is nothing to draw, or the file cannot be written."""
     if not panels:
         raise usage("There is nothing to draw.")
     try:
@@ -74,7 +74,7 @@ def plot(path: Path, panels: Sequence[Panel], title: str = "", x_label: str = "s
     try:
         figure.savefig(path, format="png")
     except OSError as error:
-        raise usage(f"{path} can not be written: {error}.") from None
+        raise usage(f"{path} cannot be written: {error}.") from None
 
 
 def _draw(axes: "Axes", panel: Panel) -> None:

@@ -30,7 +30,7 @@ class Sent:
 
 
 class Backend(Protocol):
-    """Everything the verbs need of a running recoveryd. Raises `RecoverydError` when it can not be reached."""
+    """Everything the verbs need of a running recoveryd. Raises `RecoverydError` when it cannot be reached."""
 
     def send(self, record: OutgoingRecord) -> Sent:
         """Write it to the control topic; returns once the broker has it."""

@@ -88,7 +88,7 @@ def check_work_dir(folder: Path) -> CheckResult:
             pass
         room = os.statvfs(nearest)
     except OSError as error:
-        return bad(name, f"{nearest} can not be written: {error.strerror}.", "Correct its owner, or `work_dir`.")
+        return bad(name, f"{nearest} cannot be written: {error.strerror}.", "Correct its owner, or `work_dir`.")
     free_gb = room.f_bavail * room.f_frsize / 1e9
     if free_gb < _WANTED_FREE_GB:
         return doubtful(name, f"{folder} has only {free_gb:.1f} GB left.", "Spark spills there; make room.")

@@ -94,7 +94,7 @@ def wait(
         return exit_code_of_state(document)
     if document["state"] == wanted.value:
         return ExitCode.DONE
-    note(f"{recovery} ended as {document['state']} and can not become {wanted.value}.")
+    note(f"{recovery} ended as {document['state']} and cannot become {wanted.value}.")
     return exit_code_of_state(document) or ExitCode.FAILED
 
 

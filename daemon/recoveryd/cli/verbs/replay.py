@@ -137,7 +137,7 @@ def _read(file: Path | None) -> Document:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise usage(f"{file} can not be read: {error}.", "Give the path of a YAML or JSON file.") from None
+        raise usage(f"{file} cannot be read: {error}.", "Give the path of a YAML or JSON file.") from None
     return read_mapping(text, str(file))
 
 
