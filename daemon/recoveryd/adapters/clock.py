@@ -1,6 +1,7 @@
 """The machine's clocks. Only adapters and the runtime ask what time it is; the core is told.
 
-`RECOVERYD_CLOCK_OFFSET_MS=-3600000` shifts the wall clock of this process, so that tests can show what a wrong clock does (nothing to a running copy).
+`RECOVERYD_CLOCK_OFFSET_MS=-3600000` shifts the wall clock of this process, so that tests can show what a wrong clock
+does (nothing to a running copy).
 """
 
 import os
@@ -10,7 +11,9 @@ OFFSET_VARIABLE = "RECOVERYD_CLOCK_OFFSET_MS"
 
 
 class SystemClock:
-    """Wall clock for what people and records see, monotonic clock for how long something took. Raises ValueError when the offset is no whole number."""
+    """Wall clock for what people and records see, monotonic clock for how long something took. Raises ValueError when
+    the offset is no whole number.
+    """
 
     def __init__(self) -> None:
         self._offset_ms = int(os.environ.get(OFFSET_VARIABLE, "0"))

@@ -1,6 +1,7 @@
 """Threads for blocking client calls, a few of one's own per adapter.
 
-Not the event loop's shared pool: that has few threads on a small machine, and one cluster that does not answer would take them all from those that do.
+Not the event loop's shared pool: that has few threads on a small machine, and one cluster that does not answer would
+take them all from those that do.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """`recoveryctl`: the command line of recoveryd.
 
-It writes control records and reads the status and events topics (or the HTTP API); anything it does, a Kafka producer can do. One module per group of
-verbs; `app` puts them together. Importing this package loads no Kafka client, no pydantic and no Rich: they are imported where a verb needs them, so
-that help and completion answer at once.
+It writes control records and reads the status and events topics (or the HTTP API); anything it does, a Kafka producer
+can do. One module per group of verbs; `app` puts them together. Importing this package loads no Kafka client, no
+pydantic and no Rich: they are imported where a verb needs them, so that help and completion answer at once.
 """
 
 from collections.abc import Sequence

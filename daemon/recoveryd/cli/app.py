@@ -1,7 +1,7 @@
 """The tree of verbs, and the one place where an error becomes an exit code.
 
-A verb returns its exit code (None = 0) or raises; `Root.main` turns what it raises into `RCV-nnnn sentence` and `next: step` on stderr. No traceback is
-shown without `--debug`.
+A verb returns its exit code (None = 0) or raises; `Root.main` turns what it raises into `RCV-nnnn sentence` and `next:
+step` on stderr. No traceback is shown without `--debug`.
 """
 
 import os
@@ -73,7 +73,7 @@ class Root(TyperGroup):
         sys.exit(int(code) if isinstance(code, int) else ExitCode.DONE)
 
     def get_help_option(self, ctx: Any) -> Any:
-        """Typer's, but with a default that needs no conversion: converting loads pydantic, which help must not pay for."""
+        """Typer's, but with a default that needs no conversion, because converting loads pydantic, too slow for help."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.default = False
@@ -112,7 +112,9 @@ def _forget_stdout() -> None:
 
 
 def _usage_failure(error: typer.TyperException) -> Failure | None:
-    """What the parser found, with the help of the verb it happened in as next step; None when the help itself was the message."""
+    """What the parser found, with the help of the verb it happened in as next step; None when the help itself was the
+    message.
+    """
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else PROGRAM
     message = error.format_message().replace("\n", " ").strip().rstrip(".")

@@ -1,7 +1,7 @@
 """How the command line fails: exit codes, and one exception that carries a catalogue code.
 
-Every refusal a user sees is a code, one sentence and one next step. Adapters and config raise `RecoverydError`; the verbs add `Failure`, which also knows
-the exit code of its place. Nothing here prints.
+Every refusal a user sees is a code, one sentence and one next step. Adapters and config raise `RecoverydError`; the
+verbs add `Failure`, which also knows the exit code of its place. Nothing here prints.
 """
 
 from enum import IntEnum
@@ -63,7 +63,9 @@ def invalid(code: Code, message: str, hint: str = "") -> Failure:
 
 
 def exit_code_of(code: str, otherwise: ExitCode) -> ExitCode:
-    """Exit code of a catalogue code as it stands in an answer or status record; unknown ones (a newer daemon) give `otherwise`."""
+    """Exit code of a catalogue code as it stands in an answer or status record; unknown ones (a newer daemon) give
+    `otherwise`.
+    """
     try:
         return _OWN_EXIT_CODES.get(Code(code), otherwise)
     except ValueError:

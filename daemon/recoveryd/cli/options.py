@@ -1,6 +1,7 @@
 """Options that many verbs share: their names, help and kinds, and how the program itself is called.
 
-Only what stands on a command line. How a verb gets its connection is `send.connected`, what is sent how is `send.sending`.
+Only what stands on a command line. How a verb gets its connection is `send.connected`, what is sent how is
+`send.sending`.
 """
 
 from enum import StrEnum

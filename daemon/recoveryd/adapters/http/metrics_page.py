@@ -1,6 +1,7 @@
 """The catalogue of metrics as a Prometheus registry of our own (nothing of the process's default registry is shown).
 
-Counters and histograms live here and grow; gauges are asked for at each scrape, so a series that has no value any more is simply gone.
+Counters and histograms live here and grow; gauges are asked for at each scrape, so a series that has no value any more
+is simply gone.
 """
 
 import time
@@ -45,7 +46,9 @@ class Metrics(Collector):
                 )
 
     def keep_topics(self, in_play: Collection[str]) -> None:
-        """Drop the counters of all other topics: every replay may bring a target of its own, and a daemon meets very many."""
+        """Drop the counters of all other topics: every replay may bring a target of its own, and a daemon meets very
+        many.
+        """
         for topic in [t for t in self._of_topics if t not in in_play]:
             for name, labels in self._of_topics.pop(topic):
                 self._counters[name].remove(*labels)

@@ -1,7 +1,7 @@
 """One number from a Prometheus server: an instant query by its HTTP API, and what its answer may look like.
 
-Addresses come from the config alone; redirects are not followed. The number's own sample may be older than the answer, so the look back for one is kept
-short: what was not scraped for longer is no answer instead of an old number.
+Addresses come from the config alone; redirects are not followed. The number's own sample may be older than the answer,
+so the look back for one is kept short: what was not scraped for longer is no answer instead of an old number.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Calls webhooks over HTTP: signed, retried for two minutes, redirects never followed.
 
-Only URLs of the config are called. Neither a URL (its path may be a secret) nor a secret is ever logged or told; a webhook goes by its name. What counts as
-delivered: any 2xx. Tried again: no answer, 408, 429 and 5xx. Everything else is final.
+Only URLs of the config are called. Neither a URL (its path may be a secret) nor a secret is ever logged or told; a
+webhook goes by its name. What counts as delivered: any 2xx. Tried again: no answer, 408, 429 and 5xx. Everything else
+is final.
 
 The retry loop is written by hand: retry libraries need an exception where a refusal is an answer here, add their own
 jitter to the wait that a receiver asks for, and do not end a running try when the time for all tries is over.

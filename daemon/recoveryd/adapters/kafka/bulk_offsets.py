@@ -1,8 +1,9 @@
 """Log starts, ends and last stable offsets of very many partitions at once, cheaply enough to ask every few seconds.
 
-The admin client would make one future per partition and question, and the library searches its lists from the start for each partition: ten thousand
-partitions cost half a second of CPU per question. Here a consumer that never reads asks in pieces, which costs a twentieth of that. It answers for a piece or not at all, so
-pieces never mix leaders: a broker that hangs costs only its own partitions.
+The admin client would make one future per partition and question, and the library searches its lists from the start for
+each partition: ten thousand partitions cost half a second of CPU per question. Here a consumer that never reads asks in
+pieces, which costs a twentieth of that. It answers for a piece or not at all, so pieces never mix leaders: a broker
+that hangs costs only its own partitions.
 """
 
 import time
@@ -37,7 +38,9 @@ class Bound(Enum):
 
 @dataclass(slots=True)
 class OffsetBounds:
-    """`found` by bound, topic and partition; what has no answer is absent. Of `doubtful` topics the broker did not know a partition or its leader."""
+    """`found` by bound, topic and partition; what has no answer is absent. Of `doubtful` topics the broker did not know
+    a partition or its leader.
+    """
 
     found: dict[Bound, dict[str, dict[int, int]]] = field(default_factory=lambda: {bound: {} for bound in Bound})
     doubtful: set[str] = field(default_factory=set)
@@ -52,7 +55,9 @@ class OffsetBounds:
 
 
 class BulkOffsets:
-    """Of one cluster; used by one thread at a time. The clients are made anew after a failure: librdkafka may go on with an old leader for ever."""
+    """Of one cluster; used by one thread at a time. The clients are made anew after a failure: librdkafka may go on
+    with an old leader for ever.
+    """
 
     def __init__(self, cluster: str, properties: Properties, timeout_s: float) -> None:
         self._cluster = cluster

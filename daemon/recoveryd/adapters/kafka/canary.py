@@ -1,8 +1,10 @@
-"""The canary: one tiny record at a time to a topic of our own, to learn how long producers of live traffic wait for their acknowledgement.
+"""The canary: one tiny record at a time to a topic of our own, to learn how long producers of live traffic wait for
+their acknowledgement.
 
-The time is the client library's own, from `produce` to the answer of the broker, so that a busy event loop of ours does not look like a slow broker. A record
-that is not answered keeps its place: its age is the measurement, and it goes on growing over clients that were given up, until one is answered. What says nothing
-about latency (no topic, no permission) is no measurement at all.
+The time is the client library's own, from `produce` to the answer of the broker, so that a busy event loop of ours does
+not look like a slow broker. A record that is not answered keeps its place: its age is the measurement, and it goes on
+growing over clients that were given up, until one is answered. What says nothing about latency (no topic, no
+permission) is no measurement at all.
 """
 
 import time
@@ -39,7 +41,9 @@ class _Record:
 
 
 class KafkaCanary:
-    """Of one cluster. Connects at the first probe, and anew after a failure: librdkafka may go on asking an old leader for ever."""
+    """Of one cluster. Connects at the first probe, and anew after a failure: librdkafka may go on asking an old leader
+    for ever.
+    """
 
     def __init__(self, cluster: str, properties: Properties, topic: str, give_up_s: float = _GIVE_UP_S) -> None:
         self._cluster = cluster

@@ -1,7 +1,8 @@
 """Kafka's client quotas on recoveries, as a fence around clients that no longer listen.
 
-Touched are only quotas of exactly one client id that this installation's recoveries have, and of those only the two byte rates: no default, no user's,
-no other program's. A connection per call: there are few, and none is worth keeping open.
+Touched are only quotas of exactly one client id that this installation's recoveries have, and of those only the two
+byte rates: no default, no user's, no other program's. A connection per call: there are few, and none is worth keeping
+open.
 """
 
 import math
@@ -51,7 +52,9 @@ class KafkaClientQuotas:
         return QuotaSet(effect.recovery, effect.bytes_per_s)
 
     async def sweep(self, effect: SweepQuotas) -> QuotasSwept:
-        """Remove what belongs to recoveries not in `keep`. Raises `ClusterProblem` when later may help; a refusal is part of the answer."""
+        """Remove what belongs to recoveries not in `keep`. Raises `ClusterProblem` when later may help; a refusal is
+        part of the answer.
+        """
         try:
             async with self._connected(effect.cluster) as client:
                 found = await self._describe(client)

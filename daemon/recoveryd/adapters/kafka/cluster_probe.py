@@ -1,4 +1,4 @@
-"""Asking a cluster who it is: the first question of `recoveryctl doctor`. Blocking, with a deadline; changes nothing."""
+"""Asks a cluster for its identity: the first question of `recoveryctl doctor`. Blocking, with a deadline; read-only."""
 
 import time
 from concurrent.futures import TimeoutError as FutureTimeoutError

@@ -1,7 +1,7 @@
 """The named clusters of the config: the facade that puts the parts of this folder together behind the port `Clusters`.
 
-One lazily made admin client per cluster, calls in threads, every wait bounded. What is asked lives in `facts`, `sampling`, `topic_admin`,
-`own_topics`; what the answers mean lives in the core.
+One lazily made admin client per cluster, calls in threads, every wait bounded. What is asked lives in `facts`,
+`sampling`, `topic_admin`, `own_topics`; what the answers mean lives in the core.
 """
 
 import asyncio
@@ -53,14 +53,18 @@ _NO_SIZES = LogSizes({})
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What plans need and no broker knows. `rates`: bytes/s by measurement or config, None = unknown, and which of the two it is."""
+    """What plans need and no broker knows. `rates`: bytes/s by measurement or config, None = unknown, and which of the
+    two it is.
+    """
 
     task_slots: Mapping[str, int]  # by profile
     rates: Callable[[], tuple[float | None, str]] = lambda: (None, "configured")
 
 
 class KafkaClusters:
-    """`clusters`: librdkafka properties by name; own topics live on `main`, receipts also on every target, the canary's also on `canary_on`."""
+    """`clusters`: librdkafka properties by name; own topics live on `main`, receipts also on every target, the canary's
+    also on `canary_on`.
+    """
 
     def __init__(
         self,
@@ -136,7 +140,9 @@ class KafkaClusters:
     async def _gather_target(
         self, effect: GatherFacts, shape: TopicShape, bounds: tuple[From, To]
     ) -> tuple[PartitionFacts, ...]:
-        """Offsets and sizes of a target of which a range is to be read. Asked after the source, so that what is copied meanwhile is not missing."""
+        """Offsets and sizes of a target of which a range is to be read. Asked after the source, so that what is copied
+        meanwhile is not missing.
+        """
         cluster = effect.spec.target.cluster
         sizes_asked = asyncio.ensure_future(self._log_sizes.read(cluster, shape.topic, shape.leaders))
         try:
@@ -167,7 +173,9 @@ class KafkaClusters:
         )
 
     async def create_target(self, effect: CreateTarget) -> TargetReady:
-        """Make the topic, or accept the empty one of the right width that an earlier run of this effect made. Raises `ClusterProblem`."""
+        """Make the topic, or accept the empty one of the right width that an earlier run of this effect made. Raises
+        `ClusterProblem`.
+        """
         async with self._let_in(effect.cluster):
             return await self._questions.run(self._create_target, effect)
 
@@ -226,7 +234,9 @@ class KafkaClusters:
         return shape.topic_id
 
     async def check_own_topics(self) -> None:
-        """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. A target cluster that does not answer is left for later."""
+        """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. A target cluster that does not
+        answer is left for later.
+        """
         await self._questions.run(own_topics.check, self._admin(MAIN), self._wanted)
         for cluster in self._clusters.keys() - {MAIN}:
             try:
@@ -247,7 +257,9 @@ class KafkaClusters:
     async def write_probe(
         self, scope: str, cluster: str = MAIN, without: Collection[str] = ()
     ) -> dict[str, str | None]:
-        """Try to write each own topic that the daemon or its lanes write, but those named; None = allowed, else why not."""
+        """Try to write each own topic that the daemon or its lanes write, but those named; None = allowed, else why
+        not.
+        """
         kept = {self._names.control, *without}
         topics = [t.name for t in self._used_on(cluster) if t.name not in kept]
         return await self._questions.run(
@@ -276,8 +288,9 @@ class KafkaClusters:
     def _asking(self, *clusters: str) -> Iterator[None]:
         """A client that got no answer is not asked again.
 
-        librdkafka can lose sight of the controller when a broker was frozen or fenced, or go on with an old leader epoch, and then times out for ever
-        although the broker is back; a new client finds it at once. Calls under way keep the old one.
+        librdkafka can lose sight of the controller when a broker was frozen or fenced, or go on with an old leader
+        epoch, and then times out for ever although the broker is back; a new client finds it at once. Calls under way
+        keep the old one.
         """
         try:
             yield

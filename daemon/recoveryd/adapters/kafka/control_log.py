@@ -1,4 +1,5 @@
-"""Reads a part of the control topic directly, without any group: what the journal says comes next, and what the group left out.
+"""Reads a part of the control topic directly, without any group: what the journal says comes next, and what the group
+left out.
 
 Aborted transactions are read as well, as the group's consumer does: both ways must show the same records.
 """

@@ -1,6 +1,8 @@
-"""Gathering what planning must know about source and target, in one go and in an order that keeps the numbers consistent.
+"""Gathering what planning must know about source and target, in one go and in an order that keeps the numbers
+consistent.
 
-Judging the facts is `recoveryd.replay.plan`'s work. Blocking parts run in threads; the facade in `kafka_clusters` puts them together.
+Judging the facts is `recoveryd.replay.plan`'s work. Blocking parts run in threads; the facade in `kafka_clusters` puts
+them together.
 """
 
 from collections.abc import Mapping
@@ -25,7 +27,9 @@ _HOURLY_PARTITIONS_MAX: Final = 64
 def read_topic(
     admin: AdminClient, topic: str, timeout_s: float, rights: tuple[str, ...] = ("Read",)
 ) -> tuple[TopicFacts, TopicShape] | None:
-    """A topic with its configs, starts and ends; None when there is no such topic. Raises `ClusterProblem`, also for a right that the copy would lack."""
+    """A topic with its configs, starts and ends; None when there is no such topic. Raises `ClusterProblem`, also for a
+    right that the copy would lack.
+    """
     shape = describe(admin, [topic], timeout_s, rights)[topic]
     if shape is None:
         return None
@@ -57,7 +61,8 @@ def read_partitions(
 ) -> tuple[PartitionFacts, ...]:
     """Offsets of every partition.
 
-    Times are looked up first and ends last, so that no answered start, stop or recent offset lies past the end it is compared with.
+    Times are looked up first and ends last, so that no answered start, stop or recent offset lies past the end it is
+    compared with.
     """
     keys = shape.keys
     start_at, stop_at = (
@@ -79,7 +84,8 @@ def read_hours(
 ) -> tuple[float, ...]:
     """Records/s of the whole topic in each of the last 24 hours, oldest first, by the log's own times.
 
-    () for a topic of very many partitions: two dozen questions about each would cost the brokers more than the answer is worth.
+    () for a topic of very many partitions: two dozen questions about each would cost the brokers more than the answer
+    is worth.
     """
     if len(partitions) > _HOURLY_PARTITIONS_MAX:
         return ()
@@ -95,7 +101,9 @@ def read_hours(
 def probable_ranges(
     bounds: tuple[From, To], chosen: tuple[int, ...] | None, partitions: tuple[PartitionFacts, ...]
 ) -> dict[int, tuple[int, int]]:
-    """Where the wanted range of the chosen partitions (None = all) lies, near enough to look at a few of its records; planning decides the exact one."""
+    """Where the wanted range of the chosen partitions (None = all) lies, near enough to look at a few of its records;
+    planning decides the exact one.
+    """
     ranges = {}
     wanted_start, wanted_stop = bounds
     for facts in partitions:
@@ -114,7 +122,9 @@ def probable_ranges(
 def with_sizes(
     partitions: tuple[PartitionFacts, ...], on_disk: Mapping[int, int] | None, sample: RecordSample
 ) -> tuple[PartitionFacts, ...]:
-    """Fill in `bytes_on_disk`: the broker's number, else records times their sampled mean, else None; and the sampled times."""
+    """Fill in `bytes_on_disk`: the broker's number, else records times their sampled mean, else None; and the sampled
+    times.
+    """
     mean_bytes = sample.mean_bytes
     overall = sum(mean_bytes.values()) / len(mean_bytes) if mean_bytes else None
     sized = []

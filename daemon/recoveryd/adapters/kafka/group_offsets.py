@@ -1,9 +1,11 @@
 """Where consumer groups stand: their committed offsets, and which of them have members. Only read, never changed.
 
-Offsets are asked for by a consumer per group that never joins it: librdkafka's admin client can ask about any group, but ends the whole process when a broker says
-that it is not the coordinator, as brokers do whenever one restarts (2.16: the answer is handled as a consumer's, and there is none).
+Offsets are asked for by a consumer per group that never joins it: librdkafka's admin client can ask about any group,
+but ends the whole process when a broker says that it is not the coordinator, as brokers do whenever one restarts (2.16:
+the answer is handled as a consumer's, and there is none).
 
-Partitions are asked for in pieces: the library's lists are searched from the start for each partition, so ten thousand at once cost ten times as much.
+Partitions are asked for in pieces: the library's lists are searched from the start for each partition, so ten thousand
+at once cost ten times as much.
 """
 
 import time
@@ -26,7 +28,7 @@ _UNTOLD = frozenset({ConsumerGroupState.UNKNOWN, None})  # also the states of ne
 
 
 class KafkaGroupOffsets:
-    """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew when they got no answer."""
+    """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew after no answer."""
 
     def __init__(self, clusters: Mapping[str, Properties]) -> None:
         self._clusters = clusters
@@ -39,13 +41,15 @@ class KafkaGroupOffsets:
     ) -> Mapping[str, Mapping[int, int]]:
         """Next offset to read, by topic and partition; `topics` gives their partition counts, None = not known.
 
-        A partition without a commit is absent; a topic of which some partition got no answer is absent altogether. Raises `ClusterProblem`.
+        A partition without a commit is absent; a topic of which some partition got no answer is absent altogether.
+        Raises `ClusterProblem`.
         """
         consumer = self._consumer(cluster, group)
         try:
             return await self._workers.run(lambda asked: _committed(asked, group, topics), consumer)
         except ClusterProblem as reason:
-            # librdkafka may have lost sight of a coordinator that came back. Closing waits for the client's threads, so it has one of ours.
+            # librdkafka may have lost sight of a coordinator that came back. Closing waits for the client's threads, so
+            # it has one of ours.
             if reason.retriable and self._consumers.pop((cluster, group), None) is not None:
                 await self._workers.run(consumer.close)
             raise

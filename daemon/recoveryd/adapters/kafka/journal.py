@@ -1,8 +1,8 @@
 """The journal: what the one writer decided, in one Kafka transaction per round, and read back when a leader starts.
 
-All calls run on one thread of its own: a transaction belongs to the producer as a whole, so no two may be under way. How a transaction can end is
-told apart in `transactions`, how a client that was shut out is replaced in `journal_session`; how topics are folded stands in `journal_fold`; what
-records look like is `recoveryd.wire`'s.
+All calls run on one thread of its own: a transaction belongs to the producer as a whole, so no two may be under way.
+How a transaction can end is told apart in `transactions`, how a client that was shut out is replaced in
+`journal_session`; how topics are folded stands in `journal_fold`; what records look like is `recoveryd.wire`'s.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _CLOSE_DEADLINE_S = 5.0
 
 
 class KafkaJournal:
-    """`properties` are librdkafka's of the cluster `main`. Opening it again is allowed and fences its own former self."""
+    """`properties`: librdkafka's, of the cluster `main`. It may be opened again, which fences its earlier client."""
 
     def __init__(
         self,
@@ -69,15 +69,19 @@ class KafkaJournal:
         self._daemon = DaemonRecord()
 
     async def open(self) -> Folded:
-        """Fence, then fold. Raises `Fenced`, `ClusterProblem` (retriable ones may be tried again), or `RecoverydError` for a broken record."""
+        """Fence, then fold. Raises `Fenced`, `ClusterProblem` (retriable ones may be tried again), or `RecoverydError`
+        for a broken record.
+        """
         return await self._thread.run(self._open)
 
     async def commit(self, batch: JournalBatch) -> None:
-        """Raises `Fenced`, or `ClusterProblem`; after a retriable one the *same* batch may be committed again and lands once."""
+        """Raises `Fenced`, or `ClusterProblem`; after a retriable one the *same* batch may be committed again and lands
+        once.
+        """
         await self._thread.run(self._commit, batch)
 
     async def close(self) -> None:
-        """Lets a commit that is under way finish for a few seconds; later than that, the next leader's fencing ends it."""
+        """Gives a commit under way a few seconds to finish; after that, the next leader's fencing ends it."""
         leaving = asyncio.ensure_future(self._thread.run(self._session.close))
         await asyncio.wait([leaving], timeout=_CLOSE_DEADLINE_S)
         self._thread.close()
@@ -119,7 +123,9 @@ class KafkaJournal:
 def make_records(
     batch: JournalBatch, status: StatusTopic, names: TopicNames, scope: str, now_ms: int, leader: str = ""
 ) -> Iterator[OutgoingKafkaRecord]:
-    """Everything a batch writes, in the order in which readers should meet it. `leader` is the mark that goes with a `_daemon` record."""
+    """Everything a batch writes, in the order in which readers should meet it. `leader` is the mark that goes with a
+    `_daemon` record.
+    """
     for letter in batch.dead_letters:
         yield _record(names.dlq, events.encode_dead_letter(letter, now_ms))
     for gone in batch.forgotten:

@@ -1,4 +1,6 @@
-"""What the journal's own topics say about who leads and what landed, read by plain clients: the witness of `journal_session`."""
+"""What the journal's own topics say about who leads and what landed, read by plain clients: the witness of
+`journal_session`.
+"""
 
 import time
 from collections.abc import Sequence

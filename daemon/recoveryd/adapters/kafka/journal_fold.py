@@ -1,7 +1,7 @@
 """Reading back what the journal and the control topic hold: everything a new leader knows, and nothing else.
 
-The folds take plain records, so that the in-memory journal uses the same ones; `TopicReader` brings the records from Kafka. Blocking. Each topic has one
-partition and is read once from its start to an end that is fixed before.
+The folds take plain records, so that the in-memory journal uses the same ones; `TopicReader` brings the records from
+Kafka. Blocking. Each topic has one partition and is read once from its start to an end that is fixed before.
 """
 
 import contextlib
@@ -32,7 +32,9 @@ _END_TIMEOUT_S = 10.0
 
 
 def fold_status(topic: StatusTopic, records: Iterable[ControlRecord]) -> StatusFold:
-    """Raises `RecoverydError` (INVARIANT_BROKEN) for a record this release cannot read: half of the truth is worse than none."""
+    """Raises `RecoverydError` (INVARIANT_BROKEN) for a record this release cannot read: half of the truth is worse than
+    none.
+    """
     try:
         return topic.fold((record.key, record.value) for record in records)
     except StatusUnreadable as error:
@@ -54,7 +56,9 @@ def fold_seen(codec: Codec, records: Iterable[ControlRecord]) -> dict[tuple[str,
 
 
 def fold_sequences(records: Iterable[ControlRecord]) -> dict[str, int]:
-    """The last sequence given to the lanes of each recovery, from the directives topic. A record that is no directive counts as none."""
+    """The last sequence given to the lanes of each recovery, from the directives topic. A record that is no directive
+    counts as none.
+    """
     newest: dict[str, bytes] = {}
     for record in records:
         recovery = (record.key or b"").decode(errors="replace")
@@ -72,8 +76,9 @@ def fold_sequences(records: Iterable[ControlRecord]) -> dict[str, int]:
 
 @contextlib.contextmanager
 def kept_for_good() -> Iterator[None]:
-    """What is made inside stays as long as the process, so the garbage collector need not walk it: not now, which doubles the time to fold, and not later,
-    when a walk over ten thousand recoveries would stop the loop for a tenth of a second.
+    """What is made inside stays as long as the process, so the garbage collector need not walk it: not now, which
+    doubles the time to fold, and not later, when a walk over ten thousand recoveries would stop the loop for a tenth of
+    a second.
     """
     gc.disable()
     try:
@@ -84,8 +89,9 @@ def kept_for_good() -> Iterator[None]:
 
 
 def give_back() -> None:
-    """Hand to the system what reading took and nobody holds any more: a client that has run ahead of us by a hundred thousand tombstones freed thirty
-    megabytes, which glibc would keep for good. Another C library has no such call, and does as it does.
+    """Hand to the system what reading took and nobody holds any more: a client that has run ahead of us by a hundred
+    thousand tombstones freed thirty megabytes, which glibc would keep for good. Another C library has no such call, and
+    does as it does.
     """
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,7 +1,8 @@
 """One daemon's hold on the journal, over as many clients as it takes.
 
-A client can be shut out for two reasons that look alike: another daemon opened the journal, or the broker stood still and ended a transaction by its
-time-out. So a client that is lost says nothing about who leads; the journal does. To go on, in this order:
+A client can be shut out for two reasons that look alike: another daemon opened the journal, or the broker stood still
+and ended a transaction by its time-out. So a client that is lost says nothing about who leads; the journal does. To go
+on, in this order:
 
     look for another leader's record ──> found: Fenced, nothing is touched
     open a new client (from now on nobody else can write)
@@ -9,9 +10,9 @@ time-out. So a client that is lost says nothing about who leads; the journal doe
     read whether the doubtful transaction landed
     write on, a `_daemon` record with our mark first
 
-The last line makes it safe: whoever writes to the journal after losing a client leaves a mark in its first transaction, so a daemon that folded the journal
-before that, and comes back after it, finds the mark and leaves. Nothing in between can be missed, because only the newest client can write.
-Blocking, and for the journal's thread only.
+The last line makes it safe: whoever writes to the journal after losing a client leaves a mark in its first transaction,
+so a daemon that folded the journal before that, and comes back after it, finds the mark and leaves. Nothing in between
+can be missed, because only the newest client can write. Blocking, and for the journal's thread only.
 """
 
 import logging
@@ -45,7 +46,9 @@ class Evidence(Protocol):
         ...
 
     def has_landed(self, marks: Marks) -> bool:
-        """Whether a reader of committed records sees a record at one of these places. Call when no transaction of the journal is open."""
+        """Whether a reader of committed records sees a record at one of these places. Call when no transaction of the
+        journal is open.
+        """
         ...
 
     def left_open(self) -> Sequence[tuple[str, int]]:
@@ -54,7 +57,9 @@ class Evidence(Protocol):
 
 
 class JournalSession:
-    """`open`, then `write`. `make_writer` makes a client for the journal's transactional id; marks lie on the partition `marked`."""
+    """`open`, then `write`. `make_writer` makes a client for the journal's transactional id; marks lie on the partition
+    `marked`.
+    """
 
     def __init__(
         self,
@@ -76,7 +81,9 @@ class JournalSession:
         self._must_mark = False
 
     def open(self) -> None:
-        """Shut out whoever wrote until now. Raises `ClusterProblem`; later may help then, and the same client is asked again."""
+        """Shut out whoever wrote until now. Raises `ClusterProblem`; later may help then, and the same client is asked
+        again.
+        """
         if self._writer is not None and not self._writer.is_opening:
             self._drop()
         self._doubt, self._known_to, self._must_mark = None, None, False
@@ -92,7 +99,9 @@ class JournalSession:
         return self._known_to is not None
 
     def write(self, make: MakeRecords, token: object) -> None:
-        """All records that `make` gives, in one transaction, once per token. Raises `Fenced` or `ClusterProblem` (a retriable one: the same token again)."""
+        """All records that `make` gives, in one transaction, once per token. Raises `Fenced` or `ClusterProblem` (a
+        retriable one: the same token again).
+        """
         give_up_s = time.monotonic() + self._deadline_s
         while True:
             if not self._holds and self._regain(token):
@@ -154,8 +163,8 @@ class JournalSession:
         return self._writer
 
     def _end_what_is_open(self, writer: TransactionalWriter) -> None:
-        """A broker that froze can forget an abort marker (see recoveryd_jobs.lane.lost_markers): a reader of committed records would wait for ever, and the
-        next commit would make the dead ones visible.
+        """A broker that froze can forget an abort marker (see recoveryd_jobs.lane.lost_markers): a reader of committed
+        records would wait for ever, and the next commit would make the dead ones visible.
         """
         left = self._evidence.left_open()
         if left:

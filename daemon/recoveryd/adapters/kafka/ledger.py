@@ -1,7 +1,7 @@
 """Reading the receipts of a recovery on its target cluster, after fencing its lanes when asked.
 
-The receipts say what is done; this says when it is safe to believe that no more will come: once `init_transactions` answered for a lane's transactional
-id, its open transaction is ended and its late writer shut out.
+The receipts say what is done; this says when it is safe to believe that no more will come: once `init_transactions`
+answered for a lane's transactional id, its open transaction is ended and its late writer shut out.
 """
 
 import asyncio
@@ -55,7 +55,9 @@ _FENCERS = 8
 
 
 class KafkaLedger:
-    """`clusters`: librdkafka properties by name. `transaction_timeout_ms` is what lanes use as well; at most the broker's maximum."""
+    """`clusters`: librdkafka properties by name. `transaction_timeout_ms` is what lanes use as well; at most the
+    broker's maximum.
+    """
 
     def __init__(
         self,
@@ -109,7 +111,9 @@ class KafkaLedger:
         )
 
     async def forget(self, effect: ForgetRecoveries) -> None:
-        """Put tombstones on every receipt of these recoveries. Raises `ClusterProblem` when that can be tried again; what never can is left as it is."""
+        """Put tombstones on every receipt of these recoveries. Raises `ClusterProblem` when that can be tried again;
+        what never can is left as it is.
+        """
         await self._workers.run(self._forget, effect)
 
     def _forget(self, effect: ForgetRecoveries) -> None:
@@ -129,7 +133,9 @@ class KafkaLedger:
             _log.warning("receipts of ended recoveries stay on %s: %s", effect.cluster, refused.message)
 
     def _bury(self, properties: Properties, place: tuple[str, int], recoveries: list[EndedRecovery]) -> None:
-        """One reading for all that end in the same partition, whose receipts lie between the oldest start and the end of now."""
+        """One reading for all that end in the same partition, whose receipts lie between the oldest start and the end
+        of now.
+        """
         topic, partition = place
         admin = make_admin(properties)
         shape = describe(admin, [topic], _ASK_S)[topic]
@@ -216,7 +222,9 @@ class KafkaLedger:
         return add_up(self._receipts_of(effect.recovery, values), effect.plan, effect.positions)
 
     def _behind_heads(self, properties: Properties, effect: ReadLedger, at: "_Place", stop: int) -> LedgerSum | None:
-        """The ledger by the heads of all lanes and the receipts behind them; None when that does not work out, and all receipts must be read."""
+        """The ledger by the heads of all lanes and the receipts behind them; None when that does not work out, and all
+        receipts must be read.
+        """
         values = self._values(properties, effect.recovery, at, stop)
         prefix = heads_prefix(self._scope, effect.recovery)
         known = from_heads({k: v for k, v in values.items() if k.startswith(prefix)}, effect.plan)

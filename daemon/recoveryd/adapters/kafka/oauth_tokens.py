@@ -1,4 +1,6 @@
-"""Tokens for aiokafka (under Faust, and for client quotas): asked for by client credentials as librdkafka does by itself, and kept until they are nearly used up."""
+"""Tokens for aiokafka (under Faust, and for client quotas): asked for by client credentials as librdkafka does by
+itself, and kept until they are nearly used up.
+"""
 
 import asyncio
 import base64
@@ -21,7 +23,9 @@ _LIFE_UNKNOWN_S: Final = 60.0
 
 
 class TokenProblem(ConnectionError):  # noqa: N818  (named for what happened)
-    """No token came; the message names the endpoint and what it said, never a secret. aiokafka takes it as a broker that cannot be reached, and tries again."""
+    """No token came; the message names the endpoint and what it said, never a secret. aiokafka takes it as a broker
+    that cannot be reached, and tries again.
+    """
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types

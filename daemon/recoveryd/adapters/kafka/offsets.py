@@ -1,7 +1,8 @@
-"""Questions about the offsets of one topic: log starts, ends and the offset of a time, exact and complete or not at all.
+"""Questions about the offsets of one topic: log starts, ends and the offset of a time, exact and complete or not at
+all.
 
-Very many partitions every few seconds, of which some may have no answer, are `bulk_offsets`; what is asked so is sampled by `sampling`, which knows the
-topics. Jobs have a way of their own, since they never import the daemon.
+Very many partitions every few seconds, of which some may have no answer, are `bulk_offsets`; what is asked so is
+sampled by `sampling`, which knows the topics. Jobs have a way of their own, since they never import the daemon.
 """
 
 import time
@@ -34,7 +35,8 @@ def at_time(time_ms: int) -> Any:
 def read_offsets(
     admin: AdminClient, partitions: Sequence[tuple[str, int]], spec: Any, timeout_s: float, *, committed: bool = False
 ) -> dict[int, int]:
-    """The answers for all of one topic's partitions, by partition. Asks again for those whose leader is not ready yet; raises `ClusterProblem`.
+    """The answers for all of one topic's partitions, by partition. Asks again for those whose leader is not ready yet;
+    raises `ClusterProblem`.
 
     With `committed` LATEST is the last stable offset, otherwise the high watermark.
     """
@@ -68,8 +70,8 @@ def read_offsets(
 def log_range(admin: AdminClient, topic: str, partition: int, timeout_s: float) -> tuple[int, int]:
     """(log start, high watermark) with open transactions included. Raises `ClusterProblem`.
 
-    Not `Consumer.get_watermark_offsets`: that tells a read_committed consumer the last stable offset, and would miss what lies behind a dead
-    writer's open transaction.
+    Not `Consumer.get_watermark_offsets`: that tells a read_committed consumer the last stable offset, and would miss
+    what lies behind a dead writer's open transaction.
     """
     key = [(topic, partition)]
     start = read_offsets(admin, key, EARLIEST, timeout_s)[partition]

@@ -62,7 +62,9 @@ def apply(admin: AdminClient, wanted: Iterable[OwnTopic], replication_factor: in
 
 
 def check(admin: AdminClient, wanted: Iterable[OwnTopic]) -> None:
-    """Raises `OwnTopicProblem` with a sentence for each required topic that is missing or wrong in a way that loses truth or order."""
+    """Raises `OwnTopicProblem` with a sentence for each required topic that is missing or wrong in a way that loses
+    truth or order.
+    """
     reports = inspect(admin, wanted)
     missing = [f"{r.topic} does not exist." for r in reports if not r.exists and r.is_required]
     wrong = [
@@ -79,8 +81,8 @@ def check(admin: AdminClient, wanted: Iterable[OwnTopic]) -> None:
 def write_probe(properties: Properties, transactional_id: str, topics: Iterable[str]) -> dict[str, str | None]:
     """Try to write one record to each topic in a transaction that is then aborted; None = allowed, else why not.
 
-    A read_committed reader never sees the probe; so never probe the control topic, whose reader sees everything. `transactional_id` must be one that
-    nobody uses: probing with the journal's would end the daemon.
+    A read_committed reader never sees the probe; so never probe the control topic, whose reader sees everything.
+    `transactional_id` must be one that nobody uses: probing with the journal's would end the daemon.
     """
     return {topic: _probe(properties, f"{transactional_id}.{topic}", topic) for topic in topics}
 

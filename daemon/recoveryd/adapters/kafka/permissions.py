@@ -1,7 +1,9 @@
-"""What a cluster says its user may do, compared with what is needed: so that a missing ACL is named before something fails for it.
+"""What a cluster says its user may do, compared with what is needed: so that a missing ACL is named before something
+fails for it.
 
-Asked with the describing calls that answer with authorised operations; only the right to create a topic is asked by a creation that is only validated.
-Nothing is changed. Transactional ids cannot be described: `own_topics.write_probe` tries those.
+Asked with the describing calls that answer with authorised operations; only the right to create a topic is asked by a
+creation that is only validated. Nothing is changed. Transactional ids cannot be described: `own_topics.write_probe`
+tries those.
 """
 
 import time
@@ -29,7 +31,8 @@ _REFUSED = frozenset({
 
 
 def lacking(properties: Properties, needs: Sequence[Acl], group: str) -> list[str]:
-    """What is not granted, each as `Write on Topic NAME`; `group` stands for the prefix of groups. Raises `ClusterProblem` when nobody answers.
+    """What is not granted, each as `Write on Topic NAME`; `group` stands for the prefix of groups. Raises
+    `ClusterProblem` when nobody answers.
 
     A topic that does not exist yet, and a group that nobody joined yet, are judged as far as the cluster tells.
     """

@@ -1,7 +1,8 @@
 """Hearing the lanes and drivers: the progress topic, from a few seconds ago on, as core events.
 
-Heartbeats are hints, so nothing here is exact: a record that cannot be read is counted and passed over, a lost connection is waited out, and after a
-restart the next heartbeats, a second later, say everything again. One thread, no group.
+Heartbeats are hints, so nothing here is exact: a record that cannot be read is counted and passed over, a lost
+connection is waited out, and after a restart the next heartbeats, a second later, say everything again. One thread, no
+group.
 """
 
 import asyncio
@@ -124,7 +125,9 @@ class KafkaProgressFeed:
         emit(event)
 
     def _decode(self, key: bytes | None, raw: bytes) -> LaneHeartbeat | DriverHeartbeat:
-        """A lane of a thousand partitions says most of the time what it said a second ago: its positions are read again only when they changed."""
+        """A lane of a thousand partitions says most of the time what it said a second ago: its positions are read again
+        only when they changed.
+        """
         start, stop = raw.find(_POSITIONS), raw.find(_AFTER_POSITIONS)
         told = raw[start + len(_POSITIONS) : stop]
         if start < 0 or stop < start or len(told) < _WORTH_BYTES or raw.find(_AFTER_POSITIONS, stop + 1) >= 0:
@@ -144,7 +147,7 @@ class KafkaProgressFeed:
 
 
 def _newest(messages: list[Message]) -> list[Message]:
-    """Of each lane the last one, in order: where many wait, the older ones say nothing more. Everything else as it is."""
+    """The newest heartbeat of each lane, since older ones add nothing, and all other messages, in order."""
     last = {message.key(): at for at, message in enumerate(messages) if _is_of_lane(message)}
     return [m for at, m in enumerate(messages) if not _is_of_lane(m) or last[m.key()] == at]
 

@@ -1,6 +1,7 @@
 """How the daemon's own clients read: a bounded range of a partition, or what comes next; and what is in a message.
 
-Everything here blocks and runs in worker threads with a deadline. Records of data topics are read here only as samples: copying is the lanes' work.
+Everything here blocks and runs in worker threads with a deadline. Records of data topics are read here only as samples:
+copying is the lanes' work.
 """
 
 import time
@@ -21,8 +22,8 @@ _METADATA_S = 10.0
 def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s: float) -> None:
     """Read these partitions from these offsets on. Raises `ClusterProblem` when the cluster does not answer.
 
-    Asking for the topic first looks idle, but an assignment made before the client is connected waits for a timer of a second; and an offset such
-    as "beginning" that must be resolved for half of one.
+    Asking for the topic first looks idle, but an assignment made before the client is connected waits for a timer of a
+    second; and an offset such as "beginning" that must be resolved for half of one.
     """
     try:
         consumer.list_topics(topic, timeout=timeout_s)
@@ -36,9 +37,10 @@ def read_to(
 ) -> Iterator[Message]:
     """Messages of one partition with offsets in [start, stop).
 
-    The end is recognised by the position the broker reports there, never by a count of messages: compaction, aborted records and transaction
-    markers leave gaps. Raises `ClusterProblem` when nothing came for `patience_s` seconds before `stop`, for instance because a foreign
-    transaction is open before it. A long log is read for as long as it takes.
+    The end is recognised by the position the broker reports there, never by a count of messages: compaction, aborted
+    records and transaction markers leave gaps. Raises `ClusterProblem` when nothing came for `patience_s` seconds
+    before `stop`, for instance because a foreign transaction is open before it. A long log is read for as long as it
+    takes.
     """
     give_up_s = time.monotonic() + patience_s
     assign(consumer, topic, {partition: start}, min(patience_s, _METADATA_S))
@@ -75,7 +77,9 @@ def read_range(
 
 
 def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
-    """What is there at once, or else the first one to come: waiting for a full batch would add its time-out to every small read."""
+    """What is there at once, or else the first one to come: waiting for a full batch would add its time-out to every
+    small read.
+    """
     messages = consumer.consume(_BATCH_RECORDS, 0)
     if not messages:
         first = consumer.poll(wait_s)
@@ -103,10 +107,11 @@ def control_record(message: Message) -> ControlRecord:
 
 
 def headers_of(message: Message) -> tuple[tuple[str, bytes | None], ...]:
-    """The record's headers; none when one has a name that is not UTF-8, because the client library has no way to give it.
+    """The record's headers; none when one has a name that is not UTF-8, because the client library has no way to give
+    it.
 
-    Ask once per record, and only here: its answer is then a list with a hole, which ends the process when it is asked again, or by a plain call that Python
-    has sped up. `map` makes the call that is checked.
+    Ask once per record, and only here: its answer is then a list with a hole, which ends the process when it is asked
+    again, or by a plain call that Python has sped up. `map` makes the call that is checked.
     """
     try:
         [found] = map(_pairs_of, (message,))

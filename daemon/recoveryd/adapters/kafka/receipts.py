@@ -1,7 +1,7 @@
 """Adding up the receipts of a recovery: what is done, exactly, and whether it hangs together.
 
-Pure, and written apart from the lanes' own reading on purpose: two views of one ledger. What does not fit is told as a problem and not counted, never
-repaired.
+Pure, and written apart from the lanes' own reading on purpose: two views of one ledger. What does not fit is told as a
+problem and not counted, never repaired.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,9 @@ _PROBLEMS_AT_MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class LedgerSum:
-    """Every planned partition, in the plan's order; one without a receipt stands at its start. `problems` empty = sound."""
+    """Every planned partition, in the plan's order; one without a receipt stands at its start. `problems` empty =
+    sound.
+    """
 
     partitions: tuple[LedgerPartition, ...]
     problems: tuple[str, ...]
@@ -51,7 +53,10 @@ def misplaced(home: ReceiptsHome, topic_id: str, log_start: int, log_end: int) -
     if topic_id != home.topic_id:
         return f"{home.topic} was deleted and made again: its id is {topic_id}, planned was {home.topic_id}."
     if log_start > home.start:
-        return f"Receipts were deleted from {where}: it begins at {log_start}, the receipts of this recovery at {home.start}."
+        return (
+            f"Receipts were deleted from {where}: it begins at {log_start}, the receipts of this recovery at "
+            f"{home.start}."
+        )
     if log_end < home.start:
         return f"{where} was cut back: it ends at {log_end}, and ended at {home.start} when this recovery was planned."
     return ""
@@ -65,7 +70,9 @@ def nothing_found(plan: Plan, problem: str) -> LedgerSum:
 
 
 def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPartition] | None:
-    """What the heads of all lanes say; None unless there is one for each lane that knows the lane's partitions from their planned start on, for these topics."""
+    """What the heads of all lanes say; None unless there is one for each lane that knows the lane's partitions from
+    their planned start on, for these topics.
+    """
     starts = {p.partition: p.start for p in plan.partitions}
     found: dict[int, LedgerPartition] = {}
     try:
@@ -92,7 +99,8 @@ def add_up(
     positions: Mapping[int, int],
     heads: Mapping[int, LedgerPartition] | None = None,
 ) -> LedgerSum:
-    """Fold receipts by their keys into sums per planned partition. `positions`: how far each is known to be copied, so receipts must reach there.
+    """Fold receipts by their keys into sums per planned partition. `positions`: how far each is known to be copied, so
+    receipts must reach there.
 
     `heads`: what they say of the receipts that were not read; those read that lie before it do not count again.
     """

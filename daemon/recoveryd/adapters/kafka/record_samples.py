@@ -1,6 +1,7 @@
 """A look at a few records of a range, for what brokers do not tell: how old the data is, how large records are.
 
-A sample, not a scan: bounded in records, partitions and time, and whatever is not learnt within its time stays None. Reads committed records only.
+A sample, not a scan: bounded in records, partitions and time, and whatever is not learnt within its time stays None.
+Reads committed records only.
 """
 
 import time
@@ -19,8 +20,8 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RecordSample:
-    """`oldest_ms`: smallest timestamp seen at the starts. By partition, where records were seen: `mean_bytes` (key, value and headers), `first_ms` (smallest
-    timestamp at the start) and `last_ms` (largest at the end).
+    """`oldest_ms`: smallest timestamp seen at the starts. By partition, where records were seen: `mean_bytes` (key,
+    value and headers), `first_ms` (smallest timestamp at the start) and `last_ms` (largest at the end).
     """
 
     oldest_ms: int | None = None
@@ -60,7 +61,9 @@ def sample_records(
 
 
 def _look(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]], deadline_s: float) -> dict[int, _Seen]:
-    """Up to so many records from the start of each range; a partition is done at its stop or when the broker says that was all."""
+    """Up to so many records from the start of each range; a partition is done at its stop or when the broker says that
+    was all.
+    """
     seen = {partition: _Seen() for partition in ranges}
     waiting = set(ranges)
     give_up_s = time.monotonic() + deadline_s

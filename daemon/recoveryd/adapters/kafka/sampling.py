@@ -1,7 +1,8 @@
 """Sampling offsets of all topics in play on one cluster, every few seconds, for a handful of requests.
 
-Three questions go out together for all topics: log starts, high watermarks, last stable offsets. Topic ids and partition counts are remembered for
-a quarter of a minute, and asked for again at once when the broker does not know a partition any more.
+Three questions go out together for all topics: log starts, high watermarks, last stable offsets. Topic ids and
+partition counts are remembered for a quarter of a minute, and asked for again at once when the broker does not know a
+partition any more.
 """
 
 import time
@@ -32,7 +33,9 @@ class OffsetSampler:
         self._shapes: dict[str, tuple[TopicShape, float, int]] = {}
 
     def sample(self, topics: Iterable[str]) -> tuple[tuple[TopicSample, ...], tuple[str, ...]]:
-        """(samples, names of topics that do not exist). Raises `ClusterProblem` when not one partition was answered for."""
+        """(samples, names of topics that do not exist). Raises `ClusterProblem` when not one partition was answered
+        for.
+        """
         names = list(dict.fromkeys(topics))
         missing = self._learn_shapes(names)
         samples, doubtful = self._ask([name for name in names if name not in missing])

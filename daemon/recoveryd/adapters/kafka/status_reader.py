@@ -1,8 +1,9 @@
-"""The outside's view of a running recoveryd: write a control record, read status and events. For the command line and for tests.
+"""The outside's view of a running recoveryd: write a control record, read status and events. For the command line and
+for tests.
 
-Everything here any Kafka client could do; nothing needs the daemon's own rights. Blocking. What is read is committed; "now" is the last stable offset,
-so a transaction that is open at this moment is not waited for. Records are handed on as parsed JSON, unjudged: an older or newer daemon may have
-written them.
+Everything here any Kafka client could do; nothing needs the daemon's own rights. Blocking. What is read is committed;
+"now" is the last stable offset, so a transaction that is open at this moment is not waited for. Records are handed on
+as parsed JSON, unjudged: an older or newer daemon may have written them.
 """
 
 import json
@@ -37,7 +38,7 @@ class SentRecord:
 
 
 class StatusReader:
-    """`properties` are librdkafka's of the cluster `main`. One thread at a time. Every method raises `ClusterProblem`."""
+    """`properties`: librdkafka's, of the cluster `main`. One thread at a time. Every method raises `ClusterProblem`."""
 
     def __init__(self, properties: Properties, names: TopicNames) -> None:
         self._properties = dict(properties)
@@ -106,7 +107,9 @@ class StatusReader:
         return None if newest is None else _parse(newest)
 
     def follow(self, recovery: str) -> Iterator[Document | None]:
-        """The status as of now (None when there is none), then each change, without end; None about each half second in between."""
+        """The status as of now (None when there is none), then each change, without end; None about each half second in
+        between.
+        """
         end = self._ends(self._names.status)[1]
         yield self.status(recovery)
         wanted = recovery.encode()

@@ -44,7 +44,9 @@ class TopicShape:
 def describe(
     admin: AdminClient, topics: Iterable[str], timeout_s: float, rights: Iterable[str] = ()
 ) -> dict[str, TopicShape | None]:
-    """Shapes by name, None = no such topic. Raises `ClusterProblem`, also when the cluster says that one of `rights` ("Read", "Write") is not granted."""
+    """Shapes by name, None = no such topic. Raises `ClusterProblem`, also when the cluster says that one of `rights`
+    ("Read", "Write") is not granted.
+    """
     names, needed = list(dict.fromkeys(topics)), tuple(rights)
     if not names:
         return {}
@@ -97,7 +99,9 @@ def _create(admin: AdminClient, wanted: NewTopic, timeout_s: float) -> bool:
 
 
 def await_topic(admin: AdminClient, topic: str, timeout_s: float) -> TopicShape:
-    """The shape of a topic that was just made, once every partition has a leader. Raises `ClusterProblem` when that does not happen."""
+    """The shape of a topic that was just made, once every partition has a leader. Raises `ClusterProblem` when that
+    does not happen.
+    """
     give_up_s = time.monotonic() + _SETTLE_S
     while True:
         shape = describe(admin, [topic], timeout_s)[topic]
@@ -129,7 +133,9 @@ def _shape(answer: Any, name: str, timeout_s: float, rights: tuple[str, ...]) ->
 
 
 class _NobodyAskedError(Exception):
-    """The client knows no controller: the cluster named none when it last looked, and its next look may be minutes away. So nothing was asked."""
+    """The client knows no controller: the cluster named none when it last looked, and its next look may be minutes
+    away. So nothing was asked.
+    """
 
 
 def _check_asked(error: KafkaError) -> None:
@@ -138,7 +144,8 @@ def _check_asked(error: KafkaError) -> None:
 
 
 def _of_controller(admin: AdminClient, timeout_s: float, ask: Callable[[], T]) -> T:
-    """What `ask` says; when it found nobody to ask, metadata are fetched, which name the controller, and it is done once more.
+    """What `ask` says; when it found nobody to ask, metadata are fetched, which name the controller, and it is done
+    once more.
 
     Where metadata are not to be had either, nobody answers at all, and asking again would only wait again.
     """

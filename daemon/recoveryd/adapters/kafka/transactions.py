@@ -1,9 +1,10 @@
 """Writing a list of records in one Kafka transaction, with every way it can end told apart.
 
-A transaction lands, or is known not to have landed and is tried again, or its outcome is unknown because the commit got no answer. The last kind is
-never aborted and never written a second time: it is settled first, on the same client, where asking again to commit gives the true answer. A client
-that cannot tell any more is lost (`SessionLost`), with what it knows of the transaction; `journal_session` then reads what became of it.
-Blocking, and for one thread only: the journal's.
+A transaction lands, or is known not to have landed and is tried again, or its outcome is unknown because the commit got
+no answer. The last kind is never aborted and never written a second time: it is settled first, on the same client,
+where asking again to commit gives the true answer. A client that cannot tell any more is lost (`SessionLost`), with
+what it knows of the transaction; `journal_session` then reads what became of it. Blocking, and for one thread only: the
+journal's.
 """
 
 import contextlib
@@ -43,7 +44,8 @@ class Unsettled:
 
 
 class SessionLost(Exception):  # noqa: N818  (named for what happened)
-    """A client can never write again: another one opened the same id, or the broker ended its transaction by time-out and shut it out.
+    """A client can never write again: another one opened the same id, or the broker ended its transaction by time-out
+    and shut it out.
 
     `unsettled` is the transaction that may have landed. Without one, nothing of the last call did.
     """
@@ -73,7 +75,9 @@ class TransactionalWriter:
 
     @property
     def is_opening(self) -> bool:
-        """An `open` got no answer yet. It has to be asked again here: a second client could be fenced by the first one's late success."""
+        """An `open` got no answer yet. It has to be asked again here: a second client could be fenced by the first
+        one's late success.
+        """
         return not self._is_open and not self._is_lost
 
     def open(self, deadline_s: float) -> None:
@@ -89,7 +93,8 @@ class TransactionalWriter:
                 return
 
     def write(self, records: Sequence[OutgoingKafkaRecord], token: object) -> Marks:
-        """All of `records`, or an error. `token` says what they are for: the same token again after a retriable error is never written twice.
+        """All of `records`, or an error. `token` says what they are for: the same token again after a retriable error
+        is never written twice.
 
         Returns where the last record of each partition lies.
 
@@ -117,7 +122,8 @@ class TransactionalWriter:
             threading.Thread(target=_bury, args=([self._producer],), name="bury-journal", daemon=True).start()
 
     def end_open(self, partitions: Sequence[tuple[str, int]]) -> None:
-        """Write one record to each of these and abort: the marker ends whatever of this id was left open there. Nobody sees the records.
+        """Write one record to each of these and abort: the marker ends whatever of this id was left open there. Nobody
+        sees the records.
 
         Raises `SessionLost` or `ClusterProblem`.
         """

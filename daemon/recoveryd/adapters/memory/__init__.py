@@ -1,7 +1,8 @@
-"""Every port of the daemon without a broker, a Spark or a wall clock: the same behaviour over a Kafka that is a few dictionaries.
+"""Every port of the daemon without a broker, a Spark or a wall clock: the same behaviour over a Kafka that is a few
+dictionaries.
 
-For tests of everything above the ports, and for trying out a policy in virtual time. What the contract suites prove of the real adapters they prove of
-these. Not durable, not for several processes, one thread.
+For tests of everything above the ports, and for trying out a policy in virtual time. What the contract suites prove of
+the real adapters they prove of these. Not durable, not for several processes, one thread.
 """
 
 from recoveryd.adapters.memory.clock import ManualClock

@@ -6,7 +6,7 @@ START_MS = 1_800_000_000_000
 
 
 class ManualClock:
-    """Both clocks move together. `advance` calls what registered with `each_second` once per whole second that passes."""
+    """Both clocks move together. `advance` calls those registered with `each_second` once per whole second."""
 
     def __init__(self, start_ms: int = START_MS) -> None:
         self._start_ms = start_ms

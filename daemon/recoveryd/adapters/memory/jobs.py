@@ -1,7 +1,7 @@
 """Spark applications over memory: a driver and its lanes that live in virtual time.
 
-`work` is one second of every application. They read directives and write heartbeats through the topics, as the real ones do; a killed one says nothing
-more, and its exit is told.
+`work` is one second of every application. They read directives and write heartbeats through the topics, as the real
+ones do; a killed one says nothing more, and its exit is told.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -29,7 +29,9 @@ EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED = 0, 1, 3, 143
 
 
 class MemoryJobs:
-    """`records_per_s` is what a whole application copies when nothing limits it. Rates of directives are not simulated, shares are."""
+    """`records_per_s` is what a whole application copies when nothing limits it. Rates of directives are not simulated,
+    shares are.
+    """
 
     def __init__(
         self,

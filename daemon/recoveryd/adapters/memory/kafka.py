@@ -1,7 +1,7 @@
 """A Kafka cluster as plain values: topics with ids, logs with starts and ends, transactional ids with epochs.
 
-Only what the ports can notice is modelled. A transaction is written in one call, so it is never half visible; an open one is modelled by `hold`, which
-keeps the last stable offset where it is.
+Only what the ports can notice is modelled. A transaction is written in one call, so it is never half visible; an open
+one is modelled by `hold`, which keeps the last stable offset where it is.
 """
 
 import base64
@@ -45,7 +45,7 @@ class MemoryRecord:
 
 @dataclass(slots=True)
 class MemoryLog:
-    """`records[i]` has offset i; those below `start` count as deleted. `held_at`: offset of the first open transaction."""
+    """`records[i]` has offset i; those below `start` are deleted. `held_at`: offset of the first open transaction."""
 
     records: list[MemoryRecord] = field(default_factory=list)
     start: int = 0

@@ -1,7 +1,7 @@
 """Lanes that copy in virtual time: one call is one second of work, one chunk, one heartbeat.
 
-A simulation of what `spark_jobs` does, as far as the daemon can notice: receipts in the data's transaction, positions taken from receipts, directives
-obeyed, a newer holder of the transactional id shuts an older one out.
+A simulation of what `spark_jobs` does, as far as the daemon can notice: receipts in the data's transaction, positions
+taken from receipts, directives obeyed, a newer holder of the transactional id shuts an older one out.
 """
 
 from recoveryd.adapters.memory.kafka import MemoryBroker, MemoryRecord

@@ -18,7 +18,9 @@ class MemoryLedger:
         self._scope = scope
 
     async def read(self, effect: ReadLedger, moved: Callable[[], None] = lambda: None) -> LedgerRead:  # noqa: ARG002  (memory is read at once)
-        """Raises `ClusterProblem`, also when an open transaction hides the end: in memory nobody would end it while we wait."""
+        """Raises `ClusterProblem`, also when an open transaction hides the end: in memory nobody would end it while we
+        wait.
+        """
         broker = self._brokers.get(effect.plan.target.cluster)
         if broker is None:
             text = f"There is no cluster named {effect.plan.target.cluster}."

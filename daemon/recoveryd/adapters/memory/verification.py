@@ -1,4 +1,6 @@
-"""Comparing what simulated lanes wrote with what they read, receipt by receipt, or two pinned ranges that nobody of ours copied."""
+"""Comparing what simulated lanes wrote with what they read, receipt by receipt, or two pinned ranges that nobody of
+ours copied.
+"""
 
 from collections.abc import Iterable
 
@@ -33,7 +35,9 @@ def read_receipts(spec: JobSpec, target: MemoryBroker) -> list[Receipt]:
 
 
 def verify(spec: JobSpec, source: MemoryBroker, target: MemoryBroker) -> Verification:
-    """Every receipt's records, or the ranges of the spec, record by record. `skipped` when the spec wants no verification."""
+    """Every receipt's records, or the ranges of the spec, record by record. `skipped` when the spec wants no
+    verification.
+    """
     if not spec.receipts_topic:
         return _compare(spec, source, target)
     receipts = read_receipts(spec, target)

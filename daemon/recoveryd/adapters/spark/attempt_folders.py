@@ -1,7 +1,9 @@
-"""Folders of attempts: spec file, log and exit code of each Spark application. For people and for launching, never state.
+"""Folders of attempts: spec file, log and exit code of each Spark application. For people and for launching, never
+state.
 
-Layout: `<work_dir>/<recovery>/<attempt>/{spec.json,driver.log,pid,exit_code,spark/}`; spare drivers wait in `<work_dir>/_spares/<id>/`, which an attempt that uses one links to. A spec holds
-client properties and is readable by its owner alone. Old folders are pruned, logs are cut.
+Layout: `<work_dir>/<recovery>/<attempt>/{spec.json,driver.log,pid,exit_code,spark/}`; spare drivers wait in
+`<work_dir>/_spares/<id>/`, which an attempt that uses one links to. A spec holds client properties and is readable by
+its owner alone. Old folders are pruned, logs are cut.
 """
 
 import contextlib
@@ -61,7 +63,9 @@ class AttemptFolder:
         return "\n".join(line for line in text.splitlines()[-lines:] if line.strip())
 
     def cut_log(self) -> None:
-        """Keep the newest part of a log that grew too large. The application appends, so it goes on behind what is left."""
+        """Keep the newest part of a log that grew too large. The application appends, so it goes on behind what is
+        left.
+        """
         with contextlib.suppress(OSError):
             size = self.log_file.stat().st_size
             if size <= LOG_BYTES_MAX:

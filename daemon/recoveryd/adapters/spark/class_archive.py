@@ -1,8 +1,10 @@
-"""Spark's classes, parsed and verified once and mapped by every later JVM: a session is up in two thirds of the time, for half of the processor's.
+"""Spark's classes, parsed and verified once and mapped by every later JVM: a session is up in two thirds of the time,
+for half of the processor's.
 
-Java calls this class data sharing. The archive lies beside the installed Spark and is named for the Java it was made with. It is an offer: without one, or
-with one that does not fit, the JVM starts as it always did. `python -m recoveryd.adapters.spark.class_archive` makes it, by letting a spare driver come up and
-leave; it needs no broker. Nothing of this runs in the daemon.
+Java calls this class data sharing. The archive lies beside the installed Spark and is named for the Java it was made
+with. It is optional: without an archive, or with one that does not fit, the JVM starts as usual. `python -m
+recoveryd.adapters.spark.class_archive` makes it, by letting a spare driver come up and leave; it needs no broker.
+Nothing of this runs in the daemon.
 """
 
 import os
@@ -27,7 +29,9 @@ _LOOK_S = 0.1
 
 
 def main() -> int:
-    """0 when there is an archive, new or old; 1 with a sentence on stderr when none could be made, which costs time but nothing else."""
+    """0 when there is an archive, new or old; 1 with a sentence on stderr when none could be made, which costs time but
+    nothing else.
+    """
     archive = class_archive()
     if archive is None or archive.exists():
         return 0 if archive is not None else _say("there is no Java to make it with")

@@ -1,6 +1,7 @@
 """The command line and environment of a Spark application. Nothing is started here.
 
-Neither holds a secret: client properties travel in the spec file alone, and Spark's properties, some of which are secret too, in a file beside it. The daemon does not import pyspark; it only needs to know where it lies.
+Neither holds a secret: client properties travel in the spec file alone, and Spark's properties, some of which are
+secret too, in a file beside it. The daemon does not import pyspark; it only needs to know where it lies.
 """
 
 import hashlib
@@ -50,7 +51,9 @@ def spark_home() -> Path:
 
 
 def class_archive() -> Path | None:
-    """Where the archive of Spark's classes for this Java lies once `recoveryd.adapters.spark.class_archive` made it; None without a Java."""
+    """Where the archive of Spark's classes for this Java lies once `recoveryd.adapters.spark.class_archive` made it;
+    None without a Java.
+    """
     home = os.environ.get("JAVA_HOME")
     java = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "")
     try:
@@ -70,9 +73,11 @@ def _java_options() -> str:
 
 
 def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence[str]) -> list[str]:
-    """`spark-submit ... main.py JOB...`, after writing its properties to a file of `folder`, which takes Spark's scratch files too. The profile's conf wins over ours.
+    """`spark-submit ... main.py JOB...`, after writing its properties to a file of `folder`, which takes Spark's
+    scratch files too. The profile's conf wins over ours.
 
-    The driver runs here in every case, because its spec is here. Raises `LaunchError` when Java or pyspark is missing, OSError when the file cannot be written.
+    The driver runs here in every case, because its spec is here. Raises `LaunchError` when Java or pyspark is missing,
+    OSError when the file cannot be written.
     """
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise LaunchError(
@@ -122,7 +127,9 @@ def _escaped(text: str, *, key: bool = False) -> str:
 
 
 def submit_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Our own environment without our settings (they may hold secrets), made to use this Python and this code on every side."""
+    """Our own environment without our settings (they may hold secrets), made to use this Python and this code on every
+    side.
+    """
     kept = {k: v for k, v in environ.items() if not k.startswith("RECOVERYD_") or k in _KEPT_VARIABLES}
     paths = [str(JOBS_DIR.parent), *filter(None, [environ.get("PYTHONPATH")])]
     return kept | {

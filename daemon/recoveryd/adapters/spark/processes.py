@@ -34,7 +34,9 @@ def start_session(
 
 
 def end_group(leader: int, wait_s: float = TERM_WAIT_S) -> None:
-    """SIGTERM to the group, SIGKILL to what is left of it `wait_s` seconds later. Blocking. A group that is gone already is fine."""
+    """SIGTERM to the group, SIGKILL to what is left of it `wait_s` seconds later. Blocking. A group that is gone
+    already is fine.
+    """
     if not _signal(leader, signal.SIGTERM):
         return
     give_up_s = time.monotonic() + wait_s

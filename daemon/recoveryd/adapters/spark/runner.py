@@ -1,7 +1,7 @@
 """Spark applications as child processes: started by `spark-submit`, watched, and left alone when the daemon goes.
 
-A child leads its own session, writes its own log file and reports through Kafka, so a daemon's end does not touch it. The next daemon does not know it
-as a child, but finds its process by the attempt's folder when it must be ended.
+A child leads its own session, writes its own log file and reports through Kafka, so a daemon's end does not touch it.
+The next daemon does not know it as a child, but finds its process by the attempt's folder when it must be ended.
 """
 
 import asyncio
@@ -120,7 +120,9 @@ class SparkJobs:
             raise LaunchError(f"Could not prepare the attempt's folder: {error}") from error
 
     def _hand_over(self, spare: Spare, effect: LaunchAttempt, spec: JobSpec) -> AttemptFolder:
-        """The spare begins when it finds its specification. One that cannot get it would wait for ever, so it is ended."""
+        """Give the spare its specification, with which it begins. One that cannot get it is ended, or it would wait for
+        ever.
+        """
         try:
             folder = self._work_dir.adopt_spare(spare.folder, effect.recovery, effect.attempt)
             folder.write_spec(spec)

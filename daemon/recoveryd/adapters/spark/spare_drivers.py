@@ -1,6 +1,8 @@
-"""Spare Spark drivers: applications that are up and wait for a spec, so that a first record is copied within a second or two.
+"""Spare Spark drivers: applications that are up and wait for a spec, so that a first record is copied within a second
+or two.
 
-A spare belongs to the daemon that started it and leaves when that is gone. Once handed over it is an attempt like any other.
+A spare belongs to the daemon that started it and leaves when that is gone. Once handed over it is an attempt like any
+other.
 """
 
 import logging
@@ -40,7 +42,9 @@ class SparePool:
         self._not_before_s = dict.fromkeys(self._profiles, 0.0)
 
     def refill(self) -> None:
-        """Bury the dead and start at most one new spare per profile. Never raises: without spares things are only slower."""
+        """Bury the dead and start at most one new spare per profile. Never raises: without spares things are only
+        slower.
+        """
         for name, profile in self._profiles.items():
             self._bury(name)
             if len(self._spares[name]) < profile.warm and time.monotonic() >= self._not_before_s[name]:
@@ -64,7 +68,9 @@ class SparePool:
         return spares.pop(0)
 
     def hurry(self) -> None:
-        """An attempt ended, and the machine has time: what is missing may be started at once, unless one failed to start just now."""
+        """An attempt ended, and the machine has time: what is missing may be started at once, unless one failed to
+        start just now.
+        """
         now_s = time.monotonic()
         for name, not_before_s in self._not_before_s.items():
             if not_before_s - now_s <= REFILL_AFTER_S:

@@ -78,7 +78,9 @@ def parse_time(moment: str | None) -> datetime | None:
 
 
 def progress_ratio(document: Document) -> float | None:
-    """Share of the planned offsets that is durable, 0..1 (of a watch: of the partitions that are there); None without a plan or while following a live head."""
+    """Share of the planned offsets that is durable, 0..1 (of a watch: of the partitions that are there); None without a
+    plan or while following a live head.
+    """
     watched = (document.get("watch") or {}).get("progress") or {}
     if watched.get("planned"):
         return float(watched["done"] / watched["planned"])
@@ -98,7 +100,9 @@ def progress_ratio(document: Document) -> float | None:
 
 
 def verified_ratio(document: Document) -> float | None:
-    """Share of the offsets of both sides that the verification has read; all of them once it has a verdict. None while it reads nothing."""
+    """Share of the offsets of both sides that the verification has read; all of them once it has a verdict. None while
+    it reads nothing.
+    """
     progress, verification = document.get("progress") or {}, document.get("verification") or {}
     if verification.get("result") in {"match", "mismatch"}:
         return 1.0

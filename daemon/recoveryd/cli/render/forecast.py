@@ -1,4 +1,6 @@
-"""A forecast as people read it: the verdict and its sentence, how long, how fast, what is needed, what is lost, what it costs."""
+"""A forecast as people read it: the verdict and its sentence, how long, how fast, what is needed, what is lost, what it
+costs.
+"""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """Where text goes: data to stdout, everything else to stderr.
 
-Rich is imported only when a table or a colour is wanted, so that help and `-o name` stay quick. `NO_COLOR` and pipes switch colour off (Rich
-knows both); in a pipe tables keep their full width, so that no value is cut.
+Rich is imported only when a table or a colour is wanted, so that help and `-o name` stay quick. `NO_COLOR` and pipes
+switch colour off (Rich knows both); in a pipe tables keep their full width, so that no value is cut.
 """
 
 import json
@@ -45,7 +45,9 @@ def _console(*, stderr: bool) -> "Console":
 def show(
     value: object, wanted: Format, table: Callable[[], "Sequence[RenderableType]"], names: Sequence[str] = ()
 ) -> None:
-    """Print one value to stdout in the wanted form. `table` is called only when tables are wanted; `names` are the lines of `-o name`."""
+    """Print one value to stdout in the wanted form. `table` is called only when tables are wanted; `names` are the
+    lines of `-o name`.
+    """
     match wanted:
         case Format.JSON:
             print(as_json(value))
@@ -76,7 +78,9 @@ def note(text: str) -> None:
 
 
 def confirm(question: str) -> bool:
-    """Ask on stderr, read the answer from stdin; anything but y or yes is no. (The usual prompts write to stdout, which carries data only.)"""
+    """Ask on stderr, read the answer from stdin; anything but y or yes is no. (The usual prompts write to stdout, which
+    carries data only.)
+    """
     print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 

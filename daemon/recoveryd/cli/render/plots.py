@@ -1,6 +1,7 @@
 """Curves to a PNG: a few panels one above the other over one time axis. The only place that knows matplotlib.
 
-matplotlib is the optional extra `plots` and is imported when a picture is wanted, never before. What the curves mean is told by whoever draws them.
+matplotlib is the optional extra `plots` and is imported when a picture is wanted, never before. What the curves mean is
+told by whoever draws them.
 """
 
 import math
@@ -41,7 +42,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`unit` names the vertical axis. `slo` is a line across, `is_log` a logarithmic vertical axis, `top` its upper end."""
+    """`unit` names the vertical axis. `slo` is a line across, `is_log` a logarithmic vertical axis, `top` its upper
+    end.
+    """
 
     title: str
     unit: str
@@ -53,7 +56,9 @@ class Panel:
 
 
 def plot(path: Path, panels: Sequence[Panel], title: str = "", x_label: str = "seconds") -> None:
-    """Write `panels` as a PNG. Raises `Failure` when matplotlib is absent, there is nothing to draw, or the file cannot be written."""
+    """Write `panels` as a PNG. Raises `Failure` when matplotlib is absent, there is nothing to draw, or the file cannot
+    be written.
+    """
     if not panels:
         raise usage("There is nothing to draw.")
     try:

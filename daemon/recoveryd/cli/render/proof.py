@@ -113,7 +113,10 @@ def _scope(verification: Document) -> str:
     held = figures.count(verification.get("records_by_receipts"))
     return {
         "source": "Proved by reading the source again.",
-        "mixed": f"Proved by reading the source again, except for {held} records that it no longer holds: receipts prove these.",
+        "mixed": (
+            f"Proved by reading the source again, except for {held} records that it no longer holds: receipts "
+            "prove these."
+        ),
         "receipts": "Proved by receipts only; the source was not read again.",
     }.get(str(verification["scope"]), "")
 

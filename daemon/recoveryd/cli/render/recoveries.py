@@ -1,7 +1,7 @@
 """Tables of recoveries: what `list`, `get`, `describe`, `watch` and a finished `replay --wait` print for people.
 
-Takes status records and events as the contract spells them and gives Rich renderables; prints nothing, asks nobody. Fields that are absent (an older or
-newer daemon) show as `-`.
+Takes status records and events as the contract spells them and gives Rich renderables; prints nothing, asks nobody.
+Fields that are absent (an older or newer daemon) show as `-`.
 """
 
 from collections.abc import Iterable, Sequence

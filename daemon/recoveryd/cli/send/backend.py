@@ -1,6 +1,7 @@
 """The thin seam between the verbs and a running recoveryd: what can be asked of it, and the record that is sent.
 
-The command line only writes control records and reads the status and events topics (or the HTTP API); `Backend` is exactly that.
+The command line only writes control records and reads the status and events topics (or the HTTP API); `Backend` is
+exactly that.
 """
 
 from collections.abc import Iterator
@@ -47,7 +48,9 @@ class Backend(Protocol):
     def status(self, recovery: str) -> Document | None: ...
 
     def follow(self, recovery: str) -> Iterator[Document | None]:
-        """The status as of now, then each change, without end; None about every half second in between, so that the caller can look at its clock."""
+        """The status as of now, then each change, without end; None about every half second in between, so that the
+        caller can look at its clock.
+        """
         ...
 
     def events(self, recovery: str, since: str | None = None) -> list[Document]:

@@ -1,7 +1,7 @@
 """From a verb and its data to the one control record that is sent: envelope, check, and the printed form.
 
-What goes out is what any Kafka producer could send. The record is read back by the daemon's own codec before it is sent, so that what would be refused
-is refused here, with the same code and hint, and leaves no trace on the topic.
+What goes out is what any Kafka producer could send. The record is read back by the daemon's own codec before it is
+sent, so that what would be refused is refused here, with the same code and hint, and leaves no trace on the topic.
 """
 
 import getpass

@@ -1,6 +1,7 @@
 """Where recoveryd is, as far as a command line says, and the backend that this leads to.
 
-Which client library does it, lives in `recoveryd.adapters`, imported when a verb first needs it: help and offline verbs never load one.
+Which client library does it, lives in `recoveryd.adapters`, imported when a verb first needs it: help and offline verbs
+never load one.
 """
 
 import time
@@ -46,7 +47,7 @@ class Tools:
 
 
 class Connection:
-    """Where recoveryd is, as far as the command line says. Config and backend are read and opened when first asked for."""
+    """Where recoveryd is, as far as the command line says. Config and backend are opened when first needed."""
 
     def __init__(self, bootstrap: str | None, config: Path | None, http: str | None, tools: Tools) -> None:
         self.bootstrap = bootstrap
@@ -78,7 +79,9 @@ class Connection:
 
     @property
     def daemon_url(self) -> str:
-        """The daemon's HTTP API: as given, or where the config lets it listen; also when nothing says where the brokers are."""
+        """The daemon's HTTP API: as given, or where the config lets it listen; also when nothing says where the brokers
+        are.
+        """
         if self.http is not None:
             return self.http
         listen = (self._settings or self._load(self.bootstrap or _NOWHERE)).values.http

@@ -1,7 +1,8 @@
 """How a verb gets its connection.
 
-`@connected` lets a verb say `connection: Connection` and hides how `--bootstrap`, `--config` and `--http` reach it. A parameter that is a dataclass stands
-for its fields, each an option of its own. Ids complete here too, since that asks a connection.
+`@connected` lets a verb say `connection: Connection` and hides how `--bootstrap`, `--config` and `--http` reach it. A
+parameter that is a dataclass stands for its fields, each an option of its own. Ids complete here too, since that asks a
+connection.
 """
 
 import functools
@@ -22,7 +23,9 @@ P = ParamSpec("P")
 
 
 def complete_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Ids of recoveries that start as typed, with their state as help. What does not answer completes to nothing rather than to an error in the middle of typing."""
+    """Ids of recoveries that start as typed, with their state as help. What does not answer completes to nothing rather
+    than to an error in the middle of typing.
+    """
     tools = ctx.find_root().obj or Tools()
     given = ctx.params
     with (
@@ -38,7 +41,7 @@ Id = Annotated[str, argument("ID", "Recovery id.", autocompletion=complete_ids)]
 
 
 def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callable[..., int | None]:
-    """The verb with the connection's options added to its own, and a `Connection` as first argument, closed afterwards."""
+    """The verb with the connection's options added; its first argument is a `Connection`, closed at the end."""
 
     @functools.wraps(verb)
     def with_connection(
@@ -46,7 +49,8 @@ def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callabl
     ) -> int | None:
         tools: Tools = ctx.find_root().obj
         tools.debug = tools.debug or debug
-        # Client libraries report lost connections to their logger while they heal them; what matters comes back as an error.
+        # Client libraries report lost connections to their logger while they heal them; what matters comes back as an
+        # error.
         logging.getLogger("recoveryd").setLevel(logging.DEBUG if tools.debug else logging.CRITICAL)
         with Connection(bootstrap=bootstrap, config=config, http=http, tools=tools) as connection:
             for name, kind in groups.items():

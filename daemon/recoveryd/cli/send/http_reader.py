@@ -1,6 +1,7 @@
 """Reading status through the daemon's HTTP API (`--http URL`), for people who can reach the daemon but not the brokers.
 
-Commands and events still go through Kafka: the API is read-only and has no events. Plain `urllib`, because a few small requests need no more.
+Commands and events still go through Kafka: the API is read-only and has no events. Plain `urllib`, because a few small
+requests need no more.
 """
 
 import json
@@ -113,7 +114,9 @@ class HttpReader:
 
 
 def read_lag(url: str) -> Document:
-    """`GET /api/v1/lag` of the leader: `{"at", "groups": [...]}`. A standby has no samples, so it is refused like a daemon that does not answer."""
+    """`GET /api/v1/lag` of the leader: `{"at", "groups": [...]}`. A standby has no samples, so it is refused like a
+    daemon that does not answer.
+    """
     reader = HttpReader(url, _no_kafka)
     return reader.lag()
 

@@ -1,4 +1,6 @@
-"""The backend of everyday use: Kafka itself, as `recoveryd.adapters.kafka.status_reader` reads it; importing it loads the Kafka client."""
+"""The backend of everyday use: Kafka itself, as `recoveryd.adapters.kafka.status_reader` reads it; importing it loads
+the Kafka client.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,8 @@ from recoveryd.kernel.times import TimeProblem, parse_time_ms
 if TYPE_CHECKING:
     from recoveryd.settings import Settings
 
-# Events are stamped when they are made and records when they are written; clocks of a leader and its successor may differ by more.
+# Events are stamped when they are made and records when they are written; clocks of a leader and its successor may
+# differ by more.
 _MARGIN_MS = 600_000
 _ASK_S = 5.0
 
@@ -22,7 +25,8 @@ _ASK_S = 5.0
 class KafkaBackend(StatusReader):
     """Implements `recoveryd.cli.send.backend.Backend` on the cluster `main` of the config.
 
-    Raises at once when no broker answers or an own topic is missing: asked for a topic that is not there, the client would wait for a leader instead.
+    Raises at once when no broker answers or an own topic is missing: asked for a topic that is not there, the client
+    would wait for a leader instead.
     """
 
     def __init__(self, settings: "Settings") -> None:

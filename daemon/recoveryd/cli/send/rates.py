@@ -1,4 +1,6 @@
-"""Rates as people type them: `2M/s` records, `250MB/s` bytes. A `B` makes it bytes; k, M and G are thousands, millions and billions."""
+"""Rates as people type them: `2M/s` records, `250MB/s` bytes. A `B` makes it bytes; k, M and G are thousands, millions
+and billions.
+"""
 
 import re
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Sending one command and hearing its answer; `Sending` and `Staying` are the options of the verbs that do so.
 
-An accepted or duplicate command is success; a refusal carries the daemon's own code, message and hint, and becomes the exit code. Silence is told apart
-from refusal: the command lies on the control topic then, and will be handled.
+An accepted or duplicate command is success; a refusal carries the daemon's own code, message and hint, and becomes the
+exit code. Silence is told apart from refusal: the command lies on the control topic then, and will be handled.
 """
 
 from collections.abc import Callable, Mapping
@@ -86,7 +86,9 @@ class Staying(Sending):
 
 
 def begin(connection: Connection, record: OutgoingRecord, timeout_s: float | None) -> str:
-    """Send it and give the command whose status is meant from now on: ours, or any ("") when this command was known before."""
+    """Send it and give the command whose status is meant from now on: ours, or any ("") when this command was known
+    before.
+    """
     return record.id if _kind(send(connection, record, timeout_s)) == "accepted" else ""
 
 

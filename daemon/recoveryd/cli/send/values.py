@@ -1,7 +1,7 @@
 """Text of the command line to values of a control record: positions, sizes, durations, headers, partitions.
 
-Pure functions. They know how people write things on a command line (`offset:123`, `10MB`, `0,2-4`) and give back what the record's data holds; the
-record as a whole is judged by `recoveryd.wire` as if it came from anywhere else.
+Pure functions. They know how people write things on a command line (`offset:123`, `10MB`, `0,2-4`) and give back what
+the record's data holds; the record as a whole is judged by `recoveryd.wire` as if it came from anywhere else.
 """
 
 import difflib
@@ -25,7 +25,9 @@ _LOOKS_LIKE_DURATION = re.compile(r"-(?:P|[0-9])", re.IGNORECASE)
 
 
 def parse_position(text: str, flag: str, words: Sequence[str]) -> Position:
-    """`--from` or `--to` as the record's data has it. Times and durations pass through as text; `recoveryd.wire` reads them."""
+    """`--from` or `--to` as the record's data has it. Times and durations pass through as text; `recoveryd.wire` reads
+    them.
+    """
     text = text.strip()
     if text in words:
         return text

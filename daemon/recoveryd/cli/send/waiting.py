@@ -45,7 +45,8 @@ def wait_for(
 ) -> Document:
     """Follow until `is_reached`, calling `on_change` with each status.
 
-    With `command_id`, records of an earlier life of the same id (a dry run before) are passed over. Raises `Failure` when the time is over.
+    With `command_id`, records of an earlier life of the same id (a dry run before) are passed over. Raises `Failure`
+    when the time is over.
     """
     give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
     newest: tuple[str, int] | None = None

@@ -1,7 +1,9 @@
-"""`recoveryctl doctor`: everything a recovery needs, looked at in the order in which it fails, each bad line with its next step.
+"""`recoveryctl doctor`: everything a recovery needs, looked at in the order in which it fails, each bad line with its
+next step.
 
-Exit code 1 as soon as one thing fails; a warning does not. Nothing that others can see is written, except with `--deep`, which sends one command for
-a recovery that does not exist and expects its refusal: the only honest proof that the whole way works.
+Exit code 1 as soon as one thing fails; a warning does not. Nothing that others can see is written, except with
+`--deep`, which sends one command for a recovery that does not exist and expects its refusal: the only honest proof that
+the whole way works.
 """
 
 from typing import TYPE_CHECKING, Annotated

@@ -1,7 +1,8 @@
-"""What `recoveryctl doctor` asks brokers: are they there, do our topics fit, may we write, does the daemon answer, do the clocks agree.
+"""What `recoveryctl doctor` asks brokers: are they there, do our topics fit, may we write, does the daemon answer, do
+the clocks agree.
 
-Each check returns what it found and none raises; a cluster that does not answer costs its own lines only. The write probe is a transaction that is
-aborted, so no reader ever sees it.
+Each check returns what it found and none raises; a cluster that does not answer costs its own lines only. The write
+probe is a transaction that is aborted, so no reader ever sees it.
 """
 
 import asyncio
@@ -28,7 +29,8 @@ _NOBODY = "doctor-probe"
 def check_clusters(
     connection: Connection, *, deep: bool, source: str | None = None, target: str | None = None
 ) -> Iterator[CheckResult]:
-    """For each cluster of the config: brokers, ACLs, topics, permission to write; with `deep` also the whole way of a command.
+    """For each cluster of the config: brokers, ACLs, topics, permission to write; with `deep` also the whole way of a
+    command.
 
     `source` and `target` are topics of a replay that is planned, [CLUSTER:]TOPIC.
     """

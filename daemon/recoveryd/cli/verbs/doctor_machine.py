@@ -1,7 +1,7 @@
 """What `recoveryctl doctor` looks at on this machine: Java, Spark, the work folder, the daemon's health page.
 
-Each check returns what it found and, when it is not good, the next step; none raises. What needs a broker is in `recoveryd.cli.verbs.doctor_clusters`, what
-looks at Spark masters in `recoveryd.cli.verbs.doctor_spark`.
+Each check returns what it found and, when it is not good, the next step; none raises. What needs a broker is in
+`recoveryd.cli.verbs.doctor_clusters`, what looks at Spark masters in `recoveryd.cli.verbs.doctor_spark`.
 """
 
 import importlib.util
@@ -30,7 +30,9 @@ _WANTED_FREE_GB = 1.0
 def run_checks(
     connection: Connection, *, deep: bool, source: str | None = None, target: str | None = None
 ) -> Iterator[CheckResult]:
-    """Every check, in the order in which things fail. `source` and `target`: topics of a planned replay, [CLUSTER:]TOPIC."""
+    """Every check, in the order in which things fail. `source` and `target`: topics of a planned replay,
+    [CLUSTER:]TOPIC.
+    """
     yield check_java()
     yield check_spark(deep=deep)
     try:
@@ -80,7 +82,9 @@ def check_spark(*, deep: bool) -> CheckResult:
 
 
 def check_work_dir(folder: Path) -> CheckResult:
-    """Can files be written where logs and specs of attempts go? The daemon makes the folder; here only what is there is tried."""
+    """Can files be written where logs and specs of attempts go? The daemon makes the folder; here only what is there is
+    tried.
+    """
     name = "work_dir"
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     try:

@@ -1,6 +1,8 @@
-"""What `recoveryctl doctor` looks at for each Spark profile: is its master there, how many lanes it runs at once, may secrets travel to it.
+"""What `recoveryctl doctor` looks at for each Spark profile: is its master there, how many lanes it runs at once, may
+secrets travel to it.
 
-No application is started, so what the cluster really gives, and the Python of its executors, are seen by the first attempt only.
+No application is started, so what the cluster really gives, and the Python of its executors, are seen by the first
+attempt only.
 """
 
 import os
@@ -34,7 +36,10 @@ def _check_profile(name: str, profile: Profile, clients: Mapping[str, Mapping[st
         return good(name, slots)
     secrets, missing = unsecured(_defaults() | profile.conf, clients.values())
     if secrets and missing:
-        found = f"{Code.SPARK_UNSECURED.value} {', '.join(secrets)} would travel to {profile.master} without {', '.join(missing)}."
+        found = (
+            f"{Code.SPARK_UNSECURED.value} {', '.join(secrets)} would travel to {profile.master} without "
+            f"{', '.join(missing)}."
+        )
         return bad(name, found, CATALOGUE[Code.SPARK_UNSECURED].next_step)
     if problem := _unreachable(profile.master):
         return bad(name, problem, "Start it, or correct the profile's `master`.")

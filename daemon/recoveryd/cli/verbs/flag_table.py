@@ -1,6 +1,8 @@
-"""The flags of a verb that begins a recovery: one row per field of the record's data, saying where the value goes and how its text is read.
+"""The flags of a verb that begins a recovery: one row per field of the record's data, saying where the value goes and
+how its text is read.
 
-Both ways are made from the rows: flags over a document, and the command line that would say the same again. The rows are `recoveryd.cli.verbs.flags`.
+Both ways are made from the rows: flags over a document, and the command line that would say the same again. The rows
+are `recoveryd.cli.verbs.flags`.
 """
 
 import functools
@@ -19,7 +21,9 @@ Values = Mapping[str, Any]  # flag name -> what the user gave, only for flags th
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`name` is the flag without dashes, `path` the field, `read` turns the text (and the flag, for errors) into the field's value."""
+    """`name` is the flag without dashes, `path` the field, `read` turns the text (and the flag, for errors) into the
+    field's value.
+    """
 
     name: str
     path: tuple[str, ...]

@@ -98,7 +98,10 @@ _VERIFY: tuple[Flag, ...] = (
         read=_start, panel=_WHAT,
     ),
     Flag(
-        "to", ("source", "to"), "latest (when left out; pinned), offset(s), time, or -2h; a time leaves out later records of both sides.",
+        "to", ("source", "to"), (
+            "latest (when left out; pinned), offset(s), time, or -2h; a time leaves out later records of both "
+            "sides."
+        ),
         _POSITION, read=_pinned, panel=_WHAT,
     ),
     replace(_BY_NAME["partitions"], panel=_WHAT),

@@ -1,4 +1,5 @@
-"""`recoveryctl forecast`: how long a replay would take and whether it is sensible, from rates and a window alone. No recovery, no broker.
+"""`recoveryctl forecast`: how long a replay would take and whether it is sensible, from rates and a window alone. No
+recovery, no broker.
 
 Options to a `Case` and an answer to a table; the rules are those that judge every plan.
 """
@@ -69,7 +70,9 @@ def forecast(
     prices: PricesFile = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """How long a replay would take, whether it can catch up, what a deadline needs, and whether retention wins. Works offline."""
+    """How long a replay would take, whether it can catch up, what a deadline needs, and whether retention wins. Works
+    offline.
+    """
     from recoveryd.cli.verbs.forecast_case import ForecastCase, answer, notes  # noqa: PLC0415
     from recoveryd.forecast.wire import FORECAST  # noqa: PLC0415
 

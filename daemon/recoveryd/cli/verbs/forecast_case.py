@@ -18,7 +18,9 @@ _NOT_KNOWN = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class ForecastCase:
-    """Rates in records/s, sizes in bytes, times in seconds. `margin` = records between the position and a log start that advances at the live rate."""
+    """Rates in records/s, sizes in bytes, times in seconds. `margin` = records between the position and a log start
+    that advances at the live rate.
+    """
 
     window_s: float
     backlog: float

@@ -1,4 +1,6 @@
-"""`recoveryctl history FILE`: takes the decisions of a daemon again, from the file that `log.events` of its config names, and shows what led to what."""
+"""`recoveryctl history FILE`: takes the decisions of a daemon again, from the file that `log.events` of its config
+names, and shows what led to what.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

@@ -1,6 +1,7 @@
 """`recoveryctl lag`: how far watched consumer groups are behind, with the verdict on each and how sure it is.
 
-The verdicts are the daemon's (`GET /api/v1/lag`): it has the samples, this only shows them. A lag that is not known is `-`, never 0.
+The verdicts are the daemon's (`GET /api/v1/lag`): it has the samples, this only shows them. A lag that is not known is
+`-`, never 0.
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,9 @@ def lag(
     group: Annotated[str | None, argument("GROUP", "With every partition of it; all groups when left out.")] = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """Lag and verdict of the consumer groups that the daemon watches, from its HTTP API (--http, else `http.listen` of the config)."""
+    """Lag and verdict of the consumer groups that the daemon watches, from its HTTP API (--http, else `http.listen` of
+    the config).
+    """
     from recoveryd.cli.send.http_reader import read_lag  # noqa: PLC0415
 
     found = read_lag(connection.daemon_url)

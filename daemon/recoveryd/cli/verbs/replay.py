@@ -1,6 +1,7 @@
 """`recoveryctl replay` and `verify`: ask for a new recovery, look at its plan first, or only print the record.
 
-The flags are rows of `recoveryd.cli.verbs.flags`; this module holds the order of things: build, check, ask, send, hear the answer, stay if wanted.
+The flags are rows of `recoveryd.cli.verbs.flags`; this module holds the order of things: build, check, ask, send, hear
+the answer, stay if wanted.
 """
 
 import shlex

@@ -1,4 +1,6 @@
-"""`recoveryctl sandbox up|down|seed|live`: a real Kafka to try things on, one broker or several. The work is done in the package `sandbox`."""
+"""`recoveryctl sandbox up|down|seed|live`: a real Kafka to try things on, one broker or several. The work is done in
+the package `sandbox`.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,7 +35,9 @@ def up(
     ] = 1,
     secure: Annotated[bool, option("--secure", "SASL_SSL with SCRAM-SHA-512, an own authority, and ACLs.")] = False,
 ) -> int:
-    """Start one broker or several, leave them running, print their address, and with --secure a config file for clients."""
+    """Start one broker or several, leave them running, print their address, and with --secure a config file for
+    clients.
+    """
     from recoveryd_sandbox import handle  # noqa: PLC0415
     from recoveryd_sandbox.cluster_nodes import Shape  # noqa: PLC0415
 

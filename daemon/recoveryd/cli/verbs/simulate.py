@@ -1,6 +1,8 @@
-"""`recoveryctl simulate`: the controller against other policies on a model of a broker, with the very rules the daemon runs.
+"""`recoveryctl simulate`: the controller against other policies on a model of a broker, with the very rules the daemon
+runs.
 
-The model and the judge are `recoveryd.simulation`; here are names as they are typed, tables, and the picture of one run.
+The model and the judge are `recoveryd.simulation`; here are names as they are typed, tables, and the picture of one
+run.
 """
 
 import difflib
@@ -38,7 +40,10 @@ Policies = Annotated[
     list[str] | None,
     option(
         "--policy",
-        "none, fixed-25, fixed-50, fixed-75, on-off, aimd-on-lag, aimd-x0.5, aimd-x0.7, ledbat-like, budget; may be repeated.",
+        (
+            "none, fixed-25, fixed-50, fixed-75, on-off, aimd-on-lag, aimd-x0.5, aimd-x0.7, ledbat-like, budget; "
+            "may be repeated."
+        ),
         "NAME",
     ),
 ]
@@ -62,7 +67,9 @@ def simulate(
     processes: Processes = 2,
     output: Output = Format.TABLE,
 ) -> int:
-    """Compare throttling policies on a model of a broker. With everything in it, the gate is judged: exit code 1 when it is missed."""
+    """Compare throttling policies on a model of a broker. With everything in it, the gate is judged: exit code 1 when
+    it is missed.
+    """
     from recoveryd.simulation.policies import POLICIES  # noqa: PLC0415
     from recoveryd.simulation.scenarios import Scenario  # noqa: PLC0415
     from recoveryd.simulation.study import as_document, run_study  # noqa: PLC0415

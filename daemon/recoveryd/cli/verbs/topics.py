@@ -1,4 +1,6 @@
-"""`recoveryctl topics apply`: create recoveryd's own topics where they are missing, report what differs, change nothing that exists."""
+"""`recoveryctl topics apply`: create recoveryd's own topics where they are missing, report what differs, change nothing
+that exists.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, TypedDict

@@ -1,4 +1,6 @@
-"""`recoveryctl unit`: what the config says of units, what clusters say of them, and what is missing for a recovery that can be trusted. Nothing is changed."""
+"""`recoveryctl unit`: what the config says of units, what clusters say of them, and what is missing for a recovery that
+can be trusted. Nothing is changed.
+"""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""`recoveryctl watch-group`: guard a consumer group that is not ours, and be told (or have a webhook called) when it is where it is wanted.
+"""`recoveryctl watch-group`: guard a consumer group that is not ours, and be told (or have a webhook called) when it is
+where it is wanted.
 
 `recoveryctl watch ID` only follows; this verb sends the command `watch`.
 """
@@ -29,7 +30,10 @@ Until = Annotated[
     str,
     option(
         "--until",
-        "caught_up (zero lag that stays), offsets:0=N,1=N or offsets:TOPIC/0=N (committed once), deadline:2h (a time has come).",
+        (
+            "caught_up (zero lag that stays), offsets:0=N,1=N or offsets:TOPIC/0=N (committed once), deadline:2h "
+            "(a time has come)."
+        ),
         "CONDITION",
         shows_default=True,
     ),
