@@ -1,5 +1,5 @@
-"""What a worker of a measured application used counts on when it has ended. No Spark: this test is what the JVM is to
-the worker daemon.
+"""The CPU time of a worker of a measured application still counts after the worker has ended. No Spark: the test takes
+the place of the JVM, the parent of the worker daemon.
 """
 
 import os
@@ -18,7 +18,7 @@ from tests.patience import patient_s
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SECRET = "said by both sides"
-_WORKERS = 30  # one alone takes less time than the system tells
+_WORKERS = 30  # one alone takes less time than the system can measure
 
 
 def began(port: int) -> tuple[socket.socket, int]:

@@ -380,7 +380,7 @@ print(outcome.ended, outcome.error_code)
 
 
 class LaneProcess:
-    """A lane in a separate process, which can be killed, stopped and continued. `failpoint` as in RECOVERYD_FAILPOINT."""
+    """A lane in a process of its own, to be killed, stopped and continued. `failpoint` as in RECOVERYD_FAILPOINT."""
 
     def __init__(self, spec: JobSpec, lane: int = 0, failpoint: str = "") -> None:
         env = {**os.environ, "RECOVERYD_FAILPOINT": failpoint}

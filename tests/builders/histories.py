@@ -25,7 +25,7 @@ def names() -> list[str]:
 
 
 def decided(name: str) -> list[dict[str, Any]]:
-    """What this release decides on a history: the reason, records and effects of each decision, and at last the state."""
+    """What this release decides on a history: reason, records and effects of each decision, and the state at the end."""
     with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
         taken = list(take_again(lines, make_decider))
     return [*(_shown(one) for one in taken), {"known": _known(taken[-1].decision)}]
@@ -68,7 +68,7 @@ def _known(last: Decision) -> dict[str, Any]:
 
 
 def _set(value: Any) -> Any:
-    """The value without fields that are not set, so that a new option which the history does not use changes nothing."""
+    """The value without unset fields, so that a new option which the history does not use changes nothing."""
     if isinstance(value, dict):
         return {name: _set(inner) for name, inner in value.items() if inner is not None}
     return [_set(inner) for inner in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""`recoveryctl simulate`: tables and JSON of the same matrix as the gate's, names as people type them, and a picture."""
+"""`recoveryctl simulate`: tables and JSON of the gate's own matrix, names as people type them, and a picture."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""ACLs of the product's user: the whole table, users that lack one of its entries, and what the cluster says they lack."""
+"""ACLs of the product's user: the whole table, users that lack one entry, and what the cluster says they lack."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

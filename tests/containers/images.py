@@ -1,4 +1,4 @@
-"""The images the container tests run: public ones if the registry answers, otherwise the same built without a registry."""
+"""The images of the container tests: public ones if the registry answers, otherwise the same built without it."""
 
 import shutil
 import tempfile

@@ -45,7 +45,7 @@ _SETTINGS = {
 
 
 class KafkaContainer(DockerContainer):
-    """`bootstrap` for clients on the host, `network_bootstrap` for containers on the same `network`. Plain text only."""
+    """`bootstrap`: for clients on the host; `network_bootstrap`: for containers on `network`. Plain text only."""
 
     def __init__(self, image: str, network: Network) -> None:
         super().__init__(image)

@@ -1,4 +1,4 @@
-"""The same end-to-end test as on the sandbox broker, against Kafka in a container: the daemon is a process of the host."""
+"""The end-to-end test of the sandbox broker, against Kafka in a container: the daemon is a process of the host."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A new leader takes over what earlier releases left on the topics, and goes on with every recovery from its position."""
+"""A new leader takes over what earlier releases left on the topics, and goes on with every recovery."""
 
 from collections.abc import Mapping
 from dataclasses import replace

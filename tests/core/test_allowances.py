@@ -34,7 +34,7 @@ def planned(log: Log, limits: Limits) -> Recovery:
 
 
 def copy(recovery: Recovery, log: Log) -> Recovery:
-    """One attempt: each lane copies until its partition ends, or up to and with the record that uses its allowance up."""
+    """One attempt: each lane copies to its partition's end, or up to and with the record that uses its allowance up."""
     rows = {p.partition: p for p in recovery.progress.partitions}
     for lane, allowed in zip(recovery.plan.lanes, allowances(recovery), strict=True):
         [partition] = lane

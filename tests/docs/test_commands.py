@@ -1,4 +1,4 @@
-"""The command line accepts each command in the documents. Those of the README are also run: `tests/e2e/test_readme.py`."""
+"""The command line accepts each command in the documents. `tests/e2e/test_readme.py` also runs the README's."""
 
 import re
 import shlex

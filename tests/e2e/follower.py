@@ -122,7 +122,7 @@ class Follower:
                 self._news.wait(min(left_s, 0.25))
 
     def wait_state(self, recovery: str, states: str | Iterable[str], deadline_s: float = 60.0) -> Document:
-        """The newest status record once its state is one of `states`. An unwanted terminal state ends the wait at once."""
+        """The newest status record once its state is one of `states`. Another terminal state ends the wait at once."""
         wanted = {states} if isinstance(states, str) else set(states)
         ended = {"completed", "stopped", "failed", "rejected", "expired", "planned"} - wanted
 

@@ -15,7 +15,7 @@ _COUNTS = ("copied", "filtered", "skipped", "lost")
 
 
 def chunks_whole(history: History, matching: Matching) -> Iterator[Violation]:
-    """I9: a chunk's records are visible together with its receipt, and a read_committed reader never stood inside one."""
+    """I9: a chunk's records are visible together with its receipt, and no read_committed reader was ever inside one."""
     claims = Claims(history.receipts)
     for partition, offset in sorted(history.hidden):
         receipt = claims.of(partition, offset)
@@ -159,7 +159,7 @@ def _runs_true(history: History, matching: Matching) -> Iterator[Violation]:
 
 
 def all_explained(history: History, matching: Matching) -> Iterator[Violation]:
-    """I12: counts of each receipt, and of the status record, equal those of the source as read here, and they add up."""
+    """I12: counts of receipts, and of the status record, equal those of the source as read here, and they add up."""
     truth = _Truth(history)
     for receipt in history.receipts:
         said = {name: getattr(receipt, name) for name in _COUNTS}

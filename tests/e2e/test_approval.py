@@ -1,5 +1,5 @@
-"""Plans that wait for a person, on the real processes: of two approved into one topic one runs, what is not as planned
-any more does not start, nobody waits for ever.
+"""Plans that wait for approval, on real processes: of two approved plans into one topic only one runs, a plan whose
+topics have changed does not start, no plan waits for ever.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ def source(stack: Stack) -> str:
 
 
 def plan(stack: Stack, recovery: str, source: str, target: str) -> str:
-    """The hash of the plan that waits."""
+    """Make a plan that waits for approval. Returns its hash."""
     stack.control.replay(recovery, source, target)
     return str(stack.follower.wait_state(recovery, "awaiting_approval")["plan"]["hash"])
 
@@ -47,7 +47,7 @@ def started(stack: Stack, recovery: str) -> bool:
 
 
 def completed(stack: Stack, names: Iterable[str]) -> str:
-    """The first of these that is, or ""."""
+    """The first of these recoveries that is completed, or ""."""
     return next((n for n in names if (stack.follower.status(n) or {}).get("state") == "completed"), "")
 
 

@@ -1,5 +1,5 @@
-"""The checker itself is checked: a perfect copy has no violation, and each kind of damage yields violations of exactly
-the invariant it breaks.
+"""Tests of the checker itself: a correct copy has no violation, and each kind of damage gives violations of exactly the
+invariant that it breaks.
 """
 
 import uuid
@@ -88,7 +88,7 @@ def judge(source: Source, unique: str) -> Judge:
 
 
 def completeness(**changes: int) -> dict[str, Any]:
-    """A true status record of the copy, but for `changes` of partition 0."""
+    """A correct status record of the copy, except for `changes` of partition 0."""
     first = {
         "partition": 0,
         "from": 2,

@@ -1,5 +1,5 @@
-"""The controller around a real copy: real lanes follow what it grants, and it grants by what an application says of
-itself on the control topic.
+"""The controller with a real copy: real lanes follow its grants, which it makes by the signals that an application
+sends to the control topic.
 """
 
 import json
@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 class Application(Background):
-    """Tells its own latency twice a second; None = it falls silent."""
+    """An application that sends its own latency twice a second; None = it sends nothing."""
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def make_signal(number: int, latency_s: float) -> dict[str, Any]:
 
 
 class Guest:
-    """What the daemon says of the one recovery."""
+    """What the daemon says about the one recovery."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -80,9 +80,7 @@ class Guest:
 
 
 class Window:
-    """Looks for five seconds in which something was copied, and not above the floor; begins anew as long as that is not
-    so.
-    """
+    """Looks for five seconds in which something was copied, but not above the floor; begins anew until there are."""
 
     def __init__(self, copied: Callable[[], int]) -> None:
         self._copied = copied
@@ -106,9 +104,11 @@ def test_a_replay_takes_what_live_traffic_can_spare_yields_at_its_slo_and_waits_
     fill_plain(stack.bootstrap, source, 4, 8_000, value_bytes=1_000)
     guest = Guest(stack)
     with stack.running(settings=SETTINGS), Application(stack.bootstrap, stack.prefix) as application:
-        wait_for(lambda: application.told >= 16, 10)  # what it is like without a replay is learned from samples
+        wait_for(lambda: application.told >= 16, 10)  # the baseline without a replay is learned from samples
         stack.control.replay(RECOVERY, source, target, target_create=True)
-        stack.follower.wait_state(RECOVERY, "running")  # no mode was asked for: something is protected
+        stack.follower.wait_state(
+            RECOVERY, "running"
+        )  # no mode was requested, so it is controlled, because something is protected
         assert guest.granted() <= 2 * FLOOR
         guest.await_granted(lambda rate: rate >= 5 * FLOOR, "the rate never rose although live traffic is well")
 

@@ -1,4 +1,4 @@
-"""A broker that wants tokens: daemon, lanes and command line get in by OAUTHBEARER, all by the same client properties."""
+"""A broker that demands tokens: daemon, lanes and command line log in by OAUTHBEARER, with the same properties."""
 
 import asyncio
 from collections.abc import Iterator

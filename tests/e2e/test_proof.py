@@ -1,5 +1,5 @@
-"""Copies that are damaged while nobody looks, proved by the real daemon and real Spark: `failed` with RCV-3007, exit
-code 9, and the place of the damage.
+"""Copies that are damaged by hand, and proved by the real daemon and real Spark: `failed` with RCV-3007, exit code 9,
+and the place of the damage.
 
 A replay is paused, the target and its ledger are changed by hand, and it goes on. For copies that were not made by
 recoveryd there is the command `verify`.
@@ -30,7 +30,7 @@ _DIFFERENCES = 9
 
 
 def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
-    """(exit code, what it said)."""
+    """(exit code, output)."""
     config = str(stack.write_config("cli"))
     command = [sys.executable, "-c", "from recoveryd.cli import main; main()", *arguments, "--config", config]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=_ROOT)
@@ -56,12 +56,12 @@ def double_what_is_there(tampering: Tampering) -> None:
 
 
 def call_the_last_records_skipped(tampering: Tampering, number: int = 0, count: int = 7) -> None:
-    """A receipt names some records less; what the copy did with them stays in the target, so it is written by nobody."""
+    """A receipt names fewer records than its chunk wrote, so that no receipt claims the last ones in the target."""
     tampering.claim(number, [r.offset for r in tampering.claimed(number)][:-count], skipped=count)
 
 
 def claim_an_altered_record(tampering: Tampering) -> None:
-    """A record with another header stands at the end, and the receipt says that it is the last one of its chunk."""
+    """Append a record with another header to the target, and let the receipt claim it as the last one of its chunk."""
     number = tampering.newest(0)
     claimed = tampering.claimed(number)
     at = tampering.write([claimed[-1]._replace(headers=(("h", b"1"),))])
@@ -69,7 +69,7 @@ def claim_an_altered_record(tampering: Tampering) -> None:
 
 
 def claim_two_of_a_key_turned_round(tampering: Tampering) -> None:
-    """The last two records of a key stand at the end once more, the later one first, and the receipt claims these."""
+    """Append the last two records of a key again, the later one first, and let the receipt claim these."""
     number = tampering.newest(1)
     claimed = tampering.claimed(number)
     last = claimed[-1]
@@ -79,7 +79,7 @@ def claim_two_of_a_key_turned_round(tampering: Tampering) -> None:
 
 
 def hide_alter_and_turn(tampering: Tampering) -> None:
-    """In three chunks, so that no damage covers another one."""
+    """All three kinds of damage, in three chunks, so that none hides another."""
     call_the_last_records_skipped(tampering, count=1)
     claim_an_altered_record(tampering)
     claim_two_of_a_key_turned_round(tampering)

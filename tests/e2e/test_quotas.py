@@ -1,5 +1,5 @@
-"""The brokers' backstop around a real recovery: there before its first record, following its rate, over the daemon's
-death, and gone at the end.
+"""The brokers' quota on a real recovery: set before its first record, following its rate, kept while the daemon is
+dead, and removed at the end.
 """
 
 import itertools
@@ -31,8 +31,8 @@ def both(rate: float) -> dict[str, float]:
 
 @pytest.fixture
 def long(stack: Stack) -> str:
-    """40 MB: what copies it at a few times RATE is still copying when a slow machine has a new daemon, and all the
-    while a quota has to stand.
+    """40 MB: at a few times RATE, the copy still runs when a slow machine has started a new daemon, and all the time
+    there must be a quota.
     """
     topic = f"{stack.prefix}long".replace(".", "-")
     fill_plain(stack.bootstrap, topic, 4, 10_000, value_bytes=1_000, compression="none")

@@ -1,6 +1,4 @@
-"""What a newcomer does first, as it stands in the README: its shell blocks, and `make demo`. On a real broker, with a
-real daemon and real Spark.
-"""
+"""The first steps of a new user: the shell blocks of the README, and `make demo`, with a real broker, daemon and Spark."""
 
 import json
 import os
@@ -27,9 +25,7 @@ DEADLINE_S = 900
 
 
 def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
-    """Both shell blocks, one after the other: the second wants a recovery that still runs, a topic, a group and a
-    webhook.
-    """
+    """Both shell blocks, one after the other: the second needs a running recovery, a topic, a group and a webhook."""
     copying, while_it_runs = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     lines = [line for line in copying.splitlines() if not line.startswith(("make setup", "export RECOVERYD"))]
     seed(bootstrap, "flights")
@@ -76,14 +72,14 @@ def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp
 
 
 def answers_to(bootstrap: str, topic: str) -> Counter[tuple[str, str]]:
-    """How often each verb was answered, and how: what the daemon itself says of the commands."""
+    """How often each verb was answered, and how, by the daemon's own answers."""
     records = [record for partition in read_log(bootstrap, topic).values() for record in partition]
     events = [json.loads(record.value or b"{}") for record in records]
     return Counter((e["data"]["verb"], e["type"].split(".")[-2]) for e in events if ".command_" in e["type"])
 
 
 def test_the_demo_runs_whole_and_shows_the_proof(tmp_path: Path) -> None:
-    """As after `make setup`: in a home of its own, with the jars that were fetched before, nothing left behind."""
+    """Runs as after `make setup`: in its own home, with jars that were fetched before, and leaves nothing behind."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("RECOVERYD_")},
         "HOME": str(tmp_path / "home"),
@@ -102,7 +98,7 @@ def test_the_demo_runs_whole_and_shows_the_proof(tmp_path: Path) -> None:
 
 
 def output_of(command: list[str], environment: dict[str, str]) -> str:
-    """What it said; it must end with 0."""
+    """The output; the exit code must be 0."""
     running = subprocess.Popen(
         command,
         cwd=ROOT,

@@ -53,7 +53,7 @@ def names(stack: Stack) -> Names:
 
 @dataclass
 class Followed:
-    """A replay that follows a live topic from the beginning of the module on; its rule needs half a minute of quiet."""
+    """A replay that follows a live topic from the beginning of the module on; it ends after half a minute at zero lag."""
 
     recovery: str
     source: str
@@ -141,8 +141,8 @@ def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     await_progress(stack, names.recovery, 200)
 
     def over_the_first_limit() -> float:
-        """Against the time that really passed: a busy machine makes it less, never more. A second's worth of each lane
-        may be saved up.
+        """Records above the first limit in the time that really passed: a busy machine makes them fewer, never more.
+        Each lane may have saved up a second's worth.
         """
         return lane_progress(stack, names.recovery)[-1][1] - 200 * (time.monotonic() - began_s) - 400
 
@@ -229,7 +229,7 @@ def test_ranges_without_records_end_cleanly_with_zero_records(stack: Stack, plai
 def test_a_window_of_time_over_unordered_times_copies_exactly_its_records(
     stack: Stack, nasty: str, names: Names
 ) -> None:
-    """A time bound is an index lookup and a filter of each record: some in the range are older or newer than the
+    """A time bound is an index lookup and a filter of each record: in the range, some are older or newer than the
     window.
     """
     start_ms, stop_ms = BASE_MS - 1, BASE_MS + 501
@@ -308,7 +308,7 @@ def test_what_a_lane_at_the_live_head_does_not_use_of_a_cap_another_lane_copies(
 
 
 def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: Stack, names: Names) -> None:
-    """Records that lose most of their bytes with a header: the cap is one on the copy, not on what was read for it."""
+    """Records lose most of their bytes with a dropped header: the cap counts bytes written, not bytes read."""
     source = f"{names.target}-source"
     create_topics(stack.bootstrap, {source: 4})
     producer = writer(stack.bootstrap, linger_ms=20)
@@ -350,7 +350,7 @@ def test_a_replay_that_follows_a_live_topic_stops_by_itself_once_it_caught_up(st
     assert (done["stop"]["reason"], done["stop"]["mode"]) == ("zero_lag", "caught_up")
     covered = completed_ranges(done)
     whole = whole_log(stack.bootstrap, followed.source)
-    # It may have caught up, and stopped, while the producer still wrote; never before it had reached the live records.
+    # It may have caught up and stopped while the producer still wrote, but not before it reached the live records.
     assert {p: start for p, (start, _) in covered.items()} == {p: start for p, (start, _) in whole.items()}
     assert all(2_500 < covered[p][1] <= whole[p][1] for p in whole)
     assert (

@@ -1,5 +1,5 @@
 """Replays on a standalone Spark cluster whose machines have no checkout: the code travels, the environment does not,
-and a lost machine costs nothing.
+and a lost machine loses no record.
 """
 
 import itertools
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 PARTITIONS = 8
 RECORDS_EACH = 3_000
-# Would kill each lane at its first chunk, if the daemon's environment reached it.
+# This would kill each lane at its first chunk if the daemon's environment reached it.
 ENVIRONMENT = {"RECOVERYD_FAILPOINT": "lane.after_consume", "RECOVERYD_LOG__LEVEL": "info"}
 START_S = 240.0
 
@@ -114,7 +114,7 @@ def test_an_executor_lost_in_the_middle_costs_no_record(case: Case, cluster: Spa
 
 
 def test_a_pinned_range_may_have_more_lanes_than_slots_and_its_records_may_go_by_key(case: Case, stack: Stack) -> None:
-    """What sorts by key and what compares keys keeps tables on the executors' disks."""
+    """Sorting by key and comparing keys keep tables on the executors' disks."""
     create_topics(stack.bootstrap, {case.target: 3})
     case.asked = {"mapping": "key_hash"}
     case.start(records_per_s=None, job={"profile": "wide"}, target_create=False, target_mapping="key_hash")

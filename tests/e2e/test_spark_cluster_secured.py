@@ -43,7 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 def stack(
     tmp_path_factory: pytest.TempPathFactory, cluster: SparkCluster, certificates: Certificates
 ) -> Iterator[Stack]:
-    """A broker that lets in who has a certificate of its authority, and a daemon that has one."""
+    """A broker that admits clients with a certificate of its authority, and a daemon that has one."""
     node = GuardedNode(
         "SSL",
         {
@@ -82,7 +82,7 @@ def stack(
 
 
 def secrets_of(certificates: Certificates) -> list[bytes]:
-    """A line of the private key, as it stands and as it travels, and Spark's own secret."""
+    """A line of the private key, plain and as it travels, and Spark's own secret."""
     lines = certificates.node.read_bytes().splitlines()
     key = lines[lines.index(b"-----BEGIN PRIVATE KEY-----") + 1]
     return [key, SPARK_SECRET.encode()]

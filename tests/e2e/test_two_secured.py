@@ -32,14 +32,14 @@ PARTITIONS, EACH = 2, 2_000
 
 @dataclass(frozen=True)
 class Far:
-    """The cluster that asks for a password. `plain` is the door of the tests."""
+    """The cluster that demands a password. `plain`: its listener for the tests."""
 
     broker: Broker
     plain: str
     credentials: Credentials
 
     def client(self, **changed: str) -> dict[str, str]:
-        """As recoveryd's config has it."""
+        """Its client properties as in recoveryd's config."""
         return {**self.credentials.java_properties(RECOVERYD, self.broker.bootstrap), **changed}
 
     def set_password(self, password: str) -> None:
@@ -158,7 +158,7 @@ def test_a_wrong_password_is_final_and_a_strange_certificate_is_only_named(far: 
 def test_a_lane_whose_login_is_refused_names_the_side(
     far: Far, unique: str, monkeypatch: pytest.MonkeyPatch, side: str
 ) -> None:
-    """The other side is the same cluster by its plain door."""
+    """The other side is the same cluster by its plain listener."""
     monkeypatch.setattr(life, "TROUBLE_BUDGET_S", 0.0)
     cluster = Cluster(far.plain, unique)
     recovery = Recovery(cluster, cluster.topic("in"), cluster.topic("out"), ranges=[[PartitionRange(0, 0, 0)]])

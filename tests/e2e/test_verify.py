@@ -1,5 +1,5 @@
-"""The command `verify` end to end: copies of recoveryd and copies of anybody, whole and damaged, on one cluster and on
-two, steered while they are compared.
+"""The command `verify` end to end: copies by recoveryd and by others, whole and damaged, on one cluster and on two,
+steered while they are compared.
 
 The copies by hand are made by a plain producer. All tests of the module share one daemon, which knows two clusters.
 """
@@ -92,7 +92,7 @@ def recoveryctl(stack: Stack, *args: str) -> tuple[int, str]:
 
 
 def topics_of(bootstrap: str) -> set[str]:
-    """Without those that Kafka makes for itself when somebody reads."""
+    """The topics, without those that Kafka creates for itself when a group reads."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     return {name for name in admin.list_topics(timeout=30).topics if not name.startswith("__")}
 
@@ -227,7 +227,7 @@ def test_a_copy_on_another_cluster_needs_nothing_of_recoveryd_there(
 
 
 def test_a_window_of_time_is_compared_inside_a_longer_copy(stack: Stack, small: str, name: str) -> None:
-    """The copy lies behind records of somebody else and goes on after the window: each side is bounded by its own log."""
+    """The copy follows records of others and goes on after the window: each side is bounded in its own log."""
     target = topic(stack, name, "longer")
     create_topics(stack.bootstrap, {target: 2})
     producer = writer(stack.bootstrap)
@@ -260,7 +260,7 @@ def test_header_rules_and_key_hash_of_a_copy_are_taken_into_account(stack: Stack
 
 
 def test_what_a_cap_let_through_is_proved_by_the_offsets_of_its_table(stack: Stack, name: str) -> None:
-    """As docs/verify.md shows it, for a replay from a time with header rules."""
+    """As in docs/verify.md, for a replay from a time with header rules."""
     source, target, start = topic(stack, name, "source"), topic(stack, name, "copy"), iso(BASE_MS + 50_000)
     fill_plain(stack.bootstrap, source, 2, 400)
     headers = {"add": {"by": "us"}, "drop": ["n"]}

@@ -1,8 +1,8 @@
-"""A verification over what happens to the daemon and to live traffic meanwhile: approval, SIGKILL in every state, a
-rate that yields. The verdict stays exact.
+"""A verification while the daemon dies and live traffic suffers: approval, SIGKILL in every state, a rate that yields.
+The verdict stays exact.
 
-All tests share one stack, whose daemon protects what an application says of itself on the control topic, and asks a
-person about large plans.
+All tests share one stack, whose daemon protects an application by its signals on the control topic, and waits for
+approval of large plans.
 """
 
 import itertools
@@ -93,7 +93,7 @@ def assert_damage_is_named(status: Document) -> None:
 
 
 def start_slowly(stack: Stack, name: str, topics: tuple[str, str]) -> None:
-    """Approved, and somewhere in the middle of reading."""
+    """Start a slow verification: approved, and in the middle of reading when this returns."""
     verify(stack, name, topics, limits=SLOW)
     waiting = stack.follower.wait_state(name, "awaiting_approval")
     stack.control.command("approve", name, {"plan_hash": waiting["plan"]["hash"]})
@@ -170,7 +170,7 @@ def test_a_verification_yields_to_live_traffic_at_its_slo_and_waits_at_the_floor
     def await_granted(low: float, high: float, about: str) -> None:
         stack.follower.wait(lambda: low <= granted() <= high, 60.0, about)
 
-    wait_for(lambda: application.told >= 16, 20)  # what it is like without a guest is learned from samples
+    wait_for(lambda: application.told >= 16, 20)  # the baseline without a recovery is learned from samples
     verify(stack, name, large, limits={"max_bytes_per_s": 400_000})
     waiting = stack.follower.wait_state(name, "awaiting_approval")
     stack.control.command("approve", name, {"plan_hash": waiting["plan"]["hash"]})

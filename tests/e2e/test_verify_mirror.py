@@ -1,7 +1,7 @@
 """A mirror of another cluster, made by Kafka's own MirrorMaker 2 and proved by `verify`: whole, and with records
 missing.
 
-Nothing of recoveryd copied here, and MirrorMaker keeps no receipts: only reading both sides can tell.
+recoveryd did not copy here, and MirrorMaker keeps no receipts: only reading both sides shows differences.
 """
 
 import time
@@ -63,8 +63,8 @@ def await_mirrored(mirror: MirrorMaker, other: str, topic: str, wanted: dict[int
 
 
 def fill_with_aborted(bootstrap: str, topic: str) -> None:
-    """Two partitions of keys, values and headers a mirror may stumble over, with aborted records between them. Each
-    record has a time: MirrorMaker stamps those without.
+    """Two partitions of difficult keys, values and headers, with aborted records between them. Each record has a time,
+    because MirrorMaker gives one to records without.
     """
     create_topics(bootstrap, {topic: 2}, {"message.timestamp.after.max.ms": str(2**63 - 1)})
     producer = transactional(bootstrap, f"{topic}-tx")
@@ -83,11 +83,11 @@ def fill_with_aborted(bootstrap: str, topic: str) -> None:
 
 @pytest.fixture(scope="module")
 def mirrored(stack: Stack, other: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Two topics that MirrorMaker brought to the other cluster under their own names."""
+    """Two topics that MirrorMaker mirrored to the other cluster with the same names."""
     topics = {what: f"{stack.prefix}{what}".replace(".", "-") for what in ("whole", "holed")}
     fill_with_aborted(stack.bootstrap, topics["whole"])
     fill_plain(stack.bootstrap, topics["holed"], 3, 2_000)
-    # As an operator makes them who wants the same partitions and any time a record may have.
+    # Created as by an operator, with the same partitions and any time allowed.
     for name, partitions in ((topics["whole"], 2), (topics["holed"], 3)):
         create_topics(other, {name: partitions}, {"message.timestamp.after.max.ms": str(2**63 - 1)})
     folder: Path = tmp_path_factory.mktemp("mm2")
@@ -123,7 +123,7 @@ def test_a_whole_mirror_matches_although_its_offsets_are_others(
 
 
 def test_records_that_the_mirror_never_got_are_named_one_by_one(stack: Stack, mirrored: dict[str, str]) -> None:
-    """Written to the source once the mirror stood still."""
+    """They are written to the source after the mirror has stopped."""
     topic = mirrored["holed"]
     producer = writer(stack.bootstrap)
     for number in range(3):

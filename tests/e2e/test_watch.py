@@ -1,5 +1,5 @@
-"""Watches on a real broker: a foreign application on cold data, live records meanwhile, a webhook, and a daemon that
-dies between decision and delivery.
+"""Watches on a real broker: a foreign application reads cold data while live records arrive; with a webhook, and a
+daemon that dies between decision and delivery.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Row 33: one Python worker is frozen while the others go on: its attempt is lost and the next one copies on, exactly."""
+"""Row 33: one Python worker is frozen while the others go on: its attempt is lost, and the next one copies exactly."""
 
 import signal
 from collections.abc import Iterator

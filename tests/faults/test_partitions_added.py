@@ -1,4 +1,4 @@
-"""Row 14: partitions that are added while a recovery runs are copied from their first offset, or named; never ignored."""
+"""Row 14: partitions added while a recovery runs are copied from their first offset, or named; never ignored."""
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
@@ -32,7 +32,7 @@ def widen(stack: Stack, topic: str, partitions: int) -> None:
 def test_row_14_partitions_added_to_a_followed_source_are_copied_from_their_first_offset(
     stack: Stack, new_case: NewCase, unique: str
 ) -> None:
-    """The target has too few partitions at first: the recovery says so, and does not complete before that has changed."""
+    """The target has too few partitions at first: the recovery says so, and does not complete until that changes."""
     fill_plain(stack.bootstrap, f"{unique}source", 2, RECORDS)
     case = new_case(f"{unique}source", observe=False)
     case.start(stop="caught_up", records_per_s=None)

@@ -70,7 +70,7 @@ def _decode(record: ControlRecord) -> Event:
 
 @pytest.fixture
 async def rig(bootstrap: str, unique: str, tmp_path: Path) -> AsyncIterator[Rig]:
-    """A feed that has joined its group, with RECORDS records on the topic: keys, tombstones, repeated and null headers."""
+    """A feed that joined its group, with RECORDS records on the topic: keys, tombstones, repeated and null headers."""
     made = Rig(bootstrap, unique, tmp_path)
     await asyncio.to_thread(_fill, bootstrap, made.topic)
     made.intake.open_at(RECORDS)  # so that nothing is read directly: this is about what the group delivers

@@ -21,7 +21,7 @@ DEADLINE_S = 60.0
 
 
 class Server:
-    """A server with the query address of a Prometheus. `answer`: its next answer; `asked`: the parameters of requests."""
+    """A server with the query address of a Prometheus. `answer`: its next answer; `asked`: requests' parameters."""
 
     def __init__(self) -> None:
         self.answer: Handler = self.nothing

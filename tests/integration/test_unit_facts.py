@@ -1,4 +1,6 @@
-"""What a real cluster says of units: groups with and without members, offsets with their metadata, readers of outputs, and whose internal topics are."""
+"""What a real cluster says of units: groups with and without members, offsets with their metadata, readers of outputs,
+and whose internal topics are.
+"""
 
 import json
 import subprocess

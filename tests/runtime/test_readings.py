@@ -1,4 +1,4 @@
-"""How measured latencies become readings for the law, and that clusters and servers which do not answer stop nothing."""
+"""How measured latencies become readings for the law, and that clusters and servers without answers stop nothing."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The broker as a real process: it starts, survives, hangs and ends as told."""
+"""The broker as a real process: it starts, survives, can be frozen, and ends."""
 
 import socket
 import subprocess
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.broker
 
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker these tests may ill-treat, unlike the run's own. Each test leaves it running."""
+    """A broker that these tests may kill and freeze, unlike the run's own. Each test leaves it running."""
     with Broker(tmp_path_factory.mktemp("own-kafka"), heap="384m") as broker:
         yield broker
 
@@ -120,7 +120,7 @@ def test_up_leaves_a_broker_running_that_later_commands_find_and_end(tmp_path: P
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_the_broker(own_broker: Broker) -> None:
-    """The terminal signals a process group; the broker leads one of its own."""
+    """A terminal signals its process group; the broker has a group of its own."""
     shown = subprocess.run(
         ["ps", "-o", "pgid=", "-p", str(own_broker.pid)], capture_output=True, text=True, timeout=10, check=True
     )

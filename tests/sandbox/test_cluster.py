@@ -1,6 +1,4 @@
-"""A secured sandbox as later commands find it: left running, reached with its client file only, found again, ended
-whole.
-"""
+"""A secured sandbox for later commands: left running, reached with its client file only, found again, ended as a whole."""
 
 import subprocess
 import sys

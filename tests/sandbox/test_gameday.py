@@ -1,4 +1,4 @@
-"""How a game day is judged: what counts as harm, what is taken off for the machine itself, and what passes."""
+"""How a game day is judged: what counts as harm, what is subtracted for the machine itself, and what passes."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""Finding Java: what `java -version` says, and what we say when it is not there."""
+"""Finding Java: the answer of `java -version`, and the error when there is none."""
 
 import stat
 from pathlib import Path

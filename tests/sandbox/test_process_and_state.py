@@ -1,4 +1,4 @@
-"""A process is its pid and its start: what guards us from ending a stranger."""
+"""A process is identified by pid and start, so that no other process is ended by mistake."""
 
 import json
 import signal
@@ -56,7 +56,7 @@ def test_a_running_process_is_alive_until_it_ends(sleeper: subprocess.Popen[byte
 def test_a_zombie_is_not_alive(sleeper: subprocess.Popen[bytes]) -> None:
     process = identity_of(sleeper)
 
-    assert end(process, deadline_s=10)  # returns although nobody has waited for the child yet
+    assert end(process, deadline_s=10)  # returns although the child was not waited for yet
 
     assert sleeper.wait(10) == -signal.SIGTERM
 

@@ -25,7 +25,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> list[list[Message]]
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True})
     consumer.list_topics(
         topic, timeout=DEADLINE_S
-    )  # what is assigned before it is connected waits for a timer of a second
+    )  # partitions assigned before the client is connected wait for a timer of a second
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
     found: list[list[Message]] = [[] for _ in range(partitions)]
     open_partitions = set(range(partitions))
@@ -74,7 +74,7 @@ def test_keys_keep_their_order_in_javas_partition_and_null_keys_go_round(bootstr
         assert with_key == [flight for flight in wanted if flight.key in keys]
         assert [flight for flight in found if flight.key is None] == without_key[number::4]
     where = {flight.key: number for number, found in enumerate(partitions) for flight in found}
-    # What Kafka's own Utils.murmur2 gives, made positive, modulo 4.
+    # The result of Kafka's own Utils.murmur2, made positive, modulo 4.
     assert {key: where[key] for key in JAVA_PARTITIONS} == JAVA_PARTITIONS
 
 

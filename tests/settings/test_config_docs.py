@@ -1,4 +1,4 @@
-"""The config reference is complete and true: every option, with its real default and a line of what it does."""
+"""The config reference is complete and correct: every option, with its real default and one line about it."""
 
 import itertools
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_each_option_in_the_reference_has_its_line() -> None:
         for before, line in itertools.pairwise(lines)
         if line.strip() and not line.lstrip().startswith("#") and not before.lstrip().startswith("#")
     ]
-    # A section's first key follows the section's own line; named things have no line of their own.
+    # A section's first key follows the section's own line; named things have no line.
     assert without == ["  main:", "  default:"]
 
 

@@ -1,4 +1,4 @@
-"""What of live traffic is protected: from the config to the parameters of the rules."""
+"""The options of live protection: from the config to the parameters of the rules."""
 
 from pathlib import Path
 

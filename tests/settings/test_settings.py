@@ -20,7 +20,7 @@ MINIMAL = "clusters: {main: {bootstrap.servers: 'a:1'}}\n"
 
 
 def loaded(text: str, env: dict[str, str] | None = None, **more: Any) -> Settings:
-    """Settings of a config text, in a folder of its own."""
+    """The settings of a config text, written to a separate folder."""
     path = Path("c.yaml")
     path.write_text(text)
     return load(path, env=env or {}, **more)

@@ -1,4 +1,4 @@
-"""The gate itself: the whole matrix on seeds the controller was not tuned on."""
+"""The gate itself: the whole matrix on seeds with which the controller was not tuned."""
 
 from recoveryd.simulation.gate import expectations, gate
 from recoveryd.simulation.matrix import TEST_SEEDS, run_matrix

@@ -1,4 +1,4 @@
-"""The judge counts only harm that the replay did, and a run does not depend on how many processes work."""
+"""The judge counts only harm by the replay, and results do not depend on the number of processes."""
 
 import pytest
 

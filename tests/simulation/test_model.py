@@ -1,4 +1,4 @@
-"""The plant is the one of the specification, and the worlds are the same for every policy."""
+"""The simulated cluster behaves as specified, and the worlds are the same for every policy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The controller on the plant without noise: it settles below its target and does not shoot over it."""
+"""The controller on a simulated cluster without noise: it settles below its target and does not overshoot."""
 
 import pytest
 
@@ -13,7 +13,7 @@ LIVE_WORK = 40.0
 
 
 def world(capacity_after: float, at_s: int, live_after: float = 20.0) -> World:
-    """Flat, then one step at `at_s` of the replay."""
+    """Constant traffic with one step `at_s` seconds after the replay's start."""
     calm, rest_s = PARAMS.warm_up_s + at_s, PARAMS.horizon_s - at_s
     return World(
         (100.0,) * calm + (capacity_after,) * rest_s,

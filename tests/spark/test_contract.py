@@ -1,4 +1,4 @@
-"""What the daemon and its jobs exchange survives the way, and nothing else is taken for it."""
+"""Records between daemon and jobs survive encoding, and nothing else is accepted as one."""
 
 import json
 from dataclasses import replace

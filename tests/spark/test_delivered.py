@@ -1,4 +1,4 @@
-"""Where records landed, as delivery reports tell it, and what is made of reports that do not tell."""
+"""Where records were written, by delivery reports, and how incomplete reports are handled."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from recoveryd_jobs.lane.record_copier import Delivered
 
 
 class Report:
-    """A delivery report; the client library says None where the broker gave no offset."""
+    """A delivery report; the client library gives None when the broker gave no offset."""
 
     def __init__(self, offset: int | None) -> None:
         self._offset = offset

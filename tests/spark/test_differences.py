@@ -1,5 +1,5 @@
-"""Two sequences compared one by one: whatever is done to the second, applying what was found to the first gives the
-second, and nothing more is found than was done.
+"""Two sequences compared one by one: for any change of the second, applying the found differences to the first gives
+the second, and no more is found than was changed.
 """
 
 from collections import Counter

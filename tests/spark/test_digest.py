@@ -1,4 +1,4 @@
-"""The digest sees every change that the guarantees name, and does not depend on how records arrive."""
+"""The digest detects every change that the guarantees name, and does not depend on how records arrive."""
 
 from collections.abc import Callable
 from typing import Any

@@ -47,7 +47,7 @@ class Application:
             )
 
     def wait(self, deadline_s: float = 30.0) -> int:
-        """The exit code. Nothing of the application's process group is left then."""
+        """Waits for the exit code, and that nothing of the application's process group is left."""
         try:
             return self._process.wait(deadline_s)
         except subprocess.TimeoutExpired:
@@ -216,6 +216,6 @@ def test_a_spare_driver_waits_with_a_warm_session_and_ends_with_its_parent(
         parent.kill()
         parent.wait()
     assert applications[1].wait() == 4
-    await_phase(recovery, applications[0], "drained")  # in use: the parent does not matter any more
+    await_phase(recovery, applications[0], "drained")  # in use, so it does not depend on its parent any more
     recovery.direct("exit")
     assert applications[0].wait() == 0

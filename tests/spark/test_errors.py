@@ -1,4 +1,6 @@
-"""Errors survive the way from a task through Spark to the driver, and the client's errors get our codes."""
+"""Errors survive the way from a task through Spark to the driver, and the client library's errors get recoveryd's
+codes.
+"""
 
 import pickle
 

@@ -1,5 +1,5 @@
-"""The program that starts an executor in a pod, run here against a real driver: what Kubernetes says by variables
-becomes an executor with our slots.
+"""The program that starts an executor in a pod, run here against a real driver: it makes an executor with recoveryd's
+slots from the variables that Kubernetes sets.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark]
 
 START_S = 120.0
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "containers" / "executor.sh"
-# A driver that waits for executors of a cluster that has none, and then lets a task of theirs say where it runs.
+# A driver that waits for executors of a cluster without any, and then runs a task that says where it runs.
 DRIVER = """
 import json, os, time
 from recoveryd_jobs.driver import task_slots

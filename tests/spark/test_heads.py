@@ -1,4 +1,4 @@
-"""Heads of the ledger: a lane and the daemon begin to read there, and read everything where a head does not fit."""
+"""Heads of the ledger: a lane and the daemon begin to read there, and read everything if a head does not fit."""
 
 import asyncio
 import time
@@ -35,7 +35,7 @@ def recovery(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Recovery:
 
 
 def half_way(recovery: Recovery) -> tuple[JobSpec, int]:
-    """The spec of the next attempt after a lane that was stopped behind its second head, and where that head lies."""
+    """The spec of the next attempt after a lane that was stopped after its second head, and the offset of that head."""
     lane = LaneThread(recovery.slowed(800))
     beat = recovery.await_heartbeat(lambda h: h.ledger_from > 0 and h.positions[0].position > 1_100)
     recovery.direct("stop")
@@ -109,7 +109,7 @@ def with_rows(head: LedgerHead, position: Callable[[int], int]) -> LedgerHead:
 def test_a_head_that_does_not_go_with_the_receipts_is_not_believed(
     cluster: Cluster, recovery: Recovery, falsify: Callable[[LedgerHead], LedgerHead]
 ) -> None:
-    """It stands behind the true one, so both find it."""
+    """The false head lies after the true one, so that both readers find it."""
     again, offset = half_way(recovery)
     home = again.receipts
     assert home is not None
@@ -127,9 +127,7 @@ def test_a_head_that_does_not_go_with_the_receipts_is_not_believed(
 def test_an_old_head_that_compaction_took_leads_to_the_newest_one_and_to_the_same_ledger(
     cluster: Cluster, recovery: Recovery
 ) -> None:
-    """Whoever last heard of a lane long ago begins to read at a head that newer ones have replaced. The receipts all
-    stay.
-    """
+    """A reader that last heard of a lane long ago begins at a head that newer ones have replaced. All receipts stay."""
     again, newest = half_way(recovery)
     key = head_key("test", recovery.id, 0).encode()
     first = min(r.offset for r in cluster.read(recovery.receipts, 2) if r.key == key)
@@ -145,7 +143,7 @@ def test_an_old_head_that_compaction_took_leads_to_the_newest_one_and_to_the_sam
 
 
 def compact_away(cluster: Cluster, recovery: Recovery, offset: int) -> None:
-    """Returns when the broker's own cleaner has removed the head at `offset`."""
+    """Waits until the broker's own cleaner has removed the head at `offset`."""
     home = recovery.spec.receipts
     assert home is not None
     for name, value in (("segment.ms", "100"), ("min.cleanable.dirty.ratio", "0.001"), ("max.compaction.lag.ms", "1")):

@@ -1,4 +1,4 @@
-"""A lane rides out a broker that hangs, dies or stays away for longer than a transaction may last."""
+"""A lane survives a broker that hangs, dies or stays away for longer than a transaction may last."""
 
 import time
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ TRANSACTION_TIMEOUT_S = 10.0
 
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker that these tests may hurt."""
+    """A broker that these tests may kill and freeze."""
     with Broker(tmp_path_factory.mktemp("hurt"), heap="512m") as broker:
         yield broker
 
 
 def stay_away(seconds: float) -> None:
-    """The fault itself lasts this long; there is nothing to wait for."""
+    """The length of the fault itself, which is no wait for a condition."""
     time.sleep(seconds)
 
 

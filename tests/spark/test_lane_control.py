@@ -14,7 +14,7 @@ from tests.patience import patient_s
 pytestmark = pytest.mark.broker
 
 COUNT = 60_000
-CLOCK_MS = 20  # receipts are dated by a clock that may be set, intervals are not
+CLOCK_MS = 20  # receipts have times of a clock that may be set, which intervals do not use
 SLOW = {"max_records_per_s": 4_000.0}
 
 
@@ -55,7 +55,7 @@ def test_a_pause_commits_what_is_open_and_names_exact_positions(slow: Recovery, 
     assert 0 < copied(slow) < COUNT
     before = [cluster.end(slow.target, p) for p in (0, 1)]
     beats = len(slow.heartbeats())
-    slow.await_heartbeat(lambda h: len(slow.heartbeats()) >= beats + 2)  # it lives on, and does nothing
+    slow.await_heartbeat(lambda h: len(slow.heartbeats()) >= beats + 2)  # it sends heartbeats but copies nothing
     assert [cluster.end(slow.target, p) for p in (0, 1)] == before
     slow.direct("run")
     assert lane.outcome() == LaneOutcome(0, "done")
@@ -192,8 +192,8 @@ def test_a_lane_that_nobody_leads_any_more_leaves(slow: Recovery) -> None:
 def test_a_trickle_that_is_followed_makes_at_most_one_receipt_per_partition_and_chunk_interval(
     cluster: Cluster,
 ) -> None:
-    """Whatever comes in between, one record at a time, waits for the interval: a year of it is a ledger of a year of
-    intervals, not of records.
+    """Records that arrive one at a time wait for the interval, so that a year of them gives a receipt per interval, not
+    per record.
     """
     source, target = cluster.topic("in", 2), cluster.topic("out", 2)
     interval_ms = 1_000

@@ -1,4 +1,4 @@
-"""A lane that dies anywhere is continued exactly by the next attempt; an old one cannot commit any more."""
+"""A lane that dies anywhere is continued exactly by the next attempt, and an old lane cannot commit any more."""
 
 import signal
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def test_an_attempt_that_finds_all_done_ends_at_once(recovery: Recovery, cluster
 def test_a_producer_fenced_without_a_newer_attempt_starts_over_from_the_ledger(
     recovery: Recovery, cluster: Cluster
 ) -> None:
-    """As after a transaction that the broker ended because it took too long."""
+    """The lane is fenced as by a broker that ended its transaction because it took too long."""
     slow = recovery.slowed(1_000.0)
     lane = LaneProcess(slow)
     recovery.await_heartbeat(lambda h: h.chunk_open and h.positions[0].position > 0)

@@ -1,4 +1,4 @@
-"""A lane whose source stands still: it waits with patience, and obeys all the same."""
+"""A lane whose source is silent: it waits, and obeys directives nevertheless."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,7 +38,7 @@ def read_from(recovery: Recovery, far: Cluster, source: str) -> JobSpec:
 def test_a_lane_obeys_while_its_source_stands_still(
     cluster: Cluster, far: Cluster, far_broker: Broker, word: str, ended: str
 ) -> None:
-    """A foreign transaction in front of the stop makes the lane ask again and again."""
+    """An open foreign transaction before the stop makes the lane ask repeatedly."""
     source, target = far.topic("in"), cluster.topic("out")
     cluster.topic("in")
     far.fill(source, rows(COUNT))

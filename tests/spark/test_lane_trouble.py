@@ -1,4 +1,4 @@
-"""What a lane does when the world changed under it: it goes on exactly, or ends with the exact reason."""
+"""A lane whose topics or records change: it goes on exactly, or ends with the exact reason."""
 
 import random
 import threading
@@ -40,7 +40,7 @@ def test_records_deleted_before_the_start_are_named_exactly(cluster: Cluster) ->
 
 
 def test_a_loss_that_was_recorded_ends_every_later_attempt_too(cluster: Cluster) -> None:
-    """The word of the attempt that met the loss may be lost with its driver."""
+    """The report of the attempt that met the loss may be lost with its driver."""
     recovery = make(cluster)
     cluster.delete_records(recovery.source, 0, 1_234)
     run_lane(recovery.spec, recovery.spec.lanes[0])
@@ -194,7 +194,7 @@ def test_a_foreign_transaction_before_the_stop_blocks_with_a_reason_until_it_end
     blocked = recovery.await_heartbeat(lambda h: h.state == "blocked")
     assert "a foreign transaction holds" in blocked.why
     assert "last stable offset 100, high watermark 151, stop 151" in blocked.why
-    recovery.await_heartbeat(lambda h: h.positions[0].position == 100)  # what could be read is committed meanwhile
+    recovery.await_heartbeat(lambda h: h.positions[0].position == 100)  # what could be read is committed before
     foreign.commit_transaction(10)
     assert lane.outcome() == LaneOutcome(0, "done")
     assert len(cluster.read(target)) == 151
@@ -269,7 +269,7 @@ def with_an_odd_header(cluster: Cluster) -> tuple[Recovery, int]:
 
 
 def test_a_header_name_that_is_not_utf8_is_named(cluster: Cluster) -> None:
-    """The client has no way to give such a name; what it gives instead ends the process that looks at it again."""
+    """The client library cannot give such a name; what it gives instead ends a process that reads it twice."""
     recovery, odd = with_an_odd_header(cluster)
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "record_refused")

@@ -1,5 +1,5 @@
-"""A transaction in the target that was never ended: a lane that starts over ends its own, and leaves committed records
-and those of others alone.
+"""A transaction in the target that was never ended: a restarted lane ends its own, and does not touch committed records
+and those of others.
 """
 
 from dataclasses import replace

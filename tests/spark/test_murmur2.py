@@ -25,7 +25,7 @@ def test_partition_is_the_positive_hash_modulo_partitions() -> None:
 
 def test_memory_of_keys_does_not_change_the_answer() -> None:
     partitioner = KeyPartitioner(5)
-    keys = [str(i).encode() for i in range(70_000)]  # more than it remembers
+    keys = [str(i).encode() for i in range(70_000)]  # more than its cache holds
     assert [partition_for_key(k, 5) for k in keys] == [partitioner.of_key(k) for k in keys]
     assert [partition_for_key(k, 5) for k in keys] == [partitioner.of_key(k) for k in keys]
 

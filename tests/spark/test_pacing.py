@@ -13,7 +13,7 @@ MB = 1_000_000.0
 
 
 def spend(pacer: Pacer, seconds: float, start_s: float, record_bytes: int) -> list[tuple[float, int]]:
-    """(time, bytes) of slices a lane would take: it works as fast as it may, a slice costs 1 ms."""
+    """(time, bytes) of the slices of a lane that works as fast as it may; a slice takes 1 ms."""
     taken, now_s = [], start_s
     while now_s < start_s + seconds:
         wait_s = pacer.wait_s(now_s)

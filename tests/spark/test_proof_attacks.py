@@ -1,5 +1,5 @@
-"""Whatever happens around the proof, it never says `match` of what it did not compare: each of these once looked like a
-good copy, or could.
+"""Whatever happens around the proof, it never says `match` about records that it did not compare. Each case here looked
+like a good copy once, or could.
 """
 
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def test_no_receipt_excuses_an_extra_record_of_a_copy_of_a_compacted_topic_where
 def test_a_source_that_loses_records_before_they_are_read_has_no_verdict_where_nobody_kept_receipts(
     cluster: Cluster, engine: Engine, prepare: Callable[[JobSpec], JobSpec]
 ) -> None:
-    """Both sides lose the same, as by the same retention: what is left agrees."""
+    """Both sides lose the same records, as by the same retention: the rest agrees."""
     spec = two_topics(cluster, rows(20), rows(20))
 
     def expire() -> None:
@@ -253,7 +253,7 @@ def test_a_record_moved_out_of_the_window_by_its_time_is_missing(cluster: Cluste
 def test_records_without_a_time_are_in_no_window_and_the_report_says_how_many_were_passed_over(
     cluster: Cluster, engine: Engine, prepare: Callable[[JobSpec], JobSpec]
 ) -> None:
-    """Time -1 is none, and not one before 1970."""
+    """Time -1 means no time, not a time before 1970."""
     data = [replace(r, time_ms=-1) if r.offset in {2, 5} else r for r in MIXED]
     stored = [r for r in data if r.offset != 5]
     from_1970 = {"from_time_ms": 0}
@@ -285,7 +285,7 @@ def test_last_values_are_those_inside_the_window(cluster: Cluster) -> None:
 
 
 def test_the_window_of_a_copy_filters_nothing_of_its_target(cluster: Cluster) -> None:
-    """A record of somebody else is extra whatever its time says."""
+    """A record of others is extra, whatever its time."""
     recovery = copied(cluster, MIXED, source_more=WINDOW)
     foreign = Row(0, 0, b"k", b"foreign", FIRST_MS)
     spec = damaged(recovery, lambda stored: [*stored, foreign])

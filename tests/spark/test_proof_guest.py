@@ -1,5 +1,5 @@
-"""A task of the proof is a guest like a lane: it keeps its rate, pauses, goes on, stops and leaves as directives say,
-and tells how far it is.
+"""A task of the proof obeys like a lane: it keeps its rate, pauses, resumes, stops and exits as directives say, and
+reports its progress.
 """
 
 import threading

@@ -1,5 +1,5 @@
-"""Both sides of a pair are compared as they come, in pieces of any size: segments that are alike leave nothing behind,
-the others are told.
+"""Both sides of a pair are compared as they arrive, in pieces of any size: equal segments leave nothing in memory, the
+others are reported.
 """
 
 from hypothesis import example, given
@@ -20,7 +20,7 @@ def columns(values: list[bytes | None]) -> Columns:
 
 
 class Fed:
-    """One side, fed some records at a time."""
+    """One side, which gets some records at a time."""
 
     def __init__(self, match: PairMatch, side: int, stored: Stored) -> None:
         self._match, self._side = match, side
@@ -44,7 +44,7 @@ class Fed:
 
 
 def told(source: Stored, target: Stored, order: list[tuple[int, int]]) -> tuple[set[tuple[int, bytes]], list[int]]:
-    """(rows that were told, what still waits)"""
+    """(rows that were reported, rows that still wait)"""
     rows: list[tuple[int, bytes]] = []
     lead = [0, 0]
     match = PairMatch(lambda side, row: rows.append((side, row)), lead)

@@ -1,4 +1,4 @@
-"""A source that moved on between copy and proof: what is gone is proved by receipts and named, and never a silent
+"""A source that lost records between copy and proof: the lost ones are proved by receipts and named, never silently a
 match.
 """
 

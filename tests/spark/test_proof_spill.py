@@ -1,4 +1,4 @@
-"""Copies that nobody kept receipts of: keys chose the partition, or only the last value of each key counts."""
+"""Copies without receipts: keys chose the partition, or only the last value of each key counts."""
 
 from dataclasses import replace
 

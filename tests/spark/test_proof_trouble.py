@@ -1,4 +1,4 @@
-"""What ends a reading of the proof, and what it waits for: by name, and never for longer than it must."""
+"""Errors that end a reading of the proof, and what it waits for: each is named, and no wait is longer than needed."""
 
 import json
 import time
@@ -23,7 +23,7 @@ _PATIENCE_S = 60.0
 
 
 class Free:
-    """A guest whom nobody holds up."""
+    """A guest whose directives limit nothing."""
 
     client_id = "reader"
 
@@ -86,7 +86,7 @@ def test_a_shorter_topic_of_the_same_name_is_not_taken_for_a_log_that_was_cut_ba
 
 
 def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | None]) -> PairFinding:
-    """What a look at one segment says when both readers get these answers, one at a time."""
+    """The result of looking at one segment when both readers get these answers, one at a time."""
 
     class Reader:
         def assign(self, _where: object) -> None: ...

@@ -1,4 +1,4 @@
-"""Folding receipts: what adds up is a position, what does not is an error with its reason."""
+"""Folding receipts: those that add up give positions, others an error with its reason."""
 
 from dataclasses import replace
 

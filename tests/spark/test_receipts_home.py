@@ -1,5 +1,5 @@
-"""The lanes and the pinned place of their receipts: a topic that grew is no trouble, one that lost receipts is never
-copied into again.
+"""Lanes and the pinned place of their receipts: a receipts topic may grow; after one has lost receipts, nothing is
+copied again.
 """
 
 from dataclasses import replace
@@ -26,9 +26,7 @@ def recovery(cluster: Cluster) -> Recovery:
     )
     home = made.spec.receipts
     assert home is not None
-    made.spec = replace(
-        made.spec, receipts=replace(home, partition=1 - home.partition)
-    )  # not where its name would put it
+    made.spec = replace(made.spec, receipts=replace(home, partition=1 - home.partition))  # not the partition by its id
     return made
 
 

@@ -1,4 +1,4 @@
-"""What is checked and changed before lanes run on other machines."""
+"""Checks and changes before lanes run on other machines."""
 
 import base64
 from dataclasses import replace

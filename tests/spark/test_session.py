@@ -1,5 +1,5 @@
-"""The session of a driver as `spark-submit` starts it from a profile: what the profile says is what runs, and what is
-unfit is refused.
+"""The session of a driver as `spark-submit` starts it from a profile: it runs as the profile says, and an unfit one is
+refused.
 """
 
 import json
@@ -17,7 +17,7 @@ from recoveryd_jobs.driver.session import ask_for_executors
 pytestmark = pytest.mark.spark
 
 START_S = 120.0
-# What a driver does first, and then it tells what its running context knows.
+# The first steps of a driver; then it prints what its running context knows.
 PROBE = """
 import json, sys
 from recoveryd_jobs.errors import JobError
@@ -33,7 +33,7 @@ context.stop()
 """
 
 
-# Where driver and workers have pyspark from, and whether they loaded what only tables need.
+# Where driver and workers load pyspark from, and whether they loaded modules that only tables need.
 LOADED = """
 import json, sys
 from recoveryd_jobs.driver.session import start_session
@@ -50,7 +50,7 @@ context.stop()
 def run_probe(
     folder: Path, profile: SparkProfile, environment: Mapping[str, str] | None = None, code: str = PROBE
 ) -> tuple[str, object]:
-    """The kind and content of what the probe says, started just as an attempt with this profile is."""
+    """The kind and content of the probe's output, started like an attempt with this profile."""
     probe = folder / "probe.py"
     probe.write_text(code, encoding="utf-8")
     command = submit_command(profile, "a-probe", folder, [])
@@ -138,8 +138,8 @@ def test_with_dynamic_allocation_executors_for_all_lanes_are_asked_for_and_kept(
 
 
 def test_driver_and_workers_take_pyspark_compiled_from_its_folder_and_load_no_pandas(tmp_path: Path) -> None:
-    """Each start would else compile the archive that `spark-submit` puts first on the path, in the driver and in each
-    task.
+    """Otherwise each start would compile the archive that `spark-submit` puts first on the path, in the driver and in
+    each task.
     """
     kind, seen = run_probe(tmp_path, SparkProfile("local[2]"), code=LOADED)
     assert (kind, seen) == ("SEEN", [[str(spark_home() / "__init__.py"), False]] * 3)

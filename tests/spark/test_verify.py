@@ -1,5 +1,5 @@
-"""The proof is itself tested: a good copy matches, and each kind of damage is found and named by its offsets, whatever
-the receipts say.
+"""Tests of the proof: a good copy matches, and each kind of damage is found and named by its offsets, whatever the
+receipts say.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -51,7 +51,7 @@ def test_a_good_copy_matches(cluster: Cluster) -> None:
 def test_a_side_leaves_partitions_that_the_other_one_does_not_come_to(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Headers that are not copied make the source come in smaller pieces than the target."""
+    """Headers that are not copied make the source arrive in smaller pieces than the target."""
     padding = (("dropped", bytes(300)),)
     data = [replace(row, headers=padding) for p in range(6) for row in rows(3_000, p)]
     recovery = copy(cluster, data, 6, target_more={"headers_drop": ("dropped",)})
@@ -172,7 +172,7 @@ def test_damage_to_a_repartitioned_copy_is_found(cluster: Cluster, damage: str) 
 
 
 def test_records_that_a_receipt_calls_skipped_are_missing(cluster: Cluster) -> None:
-    """The hole is in the target and the receipts fit it: only the source knows better."""
+    """The target has a hole and the receipts fit it: only the source shows it."""
     recovery = copy(cluster, GOOD)
 
     def hide(receipt: Receipt) -> Receipt:
@@ -280,7 +280,7 @@ def test_an_uncovered_end_counts_only_when_the_lanes_came_to_their_end(cluster: 
 
 
 def others(cluster: Cluster, *, exclusive: bool) -> Verification:
-    """A copy in two attempts, with records of others in front of our first run, between two, and behind the last one."""
+    """A copy in two attempts, with records of others before its first run, between two, and after the last one."""
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(2_000))
     cluster.fill(target, [FOREIGN] * 5)  # there when it was planned

@@ -1,4 +1,4 @@
-"""A class has a name of its own in daemon and jobs: who reads of a `Verdict` need not ask which, and
+"""Every class in daemon and jobs has a unique name: a reader of `Verdict` knows which one is meant, and
 `recoveryd.runtime.tagged` finds classes by name.
 """
 

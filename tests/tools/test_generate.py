@@ -1,4 +1,4 @@
-"""Everything that is made from the code is what the code says, and the program that makes it says what is not."""
+"""All generated files are up to date, and the program that makes them lists those that are not."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_no_file_is_made_twice() -> None:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A root with nothing in it but the page whose prose is written by hand."""
+    """A root that holds only the page whose prose is written by hand."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/contract.md").write_text("# The contract\n\n<!-- begin verbs -->\nold\n<!-- end verbs -->\n")
     monkeypatch.chdir(tmp_path)

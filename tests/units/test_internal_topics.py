@@ -1,4 +1,6 @@
-"""Whose each of these topics is. Ids contain each other, people call stores `x-changelog`, and topics of users look internal."""
+"""Whose each of these topics is. Ids contain each other, people call stores `x-changelog`, and topics of users look
+internal.
+"""
 
 from dataclasses import dataclass
 

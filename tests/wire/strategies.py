@@ -1,4 +1,4 @@
-"""Hypothesis strategies: everything that a recovery can hold, valid and changed control records, and bytes of any kind."""
+"""Hypothesis strategies: everything that a recovery can hold, valid and changed control records, any bytes."""
 
 import copy
 import json

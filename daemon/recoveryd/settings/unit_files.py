@@ -16,7 +16,9 @@ _FILES_MOST: Final = 10_000
 
 
 def put_unit_files(tree: Tree) -> None:
-    """Lay the files of `units_dir` into the tree, each as the unit of its name. Raises `ConfigProblem` with file and line."""
+    """Lay the files of `units_dir` into the tree, each as the unit of its name. Raises `ConfigProblem` with file and
+    line.
+    """
     folder = tree.values.get("units_dir")
     if not isinstance(folder, str):
         return
@@ -85,6 +87,8 @@ def _topology(name: str, file: str | None, origins: Mapping[Key, Origin]) -> Top
 
 
 def _beside(name: str, origin: Origin) -> Path:
-    """A path as the file means that names it: relative to that file; one from a variable or flag, to the working directory."""
+    """A path as the file means that names it: relative to that file; one from a variable or flag, to the working
+    directory.
+    """
     path = Path(name).expanduser()
     return path if path.is_absolute() or not origin.line else Path(origin.name).parent / path

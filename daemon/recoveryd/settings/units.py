@@ -1,6 +1,7 @@
 """Options of units: `units:`, or one file per unit under `units_dir`.
 
-What a unit is for the rules stands in `recoveryd.units.model`. Commands only name a unit, so what may run on this machine (a program, a URL) stands here alone.
+What a unit is for the rules stands in `recoveryd.units.model`. Commands only name a unit, so what may run on this
+machine (a program, a URL) stands here alone.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,9 @@
-"""The replay contract of a unit: the six things that decide whether its inputs can be processed again and give the same, each told or missing.
+"""The replay contract of a unit: the six things that decide whether its inputs can be processed again and give the
+same, each told or missing.
 
-Reading from the beginning is not a recovery: the log must reach back far enough, offsets must mean what they say, topics must be cut for it, records must still
-be readable, the code must give the same again, and writing it again must do no harm.
+Reading from the beginning is not a recovery: the log must reach back far enough, offsets must mean what they say,
+topics must be cut for it, records must still be readable, the code must give the same again, and writing it again must
+do no harm.
 """
 
 from dataclasses import dataclass

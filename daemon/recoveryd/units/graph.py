@@ -1,4 +1,6 @@
-"""A unit as a graph: topics, parts of the topology, nodes, stores and the edges between them. JSON is made from it as it is; Mermaid for people."""
+"""A unit as a graph: topics, parts of the topology, nodes, stores and the edges between them. JSON is made from it as
+it is; Mermaid for people.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +30,9 @@ class NodeRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """`time` of a topic: create = the producer's clock, append = the broker's; None = not known, or no topic. `part` is its sub-topology."""
+    """`time` of a topic: create = the producer's clock, append = the broker's; None = not known, or no topic. `part` is
+    its sub-topology.
+    """
 
     id: str
     role: NodeRole

@@ -1,9 +1,11 @@
-"""Whose an internal topic is. Streams names what it makes for an application `<application.id>-<name>-changelog` and so on, which proves nothing by itself:
-ids contain each other, people name stores, and a topic of a user may look the same. Who deletes by prefix deletes topics of others.
+"""Whose an internal topic is. Streams names what it makes for an application `<application.id>-<name>-changelog` and so
+on, which proves nothing by itself: ids contain each other, people name stores, and a topic of a user may look the same.
+Who deletes by prefix deletes topics of others.
 
-A topic is *certain* when a list in the config, the application's own topology or the broker (for groups of the `streams` protocol) names it, or when its name
-is one that Streams itself generates, with an index, under exactly this id, and nobody else that is known can own it. Everything else that begins with the id
-and looks internal is *ambiguous*: it is listed, with the reason, and never touched.
+A topic is *certain* when a list in the config, the application's own topology or the broker (for groups of the
+`streams` protocol) names it, or when its name is one that Streams itself generates, with an index, under exactly this
+id, and nobody else that is known can own it. Everything else that begins with the id and looks internal is *ambiguous*:
+it is listed, with the reason, and never touched.
 """
 
 import re
@@ -31,7 +33,9 @@ _TABLE: Final = re.compile(r"(.+)-STATE-STORE-\d{10}-changelog", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who may own internal topics: a unit, or a group that the cluster lists. `inputs` None = nobody knows what it reads; `listed` stands in the config."""
+    """Who may own internal topics: a unit, or a group that the cluster lists. `inputs` None = nobody knows what it
+    reads; `listed` stands in the config.
+    """
 
     application_id: str
     inputs: frozenset[str] | None = None
@@ -63,7 +67,9 @@ class InternalTopics:
 def find_internal_topics(
     owner: Owner, topics: Collection[str], others: Collection[Owner], named_by_broker: Collection[str] = ()
 ) -> InternalTopics:
-    """Of `topics`, all that the cluster has, those that belong to `owner`. `others` are all other units and groups of the cluster that may be of Streams."""
+    """Of `topics`, all that the cluster has, those that belong to `owner`. `others` are all other units and groups of
+    the cluster that may be of Streams.
+    """
     names = frozenset(topics)
     known = [other for other in others if other.application_id != owner.application_id]
     certain: list[str] = []
@@ -81,7 +87,9 @@ def find_internal_topics(
 
 
 def internal_names(topology: Topology) -> frozenset[str]:
-    """What a topology calls its internal topics, without the id. Not each of these exists: a table can use its input in place of a changelog."""
+    """What a topology calls its internal topics, without the id. Not each of these exists: a table can use its input in
+    place of a changelog.
+    """
     between = frozenset(name for name in topology.through if _looks_internal(name))
     return between | frozenset(f"{store}-changelog" for store in topology.stores)
 
@@ -127,7 +135,9 @@ def _doubt_of_name(owner: Owner, rest: str, topics: frozenset[str]) -> str:
 
 
 def _can_own(other: Owner, topic: str, topics: frozenset[str]) -> bool:
-    """Whether Streams could have made it for another id. A name of which a part was generated below a longer id was not chosen for a shorter one."""
+    """Whether Streams could have made it for another id. A name of which a part was generated below a longer id was not
+    chosen for a shorter one.
+    """
     rest = other.rest(topic)
     if rest is None or not _looks_internal(rest) or other.listed or other.topology is not None:
         return False  # who names its topics would have named it

@@ -1,4 +1,6 @@
-"""What makes a unit hard to recover, found while nothing is broken: one function per rule, in the order of the page that `recoveryctl unit lint` prints."""
+"""What makes a unit hard to recover, found while nothing is broken: one function per rule, in the order of the page
+that `recoveryctl unit lint` prints.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Final

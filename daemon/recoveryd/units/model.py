@@ -1,4 +1,6 @@
-"""A unit as the config says it. Commands only name one; what the clusters say of it is looked up each time (`recoveryd.units.facts`)."""
+"""A unit as the config says it. Commands only name one; what the clusters say of it is looked up each time
+(`recoveryd.units.facts`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,10 +44,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`group` is the application.id, the group id or the connector's name. `internal_topics` None = found by exact owner.
+    """`group` is the application.id, the group id or the connector's name. `internal_topics` None = found by exact
+    owner.
 
-    `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are sources of commands. `schema` and `is_deterministic` are what people
-    say of its inputs' schemas, and of whether the same input gives the same output.
+    `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are
+    sources of commands. `schema` and `is_deterministic` are what people say of its inputs' schemas, and of whether the
+    same input gives the same output.
     """
 
     name: str

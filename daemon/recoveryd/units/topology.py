@@ -1,7 +1,7 @@
 """What Kafka Streams says of itself: the text of `Topology#describe`, read into nodes and edges.
 
-The form is that of Kafka 2.0 to 4.3. Names of internal topics stand in it without the application id. A topology with optimisation is another text than one
-without, so the text has to be of the application as it runs.
+The form is that of Kafka 2.0 to 4.3. Names of internal topics stand in it without the application id. A topology with
+optimisation is another text than one without, so the text has to be of the application as it runs.
 """
 
 import re
@@ -29,7 +29,9 @@ class TopologyProblem(ValueError):  # noqa: N818  (named for what happened)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`topics` of a source or sink, `pattern` of a source by regular expression; a sink with neither chooses its topic record by record."""
+    """`topics` of a source or sink, `pattern` of a source by regular expression; a sink with neither chooses its topic
+    record by record.
+    """
 
     name: str
     kind: NodeKind
@@ -79,7 +81,9 @@ class Topology:
 
     @property
     def through(self) -> frozenset[str]:
-        """Topics that it both writes and reads: internal ones without their application id, and intermediate ones of the user."""
+        """Topics that it both writes and reads: internal ones without their application id, and intermediate ones of
+        the user.
+        """
         return self.read & self.written
 
     @property

@@ -46,9 +46,7 @@ def lag(
     group: Annotated[str | None, argument("GROUP", "With every partition of it; all groups when left out.")] = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """Lag and verdict of the consumer groups that the daemon watches, from its HTTP API (--http, else `http.listen` of
-    the config).
-    """
+    """Lag and verdict of the consumer groups that the daemon watches, from its HTTP API (--http or `http.listen`)."""
     from recoveryd.cli.send.http_reader import read_lag  # noqa: PLC0415
 
     found = read_lag(connection.daemon_url)

@@ -35,9 +35,7 @@ def up(
     ] = 1,
     secure: Annotated[bool, option("--secure", "SASL_SSL with SCRAM-SHA-512, an own authority, and ACLs.")] = False,
 ) -> int:
-    """Start one broker or several, leave them running, print their address, and with --secure a config file for
-    clients.
-    """
+    """Start one broker or several, leave them running, print their address and, with --secure, a client config file."""
     from recoveryd_sandbox import handle  # noqa: PLC0415
     from recoveryd_sandbox.cluster_nodes import Shape  # noqa: PLC0415
 

@@ -67,9 +67,7 @@ def simulate(
     processes: Processes = 2,
     output: Output = Format.TABLE,
 ) -> int:
-    """Compare throttling policies on a model of a broker. With everything in it, the gate is judged: exit code 1 when
-    it is missed.
-    """
+    """Compare throttling policies on a model of a broker. A whole run also judges the gate: exit code 1 when missed."""
     from recoveryd.simulation.policies import POLICIES  # noqa: PLC0415
     from recoveryd.simulation.scenarios import Scenario  # noqa: PLC0415
     from recoveryd.simulation.study import as_document, run_study  # noqa: PLC0415

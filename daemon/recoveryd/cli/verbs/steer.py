@@ -75,9 +75,7 @@ def throttle(
     *,
     sending: Sending,
 ) -> int:
-    """Set or lift the rate of a recovery, within 5 seconds. A rate that is not given stays as it is; `none` lifts it,
-    `--lift` lifts both.
-    """
+    """Set or lift the rate of a recovery, within 5 seconds. A rate not given stays; `none` lifts it, `--lift` both."""
     if lift == bool(max_bytes_per_s or max_records_per_s) and (lift or mode is None):
         raise usage("Say which rate.", "Give --max-bytes-per-s, --max-records-per-s or --mode, or --lift alone.")
     limits: dict[str, object] = {"max_bytes_per_s": None, "max_records_per_s": None} if lift else {}

@@ -90,7 +90,7 @@ def lint_unit(connection: Connection, unit: Name, output: Output = Format.TABLE)
 @_group.command("contract")
 @connected
 def contract_of(connection: Connection, unit: Name, output: Output = Format.TABLE) -> int:
-    """Show the six things that decide whether its inputs can be processed again. Exits with 1 when one of them fails."""
+    """Show the six things that decide whether its inputs can be processed again. Exits with 1 when one fails."""
     from recoveryd.units.contract import make_contract  # noqa: PLC0415
     from recoveryd.units.findings import Grade  # noqa: PLC0415
 
