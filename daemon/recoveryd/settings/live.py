@@ -129,10 +129,7 @@ class MonitorSection(Section):
 class ControlSection(Section):
     default_mode: Literal["auto", "controller", "unlimited"] = option(
         "auto",
-        (
-            "Of replays that do not choose limits.mode; auto: controller where something is protected, else what "
-            "the command's rate says."
-        ),
+        "Mode of replays without limits.mode; auto: controller where something is protected, else by their rate.",
     )
     target_pressure: float = option(
         0.9, "How near to its SLO live traffic may be brought; 0.8 for critical traffic.", ge=0.1, le=0.95
@@ -145,10 +142,12 @@ class ControlSection(Section):
         True, "Pause replays when nothing is known of live traffic for 5m, or it stays over its SLO for 10m."
     )
     loop_delay: Duration = option(
-        25_000, "From harm to the effect of an answer, until it was measured; rather too long."
+        25_000, "Assumed time from harm to the effect of a cut, until it is measured; better too long than too short."
     )
     period: Duration = option(5_000, "How often the controller decides.")
-    displacement: float = option(1.5, "Work of a live byte for the brokers, in bytes of a replay.", ge=0, le=100)
+    displacement: float = option(
+        1.5, "How much work a live byte is for the brokers, in bytes of a replay.", ge=0, le=100
+    )
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:

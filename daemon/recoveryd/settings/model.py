@@ -52,7 +52,7 @@ class TopicsSection(Section):
         "recovery.", "Names of recoveryd's own topics start with this.", pattern=r"^[a-zA-Z0-9._-]{1,200}$"
     )
     replication_factor: int = option(
-        -1, "Of topics that `recoveryctl topics apply` creates; -1 is the broker's default.", ge=-1, le=32767
+        -1, "Replicas of topics that `recoveryctl topics apply` creates; -1 is the broker's default.", ge=-1, le=32767
     )
     receipts_partitions: int = option(8, "Partitions of the receipts topic when it is created.", ge=1, le=1000)
 
@@ -77,7 +77,7 @@ class LogSection(Section):
     events: str | None = option(
         None, "A file that gets everything the daemon decides on, for `recoveryctl history`; it holds commands whole."
     )
-    events_most: Size = option(256 * 2**20, "Where that file ends.")
+    events_most: Size = option(256 * 2**20, "The size at which the daemon stops writing to that file.")
 
 
 class ChunkSection(Section):
@@ -115,13 +115,13 @@ class AttemptsSection(Section):
     max_failed_chunks_per_hour: int = option(
         200, "Chunks that one lane had to do again within an hour until a recovery fails.", ge=1, le=10_000
     )
-    backoff_first: Duration = option(1_000, "Wait before the second attempt; doubles.")
+    backoff_first: Duration = option(1_000, "Wait before the second attempt; doubles with each further one.")
     backoff_max: Duration = option(60_000, "The longest wait between attempts.")
     adopt_wait: Duration = option(10_000, "How long a new daemon waits for a heartbeat before it launches.")
     launch_timeout: Duration = option(90_000, "From launch to the first heartbeat.")
     heartbeat_timeout: Duration = option(20_000, "An attempt silent for this long is dead.")
     transaction_timeout: Annotated[Duration, at_most(900_000, "15m")] = option(
-        60_000, "Of the lanes' transactions; the broker allows at most 15m by default."
+        60_000, "Time-out of the lanes' transactions; brokers allow at most 15m by default."
     )
     stop_wait: Duration = option(600_000, "How long to wait for a foreign transaction before the end of the range.")
     keep_paused: Duration = option(600_000, "The application of a paused recovery is kept alive for this long.")
@@ -139,7 +139,7 @@ class LimitsSection(Section):
     )
     keep_terminal_most: int = option(
         1_000,
-        "Of more that ended, the oldest are forgotten earlier; each costs about 10 kB of memory.",
+        "When more than this have ended, the oldest are forgotten earlier; each takes about 10 kB of memory.",
         ge=1,
         le=100_000,
     )
@@ -157,13 +157,15 @@ class RatesSection(Section):
 
 class QuotasSection(Section):
     enabled: bool = option(
-        False, "Hold the lanes of a rate-limited replay by a Kafka client quota as well, at 1.5 times their lease."
+        False, "Also limit the lanes of a rate-limited replay by a Kafka client quota, at 1.5 times their lease."
     )
 
 
 class FaustSection(Section):
     session_timeout: Duration = option(10_000, "A silent daemon loses leadership after this.")
-    heartbeat_interval: Duration = option(3_000, "To the group coordinator; at most a third of session_timeout.")
+    heartbeat_interval: Duration = option(
+        3_000, "How often heartbeats go to the group coordinator; at most a third of session_timeout."
+    )
     commit_interval: Duration = option(1_000, "How often offsets of handled control records are committed.")
     group: Word | None = option(None, "Consumer group of the control topic; null is recoveryd.<scope>.")
     instance_id: Word | None = option(
@@ -197,11 +199,11 @@ class SettingsModel(Section):
     chunk: ChunkSection = option(ChunkSection(), "When lanes commit.")
     lease: LeaseSection = option(LeaseSection(), "How long lanes go on without the daemon.")
     attempts: AttemptsSection = option(AttemptsSection(), "Spark applications: patience and retries.")
-    limits: LimitsSection = option(LimitsSection(), "Of the daemon.")
-    approval: ApprovalSection = option(ApprovalSection(), "Which plans wait for a person.")
+    limits: LimitsSection = option(LimitsSection(), "Limits of the daemon.")
+    approval: ApprovalSection = option(ApprovalSection(), "Which plans wait for a person's approval.")
     monitor: MonitorSection = option(MonitorSection(), "Live traffic to watch and to protect.")
     control: ControlSection = option(ControlSection(), "The controller that makes replays yield to live traffic.")
-    quotas: QuotasSection = option(QuotasSection(), "The brokers' backstop behind the rate.")
+    quotas: QuotasSection = option(QuotasSection(), "Client quotas of the brokers, as a backstop behind the rate.")
     webhooks: Annotated[dict[Word, WebhookSection], Field(max_length=100)] = option(
         {}, "Webhooks that a watch may name: NAME: {url, secret_file or secret}.", repr=False
     )
@@ -209,7 +211,7 @@ class SettingsModel(Section):
         {}, "What gets recovered: NAME: {kind, group, inputs, outputs, owner, ...}."
     )
     units_dir: str | None = option(None, "A folder with one NAME.yaml per further unit.")
-    rates: RatesSection = option(RatesSection(), "Assumptions until measured.")
+    rates: RatesSection = option(RatesSection(), "Rates that are assumed until they are measured.")
     prices: PricesSection = option(PricesSection(), "What forecasts count as cost; 0 is not shown.")
     work_dir: str | None = option(
         None, "Logs and spec files of attempts, never state; null is $XDG_STATE_HOME/recoveryd."
