@@ -19,13 +19,15 @@ def make_files() -> dict[Path, str]:
 _HEAD: Final = """\
 # ACLs
 
-What the users of recoveryd must be allowed on clusters with an authorizer. `clusters.main` of the config is *main*; the clusters a recovery
-reads from and writes to are *source* and *target*, which may be *main* too. Daemon and jobs use the same properties of `clusters:`, so usually one
-user has the rows of both; people and their scripts need only the last ones. Nothing needs to be a super user.
+What the users of recoveryd must be allowed on clusters with an authorizer. `clusters.main` of the config is *main*; the
+clusters that a recovery reads from and writes to are *source* and *target*, which may be *main* too. Daemon and jobs
+use the same properties of `clusters:`, so usually one user has the rows of both; people and their scripts need only the
+last ones. No user needs to be a super user.
 
-Read and Write imply Describe, AlterConfigs implies DescribeConfigs. *prefixed* names are prefixes (`--resource-pattern-type prefixed`). With another
-`topics.prefix` the names of the own topics change with it. `recoveryctl doctor` says what is missing, also for one replay
-with `--source` and `--target`; a refusal (`RCV-2012`) names the missing ACL.
+Read and Write imply Describe, AlterConfigs implies DescribeConfigs. *prefixed* names are prefixes
+(`--resource-pattern-type prefixed`). With another `topics.prefix` the names of the own topics change with it.
+`recoveryctl doctor` says what is missing, also for one replay with `--source` and `--target`; a refusal (`RCV-2012`)
+names the missing ACL.
 
 Made by `python -m tools.generate`; edit `daemon/recoveryd/wire/acls.py` instead.
 """

@@ -25,7 +25,9 @@ _EXIT_MEANINGS: Final = {
     ExitCode.NOT_AUTHORISED: "A broker refused us or the daemon.",
     ExitCode.STALE_PLAN: "The plan made now is not the one of `--plan-hash` (RCV-1012).",
     ExitCode.AWAITING_APPROVAL: "The recovery waits for `approve` or `reject`.",
-    ExitCode.TIMED_OUT: "`--wait` or `wait` took longer than `--timeout`, or no daemon answered; the recovery or command stays.",
+    ExitCode.TIMED_OUT: (
+        "`--wait` or `wait` took longer than `--timeout`, or no daemon answered; the recovery or command stays."
+    ),
     ExitCode.DIFFERENCES: "Verification found differences between source and target.",
     ExitCode.DETACHED: "Ctrl-C while following; the recovery goes on.",
 }
@@ -35,12 +37,13 @@ _HEAD: Final = f"""\
 
 <!-- Made by `python -m tools.generate`; edit the code instead. -->
 
-`{PROGRAM}` writes control records and reads the status and events topics. Anything it does, a Kafka producer can do: `--print-record` shows the
-record of any command, with a `kcat` line that sends it.
+`{PROGRAM}` writes control records and reads the status and events topics. Any Kafka producer can do the same:
+`--print-record` shows the record of any command, with a `kcat` line that sends it.
 
 - stdout carries data only; progress, hints and questions go to stderr.
 - It asks only on a terminal; elsewhere an error names the flag that answers.
-- `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o name` gives ids only. `NO_COLOR` is honoured.
+- `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o name` gives ids only. `NO_COLOR`
+  is honoured.
 - Every error is a code, a sentence and a next step; `{PROGRAM} explain CODE` says more about it, offline.
 - Ctrl-C while following detaches; the recovery goes on.
 

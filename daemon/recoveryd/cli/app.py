@@ -41,7 +41,8 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd_sandbox.errors import SandboxError
 
 _EPILOG = (
-    "Exit codes: 0 done or accepted, 1 failed, 2 usage or config, 3 not found, 4 rejected, 5 not authorised, 6 stale plan, "
+    "Exit codes: 0 done or accepted, 1 failed, 2 usage or config, 3 not found, 4 rejected, 5 not authorised, "
+    "6 stale plan, "
     "7 waiting for approval, 8 --wait timed out, 9 verification differences. What each word means: docs/glossary.md."
 )
 
@@ -61,7 +62,8 @@ class Root(TyperGroup):
         """Never returns: ends with `SystemExit(exit code)`."""
         tools = extra["obj"] = extra.get("obj") or Tools()
         if COMPLETE_VARIABLE in os.environ:
-            get_completion_inspect_parameters()  # registers the shells' answers, which Typer ties to options we do not have
+            # Registers the shells' answers, which Typer does only together with options that are missing here.
+            get_completion_inspect_parameters()
         try:
             code = super().main(
                 args, prog_name or PROGRAM, complete_var or COMPLETE_VARIABLE, False, windows_expand_args, **extra
@@ -73,7 +75,7 @@ class Root(TyperGroup):
         sys.exit(int(code) if isinstance(code, int) else ExitCode.DONE)
 
     def get_help_option(self, ctx: Any) -> Any:
-        """Typer's, but with a default that needs no conversion, because converting loads pydantic, too slow for help."""
+        """Typer's, but with a default that needs no conversion, since that would load pydantic, which is slow."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.default = False

@@ -92,7 +92,7 @@ def duration_s(work: Work, replay: float, live: float, profile: tuple[tuple[floa
 
 
 def required_rate(work: Work, deadline_s: float, live: float) -> float:
-    """The rate that meets the deadline: backlog / deadline, plus live + live * start-up / deadline for a moving head."""
+    """The rate for the deadline: backlog / deadline; for a moving head plus live + live * start-up / deadline."""
     if deadline_s <= 0:
         return math.inf
     return work.backlog / deadline_s + (live + live * work.startup_s / deadline_s if work.is_moving else 0.0)

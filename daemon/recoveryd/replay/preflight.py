@@ -88,7 +88,8 @@ def _retention(target: TopicFacts, facts: PlanFacts) -> list[Finding]:
                 Finding(
                     "target_retention",
                     Severity.ERROR,
-                    f"{target.topic} deletes records older than {_span(retention_ms)} and the range begins with records "
+                    f"{target.topic} deletes records older than {_span(retention_ms)} and the range "
+                    "begins with records "
                     f"{_span(facts.gathered_at_ms - oldest)} old: they would vanish within minutes of landing",
                 )
             )
@@ -114,7 +115,10 @@ def _timestamps(target: TopicFacts, facts: PlanFacts) -> list[Finding]:
             Finding(
                 "target_log_append_time",
                 Severity.WARN,
-                f"{target.topic} stamps records with the time they land (message.timestamp.type=LogAppendTime): their own time is not kept",
+                (
+                    f"{target.topic} stamps records with the time they land "
+                    "(message.timestamp.type=LogAppendTime): their own time is not kept"
+                ),
             )
         ]
     before_ms = _number(target, "message.timestamp.before.max.ms", 2**63 - 1)
@@ -129,7 +133,10 @@ def _message_size(target: TopicFacts, source: TopicFacts, facts: PlanFacts) -> l
     allowed = _number(target, "max.message.bytes", 2**31 - 1)
     largest = facts.largest_record_bytes
     if largest is not None and largest > allowed:
-        message = f"{target.topic} takes records up to {allowed} bytes (max.message.bytes); one of {largest} was seen in the source"
+        message = (
+            f"{target.topic} takes records up to {allowed} bytes (max.message.bytes); one of {largest} was "
+            "seen in the source"
+        )
         return [Finding("target_max_message_bytes", Severity.ERROR, message)]
     if allowed < _number(source, "max.message.bytes", 0):
         message = f"{target.topic} takes smaller records than {source.topic} may hold (max.message.bytes {allowed})"

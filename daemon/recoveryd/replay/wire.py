@@ -27,7 +27,8 @@ class SourceData(Strict):
     )
     stop: End = Field(
         alias="to",
-        description="`latest` (pinned when planned), offset(s), a time (ends at the first record that new; older ones behind it are not part of the range), `caught_up` (follow the live head, stop by "
+        description="`latest` (pinned when planned), offset(s), a time (ends at the first record that new; older ones "
+        "behind it are not part of the range), `caught_up` (follow the live head, stop by "
         "itself at zero lag), `never` (follow until told)",
     )
 
@@ -86,7 +87,9 @@ class ReplayData(CommandData):
     )
     verify: Literal["source", "digest", "count", "none"] = Field(
         default="source",
-        description="how the target is proven: by reading the source again, by the digests or the counts of receipts, or not",
+        description=(
+            "how the target is proven: by reading the source again, by the digests or the counts of receipts, or not"
+        ),
     )
     job: JobData = Field(default=JobData())
 

@@ -44,7 +44,7 @@ class Tree:
     origins: dict[Key, Origin]
 
     def put(self, key: Key, value: Any, origin: Origin) -> None:
-        """Set one value, making sections on the way. Raises `ConfigProblem` if something on the way is not a section."""
+        """Set one value and make its sections. Raises `ConfigProblem` if one of them is something else already."""
         section = self.values
         for depth, part in enumerate(key[:-1]):
             if section.get(part) is None:

@@ -1,4 +1,4 @@
-"""Units from files: one YAML per unit under `units_dir`, and the texts of topologies beside the file that names them."""
+"""Units from files: one YAML per unit under `units_dir`, and texts of topologies beside the file that names them."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a rule has to say about a unit: a short name that does not change, how bad it is, one sentence, and what to do."""
+"""What a rule finds about a unit: a short name that does not change, how bad it is, one sentence, and what to do."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -47,7 +47,7 @@ class NounForm(Generic[N]):
         return self._adapter.json_schema(mode="serialization", by_alias=True)
 
     def _read_with_zeros(self, data: Document, error: ValidationError) -> N:
-        """Read null as 0 where a number belongs: NaN is written as null, which must not keep the daemon from starting."""
+        """Read null as 0 in place of a number: NaN is written as null, which must not keep the daemon from starting."""
         wrong = error.errors(include_url=False, include_context=False)
         for problem in wrong:
             if problem["type"] != "float_type" or problem["input"] is not None:

@@ -70,7 +70,7 @@ def forecast(
     prices: PricesFile = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """How long a replay takes, whether it can catch up, what a deadline needs, whether retention wins. Works offline."""
+    """How long a replay takes, whether it catches up, what a deadline needs, whether retention wins. Works offline."""
     from recoveryd.cli.verbs.forecast_case import ForecastCase, answer, notes  # noqa: PLC0415
     from recoveryd.forecast.wire import FORECAST  # noqa: PLC0415
 

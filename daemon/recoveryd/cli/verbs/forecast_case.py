@@ -132,7 +132,8 @@ def _contended_notes(case: ForecastCase) -> list[str]:
     ]
     if case.record_bytes is not None:
         told.append(
-            f"By bytes that is {case.sustained * case.record_bytes / 1e6:,.1f} MB/s at {case.record_bytes:,.0f} bytes a record; "
+            f"By bytes that is {case.sustained * case.record_bytes / 1e6:,.1f} MB/s at "
+            f"{case.record_bytes:,.0f} bytes a record; "
             "a rate by count and one by bytes agree only at the size they were measured with (2.6 M/s less a fifth is "
             "2.08 M/s, 250 MB/s less a fifth 2.0 M/s of 100 bytes)."
         )
@@ -146,10 +147,14 @@ def _slow_note(case: ForecastCase, view: ForecastView) -> str:
         return f"Below {MARGINAL_SPEED_UP:.0f} times real time small changes of either rate move the end far away."
     if case.is_moving:
         return (
-            f"`Impractical when the time approaches the window` begins at {SLOW_SPEED_UP:.0f} times real time, where the "
+            f"`Impractical when the time approaches the window` begins at {SLOW_SPEED_UP:.0f} times real "
+            "time, where the "
             f"moving head doubles it; at {NEVER_RATIO:.2f} times the live rate and below it is called never."
         )
-    return "A pinned end is reached at any rate; but the slower the copy, the longer the backlog that has formed behind it."
+    return (
+        "A pinned end is reached at any rate; but the slower the copy, the longer the backlog that has "
+        "formed behind it."
+    )
 
 
 def _storage_note(case: ForecastCase, view: ForecastView) -> str:

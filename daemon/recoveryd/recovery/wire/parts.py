@@ -33,7 +33,8 @@ class JobData(Strict):
 
 Mode = Literal["unlimited", "fixed", "controller"]
 MODE: Final = (
-    "`controller` yields to live traffic (rates are its ceiling), `fixed` keeps the given rate, `unlimited` takes all; left out: "
+    "`controller` yields to live traffic (rates are its ceiling), `fixed` keeps the given rate, `unlimited` "
+    "takes all; left out: "
     "the controller where something is protected, else by whether a rate is given"
 )
 

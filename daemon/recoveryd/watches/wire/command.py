@@ -27,20 +27,25 @@ class WatchData(CommandData):
         | None
     ) = Field(default=None, description="topics it reads, instead of `topic`")
     until: UntilField = Field(
-        description='`caught_up` (zero lag that stays), `{"offsets":{"0":n}}` or `{"offsets":{TOPIC:{"0":n}}}` (committed '
+        description='`caught_up` (zero lag that stays), `{"offsets":{"0":n}}` or '
+        '`{"offsets":{TOPIC:{"0":n}}}` (committed '
         'once), `{"deadline":...}` (a time has come, whatever the group did)'
     )
     then: ThenField = Field(
         default="notify",
         validate_default=True,
-        description='`notify` (events and status record only), or `{"webhook":NAME}`, a name under `webhooks:` of the config',
+        description=(
+            '`notify` (events and status record only), or `{"webhook":NAME}`, a name under `webhooks:` of the config'
+        ),
     )
     deadline: Deadline | None = Field(
         default=None, description="give up at this time (with zone), or after this duration from now: `failed`"
     )
     tolerance_records: Annotated[int, Field(ge=0, le=_TOLERANCE_MOST)] = Field(
         default=0,
-        description="lag per partition that counts as zero for `caught_up`; 1 where the topic ends in transaction markers",
+        description=(
+            "lag per partition that counts as zero for `caught_up`; 1 where the topic ends in transaction markers"
+        ),
     )
 
     @model_validator(mode="after")
