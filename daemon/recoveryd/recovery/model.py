@@ -90,8 +90,7 @@ class Plan:
     replication_factor: int = 1  # of a target to be created; -1 = the default of its cluster
     retention_ms: int | None = None  # of the source, None = kept for ever
     retention_bytes: int | None = None  # of each source partition
-    # (partition, offset) of the target: only records from this offset on are the copy's or compared. For a replay: the
-    # log ends when planned.
+    # (partition, offset) of the target: the copy lies at or after this offset. For a replay: the log ends when planned.
     target_starts: tuple[tuple[int, int], ...] = ()
     target_stops: tuple[tuple[int, int], ...] = ()  # of a verification: the first offset that is not compared
     forecast: ForecastView | None = None  # no part of the hash: it changes with the rates
