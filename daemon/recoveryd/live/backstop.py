@@ -60,8 +60,7 @@ def busiest_share(lanes: Iterable[tuple[float, frozenset[int]]]) -> float:
 
     Each broker counts a quota on its own, and Kafka has one value for all brokers. So the value of the busiest broker
     is the lowest that never limits the lease: a lane may draw its whole share from a single one of its brokers. Rounded
-    up to eighths, so that it does not follow each small change of shares. draw its whole share from any one of its
-    brokers at a time. Rounded up to eighths, so that it does not follow each small change of shares.
+    up to eighths, so that it does not follow each small change of shares.
     """
     load: Counter[int] = Counter()
     for share, brokers in lanes:
