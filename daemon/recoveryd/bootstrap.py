@@ -21,12 +21,14 @@ from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.ledger import KafkaLedger
 from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.progress import KafkaProgressFeed
+from recoveryd.adapters.kafka.retention import KafkaRetention
 from recoveryd.adapters.spark.command import SparkProfile
 from recoveryd.adapters.spark.runner import SparkJobs
 from recoveryd.capabilities import make_capabilities, make_job
 from recoveryd.collectors.canary import CanaryCollector
 from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.collectors.queries import Query, QueryCollector
+from recoveryd.collectors.retention import RetentionCollector
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.events import Event
 from recoveryd.kernel.metrics import Sample
@@ -72,7 +74,7 @@ class Daemon:
     intake: ControlIntake
     interpreter: Interpreter
     collector: OffsetCollector
-    readings: tuple[CanaryCollector | QueryCollector, ...]
+    readings: tuple[CanaryCollector | QueryCollector | RetentionCollector, ...]
     server: HealthServer
     journal: Journal
     clusters: Clusters
@@ -150,6 +152,9 @@ def build(settings: Settings) -> Daemon:
     readings = (
         _canaries(settings, inbox.emit, metrics, runtime, clock),
         _queries(settings, inbox.emit, metrics, runtime, clock),
+        RetentionCollector(
+            params.units.values(), KafkaRetention(clients), inbox.emit, lambda: runtime.vitals.role == "leader", clock
+        ),
     )
     sources = _sources(runtime, core, status, params, collector, pulse, clock, metrics)
     server = HealthServer(sources, values.http.host, values.http.port)

@@ -11,6 +11,7 @@ from recoveryd.recovery.effects import LaunchAttempt
 from recoveryd.recovery.job_specs import JobDefaults
 from recoveryd.recovery.params import Params
 from recoveryd.replay.kind import REPLAY
+from recoveryd.units.capability import make_units
 from recoveryd.verification.kind import VERIFICATION
 from recoveryd.watches.capability import make_watches
 from recoveryd.watches.params import WatchParams
@@ -25,6 +26,7 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
     """`webhooks`: the names of those in the config."""
     return (
         make_live(params.live),
+        make_units(params.units),
         make_recoveries(params, KINDS),
         make_watches(
             WatchParams(

@@ -166,6 +166,16 @@ class Queries(Protocol):
     async def close(self) -> None: ...
 
 
+class TopicRetention(Protocol):
+    """How long topics keep their records. Raises nothing for what a cluster does."""
+
+    async def kept_ms(self, cluster: str, topics: Collection[str]) -> Mapping[str, int | None]:
+        """By topic; None = for ever. One that gave no answer is absent."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Ledger(Protocol):
     """Receipts on target clusters."""
 

@@ -22,6 +22,7 @@ CASES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "recoveryd.rules.test.yml
 WANTED = {
     "RecoverydDown", "RecoverydNoLeader", "RecoverydCommitsStalled", "RecoverydRecoveryStalled", "RecoverydDataLost",
     "RecoverydVerificationMismatch", "RecoverydTelemetryStale", "RecoverydRetentionRace", "RecoverydLiveSloViolatedByReplay",
+    "RecoverydRetentionBelowObjective",
 }  # fmt: skip
 _TIMEOUT_S = 180
 

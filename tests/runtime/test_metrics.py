@@ -72,6 +72,7 @@ CONTRACT = {
     "recoveryd_recovery_stop_timestamp_seconds": ("recovery", "reason", "mode"),
     "recoveryd_recovery_stop_evidence": ("recovery", "name"),
     "recoveryd_journal_failing_seconds": (),
+    "recoveryd_unit_retention_short": ("unit",),
 }
 
 

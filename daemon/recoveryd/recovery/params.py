@@ -2,10 +2,12 @@
 documented one.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from recoveryd.forecast.cost import Pricing
 from recoveryd.live.params import ControlParams, LiveParams
+from recoveryd.units.model import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +63,4 @@ class Params:
 
     control: ControlParams = ControlParams()
     live: LiveParams = LiveParams()
+    units: Mapping[str, Unit] = field(default_factory=dict)

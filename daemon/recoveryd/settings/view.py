@@ -115,6 +115,7 @@ class Settings:
             quotas_enabled=v.quotas.enabled,
             control=make_control_params(v.control),
             live=make_live_params(v.monitor, v.control),
+            units=self.units(),
         )
 
     def units(self) -> dict[str, Unit]:

@@ -93,16 +93,21 @@ class UnitTopic:
     @property
     def retention_ms(self) -> int | None:
         """How long records stay, if there is no bound of size; None = for ever, or not known."""
-        text = self.configs.get("retention.ms")
-        if text is None or "delete" not in self.configs.get("cleanup.policy", "delete"):
-            return None
-        return None if int(text) < 0 else int(text)
+        return retention_of(self.configs)
 
     @property
     def is_kept_by_size(self) -> bool:
         """Whether records may go before their time, because there are many."""
         is_deleted = "delete" in self.configs.get("cleanup.policy", "delete")
         return is_deleted and int(self.configs.get("retention.bytes", "-1")) >= 0
+
+
+def retention_of(configs: Mapping[str, str]) -> int | None:
+    """How long a topic with these configs keeps its records, by time; None = for ever, or not known."""
+    text = configs.get("retention.ms")
+    if text is None or "delete" not in configs.get("cleanup.policy", "delete"):
+        return None
+    return None if int(text) < 0 else int(text)
 
 
 @dataclass(frozen=True, slots=True)

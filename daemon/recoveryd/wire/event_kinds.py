@@ -105,6 +105,10 @@ OTHERS: Final[dict[str, EventKind]] = {
     "watch_fulfilled": _kind(
         "The condition of a watch held; `evidence` has the numbers it saw.", "reason mode why evidence webhook"
     ),
+    "unit_retention_short": _kind(
+        "An input of a unit is kept shorter than its retention objective.", "why objective_ms kept_ms"
+    ),
+    "unit_retention_met": _kind("Every input of a unit is kept long enough again.", "why objective_ms"),
     "leader_changed": _kind("This daemon became the leader.", "epoch recoveries control_topic_known"),
 }
 

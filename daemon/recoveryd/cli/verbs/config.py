@@ -26,6 +26,7 @@ def validate(connection: Connection) -> int:
     """Read the config strictly; a wrong key is named with its line and the nearest right one."""
     values = connection.settings.values
     connection.settings.webhook_targets()  # reads the files of their secrets
+    connection.settings.units()  # reads the texts of their topologies
     note(f"The config is good. Clusters: {', '.join(values.clusters)}. Profiles: {', '.join(values.profiles)}.")
     return ExitCode.DONE
 

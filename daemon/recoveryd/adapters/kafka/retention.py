@@ -1,0 +1,53 @@
+"""How long topics keep their records, of many topics at once."""
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from recoveryd.adapters.kafka.client import Properties, make_admin
+from recoveryd.adapters.workers import Workers
+from recoveryd.units.facts import retention_of
+
+_TIMEOUT_S = 15.0
+_AT_ONCE = 500
+
+
+class KafkaRetention:
+    """`clusters`: librdkafka properties by name. Clients are made when first needed."""
+
+    def __init__(self, clusters: Mapping[str, Properties]) -> None:
+        self._clusters = clusters
+        self._admins: dict[str, AdminClient] = {}
+        self._workers = Workers("retention", 2)
+
+    async def kept_ms(self, cluster: str, topics: Collection[str]) -> Mapping[str, int | None]:
+        """By topic; None = for ever. One that gave no answer is absent. Raises nothing."""
+        return await self._workers.run(self._read, cluster, sorted(set(topics)))
+
+    async def close(self) -> None:
+        """Calls under way end at their own deadlines."""
+        self._workers.close()
+        self._admins.clear()
+
+    def _read(self, cluster: str, topics: list[str]) -> dict[str, int | None]:
+        admin = self._admins.setdefault(cluster, make_admin(self._clusters[cluster]))
+        found: dict[str, int | None] = {}
+        for at in range(0, len(topics), _AT_ONCE):
+            resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics[at : at + _AT_ONCE]]
+            asked = admin.describe_configs(resources, request_timeout=_TIMEOUT_S)
+            for resource, answer in asked.items():
+                try:
+                    entries = answer.result(_TIMEOUT_S + 1.0)
+                except (KafkaException, FutureTimeoutError):
+                    continue
+                configs = {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+                found[resource.name] = retention_of(configs)
+        if topics and not found:
+            self._admins.pop(cluster, None)  # the library may have lost sight of a cluster that came back
+        return found

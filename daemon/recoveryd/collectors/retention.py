@@ -1,0 +1,56 @@
+"""How long the inputs of units are kept. Asked at once when this daemon begins to lead, and then every few minutes."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from recoveryd.ports import Clock, Emit, TopicRetention
+from recoveryd.units.events import RetentionSeen
+from recoveryd.units.model import Unit
+
+EVERY_S: Final = 300.0
+_IDLE_S: Final = 1.0
+
+
+class RetentionCollector:
+    """Asks only for units that have an objective, all of one cluster together."""
+
+    def __init__(
+        self,
+        units: Iterable[Unit],
+        retention: TopicRetention,
+        emit: Emit,
+        leads: Callable[[], bool],
+        clock: Clock,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self._units = tuple(unit for unit in units if unit.retention_objective_ms is not None and unit.inputs)
+        self._retention = retention
+        self._emit = emit
+        self._leads = leads
+        self._clock = clock
+        self._every_s = every_s
+
+    async def run(self) -> None:
+        """Run until cancelled; never raises."""
+        asked_s: float | None = None
+        while self._units:
+            now_s = self._clock.monotonic_s()
+            if not self._leads():
+                asked_s = None
+            elif asked_s is None or now_s - asked_s >= self._every_s:
+                asked_s = now_s
+                await self.collect()
+            await asyncio.sleep(_IDLE_S)
+
+    async def close(self) -> None:
+        await self._retention.close()
+
+    async def collect(self) -> None:
+        """Look once."""
+        for cluster in sorted({unit.cluster for unit in self._units}):
+            units = [unit for unit in self._units if unit.cluster == cluster]
+            kept = await self._retention.kept_ms(cluster, {topic for unit in units for topic in unit.inputs})
+            for unit in units:
+                known = {topic: kept[topic] for topic in unit.inputs if topic in kept}
+                self._emit(RetentionSeen(unit.name, known, tuple(t for t in unit.inputs if t not in kept)))

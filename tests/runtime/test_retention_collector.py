@@ -1,0 +1,59 @@
+"""Who is asked how long topics are kept, and when."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from recoveryd.adapters.memory import ManualClock
+from recoveryd.collectors.retention import RetentionCollector
+from recoveryd.units.events import RetentionSeen
+from tests.units.test_lint import WORDS
+
+
+class Topics:
+    """`kept` by cluster and topic; each question is noted."""
+
+    def __init__(self, **kept: dict[str, int | None]) -> None:
+        self.kept, self.asked = kept, []  # type: ignore[var-annotated]
+
+    async def kept_ms(self, cluster: str, topics: Collection[str]) -> Mapping[str, int | None]:
+        self.asked.append((cluster, sorted(topics)))
+        return {topic: ms for topic, ms in self.kept.get(cluster, {}).items() if topic in topics}
+
+    async def close(self) -> None:
+        return
+
+
+def make(topics: Topics, events: list[object], *, leads: bool = True) -> RetentionCollector:
+    units = [
+        WORDS,
+        replace(WORDS, name="more", inputs=("words", "lost")),
+        replace(WORDS, name="far", cluster="dr"),
+        replace(WORDS, name="free", retention_objective_ms=None),
+    ]
+    return RetentionCollector(units, topics, events.append, lambda: leads, ManualClock())
+
+
+async def test_each_cluster_is_asked_once_for_the_inputs_of_all_units_with_an_objective() -> None:
+    topics, events = Topics(main={"words": 5, "other": 1}), []  # type: ignore[var-annotated]
+    await make(topics, events).collect()
+    assert topics.asked == [("dr", ["words"]), ("main", ["lost", "words"])]
+    assert events == [
+        RetentionSeen("far", {}, ("words",)),
+        RetentionSeen("words", {"words": 5}),
+        RetentionSeen("more", {"words": 5}, ("lost",)),
+    ]
+
+
+async def test_a_leader_asks_at_once_and_a_standby_never() -> None:
+    for leads, asked in ((True, 2), (False, 0)):
+        topics, events = Topics(), []  # type: ignore[var-annotated]
+        task = asyncio.create_task(make(topics, events, leads=leads).run())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        assert len(topics.asked) == asked
+
+
+async def test_without_units_there_is_nothing_to_run() -> None:
+    await asyncio.wait_for(RetentionCollector([], Topics(), print, lambda: True, ManualClock()).run(), 5)
