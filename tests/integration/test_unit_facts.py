@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.topic_admin import await_topic
 from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.units.facts import Committed, GroupType
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
@@ -31,6 +33,9 @@ class Application:
         self.source, self.out, self.group = f"{unique}in", f"{unique}out", f"{unique}app"
         self.own, self.others = f"{self.group}-{GENERATED}", f"{self.group}-v1-{GENERATED}"
         create_topics(bootstrap, {self.source: 3, self.out: 2, self.own: 1, self.others: 1})
+        admin = AdminClient(self.properties)
+        for topic in (self.source, self.out, self.own, self.others):
+            await_topic(admin, topic, DEADLINE_S)  # a broker may hear of a new topic a moment later
         self.unit = Unit(
             "app",
             UnitKind.STREAMS,
