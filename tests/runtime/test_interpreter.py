@@ -1,6 +1,7 @@
 """Effects run, and every result comes back as an event."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -76,7 +77,7 @@ async def test_a_cluster_that_does_not_answer_is_a_retriable_failure() -> None:
 
 
 class SlowQuotas:
-    """The first quota is set only once it is let."""
+    """The first call ends only once it is let."""
 
     def __init__(self) -> None:
         self.let = asyncio.Event()
@@ -84,14 +85,20 @@ class SlowQuotas:
         self.begun = 0
 
     async def set(self, effect: SetQuota) -> QuotaSet:
-        self.begun += 1
-        if self.begun == 1:
-            await self.let.wait()
+        await self._begin()
         self.held[effect.recovery] = effect.bytes_per_s
         return QuotaSet(effect.recovery, effect.bytes_per_s)
 
     async def sweep(self, effect: SweepQuotas) -> QuotasSwept:
+        await self._begin()
+        for recovery in set(self.held) - set(effect.keep):
+            del self.held[recovery]
         return QuotasSwept(effect.cluster)
+
+    async def _begin(self) -> None:
+        self.begun += 1
+        if self.begun == 1:
+            await self.let.wait()
 
 
 async def test_the_last_quota_of_a_recovery_is_the_one_that_holds() -> None:
@@ -106,6 +113,22 @@ async def test_the_last_quota_of_a_recovery_is_the_one_that_holds() -> None:
     quotas.let.set()
     await until(lambda: len(rig.events) == 3)
     assert quotas.held == {"r1": None, "r2": 2e6}
+
+
+async def test_a_sweep_that_ends_late_does_not_remove_a_quota_that_was_wanted_after_it() -> None:
+    rig, quotas = Rig(), SlowQuotas()
+    emit = rig.events.append
+    interpreter = Interpreter(recovery_runners(rig.clusters, rig.ledger, rig.jobs, quotas, emit), emit)
+    interpreter.start(SweepQuotas("main", ("r2",)))
+    await until(lambda: quotas.begun == 1)
+    interpreter.start(SetQuota("r1", "other", "main", 1e6))
+    interpreter.start(SetQuota("r2", "other", "other", 2e6))
+    await until(lambda: "r2" in quotas.held)
+    assert "r1" not in quotas.held
+    quotas.let.set()
+    await until(lambda: "r1" in quotas.held)
+    await until(lambda: len(rig.events) == 3)
+    assert quotas.held["r1"] == 1e6
 
 
 async def test_a_launch_that_fails_names_its_attempt() -> None:
@@ -157,6 +180,27 @@ async def test_only_so_many_effects_run_at_once() -> None:
     rig.jobs.launching.set()
     await until(lambda: len(rig.jobs.log) == AT_ONCE + 10)
     assert rig.jobs.most_running == AT_ONCE
+
+
+async def test_effects_that_may_take_for_ever_leave_the_slots_of_the_others_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig, let = Rig(), asyncio.Event()
+    begun: list[str] = []
+
+    async def read(effect: ReadLedger, _moved: object) -> LedgerRead:
+        begun.append(effect.recovery)
+        await let.wait()
+        return LedgerRead(effect.recovery, 1, False, (), (), effect.sequence)
+
+    monkeypatch.setattr(rig.ledger, "read", read)
+    for i in range(AT_ONCE + 1):
+        rig.interpreter.start(replace(read_ledger(), recovery=f"r{i}"))
+    await until(lambda: len(begun) == AT_ONCE)
+    assert await rig.run(CreateTarget("new", "main", "t", 4, 1, {})) == [TargetReady("new", "target-1", 4)]
+    assert len(begun) == AT_ONCE
+    let.set()
+    await until(lambda: len(rig.events) == AT_ONCE + 2)
 
 
 async def test_an_effect_without_end_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

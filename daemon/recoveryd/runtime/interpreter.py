@@ -6,7 +6,7 @@ event, so that the core always hears of it. Who runs which effect is a table of 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from recoveryd.ports import Emit
 
 log = structlog.stdlib.get_logger(__name__)
 
-AT_ONCE: Final = 16
+AT_ONCE: Final = 16  # of effects with a deadline, and again of those without
 # Adapters have deadlines of their own. This one is for a missing deadline, so that it does not hold a slot for ever.
 DEADLINE_S: Final = 180.0
 
@@ -31,14 +31,16 @@ class Runner:
     """How effects of one class are run.
 
     `failed(effect, kind, code, message, retriable)` makes the event of a failure. `queue` names the queue in which
-    effects keep their order, None = none. `is_endless`: no deadline, because the effect itself notices when it makes no
-    progress. `is_bug_final`: a bug in it is not tried again, because nothing runs yet.
+    effects keep their order, None = none. `after` names queues whose last effect has to end first. `is_endless`: no
+    deadline, because the effect itself notices when it makes no progress. `is_bug_final`: it is not tried again after a
+    bug.
     """
 
     kind: str
     run: Callable[[Any], Awaitable[Event | None]]
     failed: Callable[[Any, str, Code, str, bool], Event]
     queue: Callable[[Any], str | None] = lambda _: None
+    after: Callable[[Any], Iterable[str]] = lambda _: ()
     is_endless: bool = False
     is_bug_final: bool = False
 
@@ -59,7 +61,7 @@ class Interpreter:
         self._begin = begin or {}
         self._close = close
         self._emit = emit
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots, self._endless_slots = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._queues: dict[str, asyncio.Task[None]] = {}
 
@@ -73,7 +75,9 @@ class Interpreter:
             return
         runner = self._runners[type(effect)]
         queue = runner.queue(effect)
-        task = asyncio.create_task(self._run(runner, effect, self._queues.get(queue) if queue is not None else None))
+        names = runner.after(effect) if queue is None else (queue, *runner.after(effect))
+        before = {self._queues[name] for name in names if name in self._queues}
+        task = asyncio.create_task(self._run(runner, effect, before))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if queue is not None:
@@ -88,10 +92,10 @@ class Interpreter:
             await self._close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self, runner: Runner, effect: Effect, before: asyncio.Task[None] | None) -> None:
-        if before is not None:
-            await asyncio.wait({before})
-        async with self._slots:
+    async def _run(self, runner: Runner, effect: Effect, before: Collection[asyncio.Task[None]]) -> None:
+        if before:
+            await asyncio.wait(before)
+        async with self._endless_slots if runner.is_endless else self._slots:
             deadline = asyncio.timeout(None if runner.is_endless else DEADLINE_S)
             try:
                 async with deadline:

@@ -45,6 +45,7 @@ def recovery_runners(
         return RecoveriesForgotten(effect.cluster, ids)
 
     found = {
+        # Facts that meet a bug would meet it again, and nothing of the recovery runs yet that would be lost.
         GatherFacts: Runner("gather_facts", gather, _failed, is_bug_final=True),
         # If creating the target failed by a bug, nobody knows how it was made, and no copy may begin in it.
         CreateTarget: Runner("create_target", clusters.create_target, _failed, is_bug_final=True),
@@ -55,9 +56,22 @@ def recovery_runners(
     }
     if quotas is not None:
         # In order: one that waited for a slot may still run when the next one is wanted, and the last one has to hold.
-        found[SetQuota] = Runner("set_quota", quotas.set, _failed, queue=lambda effect: f"quota of {effect.recovery}")
-        found[SweepQuotas] = Runner("sweep_quotas", quotas.sweep, _failed)
+        # A late sweep knows nothing of a quota that was wanted after it, and would remove it.
+        found[SetQuota] = Runner(
+            "set_quota",
+            quotas.set,
+            _failed,
+            queue=lambda effect: f"quota of {effect.recovery}",
+            after=lambda effect: (_sweep_of(effect.source_cluster), _sweep_of(effect.target_cluster)),
+        )
+        found[SweepQuotas] = Runner(
+            "sweep_quotas", quotas.sweep, _failed, queue=lambda effect: _sweep_of(effect.cluster)
+        )
     return found
+
+
+def _sweep_of(cluster: str) -> str:
+    return f"sweep of {cluster}"
 
 
 def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool) -> EffectFailed:
