@@ -10,6 +10,8 @@ import pytest
 
 from recoveryd_jobs.contract import Difference, JobSpec, PartitionRange, Receipt, TargetRun, Verification
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.verify import ledger as proof_ledger
+from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.plan import ProofPlan, share_out
 from recoveryd_jobs.verify.reader import Range, RangeReader
 from tests.builders.copying import Cluster, Recovery, Row, put, rows
@@ -72,6 +74,22 @@ def test_a_side_leaves_partitions_that_the_other_one_does_not_come_to(
     one = [r for r in data if r.partition == 3][2_500]
     bad = damaged(recovery, lambda stored: [r for r in stored if (r.partition, r.offset) != (3, 2_500)])
     assert places(verify(bad, tasks=1)) == [("missing", 3, one.offset, 3, None, 1)]
+
+
+def test_a_task_that_reads_its_source_loads_the_receipts_of_its_own_partitions_only(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recovery = copy(cluster, [row for p in range(4) for row in rows(40 - 10 * p, p)], 4)
+    loaded: list[set[int]] = []
+    load = proof_ledger.load
+
+    def noted(spec: JobSpec, wanted: Callable[[int], bool], waiting: Callable[[], object]) -> ProofLedger:
+        loaded.append({partition for partition in range(4) if wanted(partition)})
+        return load(spec, wanted, waiting)
+
+    monkeypatch.setattr(proof_ledger, "load", noted)
+    assert verify(recovery.spec, tasks=2).result == "match"
+    assert loaded == [{0, 3}, {1, 2}]
 
 
 def test_an_empty_range_matches(cluster: Cluster) -> None:

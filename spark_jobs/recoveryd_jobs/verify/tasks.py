@@ -10,7 +10,7 @@ exception means that there is no verdict.
 """
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from confluent_kafka import KafkaException
@@ -107,11 +107,11 @@ def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Sh
     topics = make_topics(spec)
     check_topics(topics)
     shown = Shown()
-    ledger = proof_ledger.load(spec, _wanted(spec, plan, share), guest.turn)
+    audited = () if spec.verify == "source" else plan.sources[share.task :: share.tasks]
+    ledger = proof_ledger.load(spec, _wanted(spec, plan, share, audited), guest.turn)
     try:
         _audit_strays(plan, share, ledger, shown)
-        if spec.verify != "source":
-            _audit_only(plan, share, ledger, shown)
+        _audit_only(plan, audited, ledger, shown)
         ShareReading(spec, plan, share, guest, ledger, shown).read()
     finally:
         ledger.close()
@@ -119,20 +119,15 @@ def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Sh
     return shown
 
 
-def _wanted(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Callable[[int], bool]:
-    """Which source partitions' receipts this task needs. The first task also takes those of partitions that are not in
-    the plan.
+def _wanted(spec: JobSpec, plan: ProofPlan, share: ProofShare, audited: Sequence[Range]) -> Callable[[int], bool]:
+    """Which source partitions' receipts this task needs; `audited` are the ranges whose receipts it checks without
+    reading the source. The first task also takes those of partitions that are not in the plan.
     """
     planned = {r.partition for r in plan.sources}
-    mine = {r.partition for r in share.sources} | {r.partition for r in _audited(plan, share)}
+    mine = {r.partition for r in (*share.sources, *audited)}
     if share.targets:
         mine |= {r.partition for r in share.targets} if spec.target.mapping == "same" else planned
     return lambda partition: partition in mine or (share.task == 0 and partition not in planned)
-
-
-def _audited(plan: ProofPlan, share: ProofShare) -> tuple[Range, ...]:
-    """The ranges whose receipts this task checks when the source is not read again."""
-    return plan.sources[share.task :: share.tasks]
 
 
 def _audit_strays(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown: Shown) -> None:
@@ -145,8 +140,8 @@ def _audit_strays(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown
             )
 
 
-def _audit_only(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown: Shown) -> None:
-    for r in _audited(plan, share):
+def _audit_only(plan: ProofPlan, audited: Sequence[Range], ledger: ProofLedger, shown: Shown) -> None:
+    for r in audited:
         for segment in segments(r.partition, r.start, end_of(plan, r, ledger), ledger, shown, kept=True):
             if segment.claim is not None:
                 shown.promised += segment.claim.copied
