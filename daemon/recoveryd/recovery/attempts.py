@@ -48,7 +48,7 @@ def _launch_next(case: Case) -> None:
     )
     _forget_attempt(case)
     case.observe(adopted_ms=0)
-    case.put(attempt=attempt)
+    case.journal(attempt=attempt)
     want(case, known.wanted, f"attempt {number} starts")
     case.notice("attempt_started", {"attempt": number, "lanes": len(case.plan.lanes)})
     case.effect(
@@ -85,7 +85,7 @@ def lose_attempt(case: Case, message: str, code: str = "internal", *, counts: bo
     case.effect(KillAttempt(case.id, attempt.number))
     told = {"attempt": attempt.number, "why": message, "code": code, "failures": failures, "retry_in_ms": wait_ms}
     case.notice("attempt_lost", told)
-    case.put(attempt=lost)
+    case.journal(attempt=lost)
     _forget_attempt(case)
     if case.recovery.state is State.RUNNING:
         case.move(State.STARTING, f"attempt {attempt.number} was lost: {message}")
@@ -101,7 +101,7 @@ def release_application(case: Case, why: str) -> None:
     """End the application on purpose; it does not count as a failure."""
     if case.recovery.wanted is not Wanted.EXIT:
         want(case, Wanted.EXIT, why)
-    case.put(attempt=replace(case.recovery.attempt, released=True))
+    case.journal(attempt=replace(case.recovery.attempt, released=True))
     case.effect(KillAttempt(case.id, case.recovery.attempt.number))
     _forget_attempt(case)
 

@@ -53,17 +53,17 @@ class Case:
     def params(self) -> Params:
         return self.draft.params
 
-    def put(self, **changes: Any) -> None:
-        """Change and journal it."""
-        self.draft.put(replace(self.recovery, **changes))
+    def journal(self, **changes: Any) -> None:
+        """Change it, and write its status record."""
+        self.draft.journal(replace(self.recovery, **changes))
 
-    def keep(self, **changes: Any) -> None:
+    def remember(self, **changes: Any) -> None:
         """Change it in memory only."""
-        self.draft.keep(replace(self.recovery, **changes))
+        self.draft.remember(replace(self.recovery, **changes))
 
     def revise(self, **changes: Any) -> None:
-        """Change and journal it as its next version."""
-        self.put(**changes, updated_ms=self.now_ms, version=self.recovery.version + 1)
+        """Change it, and write its status record as the next version."""
+        self.journal(**changes, updated_ms=self.now_ms, version=self.recovery.version + 1)
 
     def move(self, to: State, why: str, told: Mapping[str, object] | None = None, **changes: Any) -> None:
         """Change its state, journal it, and tell the events topic."""

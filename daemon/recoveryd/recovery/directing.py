@@ -13,7 +13,7 @@ from recoveryd_jobs.contract import Directive
 def want(case: Case, wanted: Wanted, why: str) -> None:
     """Tell the lanes something new. The recovery is journaled, since the imperative must survive a restart."""
     sequence = case.recovery.directive_sequence + 1
-    case.put(wanted=wanted, directive_sequence=sequence, wanted_sequence=sequence)
+    case.journal(wanted=wanted, directive_sequence=sequence, wanted_sequence=sequence)
     case.observe(drain_since_ms=case.now_ms)
     _publish(case, why)
 
@@ -22,7 +22,7 @@ def renew(case: Case) -> None:
     """Repeat what is wanted with fresh shares of the rate. Memory only: after a restart, the sequence is found on the
     directives topic.
     """
-    case.keep(directive_sequence=case.recovery.directive_sequence + 1)
+    case.remember(directive_sequence=case.recovery.directive_sequence + 1)
     _publish(case, case.recovery.why)
 
 
@@ -54,5 +54,5 @@ def renew_lease(case: Case) -> None:
         return
     grant = case.draft.protection.protecting.grants.get(case.id)
     if grant is not None and not grant.pause:
-        case.keep(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
+        case.remember(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
     renew(case)

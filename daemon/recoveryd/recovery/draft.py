@@ -1,6 +1,6 @@
 """How a step sees recoveries: what is known, including what this step has changed already, and the ways to change it.
 
-`keep` changes memory only (renewed sequences, fresh progress), `put` also asks the journal to store the recovery.
+`remember` changes memory only (renewed sequences, fresh progress), `journal` also has the status record written.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class RecoveryDraft(View):
         self.forgetting = self._before.forgetting
         self._forgotten: list[str] = []
         self._recoveries: dict[str, Recovery] = {}
-        self._journal: set[str] = set()
+        self._journaled: set[str] = set()
         self._observed: dict[str, Observed] = {}
 
     # Reading.
@@ -59,12 +59,12 @@ class RecoveryDraft(View):
 
     # Writing.
 
-    def put(self, recovery: Recovery) -> Recovery:
-        """Keep and journal it."""
-        self._journal.add(recovery.id)
-        return self.keep(recovery)
+    def journal(self, recovery: Recovery) -> Recovery:
+        """Remember it, and write its status record."""
+        self._journaled.add(recovery.id)
+        return self.remember(recovery)
 
-    def keep(self, recovery: Recovery) -> Recovery:
+    def remember(self, recovery: Recovery) -> Recovery:
         self._recoveries[recovery.id] = recovery
         return recovery
 
@@ -72,7 +72,7 @@ class RecoveryDraft(View):
         self, recovery: Recovery, to: State, why: str, data: Mapping[str, object] | None = None, **changes: Any
     ) -> Recovery:
         """Advance, journal, and tell the events topic `recovery_<state>`."""
-        moved = self.put(advance(recovery, to, why, self.now_ms, **changes))
+        moved = self.journal(advance(recovery, to, why, self.now_ms, **changes))
         told: dict[str, object] = {
             "from": recovery.state.value,
             "to": to.value,
@@ -103,11 +103,11 @@ class RecoveryDraft(View):
             return recovery
         ref, verb = recovery.command, self.kinds[recovery.kind].verb
         self.draft.answer_later(Answer(kind, verb, ref.id, recovery.id, code, message, hint, recovery.control_offset))
-        return self.put(replace(recovery, answered=True))
+        return self.journal(replace(recovery, answered=True))
 
     def finish(self, state: CoreState) -> CoreState:
         for recovery_id, recovery in self._recoveries.items():
-            if recovery_id in self._journal:
+            if recovery_id in self._journaled:
                 self.draft.journal(recovery)
         before, observed = self._before, self._before.observed
         recoveries = before.recoveries.with_changes(self._recoveries)

@@ -51,7 +51,7 @@ def review(case: Case) -> None:
         _tell(case, track.outlook, answer)
     view = replace(answer.view, rate_source="measured", live_source="sampled", at_ms=case.now_ms)
     eta_s = view.eta_seconds.mid if plan.is_following else recovery.progress.eta_seconds
-    case.keep(progress=replace(recovery.progress, forecast=view, eta_seconds=eta_s))
+    case.remember(progress=replace(recovery.progress, forecast=view, eta_seconds=eta_s))
 
 
 def event_times(seen: Observed) -> Mapping[int, int]:

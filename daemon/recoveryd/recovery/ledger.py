@@ -126,11 +126,11 @@ def use_ledger(case: Case) -> LedgerRead | None:
     found = _at_least_heard(recovery, ledger.partitions) if ledger.problems else ledger.partitions
     partitions = with_losses(case, found)
     exact = with_ledger(recovery, partitions)
-    case.draft.put(replace(exact, completeness=completeness(exact, partitions)))
+    case.draft.journal(replace(exact, completeness=completeness(exact, partitions)))
     if ledger.problems and recovery.state is not State.STOPPING:
         fail(case, "ledger_broken", ledger.problems[0])
         return None
     if ledger.problems and exact.stop_state is not State.FAILED:
         stop = replace(exact.stop, reason=StopReason.TARGET_UNAVAILABLE) if exact.stop else None
-        case.put(stop=stop, stop_state=State.FAILED, error_code=Code.LEDGER_BROKEN.value, why=ledger.problems[0])
+        case.journal(stop=stop, stop_state=State.FAILED, error_code=Code.LEDGER_BROKEN.value, why=ledger.problems[0])
     return ledger

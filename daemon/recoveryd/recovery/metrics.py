@@ -12,20 +12,6 @@ PROGRESS_RATIO = gauge(
 ETA_SECONDS = gauge(
     "recoveryd_recovery_eta_seconds", "Seconds until the range is copied at the present rate.", "recovery"
 )
-RATE_LIMIT = gauge(
-    "recoveryd_rate_limit_bytes_per_second", "Rate granted to a recovery; absent while it is unlimited.", "recovery"
-)
-RATE_ACHIEVED = gauge("recoveryd_rate_achieved_bytes_per_second", "Rate the lanes of a recovery report.", "recovery")
-AUTO_STOPS = counter("recoveryd_auto_stops_total", "Recoveries that a policy ended by itself.", "reason")
-RECORDS_LOST = counter(
-    "recoveryd_records_lost_total", "Offsets of a source topic that vanished before they were copied.", "topic"
-)
-VERIFICATIONS = counter("recoveryd_verifications_total", "Verifications that ended.", "result")
-STOP_CANDIDATE = gauge(
-    "recoveryd_stop_candidate",
-    "Evaluations in a row at which a following recovery was caught up; enough of them stop it.",
-    "recovery",
-)
 ETA_BOUND = gauge(
     "recoveryd_recovery_eta_bound_seconds",
     "Forecast of the seconds until a recovery ends: lo, mid or hi; infinite when it never would.",
@@ -46,6 +32,20 @@ RATE_REQUESTED = gauge(
     "Rate that the command of a recovery asks for; absent while it asks for none.",
     "recovery",
 )
+RATE_LIMIT = gauge(
+    "recoveryd_rate_limit_bytes_per_second", "Rate granted to a recovery; absent while it is unlimited.", "recovery"
+)
+RATE_ACHIEVED = gauge("recoveryd_rate_achieved_bytes_per_second", "Rate the lanes of a recovery report.", "recovery")
+STOP_CANDIDATE = gauge(
+    "recoveryd_stop_candidate",
+    "Evaluations in a row at which a following recovery was caught up; enough of them stop it.",
+    "recovery",
+)
+AUTO_STOPS = counter("recoveryd_auto_stops_total", "Recoveries that a policy ended by itself.", "reason")
+RECORDS_LOST = counter(
+    "recoveryd_records_lost_total", "Offsets of a source topic that vanished before they were copied.", "topic"
+)
+VERIFICATIONS = counter("recoveryd_verifications_total", "Verifications that ended.", "result")
 
 
 # For the dashboard of a single recovery. `measure_details` bounds how many recoveries and partitions have these series.

@@ -160,13 +160,13 @@ def _throttle(case: Case, event: CommandReceived, command: Throttle) -> None:
     _accept(case, event, f"{recovery.id}: {told_limit}")
     told = {"max_bytes_per_s": limits.max_bytes_per_s, "max_records_per_s": limits.max_records_per_s, "why": why}
     case.notice("throttle_changed", told, command.meta.id)
-    case.draft.keep(with_limits(recovery, limits, case.params, why))
+    case.draft.remember(with_limits(recovery, limits, case.params, why))
     case.revise()
     if not recovery.attempt.released:
         # Keep the imperative: `wanted_sequence` may move only when it changes, or a drain under way would wait for a
         # second answer.
         want(case, recovery.wanted, why)
-        case.put(wanted_sequence=recovery.wanted_sequence)
+        case.journal(wanted_sequence=recovery.wanted_sequence)
 
 
 def _approve(case: Case, event: CommandReceived, command: Approve) -> None:

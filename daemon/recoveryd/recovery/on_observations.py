@@ -46,7 +46,7 @@ def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
     if _has_moved(recovery, moved) or seen.progress_ms == 0:
         changes["progress_ms"] = draft.now_ms
     draft.observe(recovery.id, **changes)
-    draft.keep(_with_head(moved, event))
+    draft.remember(_with_head(moved, event))
 
 
 def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: Recovery) -> None:
@@ -56,7 +56,7 @@ def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: R
     moved = with_readers(recovery, readers)
     has_moved = moved.progress.verified_offsets != recovery.progress.verified_offsets or seen.progress_ms == 0
     draft.observe(recovery.id, readers=readers, progress_ms=draft.now_ms if has_moved else seen.progress_ms)
-    draft.keep(moved)
+    draft.remember(moved)
 
 
 def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, now_ms: int) -> Heard:
@@ -154,7 +154,7 @@ def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
         attempt = replace(recovery.attempt, failures=failures, last_error=event.message, last_code=code)
         if event.effect == "launch":
             attempt = replace(attempt, released=True, retry_at_ms=draft.now_ms + backoff_ms(failures, draft.params))
-        draft.put(replace(recovery, attempt=attempt))
+        draft.journal(replace(recovery, attempt=attempt))
         draft.observe(recovery.id, effect_error=event)
     elif event.effect == "read_ledger" and is_present and event.sequence == recovery.wanted_sequence:
         if not draft.observed(recovery.id).ledger_wanted_ms:
@@ -201,7 +201,7 @@ def _judge_by_ends(case: Case, event: OffsetsSampled) -> None:
         heads = at_end_since(case.recovery, case.seen.at_end, history, case.now_ms)
         case.observe(at_end=heads, heads_ms=case.now_ms)
     if plan.is_following:
-        case.draft.keep(_with_live_lag(case.recovery, history))
+        case.draft.remember(_with_live_lag(case.recovery, history))
         candidate = evaluate_caught_up(case.recovery, case.seen, history, case.now_ms, case.params)
         case.observe(candidate=candidate)
 

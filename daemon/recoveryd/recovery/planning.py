@@ -88,7 +88,7 @@ def _on_first_facts(case: Case, facts: PlanFacts) -> None:
     if isinstance(plan, Refused):
         refuse(case, plan.code, plan.message)
         return
-    case.put(plan=plan, progress=_progress_at_start(plan) if spec.copies else Progress(eta_seconds=_eta(plan)))
+    case.journal(plan=plan, progress=_progress_at_start(plan) if spec.copies else Progress(eta_seconds=_eta(plan)))
     if spec.plan_hash is not None and spec.plan_hash != plan.hash:
         refuse(case, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
     else:

@@ -117,7 +117,7 @@ def _create_target(case: Case) -> None:
 def _complete_empty(case: Case) -> None:
     """Complete a recovery whose range holds no offset: it needs no application."""
     stop = Stop(StopReason.ZERO_LAG, "bounded", case.now_ms, {"offsets": 0})
-    case.put(completeness=completeness(case.recovery, ()), stop=stop)
+    case.journal(completeness=completeness(case.recovery, ()), stop=stop)
     verification = Verification("match", 0, 0, "", (), "the range is empty")
     settle(case, S.COMPLETED, "the range holds no offset: zero records to copy", verification)
 
@@ -213,7 +213,7 @@ def _drained(case: Case) -> None:
     elif verdict := capped(recovery):
         begin_end(case, verdict.reason, verdict.end, verdict.why, evidence=verdict.evidence)
     elif shared := shared_out_again(recovery, newest.high_watermark if newest else NOTHING_SAMPLED):
-        case.put(allowances=shared)
+        case.journal(allowances=shared)
         start_over(case, "a lane used up its part of the cap, others did not")
     else:
         lose_attempt(case, f"the lanes returned although partition {short[0].partition} is not at its end", "internal")
@@ -222,11 +222,11 @@ def _drained(case: Case) -> None:
 def _reached_its_end(case: Case, ledger: LedgerRead) -> None:
     rows = case.recovery.progress.partitions
     evidence = {"partitions": [{"partition": p.partition, "position": p.position, "stop": p.stop} for p in rows]}
-    case.put(stop=Stop(StopReason.ZERO_LAG, "bounded", case.now_ms, evidence))
+    case.journal(stop=Stop(StopReason.ZERO_LAG, "bounded", case.now_ms, evidence))
     why = "every partition reached its pinned end: zero lag"
     told = {"reason": "zero_lag", "mode": "bounded", "evidence": evidence, "ends": "completed", "why": why}
     case.notice("auto_stop", told)
-    case.put(completeness=completeness(case.recovery, ledger.partitions))
+    case.journal(completeness=completeness(case.recovery, ledger.partitions))
     begin_proof(case, why)
 
 
@@ -276,7 +276,7 @@ def _stopping(case: Case) -> None:
     elif not read_when_drained(case, frozenset({"done"})):
         unreadable = unreadable_ledger(case)
         if unreadable:
-            case.put(completeness=case.recovery.completeness or last_heard_completeness(case.recovery))
+            case.journal(completeness=case.recovery.completeness or last_heard_completeness(case.recovery))
             settle(case, S.FAILED, f"{case.recovery.why}; {unreadable}, so the positions are the last ones heard")
     else:
         _ended(case, late)

@@ -234,10 +234,10 @@ def _apply(
     bound = [decisions[d] for d in touched_domains(recovery.spec, draft.params)]
     if recovery.held == TELEMETRY and recovery.state in _DRAINED:
         if not grant.pause and all(d.verdict not in _BLIND for d in bound):
-            case.keep(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
+            case.remember(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
             _release_if_held(case, "live traffic is measured again: goes on by itself")
     elif grant.pause:
-        case.put(rule=grant.why)
+        case.journal(rule=grant.why)
         evidence = {"domain": grant.domain, **decision_evidence(decisions[grant.domain])}
         hold(case, TELEMETRY, grant.why, evidence)
     elif _is_told_at_once(recovery.effective_bytes_per_s, grant, any(d.publish for d in bound)):

@@ -28,9 +28,8 @@ class NounForm(Generic[N]):
 
     @cached_property
     def _adapter(self) -> TypeAdapter[N]:
-        return TypeAdapter(
-            self._noun
-        )  # takes some milliseconds, so not at import: most commands of the command line need none
+        # It takes some milliseconds, so not at import: most commands of the command line need none.
+        return TypeAdapter(self._noun)
 
     def write(self, value: N) -> Document:
         data: Document = self._adapter.dump_python(value, mode="json", by_alias=True, warnings=False, fallback=plain)
@@ -47,7 +46,9 @@ class NounForm(Generic[N]):
         return self._adapter.json_schema(mode="serialization", by_alias=True)
 
     def _read_with_zeros(self, data: Document, error: ValidationError) -> N:
-        """Read null as 0 in place of a number: NaN is written as null, which must not keep the daemon from starting."""
+        """Read null as 0 in place of a number. JSON has no NaN, so it is written as null; a record with one must not
+        keep the daemon from starting, and 0 can be compared and rounded, which the rules do with every number.
+        """
         wrong = error.errors(include_url=False, include_context=False)
         for problem in wrong:
             if problem["type"] != "float_type" or problem["input"] is not None:
