@@ -1,5 +1,6 @@
 """Whether a recovery may start next to the present live traffic."""
 
+from recoveryd.live.law.assessment import fresh_values
 from recoveryd.live.law.types import ControllerParams, ControllerState
 
 
@@ -13,11 +14,7 @@ def refuse_start(
     """
     if override:
         return None
-    for protection in params.protections:
-        track = state.tracks.get(protection.name)
-        if track is None or not track.times_ms or now_ms - track.times_ms[-1] > params.loop_delay_ms:
-            continue
-        value = track.values[-1]
+    for protection, value in fresh_values(state, now_ms, params):
         if value >= protection.slo_s:
             return f"{protection.name} is at {value:.3g} s before the start, its SLO is {protection.slo_s:g} s"
     return None

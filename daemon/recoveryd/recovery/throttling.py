@@ -18,6 +18,7 @@ from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, throttle
 from recoveryd.live.evidence import decision_evidence, is_worth_telling
 from recoveryd.live.freshness import Reading
+from recoveryd.live.law.assessment import fresh_values
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict
 from recoveryd.live.on_live import refresh_lags
 from recoveryd.live.protecting import Protecting, grown
@@ -194,11 +195,8 @@ def _violations(
     violations = dict(before.violations_s)
     for domain, controller in params.live.domains.items():
         is_ours = copied.get(domain, 0.0) > 1.1 * params.control.min_bytes_per_s
-        for protection in controller.protections:
-            track = states[domain].tracks.get(protection.name)
-            if track is None or not track.times_ms or draft.now_ms - track.times_ms[-1] > controller.loop_delay_ms:
-                continue
-            if track.values[-1] >= protection.slo_s and elapsed_s > 0:
+        for protection, value in fresh_values(states[domain], draft.now_ms, controller):
+            if value >= protection.slo_s and elapsed_s > 0:
                 key = (domain, protection.name, "yes" if is_ours else "no")
                 violations[key] = violations.get(key, 0.0) + elapsed_s
     return violations

@@ -4,11 +4,12 @@ signal as one value.
 No rate is chosen here. Readings with a name that is not protected are refused and counted.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from recoveryd.live.freshness import RejectReason, Track, counted, loop_delay_ms, with_late_alarm, with_reading
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs
-from recoveryd.live.pressure import Pressure, SignalKind, baseline_s, measure_pressure, with_baseline_sample
+from recoveryd.live.pressure import Pressure, Protection, SignalKind, baseline_s, measure_pressure, with_baseline_sample
 
 _READINGS_AT_MOST = 4_096
 _DRIFT_MOST = 2.0
@@ -87,6 +88,22 @@ def measured_delay_ms(state: ControllerState, params: ControllerParams) -> int:
     return loop_delay_ms(tracks, params.period_ms, params.raise_latency_ms, params.loop_delay_ms)
 
 
+def fresh_values(state: ControllerState, now_ms: int, params: ControllerParams) -> Iterator[tuple[Protection, float]]:
+    """The newest sample of each protected signal that is fresh."""
+    delay_ms = measured_delay_ms(state, params)
+    for protection in params.protections:
+        track = state.tracks.get(protection.name, Track())
+        if track.newest_ms is not None and now_ms - track.newest_ms <= _fresh_ms(track, delay_ms, params):
+            yield protection, track.values[-1]
+
+
+def _fresh_ms(track: Track, delay_ms: int, params: ControllerParams) -> float:
+    """How old a fresh sample may be. The loop delay allows for one missed sample at our own period; a signal with a
+    longer period may miss one as well.
+    """
+    return min(params.lost_after_ms, delay_ms + max(0.0, track.gap_ms - params.period_ms))
+
+
 def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams) -> Assessment:
     """Sort the protected signals by freshness, and measure the pressure of the usable ones."""
     delay_ms = measured_delay_ms(state, params)
@@ -109,10 +126,7 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
             continue
         age_ms = max(0, now_ms - track.newest_ms)
         ages.append(age_ms)
-        # The loop delay allows for one missed sample at our own period; a signal with a longer period may miss one as
-        # well.
-        fresh_ms = min(params.lost_after_ms, delay_ms + max(0.0, track.gap_ms - params.period_ms))
-        if age_ms > fresh_ms:
+        if age_ms > _fresh_ms(track, delay_ms, params):
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
         pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms)
