@@ -20,7 +20,7 @@ _EXIT_MEANINGS: Final = {
     ),
     ExitCode.FAILED: "The recovery failed, or something could not be reached.",
     ExitCode.USAGE: "The command line or the config is wrong; nothing was sent.",
-    ExitCode.NOT_FOUND: "There is no recovery with this id.",
+    ExitCode.NOT_FOUND: "Nothing has this id.",
     ExitCode.REJECTED: "The daemon refused the command, or the recovery ended as `rejected` or `expired`.",
     ExitCode.NOT_AUTHORISED: "A broker refused us or the daemon.",
     ExitCode.STALE_PLAN: "The plan made now is not the one of `--plan-hash` (RCV-1012).",

@@ -82,8 +82,7 @@ def test_an_unknown_id_is_exit_code_3(verb: str) -> None:
 
     assert (result.exit_code, result.stdout) == (3, "")
     assert (
-        result.stderr
-        == "RCV-1010 There is no recovery `nobody`.\n  next: List the known ones with `recoveryctl list`.\n"
+        result.stderr == "RCV-1010 Nothing has the id `nobody`.\n  next: List the known ones with `recoveryctl list`.\n"
     )
 
 

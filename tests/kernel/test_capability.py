@@ -210,6 +210,25 @@ def test_two_that_begin_the_same_command_are_refused() -> None:
         Decider([make_bells(), make_bells(), *make_capabilities(Params())])
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_command_that_one_begins_and_another_steers_is_refused_in_either_order(order: tuple[int, int]) -> None:
+    pair = make_bells(), replace(make_bells(), name="gongs", verbs=(steers(SetBell, _stop),))
+    with pytest.raises(ValueError, match="SetBell is begun by bells and steered by gongs"):
+        Decider([*(pair[number] for number in order), *make_capabilities(Params())])
+
+
+def test_a_capability_that_steers_a_command_twice_is_refused() -> None:
+    twice = replace(make_bells(), verbs=(begins(SetBell, _set), steers(StopCommand, _stop), steers(StopCommand, _stop)))
+    with pytest.raises(ValueError, match="StopCommand is steered twice by bells"):
+        Decider([twice, *make_capabilities(Params())])
+
+
+def test_a_command_about_an_id_that_nothing_has_speaks_of_no_kind() -> None:
+    house = House()
+    decision = house.core.decide(house.state, command("stop", "nobody"), NOW_MS)
+    assert [(a.code, a.message) for a in decision.answers] == [("RCV-1010", "nothing has the id nobody")]
+
+
 def test_an_event_that_nobody_handles_is_refused() -> None:
     deaf = replace(make_bells(), handlers=())
     with pytest.raises(ValueError, match="no capability handles Struck"):

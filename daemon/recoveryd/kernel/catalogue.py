@@ -133,7 +133,7 @@ CATALOGUE: dict[Code, Entry] = {
         "The same id and source were used before with other content.",
         "Give the new command a new id; the id with source is its idempotency key.",
     ),
-    Code.NO_SUCH_RECOVERY: Entry("There is no recovery with this id.", "List the known ones with `recoveryctl list`."),
+    Code.NO_SUCH_RECOVERY: Entry("Nothing has this id.", "List the known ones with `recoveryctl list`."),
     Code.NOT_IN_THIS_STATE: Entry(
         "The command is not possible in the recovery's present state.",
         "Look at the state with `recoveryctl get ID`; docs/operations.md says which commands each state takes.",

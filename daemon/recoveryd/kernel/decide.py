@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from recoveryd.kernel.capability import Capability, Subject
+from recoveryd.kernel.capability import Capability, Subject, Verb
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command, RefusedCommand
 from recoveryd.kernel.decision import Decision, Noun
@@ -30,8 +30,8 @@ _Any = Capability[Any]
 
 
 class Decider:
-    """`decide` over these capabilities. Raises `ValueError` when not exactly one of them takes a command, or none
-    handles an event.
+    """`decide` over these capabilities. Raises `ValueError` when it is not clear which function takes a command, or
+    none handles an event.
     """
 
     def __init__(self, capabilities: Sequence[_Any]) -> None:
@@ -50,15 +50,27 @@ class Decider:
 
     def _add(self, capability: _Any) -> None:
         for verb in capability.verbs:
-            taken = self._begins.get(verb.command)
-            if taken is not None:
-                raise ValueError(f"{verb.command.__name__} has two that begin it: {taken[0].name}, {capability.name}")
+            self._refuse_second(capability, verb)
             if verb.is_beginning:
                 self._begins[verb.command] = (capability, verb.handle)
             else:
                 self._steers[capability.name, verb.command] = verb.handle
         for handler in capability.handlers:
             self._handlers.setdefault(handler.event, []).append((capability, handler.handle))
+
+    def _refuse_second(self, capability: _Any, verb: Verb[Any]) -> None:
+        """A command has one capability that begins it, or for each capability at most one function that steers it."""
+        begun = self._begins.get(verb.command)
+        steering = [name for name, command in self._steers if command is verb.command]
+        name, mine = verb.command.__name__, capability.name
+        if verb.is_beginning and begun is not None:
+            raise ValueError(f"{name} has two that begin it: {begun[0].name}, {mine}")
+        if verb.is_beginning and steering:
+            raise ValueError(f"{name} is begun by {mine} and steered by {', '.join(steering)}")
+        if begun is not None:
+            raise ValueError(f"{name} is begun by {begun[0].name} and steered by {mine}")
+        if mine in steering:
+            raise ValueError(f"{name} is steered twice by {mine}")
 
     @property
     def commands(self) -> frozenset[Any]:
@@ -126,7 +138,7 @@ class Decider:
             else:
                 steer(draft.view(capability.view), event, command)
         else:
-            message = f"there is no recovery {command.meta.subject}"
+            message = f"nothing has the id {command.meta.subject}"
             draft.answer(event, "rejected", message, Code.NO_SUCH_RECOVERY.value)
 
     def _owner(self, draft: Draft, command: Command) -> tuple[_Any, Subject] | None:

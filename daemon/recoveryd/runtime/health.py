@@ -124,7 +124,7 @@ class HealthServer:
         name = request.match_info["id"]
         recovery = self._sources.recoveries().get(name)
         if recovery is None:
-            return _problem(404, Code.NO_SUCH_RECOVERY, f"There is no recovery {name!r}.")
+            return _problem(404, Code.NO_SUCH_RECOVERY, f"Nothing has the id {name!r}.")
         return _json(self._sources.document(recovery))
 
     async def _lag(self, _request: web.Request) -> web.Response:

@@ -112,5 +112,5 @@ def _events(connection: Connection, document: Document) -> list[Document]:
 def _find(connection: Connection, recovery: str) -> Document:
     document = connection.backend.status(recovery)
     if document is None:
-        raise Failure(Code.NO_SUCH_RECOVERY, f"There is no recovery `{recovery}`.")
+        raise Failure(Code.NO_SUCH_RECOVERY, f"Nothing has the id `{recovery}`.")
     return document

@@ -135,7 +135,7 @@ def _hash_to_judge(connection: Connection, recovery: str, verb: str, yes: bool) 
     """The hash of the plan that waits now, after a person saw it (or said --yes)."""
     document = connection.backend.status(recovery)
     if document is None:
-        raise Failure(Code.NO_SUCH_RECOVERY, f"There is no recovery `{recovery}`.")
+        raise Failure(Code.NO_SUCH_RECOVERY, f"Nothing has the id `{recovery}`.")
     plan = document.get("plan")
     if document["state"] != "awaiting_approval" or not plan:
         message = f"{recovery} is {document['state']} and does not wait for approval."
