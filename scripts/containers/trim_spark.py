@@ -1,8 +1,8 @@
 # ruff: noqa: INP001, T201  (a script that stands alone inside the image; its output is for people)
 """Takes out of an installed PySpark what no job of this daemon can reach, to make the image smaller. Prints what went.
 
-Run with the Python of the environment to trim. It names files by pattern, and a pattern that matches nothing is an error:
-a new Spark release must be looked at, not trimmed by luck.
+Run with the Python of the environment to trim. It names files by pattern, and a pattern that matches nothing is an
+error: a new Spark release must be looked at, not trimmed by luck.
 """
 
 import importlib.util

@@ -1,4 +1,6 @@
-"""The daemon tells of a retention that is too short once, and once more when it is mended; what it does not know it does not judge."""
+"""The daemon tells of a retention that is too short once, and once more when it is mended; what it does not know it
+does not judge.
+"""
 
 from dataclasses import replace
 from types import MappingProxyType

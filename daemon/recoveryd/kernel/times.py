@@ -1,7 +1,8 @@
 """Times and durations as text. Inside, a time is milliseconds since the epoch (UTC) and a duration is milliseconds.
 
-Times are RFC 3339 and must say their zone: a wall-clock time without one means another instant on every machine. Durations are written `90s`, `1h30m` or
-ISO 8601 (`PT90S`, `P1DT2H`), without years and months, whose length is not fixed. Nothing here reads a clock.
+Times are RFC 3339 and must say their zone: a wall-clock time without one means another instant on every machine.
+Durations are written `90s`, `1h30m` or ISO 8601 (`PT90S`, `P1DT2H`), without years and months, whose length is not
+fixed. Nothing here reads a clock.
 """
 
 import re
@@ -34,7 +35,8 @@ class ZoneMissing(TimeProblem):
 
 
 def parse_time_ms(text: str) -> int:
-    """RFC 3339 with zone to milliseconds since the epoch. Finer fractions round up, so that `>= time` and `< time` keep their meaning for records.
+    """RFC 3339 with zone to milliseconds since the epoch. Finer fractions round up, so that `>= time` and `< time` keep
+    their meaning for records.
 
     Raises `ZoneMissing`, or `TimeProblem` for anything else that is not a time between 1970 and 9999.
     """
@@ -59,7 +61,9 @@ def parse_time_ms(text: str) -> int:
 
 
 def format_time_ms(time_ms: int) -> str:
-    """RFC 3339 in UTC with milliseconds, `2026-11-21T06:00:00.000Z`; what lies before 1970 or after 9999 is shown as that edge."""
+    """RFC 3339 in UTC with milliseconds, `2026-11-21T06:00:00.000Z`; what lies before 1970 or after 9999 is shown as
+    that edge.
+    """
     seconds, ms = divmod(min(max(time_ms, 0), MAX_TIME_MS), 1_000)
     moment = _EPOCH + timedelta(seconds=seconds)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"

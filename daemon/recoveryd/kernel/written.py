@@ -1,7 +1,8 @@
 """How a field looks outside where its own type does not say it: a time as text, a choice as a word, another name.
 
-A noun is declared once, as a dataclass; whoever stores or shows it derives the form from the types (`recoveryd.wire.nouns`). What stands here is plain data
-that pydantic finds by the names of its hooks, so that the core needs no pydantic.
+A noun is declared once, as a dataclass; whoever stores or shows it derives the form from the types
+(`recoveryd.wire.nouns`). What stands here is plain data that pydantic finds by the names of its hooks, so that the core
+needs no pydantic.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from recoveryd.kernel.times import format_duration_ms, format_time_ms, parse_dur
 
 
 class Written:
-    """Stands in an `Annotated` beside a type: `write` makes the JSON value, `read` is its inverse, `schema` describes it."""
+    """Stands beside a type in an `Annotated`: `write` makes the JSON value, `read` is its inverse."""
 
     def __init__(self, write: Callable[[Any], Any], read: Callable[[Any], Any], schema: Mapping[str, Any]) -> None:
         self._write, self._read, self._schema = write, read, schema

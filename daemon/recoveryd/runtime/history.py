@@ -1,8 +1,10 @@
-"""A file of everything that the core was told and when, so that each decision can be taken again by the code that took it: `recoveryctl history`.
+"""A file of everything that the core was told and when, so that each decision can be taken again by the code that took
+it: `recoveryctl history`.
 
-One JSON object per line: `params` when a daemon starts, `restored` when it begins to lead, `event` for each event. It holds commands whole, and nothing of the
-config but what the rules are given, so no secret. Writing never disturbs the daemon: on the first trouble, and at its bound, the file just ends. Where that
-was in the middle of a line, the next daemon goes on in a new one.
+One JSON object per line: `params` when a daemon starts, `restored` when it begins to lead, `event` for each event. It
+holds commands whole, and nothing of the config but what the rules are given, so no secret. Writing never disturbs the
+daemon: on the first trouble, and at its bound, the file just ends. Where that was in the middle of a line, the next
+daemon goes on in a new one.
 """
 
 import contextlib
@@ -30,7 +32,9 @@ MakeDecider = Callable[[Params, frozenset[str]], Decider]
 
 
 class RecordedCore:
-    """Decides as `Decider` does, and writes what it decided on to `path`, up to the line with which it has `most_bytes`."""
+    """Decides as `Decider` does, and writes what it decided on to `path`, up to the line with which it has
+    `most_bytes`.
+    """
 
     def __init__(self, core: Core, params: Params, webhooks: frozenset[str], path: Path, most_bytes: int) -> None:
         self._core = core
@@ -96,7 +100,9 @@ def _is_torn(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One decision, taken again. `event` is None where a daemon begins to lead. `bug`: what `decide` raised, which changes nothing, as in the daemon."""
+    """One decision, taken again. `event` is None where a daemon begins to lead. `bug`: what `decide` raised, which
+    changes nothing, as in the daemon.
+    """
 
     at_ms: int
     event: Event | None
@@ -105,7 +111,9 @@ class Taken:
 
 
 def take_again(lines: Iterator[str], make_decider: MakeDecider) -> Iterator[Taken]:
-    """Every decision of a history, in order. Raises ValueError with the line that cannot be read, unless a daemon may have ended in the middle of it."""
+    """Every decision of a history, in order. Raises ValueError with the line that cannot be read, unless a daemon may
+    have ended in the middle of it.
+    """
     core: Decider | None = None
     state, at_ms = CoreState(), 0
     torn: ValueError | None = None

@@ -1,7 +1,8 @@
 """Values of the core to JSON and back, each with the name of its class: for files that only this program reads.
 
-Everything that the core is told is made of dataclasses, named tuples, enums and plain containers, and no two classes of the house have one name. A field with its default is
-left out; one that this release does not know is passed over, so a file of an earlier release can be read as long as its words mean the same.
+Everything that the core is told is made of dataclasses, named tuples, enums and plain containers, and no two classes of
+the house have one name. A field with its default is left out; one that this release does not know is passed over, so a
+file of an earlier release can be read as long as its words mean the same.
 """
 
 import base64

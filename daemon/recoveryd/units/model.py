@@ -71,7 +71,9 @@ class Unit:
 
     @property
     def consumer_group(self) -> str:
-        """As whom it reads. Connect makes the group of a sink from the connector's name, unless its config says otherwise."""
+        """As whom it reads. Connect makes the group of a sink from the connector's name, unless its config says
+        otherwise.
+        """
         return f"connect-{self.group}" if self.kind is UnitKind.CONNECT else self.group
 
     @property

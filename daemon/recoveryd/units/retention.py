@@ -1,5 +1,5 @@
-"""Whether the inputs of each unit are kept as long as its `retention_objective`: looked at all the time, so that somebody
-hears of it before an incident and not during one.
+"""Whether the inputs of each unit are kept as long as its `retention_objective`: looked at all the time, so that
+somebody hears of it before an incident and not during one.
 
 What was seen is soft: a new daemon looks again, and tells again where an input is kept too short.
 """

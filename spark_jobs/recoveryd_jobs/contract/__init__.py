@@ -1,9 +1,9 @@
-"""The records that the daemon and its Spark jobs exchange. Standard library only: all of the jobs that the daemon imports,
-and it imports it from here.
+"""The records that the daemon and its Spark jobs exchange. Standard library only, and all that the daemon may import of
+the jobs.
 
-Every record carries a version and is decoded strictly, except that unknown fields are ignored, so that a newer writer can
-add some. All times are milliseconds, all ranges half-open. Start at `specs` for the way to the lanes, at `reports` for the
-way back, at `ledger_records` for what proves.
+Every record carries a version and is decoded strictly, except that unknown fields are ignored, so that a newer writer
+can add some. All times are milliseconds, all ranges half-open. Start at `specs` for the way to the lanes, at `reports`
+for the way back, at `ledger_records` for what proves.
 """
 
 from recoveryd_jobs.contract.coding import VERSION, ContractError, decode, encode
