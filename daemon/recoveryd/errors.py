@@ -48,6 +48,10 @@ class ClusterProblem(RecoverydError):  # noqa: N818  (named for what happened)
         super().__init__(code, message, hint, retriable=retriable)
 
 
+class FormProblem(RecoverydError):  # noqa: N818  (named for what happened)
+    """A command has a form that the daemon itself would refuse, so it was not sent."""
+
+
 class OwnTopicProblem(RecoverydError):  # noqa: N818  (named for what happened)
     """Own topics are missing or wrong; `problems` has one sentence for each."""
 

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Protocol
 
 from recoveryd.kernel.decision import Answer, Notice, Noun
+from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import ControlUnreadable, Event, Seen
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.live.events import OffsetsSampled
@@ -250,3 +251,15 @@ class ControlLog(Protocol):
         without a record are skipped.
         """
         ...
+
+
+class CommandSender(Protocol):
+    """Writes commands to the control topic."""
+
+    async def send(self, effect: SendCommand) -> None:
+        """Returns once the record is safe. Raises `ClusterProblem`, or `FormProblem` for what the daemon would refuse by
+        its form alone.
+        """
+        ...
+
+    async def close(self) -> None: ...

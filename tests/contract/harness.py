@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
+from recoveryd.adapters.kafka.command_sender import KafkaCommandSender
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.ledger import KafkaLedger
@@ -21,6 +22,7 @@ from recoveryd.adapters.kafka.progress import KafkaProgressFeed
 from recoveryd.adapters.memory import (
     MemoryBroker,
     MemoryClusters,
+    MemoryCommandSender,
     MemoryControlLog,
     MemoryJournal,
     MemoryLedger,
@@ -28,7 +30,7 @@ from recoveryd.adapters.memory import (
     MemoryRecord,
 )
 from recoveryd.adapters.memory.kafka import MemoryFenced
-from recoveryd.ports import Clusters, ControlLog, Journal, Ledger, ProgressFeed
+from recoveryd.ports import Clusters, CommandSender, ControlLog, Journal, Ledger, ProgressFeed
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire.topics import TopicNames, own_topics
 from tests.builders.core import CODEC, STATUS
@@ -50,6 +52,7 @@ class Harness(Protocol):
     def ledger(self) -> Ledger: ...
     def progress(self) -> ProgressFeed: ...
     def control_log(self) -> ControlLog: ...
+    def commands(self) -> CommandSender: ...
     def now_ms(self) -> int: ...
 
     def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
@@ -113,6 +116,9 @@ class MemoryHarness:
 
     def control_log(self) -> MemoryControlLog:
         return MemoryControlLog(self.broker, self.names.control)
+
+    def commands(self) -> MemoryCommandSender:
+        return MemoryCommandSender(self.broker, self.names.control, CODEC)
 
     def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
         return self.broker.create(topic, partitions, {k.replace("_", "."): v for k, v in configs.items()}).topic_id
@@ -187,6 +193,9 @@ class KafkaHarness:
 
     def control_log(self) -> KafkaControlLog:
         return KafkaControlLog(self.properties, self.names.control)
+
+    def commands(self) -> KafkaCommandSender:
+        return KafkaCommandSender(self.properties, self.names.control, CODEC)
 
     def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
         self._create([NewTopic(topic, partitions, 1, config={k.replace("_", "."): v for k, v in configs.items()})])

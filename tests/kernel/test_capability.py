@@ -10,7 +10,7 @@ from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins,
 from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.draft import Draft, View
-from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
+from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, Tick
 from recoveryd.kernel.metrics import Measures, Metric, MetricKind, Sample
 from recoveryd.kernel.state import CoreState, Slot
 from recoveryd.metrics.book import MetricsBook
@@ -233,3 +233,10 @@ def test_an_event_that_nobody_handles_is_refused() -> None:
     deaf = replace(make_bells(), handlers=())
     with pytest.raises(ValueError, match="no capability handles Struck"):
         Decider([deaf, *make_capabilities(Params())])
+
+
+def test_a_command_that_was_not_sent_need_not_be_heard_by_anybody() -> None:
+    house = House()
+    before = house.state
+    house.feed(CommandNotSent("b1", "c1", "RCV-3001", "no answer", True))
+    assert house.state == before

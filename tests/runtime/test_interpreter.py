@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.adapters.memory import MemoryBroker, MemoryCommandSender
 from recoveryd.capabilities import make_decider
 from recoveryd.errors import LaunchError
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.effects import Effect, WakeAt
-from recoveryd.kernel.events import Event
+from recoveryd.kernel.effects import Effect, SendCommand, WakeAt
+from recoveryd.kernel.events import CommandNotSent, Event
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.effects import (
     CreateTarget,
@@ -24,9 +25,9 @@ from recoveryd.recovery.events import EffectFailed, LedgerRead, QuotaSet, Quotas
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.interpreter import AT_ONCE, Interpreter
-from recoveryd.runtime.runners import recovery_runners
+from recoveryd.runtime.runners import command_runners, recovery_runners
 from recoveryd_jobs.contract import Directive
-from tests.builders.core import NOW_MS, command, make_facts, make_spec
+from tests.builders.core import CODEC, NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
 from tests.runtime.fakes import QuietClusters, ScriptedJobs, ScriptedLedger, until, within
 
@@ -242,3 +243,29 @@ async def test_the_facts_an_effect_brings_make_the_plan() -> None:
     [event] = await rig.run(next(e for e in asked.effects if isinstance(e, GatherFacts)))
     planned = decider.decide(asked.state, event, NOW_MS)
     assert planned.state.of(RECOVERY).recoveries["r1"].plan is not None
+
+
+async def test_a_command_that_was_not_sent_says_whether_it_ever_will_be() -> None:
+    events: list[Event] = []
+    broker = MemoryBroker()
+    interpreter = Interpreter(command_runners(MemoryCommandSender(broker, "control", CODEC)), events.append)
+    broker.is_reachable = False
+    interpreter.start(SendCommand("s1", "stop", "r1", {"reason": "r"}, "c1", "//t", NOW_MS))
+    interpreter.start(SendCommand("s1", "stop", "r1", {"reason": "r", "why": "r"}, "c2", "//t", NOW_MS))
+    await until(lambda: len(events) == 2)
+    assert events == [
+        CommandNotSent("s1", "c1", Code.CLUSTER_UNREACHABLE.value, "The cluster did not answer in time.", True),
+        CommandNotSent("s1", "c2", Code.UNKNOWN_FIELD.value, "data.why is not a field of stop.", False),
+    ]
+
+
+async def test_commands_of_one_noun_go_out_in_order() -> None:
+    events: list[Event] = []
+    broker = MemoryBroker()
+    log = broker.create("control").log(0)
+    interpreter = Interpreter(command_runners(MemoryCommandSender(broker, "control", CODEC)), events.append)
+    for number in range(30):
+        interpreter.start(SendCommand("s1", "stop", f"r{number}", {"reason": "r"}, f"c{number}", "//t", NOW_MS))
+    await until(lambda: len(log.records) == 30)
+    assert [record.key for record in log.records] == [b"r%d" % number for number in range(30)]
+    assert events == []

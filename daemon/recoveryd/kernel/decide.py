@@ -18,6 +18,7 @@ from recoveryd.kernel.draft import Draft
 from recoveryd.kernel.envelope import refuse_by_envelope
 from recoveryd.kernel.events import (
     BecameLeader,
+    CommandNotSent,
     CommandReceived,
     ControlUnreadable,
     SignalReceived,
@@ -47,6 +48,7 @@ class Decider:
         unheard = [kind.__name__ for kind, heard in self._handlers.items() if not heard]
         if unheard:
             raise ValueError(f"no capability handles {', '.join(unheard)}")
+        self._handlers.setdefault(CommandNotSent, [])  # only those that send commands need to know
 
     def _add(self, capability: _Any) -> None:
         for verb in capability.verbs:

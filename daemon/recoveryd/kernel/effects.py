@@ -5,9 +5,10 @@ subject, step and attempt). Writing to our own topics is not an effect but part 
 (`recoveryd.kernel.decision`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-Effect = object  # this one, or one of a capability's own
+Effect = object  # one of these, or of a capability's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,4 +17,24 @@ class WakeAt:
     active.
     """
 
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendCommand:
+    """Write a command to the control topic, as any producer could → nothing, or CommandNotSent.
+
+    This is how a capability has something done that another one does. The command is read, decided and answered like
+    every other; the capability knows it again by `id` and `source`, its idempotency key. Whoever wants it journals the
+    intent with these two and `data` first, and asks for the effect again, with the same values, until the command was
+    read from the control topic: a second copy is answered as a duplicate and nothing else happens, so it is carried out
+    once whatever dies in between. `about` is the id of the noun that wants it, `at_ms` the time in the record.
+    """
+
+    about: str
+    verb: str
+    subject: str
+    data: Mapping[str, object]
+    id: str
+    source: str
     at_ms: int

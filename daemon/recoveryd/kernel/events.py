@@ -72,3 +72,16 @@ class BecameLeader:
 @dataclass(frozen=True, slots=True)
 class Tick:
     """Time passed; wakes what waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandNotSent:
+    """A `SendCommand` failed. If `retriable`, nothing was written, or it is not known whether something was; otherwise
+    nothing was and the same command never will be.
+    """
+
+    about: str
+    command_id: str
+    code: str
+    message: str
+    retriable: bool

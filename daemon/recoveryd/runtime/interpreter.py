@@ -115,7 +115,7 @@ class Interpreter:
 
     def _fail(self, runner: Runner, effect: Effect, code: Code, message: str, *, is_retriable: bool) -> None:
         event = runner.failed(effect, runner.kind, code, message, is_retriable)
-        subject = getattr(event, "recovery", "")
+        subject = getattr(event, "recovery", "") or getattr(event, "about", "")
         log.warning("an effect failed", effect=runner.kind, recovery_id=subject, code=code.value, error=message)
         self._emit(event)
 

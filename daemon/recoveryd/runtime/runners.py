@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.ports import ClientQuotas, Clusters, Emit, Jobs, Ledger
+from recoveryd.kernel.effects import SendCommand
+from recoveryd.kernel.events import CommandNotSent
+from recoveryd.ports import ClientQuotas, Clusters, CommandSender, Emit, Jobs, Ledger
 from recoveryd.recovery.effects import (
     CreateTarget,
     ForgetRecoveries,
@@ -72,6 +74,17 @@ def recovery_runners(
 
 def _sweep_of(cluster: str) -> str:
     return f"sweep of {cluster}"
+
+
+def command_runners(sender: CommandSender) -> Mapping[type, Runner]:
+    """Commands that capabilities send; those of one noun go out in order."""
+    return {
+        SendCommand: Runner("send_command", sender.send, _not_sent, queue=lambda effect: f"commands of {effect.about}")
+    }
+
+
+def _not_sent(effect: SendCommand, _kind: str, code: Code, message: str, retriable: bool) -> CommandNotSent:
+    return CommandNotSent(effect.about, effect.id, code.value, message, retriable)
 
 
 def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool) -> EffectFailed:

@@ -59,7 +59,7 @@ def own_acls(names: TopicNames) -> tuple[Acl, ...]:
     """The ACLs for recoveryd's own topics, groups and transactions, whatever source and target are."""
     topic, main = Resource.TOPIC, "main"
     return (
-        Acl((_D,), main, topic, names.control, ("Read", "DescribeConfigs"), "takes in commands and signals"),
+        Acl((_D,), main, topic, names.control, ("Read", "Write", "DescribeConfigs"), "takes in commands and signals; sends the commands of schedules"),
         Acl((_D,), main, topic, names.status, ("Read", "Write", "DescribeConfigs"), "the journal: state of every recovery"),
         Acl((_D,), main, topic, names.events, ("Write", "DescribeConfigs"), "answers, transitions, decisions"),
         Acl((_D,), main, topic, names.directives, ("Read", "Write", "DescribeConfigs"), "tells lanes what to do now"),

@@ -7,6 +7,7 @@ the real adapters they prove of these. Not durable, not for several processes, o
 
 from recoveryd.adapters.memory.clock import ManualClock
 from recoveryd.adapters.memory.clusters import MemoryClusters
+from recoveryd.adapters.memory.command_sender import MemoryCommandSender
 from recoveryd.adapters.memory.control_log import MemoryControlLog
 from recoveryd.adapters.memory.jobs import MemoryJobs
 from recoveryd.adapters.memory.journal import MemoryJournal
@@ -18,6 +19,7 @@ __all__ = [
     "ManualClock",
     "MemoryBroker",
     "MemoryClusters",
+    "MemoryCommandSender",
     "MemoryControlLog",
     "MemoryJobs",
     "MemoryJournal",
