@@ -79,6 +79,7 @@ def test_fields_of_a_newer_writer_are_ignored() -> None:
         (encode(RECEIPT).replace(b'"start":10', b'"start":"10"'), "Receipt.start"),
         (encode(RECEIPT).replace(b'"start":10', b'"start":true'), "Receipt.start"),
         (encode(RECEIPT).replace(b"[7,2]", b"[7,2,1]"), "Receipt.targets.runs"),
+        (encode(RECEIPT).replace(b"[7,2]", b"[7,%d]" % 2**63), "Receipt.targets.runs: a number of 19 digits"),
         (encode(RECEIPT).replace(b'"version":1', b'"version":2'), "version 2"),
         (b"[" * 100_000, "not JSON"),
     ],
@@ -94,7 +95,16 @@ def test_ids_are_stable_over_attempts() -> None:
     assert [receipts_partition("flights-rerun", 8), receipts_partition("flights-rerun", 1)] == [0, 0]
 
 
-@pytest.mark.parametrize("value", [b"", b"[]", b"{}", b'{"recovery":5}', encode(DIRECTIVE).replace(b'"0"', b'"x"')])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"recovery":5}',
+        *(encode(DIRECTIVE).replace(b'"0"', key) for key in (b'"x"', b'"1%b"' % (b"0" * 400))),
+    ],
+)
 def test_a_directive_that_is_none_is_an_error_of_the_contract(value: bytes) -> None:
     with pytest.raises(ContractError):
         decode(Directive, value)
@@ -108,7 +118,11 @@ def test_a_directive_that_is_none_is_an_error_of_the_contract(value: bytes) -> N
         b"{}",
         b'{"phase":1}',
         b'{"lane":"x"}',
-        encode(BEAT).replace(b'"records_per_s":', b'"records_per_s":1' + b"0" * 400 + b',"x":'),
+        *(
+            encode(BEAT).replace(b'"%b":' % field, b'"%b":%b,"x":' % (field, number))
+            for field in (b"records_per_s", b"directive_sequence", b"position", b"event_time_ms")
+            for number in (b"1" + b"0" * 308, b"-1" + b"0" * 400, b"9223372036854775808")
+        ),
     ],
 )
 def test_progress_that_is_none_is_an_error_of_the_contract(value: bytes) -> None:

@@ -9,6 +9,7 @@ import types
 import typing
 
 VERSION = 1
+_MOST = 2**63 - 1  # what Kafka's own integers hold; a longer one would break whoever divides by it
 
 
 class ContractError(ValueError):
@@ -26,10 +27,19 @@ _hints = functools.cache(typing.get_type_hints)  # resolving the hints takes lon
 
 def decode(cls: type[T], raw: bytes | str) -> T:
     """Read what `encode` wrote. Raises ContractError for anything else, naming type and field."""
+    return build(cls, load(raw, cls.__name__))
+
+
+def load(raw: bytes | str, where: str) -> object:
+    """Parse JSON. Raises ContractError, beginning with `where`."""
     try:
-        value = json.loads(raw)
+        return typing.cast("object", json.loads(raw))
     except (ValueError, RecursionError) as error:
-        raise ContractError(f"{cls.__name__}: not JSON: {error}") from None
+        raise ContractError(f"{where}: not JSON: {error}") from None
+
+
+def build(cls: type[T], value: object) -> T:
+    """A record from its parsed JSON. Raises ContractError as `decode` does."""
     result = _build(cls, value, cls.__name__)
     if getattr(result, "version", VERSION) != VERSION:
         raise ContractError(f"{cls.__name__}: version {getattr(result, 'version', None)} is not {VERSION}")
@@ -57,18 +67,17 @@ def _build(kind: typing.Any, value: typing.Any, where: str) -> typing.Any:  # no
         if not isinstance(value, dict):
             raise ContractError(f"{where}: an object is needed")
         return {_build_key(args[0], k, where): _build(args[1], v, f"{where}.{k}") for k, v in value.items()}
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return _to_float(value, where)
+    if type(value) is int and kind in (int, float):
+        return kind(_bounded(value, where))
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ContractError(f"{where}: {kind.__name__} is needed, got {type(value).__name__}")
     return value
 
 
-def _to_float(value: int, where: str) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ContractError(f"{where}: a number of {len(str(value))} digits is too large") from None
+def _bounded(value: int, where: str) -> int:
+    if not -_MOST <= value <= _MOST:
+        raise ContractError(f"{where}: a number of {len(str(abs(value)))} digits is too large")
+    return value
 
 
 def _build_key(kind: type, key: str, where: str) -> typing.Any:
@@ -76,9 +85,10 @@ def _build_key(kind: type, key: str, where: str) -> typing.Any:
     if kind is not int:
         return key
     try:
-        return int(key)
+        number = int(key)
     except ValueError:
         raise ContractError(f"{where}: the key {key!r} is no number") from None
+    return _bounded(number, where)
 
 
 def _build_dataclass(kind: type, value: typing.Any, where: str) -> typing.Any:
@@ -88,7 +98,8 @@ def _build_dataclass(kind: type, value: typing.Any, where: str) -> typing.Any:
     for name, plain, hint, is_needed in _fields(kind):
         if name in value:
             one = value[name]
-            found[name] = one if type(one) in plain else _build(hint, one, f"{where}.{name}")
+            is_plain = type(one) in plain and (type(one) is not int or -_MOST <= one <= _MOST)
+            found[name] = one if is_plain else _build(hint, one, f"{where}.{name}")
         elif is_needed:
             raise ContractError(f"{where}: field {name} is missing")
     return kind(**found)

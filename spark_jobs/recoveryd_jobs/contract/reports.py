@@ -1,9 +1,8 @@
 """Lanes and driver to daemon: `LaneHeartbeat` and `DriverHeartbeat` records, and why one of them cannot go on."""
 
-import json
 from dataclasses import dataclass
 
-from recoveryd_jobs.contract.coding import VERSION, ContractError, decode
+from recoveryd_jobs.contract.coding import VERSION, build, load
 
 # Why a lane or the driver cannot go on; the daemon decides whether another attempt makes sense.
 ERROR_CODES = (
@@ -146,10 +145,7 @@ def decode_progress(raw: bytes | str) -> "LaneHeartbeat | DriverHeartbeat":
     """Read one record of the progress topic. It is a lane's if it has a field `lane`, else the driver's. Raises
     ContractError.
     """
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise ContractError(f"progress: not JSON: {error}") from None
+    value = load(raw, "progress")
     if isinstance(value, dict) and "lane" not in value:
-        return decode(DriverHeartbeat, raw)
-    return decode(LaneHeartbeat, raw)
+        return build(DriverHeartbeat, value)
+    return build(LaneHeartbeat, value)
