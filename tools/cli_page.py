@@ -44,6 +44,7 @@ _HEAD: Final = f"""\
 - It asks only on a terminal; elsewhere an error names the flag that answers.
 - `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o name` gives ids only. `NO_COLOR`
   is honoured.
+- Control characters in names and messages of others are shown as `\\u001b`; in JSON and YAML this is the same value.
 - Every error is a code, a sentence and a next step; `{PROGRAM} explain CODE` says more about it, offline.
 - Ctrl-C while following detaches; the recovery goes on.
 

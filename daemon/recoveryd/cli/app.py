@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from recoveryd.cli.failure import ExitCode, Failure, exit_code_of, usage
 from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM, option
-from recoveryd.cli.render.output import note, print_failure
+from recoveryd.cli.render.output import note, print_failure, say
 from recoveryd.cli.send.connect import Tools
 from recoveryd.cli.send.waiting import Detached
 from recoveryd.cli.verbs import (
@@ -70,7 +70,7 @@ class Root(TyperGroup):
             )
         except Exception as error:  # noqa: BLE001  (the one place where anything becomes an exit code)
             if tools.debug:
-                traceback.print_exc()
+                note(traceback.format_exc(), end="")
             code = _end(error)
         sys.exit(int(code) if isinstance(code, int) else ExitCode.DONE)
 
@@ -139,7 +139,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version  # noqa: PLC0415
 
-        print(f"{PROGRAM} {version('recoveryd')}")
+        say(f"{PROGRAM} {version('recoveryd')}")
         raise typer.Exit
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
+from recoveryd.cli.render.harmless import harmless
 from recoveryd.cli.status import Document, OnChange
 
 
@@ -25,7 +26,7 @@ def following(console: "Console") -> Iterator[OnChange]:
             nonlocal last
             line = progress_line(document)
             if line != last:
-                print(f"{clock(document)} {line}", file=console.file, flush=True)
+                print(harmless(f"{clock(document)} {line}"), file=console.file, flush=True)
             last = line
 
         yield print_change

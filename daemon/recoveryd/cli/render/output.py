@@ -1,4 +1,5 @@
-"""Where text goes: data to stdout, everything else to stderr.
+"""Where text goes: data to stdout, everything else to stderr. No other module of the command line prints, so that what
+others wrote reaches no terminal unchanged (`harmless`).
 
 Rich is imported only when a table or a colour is wanted, so that help and `-o name` stay quick. `NO_COLOR` and pipes
 switch colour off (Rich knows both); in a pipe tables keep their full width, so that no value is cut.
@@ -11,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recoveryd.cli.options import Format
+from recoveryd.cli.render.harmless import harmless
+from recoveryd.errors import RecoverydError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-from recoveryd.errors import RecoverydError
 
 _PIPE_WIDTH = 10_000  # tables take what they need of it, so that nothing is cut or folded
 
@@ -34,12 +35,11 @@ def stderr_console() -> "Console":
 
 
 def _console(*, stderr: bool) -> "Console":
-    from rich.console import Console  # noqa: PLC0415  (help must not pay for it)
+    from recoveryd.cli.render.console import HarmlessConsole  # noqa: PLC0415  (help must not pay for Rich)
 
     stream = sys.stderr if stderr else sys.stdout
-    # What a table holds was written by others, such as names of groups: brackets and colons in it are text.
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+    return HarmlessConsole(stream, width)
 
 
 def show(
@@ -50,12 +50,12 @@ def show(
     """
     match wanted:
         case Format.JSON:
-            print(as_json(value))
+            say(as_json(value))
         case Format.YAML:
-            print(as_yaml(value), end="")
+            say(as_yaml(value), end="")
         case Format.NAME:
             for name in names:
-                print(name)
+                say(name)
         case Format.TABLE:
             console = stdout_console()
             for part in table():
@@ -69,19 +69,28 @@ def as_json(value: object) -> str:
 def as_yaml(value: object) -> str:
     import yaml  # noqa: PLC0415
 
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=160)
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=160)
+    if harmless(text) == text:
+        return text
+    return yaml.safe_dump(value, sort_keys=False, width=160)  # an escape of ours would be another value in YAML
 
 
-def note(text: str) -> None:
-    """A hint or progress line for people."""
-    print(text, file=sys.stderr, flush=True)
+def say(text: str, end: str = "\n") -> None:
+    """Data that is no table, to stdout."""
+    print(harmless(text), end=end)
+
+
+def note(text: str, *, colour: str = "", end: str = "\n") -> None:
+    """A hint, a question or a progress line for people, to stderr. `colour` is an ANSI number."""
+    told = harmless(text)
+    print(f"\x1b[{colour}m{told}\x1b[0m" if colour else told, end=end, file=sys.stderr, flush=True)
 
 
 def confirm(question: str) -> bool:
     """Ask on stderr, read the answer from stdin; anything but y or yes is no. (The usual prompts write to stdout, which
     carries data only.)
     """
-    print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
+    note(f"{question} [y/N]: ", end="")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
@@ -96,5 +105,5 @@ def is_colour_wanted(environ: Mapping[str, str] = os.environ) -> bool:
 
 def print_failure(failure: RecoverydError) -> None:
     first, second = failure_lines(failure)
-    note(f"\x1b[31m{first}\x1b[0m" if is_colour_wanted() else first)
+    note(first, colour="31" if is_colour_wanted() else "")
     note(second)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 from recoveryd.cli.failure import invalid, usage
 from recoveryd.cli.options import Format
-from recoveryd.cli.render.output import show
+from recoveryd.cli.render.output import say, show
 from recoveryd.cli.send.backend import OutgoingRecord
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import TopicNames
@@ -73,7 +73,7 @@ def print_record(record: OutgoingRecord, output: Format) -> None:
     def lines() -> list["RenderableType"]:
         for name, text in shown.items():
             told = ", ".join(f"{k}: {v}" for k, v in headers.items()) if name == "headers" else text
-            print(f"{name}: {told}")  # not through Rich, which would wrap what is meant to be copied
+            say(f"{name}: {told}")  # not through Rich, which would wrap what is meant to be copied
         return []
 
     show(shown, output, lines, [record.key])

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM, argument
+from recoveryd.cli.render.output import say
 
 
 class Shell(StrEnum):
@@ -27,4 +28,4 @@ def completion(
     """Print a shell's completion script, for instance for `source <(recoveryctl completion bash)`."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415
 
-    print(get_completion_script(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE, shell=shell.value))
+    say(get_completion_script(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE, shell=shell.value))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import Format, Output
-from recoveryd.cli.render.output import as_json, note, show
+from recoveryd.cli.render.output import as_json, note, say, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 
@@ -57,5 +57,5 @@ def schema() -> int:
     """Print the JSON Schema of the config file, for editors."""
     from recoveryd.settings import schema as config_schema  # noqa: PLC0415  (pydantic is slow to import)
 
-    print(as_json(config_schema()))
+    say(as_json(config_schema()))
     return ExitCode.DONE

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.options import Format, Output, argument
-from recoveryd.cli.render.output import show
+from recoveryd.cli.render.output import say, show
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 
 
@@ -29,7 +29,7 @@ def explain(
         for c in chosen
     ]
     if code is not None and output is Format.TABLE:
-        print(f"{rows[0]['code']} {rows[0]['sentence']}\n  next: {rows[0]['next_step']}")
+        say(f"{rows[0]['code']} {rows[0]['sentence']}\n  next: {rows[0]['next_step']}")
         return
     show(rows if code is None else rows[0], output, lambda: [_table(rows)], [row["code"] for row in rows])
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import option
-from recoveryd.cli.render.output import note
+from recoveryd.cli.render.output import note, say
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.values import parse_duration_s
@@ -41,12 +41,12 @@ def up(
 
     note("Starting Kafka; the first time its jars are fetched, which takes about a minute.")
     if brokers == 1 and not secure:
-        print(handle.up(folder, port))
+        say(handle.up(folder, port))
         return ExitCode.DONE
     found = handle.up_cluster(Shape(brokers, secure), folder, port)
-    print(found.bootstrap)
+    say(found.bootstrap)
     if secure:
-        print(found.client_file)
+        say(str(found.client_file))
         note(f"Use it: recoveryctl topics apply --config {found.client_file}")
     return ExitCode.DONE
 
@@ -78,7 +78,7 @@ def seed(
     client = connection.settings.librdkafka("main")
     report = fill(client["bootstrap.servers"], topic, partitions, limit, repeat, append, client)
     note("Written." if report.written else "It was all there already; nothing was written.")
-    print(f"{report.topic}: {report.records:,} records in {report.partitions} partitions")
+    say(f"{report.topic}: {report.records:,} records in {report.partitions} partitions")
     return ExitCode.DONE
 
 
@@ -97,7 +97,7 @@ def live(
     client = connection.settings.librdkafka("main")
     bootstrap = client["bootstrap.servers"]
     stats = produce(bootstrap, topic, rate, duration_s, on_tick=lambda now: note(_line(now)), client=client)
-    print(_line(stats))
+    say(_line(stats))
     return ExitCode.DONE if stats.failed_records == 0 else ExitCode.FAILED
 
 

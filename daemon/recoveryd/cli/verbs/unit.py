@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.options import Format, Output, argument, option
-from recoveryd.cli.render.output import show
+from recoveryd.cli.render.output import say, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 from recoveryd.kernel.catalogue import Code
@@ -113,7 +113,7 @@ def graph_of(
 
     graph = make_graph(*_look(connection, unit))
     if mermaid:
-        print(to_mermaid(graph), end="")
+        say(to_mermaid(graph), end="")
         return
     rows = [{"from": start, "to": end} for start, end in graph.edges]
     document = {"unit": graph.unit, "nodes": [asdict(node) for node in graph.nodes], "edges": rows}

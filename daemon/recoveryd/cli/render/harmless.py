@@ -1,0 +1,13 @@
+"""Text of others, such as names of groups and messages of brokers, must not steer the terminal that shows it."""
+
+import re
+from typing import Final
+
+# Control characters but new line and tab, what changes the direction of writing, other ends of lines, and halves of a
+# surrogate pair, which no stream takes.
+_HARMFUL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(text: str) -> str:
+    """With an escape in place of each character that a terminal could obey; JSON stays the same value."""
+    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
