@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recoveryd.adapters.clock import SystemClock
+from recoveryd.adapters.control.make import Surroundings, make_controls
 from recoveryd.adapters.http.metrics_page import CONTENT_TYPE, Metrics
 from recoveryd.adapters.http.prometheus_queries import PrometheusQueries
 from recoveryd.adapters.http.webhooks import HttpWebhooks, WebhookTarget
@@ -37,7 +38,7 @@ from recoveryd.live.metrics import SIGNALS_REJECTED
 from recoveryd.live.wire.page import control_document, lag_document
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import CANARY_PRODUCE, JOURNAL_FAILING, LEADER, LOOP_AGE
-from recoveryd.ports import Clock, Clusters, ControlRecord, Emit, Jobs, Journal, ProgressFeed
+from recoveryd.ports import ApplicationControl, Clock, Clusters, ControlRecord, Emit, Jobs, Journal, ProgressFeed
 from recoveryd.recovery.params import Params
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
 from recoveryd.runtime.health import Health, HealthServer, Sources
@@ -81,6 +82,7 @@ class Daemon:
     clusters: Clusters
     jobs: Jobs
     progress: ProgressFeed
+    applications: ApplicationControl
     pulse: Pulse
 
 
@@ -111,10 +113,12 @@ def build(settings: Settings) -> Daemon:
     journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms)
     jobs = SparkJobs(_profiles(settings), make_job(settings.job_defaults()), settings.work_dir, inbox.emit)
     progress = KafkaProgressFeed(clients[MAIN], names.progress, clock.now_ms)
+    applications = make_controls(settings.control_options(), _surroundings(settings, clock))
 
     async def when_leading() -> None:
         await progress.start(inbox.emit)
         await jobs.start()
+        await applications.start()
 
     def decode(record: ControlRecord) -> Event:
         return codec.decode_event(
@@ -165,7 +169,25 @@ def build(settings: Settings) -> Daemon:
     )
     sources = _sources(runtime, core, status, params, collector, pulse, clock, metrics)
     server = HealthServer(sources, values.http.host, values.http.port)
-    return Daemon(runtime, intake, interpreter, collector, readings, server, journal, clusters, jobs, progress, pulse)
+    return Daemon(
+        runtime,
+        intake,
+        interpreter,
+        collector,
+        readings,
+        server,
+        journal,
+        clusters,
+        jobs,
+        progress,
+        applications,
+        pulse,
+    )
+
+
+def _surroundings(settings: Settings, clock: Clock) -> Surroundings:
+    installation = f"{settings.values.scope} on {settings.librdkafka(MAIN)['bootstrap.servers']}"
+    return Surroundings(settings.work_dir / "applications", installation, settings.environment, clock.now_ms)
 
 
 def _canaries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime, clock: Clock) -> CanaryCollector:

@@ -27,6 +27,7 @@ from recoveryd.recovery.effects import (
 )
 from recoveryd.recovery.events import LedgerRead, QuotaSet, QuotasSwept, TargetReady
 from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd.units.control import Report, Wish
 from recoveryd_jobs.contract import Directive
 
 Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks
@@ -229,6 +230,28 @@ class Clock(Protocol):
         ...
 
     def monotonic_s(self) -> float: ...
+
+
+class ApplicationControl(Protocol):
+    """Stops and starts the applications of units, or says who does. Every failure is a report, never an exception."""
+
+    async def ask(self, wish: Wish) -> Report:
+        """Bring the application nearer to what is wanted, within seconds. Idempotent: ask again until the report fulfils
+        the wish or needs more than time.
+        """
+        ...
+
+    async def look(self, unit: str) -> Report:
+        """What state it has; changes nothing."""
+        ...
+
+    async def start(self) -> None:
+        """Begin to look after what an earlier daemon started."""
+        ...
+
+    async def close(self) -> None:
+        """Leave applications as they are."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class FakeDaemon:
         self.script = script
         self.stopping = asyncio.Event()
         self.interpreter, self.progress, self.jobs, self.journal = Closable(), Closable(), Closable(), Closable()
+        self.applications = Closable()
         self.readings = ()
         self.runtime = self.intake = self.collector = self.server = self.clusters = self.pulse = self.ticker = self
         self.port, self.closed, self.log = 1, 0, list[str]()
@@ -132,8 +133,8 @@ async def test_what_ends_the_daemon_gives_the_exit_code_and_everything_is_closed
 ) -> None:
     fake = make(script)
     assert await within(serving.serve(SETTINGS)) == code
-    parts = (fake.interpreter, fake.progress, fake.jobs, fake.journal)
-    assert [part.closed for part in parts] == [1, 1, 1, 1]
+    parts = (fake.interpreter, fake.progress, fake.jobs, fake.journal, fake.applications)
+    assert [part.closed for part in parts] == [1, 1, 1, 1, 1]
     assert fake.closed == 3, "clusters, collector and server"
 
 

@@ -114,6 +114,7 @@ async def _close(daemon: Daemon) -> None:
         daemon.interpreter.close(),
         daemon.progress.close(),
         daemon.jobs.close(),
+        daemon.applications.close(),
         daemon.journal.close(),
         daemon.clusters.close(),
         daemon.server.close(),

@@ -206,3 +206,11 @@ def _environment_value(text: str, variable: str) -> Any:
 
 def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
+
+
+def beside(name: str, origin: Origin) -> Path:
+    """A path as the file means that names it: relative to that file; one from a variable or flag, to the working
+    directory.
+    """
+    path = Path(name).expanduser()
+    return path if path.is_absolute() or not origin.line else Path(origin.name).parent / path

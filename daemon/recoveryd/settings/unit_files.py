@@ -6,7 +6,7 @@ from typing import Final
 
 from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.settings.sources import Key, Origin, Tree, origin_of, read_file
+from recoveryd.settings.sources import Key, Origin, Tree, beside, origin_of, read_file
 from recoveryd.settings.units import UnitSection
 from recoveryd.units.model import Output, Unit
 from recoveryd.units.topology import MAX_CHARS, Topology, TopologyProblem, parse_topology
@@ -22,7 +22,7 @@ def put_unit_files(tree: Tree) -> None:
     folder = tree.values.get("units_dir")
     if not isinstance(folder, str):
         return
-    for path in _files(_beside(folder, origin_of(("units_dir",), tree.origins)), tree):
+    for path in _files(beside(folder, origin_of(("units_dir",), tree.origins)), tree):
         name, read = path.stem, read_file(path)
         units = tree.values.get("units") or {}
         if isinstance(units, dict) and name in units:
@@ -69,7 +69,7 @@ def _topology(name: str, file: str | None, origins: Mapping[Key, Origin]) -> Top
         return None
     key = ("units", name, "topology")
     origin = origin_of(key, origins)
-    path = _beside(file, origin)
+    path = beside(file, origin)
 
     def problem(message: str, hint: str = "", code: Code = Code.CONFIG_INVALID) -> ConfigProblem:
         return ConfigProblem(message, hint, code=code, key=".".join(key), origin=origin.name, line=origin.line)
@@ -84,11 +84,3 @@ def _topology(name: str, file: str | None, origins: Mapping[Key, Origin]) -> Top
     except TopologyProblem as bad:
         hint = "Print it in the application with System.out.println(builder.build(properties).describe())."
         raise problem(f"{path}: {bad}.", hint) from None
-
-
-def _beside(name: str, origin: Origin) -> Path:
-    """A path as the file means that names it: relative to that file; one from a variable or flag, to the working
-    directory.
-    """
-    path = Path(name).expanduser()
-    return path if path.is_absolute() or not origin.line else Path(origin.name).parent / path

@@ -1,75 +1,17 @@
 """Options of units: `units:`, or one file per unit under `units_dir`.
 
-What a unit is for the rules stands in `recoveryd.units.model`. Commands only name a unit, so what may run on this
-machine (a program, a URL) stands here alone.
+What a unit is for the rules stands in `recoveryd.units.model`.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from recoveryd.settings.kinds import Duration, Section, TopicName, Word
+from recoveryd.settings.unit_control import UnitControl
 from recoveryd.units.model import Behaviour, ControlKind, UnitKind
 
 _GROUP: Final = Field(min_length=1, max_length=255)
-# What each kind of control needs, and what it may have besides.
-_CONTROLS: Final[Mapping[ControlKind, tuple[frozenset[str], frozenset[str]]]] = {
-    ControlKind.MANUAL: (frozenset(), frozenset()),
-    ControlKind.PROCESS: (frozenset({"start"}), frozenset({"work_dir", "stop_timeout"})),
-    ControlKind.WEBHOOK: (frozenset({"webhook", "status_url"}), frozenset({"stop_timeout"})),
-    ControlKind.KUBERNETES: (
-        frozenset({"workload"}),
-        frozenset({"namespace", "replicas", "kubeconfig", "stop_timeout"}),
-    ),
-    ControlKind.CONNECT: (frozenset({"url"}), frozenset({"stop_timeout"})),
-}
-
-
-class UnitControl(Section):
-    """Who stops and starts the application; the other keys belong to one `kind` each."""
-
-    kind: ControlKind = Field(
-        default=ControlKind.MANUAL,
-        description="manual | process | webhook | kubernetes | connect: who stops and starts it.",
-    )
-    start: Annotated[tuple[str, ...], Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="Of process: the program and its arguments, without a shell."
-    )
-    work_dir: str | None = Field(
-        default=None, description="Of process: where it runs; null is the daemon's own folder."
-    )
-    webhook: Word | None = Field(
-        default=None, description="Of webhook: a name under `webhooks`, sent the state that is wanted."
-    )
-    status_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+[^\s#]*$", max_length=2_000)] | None = Field(
-        default=None, description="Of webhook: asked which state it has."
-    )
-    workload: (
-        Annotated[str, Field(pattern=r"^(deployment|statefulset)/[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")] | None
-    ) = Field(default=None, description="Of kubernetes: deployment/NAME or statefulset/NAME.")
-    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] | None = Field(
-        default=None, description="Of kubernetes: null is the namespace of the daemon, or of the kubeconfig."
-    )
-    replicas: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
-        default=None, description="Of kubernetes: how many to start; null is as many as there were."
-    )
-    kubeconfig: str | None = Field(default=None, description="Of kubernetes: a file; null is the pod's own account.")
-    url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=2_000)] | None = Field(
-        default=None, description="Of connect: the REST address of its workers."
-    )
-    stop_timeout: Duration = Field(default=300_000, description="How long it may take to stop, and to start.")
-
-    @model_validator(mode="after")
-    def _has_what_its_kind_needs(self) -> Self:
-        needed, possible = _CONTROLS[self.kind]
-        given = {name for name in type(self).model_fields if name != "kind" and name in self.model_fields_set}
-        for name in sorted(needed):
-            if getattr(self, name) is None:
-                raise ValueError(f"{name} is needed where kind is {self.kind.value}")
-        for name in sorted(given - needed - possible):
-            raise ValueError(f"{name} has no meaning where kind is {self.kind.value}")
-        return self
 
 
 class UnitOutput(Section):

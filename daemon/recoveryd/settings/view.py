@@ -18,6 +18,7 @@ from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.protecting import make_control_params, make_live_params
 from recoveryd.settings.secrets import MASK
 from recoveryd.settings.sources import Key, Origin, origin_of
+from recoveryd.settings.unit_control import ControlOptions
 from recoveryd.settings.unit_files import make_unit
 from recoveryd.units.model import Unit
 from recoveryd.wire.topics import OwnTopic, TopicNames, own_topics
@@ -121,6 +122,13 @@ class Settings:
     def units(self) -> dict[str, Unit]:
         """Every unit. Reads the texts of topologies; raises `ConfigProblem`."""
         return {name: make_unit(name, section, self.origins) for name, section in self.values.units.items()}
+
+    def control_options(self) -> dict[str, ControlOptions]:
+        """By unit."""
+        return {
+            name: ControlOptions(name, unit.control, self.origins, self.environment)
+            for name, unit in self.values.units.items()
+        }
 
     def webhook_targets(self) -> dict[str, tuple[str, bytes]]:
         """URL and key of each webhook: never log them. Reads secret files; raises `ConfigProblem`."""

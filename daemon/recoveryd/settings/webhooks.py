@@ -16,7 +16,7 @@ from recoveryd.settings.secrets import MASK, SecretProblem, read_secret_file
 SECRET_CHARS_LEAST: Final = 16
 
 
-def _check_url(url: str) -> str:
+def check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -31,14 +31,14 @@ def _check_url(url: str) -> str:
     return url
 
 
-def _shown(url: str) -> str:
+def shown_url(url: str) -> str:
     """Host and port only."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/" + (MASK if parts.path not in {"", "/"} or parts.query else "")
 
 
 class WebhookSection(Section):
-    url: Annotated[str, Field(max_length=2_000), AfterValidator(_check_url), PlainSerializer(_shown)] = Field(
+    url: Annotated[str, Field(max_length=2_000), AfterValidator(check_url), PlainSerializer(shown_url)] = Field(
         description="Address that is sent a signed POST; redirects are not followed.", repr=False
     )
     secret: Annotated[str, Field(min_length=SECRET_CHARS_LEAST), PlainSerializer(lambda s: s and MASK)] | None = option(

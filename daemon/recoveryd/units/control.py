@@ -1,0 +1,76 @@
+"""What is wanted of a unit's application, and what is seen of it: the words between workflows and those who stop and
+start applications (the port `ApplicationControl`).
+
+A wish is asked again until its report says that it is fulfilled, so all that a report needs to say is what to do next.
+How a step of a workflow that waits for an application uses this, each time it is taken:
+
+    wish = Wish(unit, Desired.STOPPED, workflow=workflow.id, key=f"{workflow.id}/{step.name}", since_ms=step.began_ms)
+    report = await applications.ask(wish)
+
+- `report.fulfils(wish.desired)`: it is done, as far as the application goes. A group can still have members then.
+- `Needs.TIME`: not yet; ask again in a few seconds, with the same `key`.
+- `Needs.ACK`: not yet, and a person has to say so (`control: manual`).
+- `Needs.MENDING`: it failed, `why` says of what. A person who mended it and wants it tried again is a new wish, with
+  another `key` and `since_ms`.
+
+Before the step that stops, `before = (await applications.look(unit)).before` is journaled, and given to the wish of the
+step that starts, so that there are as many instances then as there were.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Desired(StrEnum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+
+
+class ApplicationState(StrEnum):
+    """`UNKNOWN` is never taken for one of the others: nobody could be asked, or the answer said nothing."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    CHANGING = "changing"
+    UNKNOWN = "unknown"
+
+
+class Needs(StrEnum):
+    """What is still missing until a wish is fulfilled."""
+
+    NOTHING = "nothing"
+    TIME = "time"  # ask again
+    ACK = "ack"  # a person does it and says so
+    MENDING = "mending"  # asking again will not help before a person changed something
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """`workflow` is the id of the run that asks. `key` is the same however often one wish is asked and by whichever
+    daemon, and another for the next wish. `since_ms` is when it was first journaled. `before` is what the last report
+    under `before` told ahead of the stop, so that a start can put it back: look and journal it before asking.
+    """
+
+    unit: str
+    desired: Desired
+    workflow: str
+    key: str
+    since_ms: int
+    before: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`why` is one sentence. `evidence` and `before` hold plain values only, and never a secret."""
+
+    unit: str
+    state: ApplicationState
+    why: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    before: Mapping[str, Any] = field(default_factory=dict)
+    needs: Needs = Needs.NOTHING
+
+    def fulfils(self, desired: Desired) -> bool:
+        return self.state.value == desired.value

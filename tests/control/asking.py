@@ -1,0 +1,26 @@
+"""Asks as a workflow does: the same wish again until its report says what there is to say."""
+
+import asyncio
+import itertools
+import time
+
+from recoveryd.ports import ApplicationControl
+from recoveryd.units.control import Desired, Needs, Report, Wish
+from tests.patience import patient_s
+
+_KEYS = itertools.count()
+
+
+def wish(desired: Desired, unit: str = "app", key: str = "", **more) -> Wish:
+    return Wish(unit, desired, "w1", key or f"w1/{next(_KEYS)}", since_ms=more.pop("since_ms", 0), **more)
+
+
+async def asked(control: ApplicationControl, wanted: Wish) -> Report:
+    """The first report that needs no more time."""
+    give_up_s = time.monotonic() + patient_s(10)
+    while True:
+        report = await control.ask(wanted)
+        if report.needs is not Needs.TIME:
+            return report
+        assert time.monotonic() < give_up_s, report
+        await asyncio.sleep(0.05)
