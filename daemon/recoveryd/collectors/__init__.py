@@ -2,5 +2,5 @@
 Prometheus.
 
 Each collector is a loop of its own with a period. None raises when something does not answer, and none decides. What
-was not seen is not told, so the last known value ages. They ask only while this daemon leads.
+was not seen is not told, so the last known value ages. They ask only while this daemon leads. Start at `offsets`.
 """

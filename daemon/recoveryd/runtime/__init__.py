@@ -1,5 +1,7 @@
-"""The one loop that changes the state: inbox, rounds, leadership. No rule about recovery lives here (see
-`recoveryd.kernel`), and no client of another system.
+"""The one loop that changes the state: inbox, rounds, leadership, effects.
+
+No rule about recovery lives here (see `recoveryd.kernel`), and no client of another system. Start at `loop`, then
+`rounds`.
 """
 
 from recoveryd.runtime.inbox import Inbox

@@ -1,7 +1,7 @@
 """The daemon's config, for the command line and bootstrap only: all other modules are handed the values they need.
 
 `load` reads one strict YAML file, `RECOVERYD_` variables and flags, in this order of precedence, and gives `Settings`
-or raises `ConfigProblem` naming key, file and line. The options themselves are in `model`.
+or raises `ConfigProblem` naming key, file and line. Start at `model`, which has the options.
 """
 
 import os

@@ -1,1 +1,5 @@
-"""One module per verb or group of verbs; `app` puts them together."""
+"""One module per verb or group of verbs, each with an `add_to(app)` that `cli.app` calls.
+
+A verb reads its options, sends or asks through `send`, shows through `render`, and returns an exit code. Start at
+`inspect` for one that asks, at `steer` for one that sends, at `flags` for one with the fields of a command.
+"""

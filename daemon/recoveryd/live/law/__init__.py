@@ -1,3 +1,6 @@
 """The law of the controller: readings become pressure, rules in order of severity choose a move, the move changes one
-budget. Start at `controller`, then `rules`.
+budget.
+
+It knows domains and signals and no recovery; `live.budgets` divides what it grants. Start at `controller`, then
+`rules`.
 """

@@ -1,1 +1,4 @@
-"""The wire form of signals on the control topic, and of lag and budgets on the HTTP API."""
+"""The wire form of signals on the control topic (`signals`), and of lag and budgets on the HTTP API (`page`).
+
+No rule lives here.
+"""
