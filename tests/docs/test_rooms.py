@@ -1,4 +1,4 @@
-"""Each package says what lives in it and where to start, and the rules of imports name all of them."""
+"""Each package says what lives in it and where to start, and what has to be complete names all of it."""
 
 import ast
 import re
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from recoveryd.kernel.states import StopReason
 
 ROOT = Path(__file__).resolve().parents[2]
 DAEMON, JOBS = ROOT / "daemon" / "recoveryd", ROOT / "spark_jobs" / "recoveryd_jobs"
@@ -44,3 +46,11 @@ def test_every_capability_and_kind_is_bound_to_be_pure() -> None:
     pure = names_in(contract("The core is pure")["source_modules"])
     found = {f"recoveryd.{path.parent.name}" for part in ("capability", "kind") for path in DAEMON.glob(f"*/{part}.py")}
     assert found - pure == set()
+
+
+def test_every_reason_to_stop_is_explained() -> None:
+    page = (ROOT / "docs" / "policies" / "auto-stop.md").read_text(encoding="utf-8")
+    explained = {
+        name for row in page.splitlines() if row.startswith("|") for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    assert {reason.value for reason in StopReason} - explained == set()
