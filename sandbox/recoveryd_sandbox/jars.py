@@ -21,9 +21,8 @@ from recoveryd_sandbox.locks import locked
 KAFKA_VERSION = "4.3.1"
 SCALA_VERSION = "2.13"
 
-_LOG4J_VERSION = (
-    "2.25.4"  # Kafka's own; without the binding to slf4j the broker would log nothing, not even why it died
-)
+# Kafka's own; without the binding to slf4j the broker would log nothing, not even why it died.
+_LOG4J_VERSION = "2.25.4"
 
 _ATTEMPTS_MAX = 3
 _RETRY_PAUSE_S = 3.0

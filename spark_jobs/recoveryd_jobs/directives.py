@@ -18,9 +18,8 @@ from recoveryd_jobs.contract import ContractError, Directive, JobSpec, decode
 
 _QUEUE_BYTES = 1024 * 1024
 _STEP_S = 0.05
-_QUICK_S = (
-    2.0  # how long a starting lane reads with short fetches; after that a reader with long ones follows the topic
-)
+# How long a starting lane reads with short fetches; after that a reader with long ones follows the topic.
+_QUICK_S = 2.0
 _ASK_TIMEOUT_S = 5.0
 _CLOSE_TIMEOUT_S = 3.0
 

@@ -67,9 +67,8 @@ class Redo(Exception):  # noqa: N818
         self.dense = dense
         self.smaller = smaller
         self.reopen = reopen
-        self.code = (
-            code  # error code behind it, if final: ends the attempt when a dense repetition finds no record to blame
-        )
+        # Error code behind it, if final: ends the attempt when a dense repetition finds no record to blame.
+        self.code = code
 
 
 def raise_failed(error: KafkaError) -> NoReturn:

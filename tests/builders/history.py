@@ -46,9 +46,8 @@ class Damage:
     records: Callable[[int, Chunk], Chunk] = lambda _, drafts: drafts
     receipts: Callable[[int, list[Said]], list[Said]] = lambda _, said: said
     between: Callable[[int], None] | None = None
-    aborted_first: int | None = (
-        None  # number of a chunk that is written and aborted first; its receipt claims the aborted offsets
-    )
+    # Number of a chunk that is written and aborted first; its receipt claims the aborted offsets.
+    aborted_first: int | None = None
 
 
 NO_DAMAGE = Damage()

@@ -8,9 +8,8 @@ from tests.containers.images import Images
 
 pytestmark = [pytest.mark.containers]  # the first test waits for the images
 
-_SIZE_LIMIT_BYTES = (
-    1_100_000_000  # most of it is Spark and a JRE; more than this means that build tools are in the image
-)
+# Most of it is Spark and a JRE; more than this means that build tools are in the image.
+_SIZE_LIMIT_BYTES = 1_100_000_000
 
 
 def run_in(image: str, script: str) -> str:

@@ -20,9 +20,8 @@ from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.slice import RECOVERY
 
 ENDED_SERIES_KEPT_MS = 3_600_000
-ENDED_SERIES_AT_MOST = (
-    500  # a scrape runs in the loop, so it must be quick however many recoveries ended in the last hour
-)
+# A scrape runs in the loop, so it must be quick however many recoveries ended in the last hour.
+ENDED_SERIES_AT_MOST = 500
 _RESULTS = ("match", "mismatch", "skipped")
 _FORECAST_STATES = frozenset({State.AWAITING_APPROVAL, State.STARTING, State.RUNNING})
 

@@ -94,12 +94,10 @@ class Plan:
     target_starts: tuple[tuple[int, int], ...] = ()
     target_stops: tuple[tuple[int, int], ...] = ()  # of a verification: the first offset that is not compared
     forecast: ForecastView | None = None  # no part of the hash: it changes with the rates
-    retention_bytes_per_s: float = (
-        0.0  # the lowest rate that beats retention, 0 = retention is no threat; no part of the hash either
-    )
-    receipts: ReceiptsHome | None = (
-        None  # None = nothing is written, or planned by a release that did not pin it; no part of the hash
-    )
+    # The lowest rate that beats retention, 0 = retention is no threat; no part of the hash either.
+    retention_bytes_per_s: float = 0.0
+    # None = nothing is written, or planned by a release that did not pin it; no part of the hash.
+    receipts: ReceiptsHome | None = None
 
     @property
     def is_following(self) -> bool:
@@ -231,9 +229,8 @@ class Recovery:
     attempt: Attempt = Attempt()
     wanted: Wanted = Wanted.RUN
     directive_sequence: int = 0
-    wanted_sequence: int = (
-        0  # sequence of the directive that first said `wanted`: lanes that answer an older one have not obeyed yet
-    )
+    # Sequence of the directive that first said `wanted`: lanes that answer an older one have not obeyed yet.
+    wanted_sequence: int = 0
     progress: Progress = Progress()
     limits: Limits = Limits()  # as requested by the newest command; `throttle` replaces them
     rule: str = ""  # one sentence: why the effective rate is what it is
@@ -243,9 +240,8 @@ class Recovery:
     completeness: tuple[CompletenessRow, ...] = ()
     verification: Verification | None = None
     started_ms: int | None = None  # when it first entered `starting`; max_runtime counts from here
-    resume_state: State | None = (
-        None  # verifying = nothing is left to copy, and `resume` goes back to the verification; None = to the copy
-    )
+    # `verifying` = nothing is left to copy, and `resume` goes back to the verification; None = to the copy.
+    resume_state: State | None = None
     error_code: str | None = None
     held: str = ""  # why the daemon paused it by itself (`recoveryd.recovery.pausing`), "" = it did not
     ledger_from: tuple[int, ...] = ()  # by lane: offset of its newest head on the receipts topic, as heard; 0 = none

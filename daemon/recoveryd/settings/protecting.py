@@ -11,9 +11,8 @@ from recoveryd.live.params import ControlParams, LiveParams
 from recoveryd.live.pressure import Protection, SignalKind
 from recoveryd.settings.live import CANARY_READING, ControlSection, MonitoredTopic, MonitorSection
 
-_LAG_PERIOD_LEAST_MS: Final = (
-    2_000  # asking for offsets more often does not make them fresher than the brokers' answers
-)
+# Asking for offsets more often does not make them fresher than the brokers' answers.
+_LAG_PERIOD_LEAST_MS: Final = 2_000
 
 _LOST_AFTER_MS: Final = 300_000
 _NEVER_MS: Final = 10**15  # so a rate without telemetry decays to the floor and stays there, instead of pausing

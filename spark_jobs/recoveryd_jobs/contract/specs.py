@@ -147,9 +147,8 @@ class JobSpec:
     on_data_loss: str = "fail"  # fail | continue
     chunk: ChunkLimits = ChunkLimits()
     transaction_timeout_ms: int = 60_000
-    stop_wait_ms: int = (
-        600_000  # how long to wait for another producer's transaction that is open before the end of the range
-    )
+    # How long to wait for another producer's transaction that is open before the end of the range.
+    stop_wait_ms: int = 600_000
     compare: str = "records"  # of a verification: records | latest (only the last value of each key)
     receipts: ReceiptsHome | None = None  # None = planned by a release that did not record it: see `receipts_partition`
     orphan_after_ms: int = 900_000  # the application ends itself after this time without any directive

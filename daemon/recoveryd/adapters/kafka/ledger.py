@@ -43,9 +43,8 @@ from recoveryd_jobs.contract import receipts_partition, transactional_id
 
 _ASK_S = 10.0
 _FENCE_S = 30.0
-_PATIENCE_S = (
-    45.0  # without a record; chunks of other recoveries in the same partition hold the end for as long as they are open
-)
+# Without a record; chunks of other recoveries in the same partition hold the end for as long as they are open.
+_PATIENCE_S = 45.0
 _TELL_S = 2.0
 _POLL_S = 0.1
 _FORGET_MS = 30_000

@@ -22,9 +22,8 @@ from recoveryd.errors import ClusterProblem, RecoverydError
 from recoveryd.ports import Emit
 from recoveryd_jobs.contract import ContractError, DriverHeartbeat, LaneHeartbeat, LanePosition, decode_progress
 
-LOOK_BACK_MS = (
-    2_000  # two heartbeats: what lives is heard at once, and what died with the last daemon does not seem alive
-)
+# Two heartbeats: what lives is heard at once, and what died with the last daemon does not seem alive.
+LOOK_BACK_MS = 2_000
 
 _ASK_S = 10.0
 _WAIT_S = 0.2
