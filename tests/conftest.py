@@ -13,6 +13,8 @@ from hypothesis import settings
 
 from recoveryd_sandbox.broker import Broker
 
+pytest_plugins = ["tests.streams.fixtures"]
+
 settings.register_profile("untimed", deadline=None)  # the time of an example depends on how busy the machine is
 settings.load_profile("untimed")
 

@@ -20,7 +20,7 @@ from typing import Protocol, Self
 from recoveryd_sandbox.errors import BrokerFailed
 from recoveryd_sandbox.jars import kafka_jars
 from recoveryd_sandbox.java import find_java
-from recoveryd_sandbox.jvm import Jvm, log_text
+from recoveryd_sandbox.jvm import Jvm, log_text, start
 from recoveryd_sandbox.ports import free_ports, is_free
 from recoveryd_sandbox.process import identify
 from recoveryd_sandbox.properties import HOST, SingleNode, ports_in
@@ -214,7 +214,9 @@ class Broker:
             raise BrokerFailed(f"Kafka could not format {self._folder}: {_telling_lines(done.stdout + done.stderr, 3)}")
 
     def _launch(self, jvm: Jvm) -> None:
-        self._process = jvm.launch("kafka.Kafka", self._folder / "server.properties", self.log_file, self._heap)
+        properties = str(self._folder / "server.properties")
+        command = jvm.logged("kafka.Kafka", properties, log_file=self.log_file, heap=self._heap)
+        self._process = start(command, self.log_file)
         process = identify(self._process.pid)
         if process is not None:
             write_state(self._folder, NodeState(process, self.bootstrap))

@@ -1,4 +1,4 @@
-"""Fetches the jars of Apache Kafka and of its MirrorMaker once, through the Ivy that PySpark ships.
+"""Fetches the jars of Apache Kafka and of its other programs once, through the Ivy that PySpark ships.
 
 Why Ivy: it is already on the disk, it resolves and checks dependencies, and it needs neither Maven nor root. Where it
 fetches from is Ivy's own default or the settings file named by `RECOVERYD_IVY_SETTINGS`; no repository is named here. A
@@ -20,6 +20,7 @@ from recoveryd_sandbox.locks import locked
 
 KAFKA_VERSION = "4.3.1"
 SCALA_VERSION = "2.13"
+ECJ_VERSION = "3.37.0"  # compiles for Java 17 and runs on a Java without javac, which is all that the rest needs
 
 # Kafka's own; without the binding to slf4j the broker would log nothing, not even why it died.
 _LOG4J_VERSION = "2.25.4"
@@ -57,6 +58,18 @@ MIRROR_MAKER = Bundle(
     40,
     (("org.apache.kafka", "connect-mirror", KAFKA_VERSION), _LOG4J),
     f"connect-mirror-{KAFKA_VERSION}.jar",
+)
+STREAMS = Bundle(
+    f"streams-{KAFKA_VERSION}",
+    f"Kafka Streams {KAFKA_VERSION} and a compiler",
+    100,
+    (
+        ("org.apache.kafka", "kafka-streams", KAFKA_VERSION),
+        ("org.apache.kafka", "kafka-streams-examples", KAFKA_VERSION),
+        ("org.eclipse.jdt", "ecj", ECJ_VERSION),
+        _LOG4J,
+    ),
+    f"kafka-streams-{KAFKA_VERSION}.jar",
 )
 
 

@@ -1,5 +1,5 @@
-"""Kafka's own programs, a broker or a mirror, in a Java process of their own session, with a log that cannot fill the
-disk.
+"""Programs in Java, a broker, a mirror or an application, each in a process of its own session, with a log that cannot
+fill the disk.
 """
 
 import subprocess
@@ -13,24 +13,33 @@ _FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=tr
 
 @dataclass(frozen=True, slots=True)
 class Jvm:
-    """A Java executable and the jars of one bundle."""
+    """A Java executable, the jars of one bundle, and a folder of classes of our own, if there is one."""
 
     java: Path
     jars: Path
+    classes: Path | None = None
 
     def command(self, main: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
-        return [str(self.java), *_FLAGS, *options, "-cp", f"{self.jars}/*", main, *arguments]
+        where = f"{self.jars}/*" if self.classes is None else f"{self.classes}:{self.jars}/*"
+        return [str(self.java), *_FLAGS, *options, "-cp", where, main, *arguments]
 
-    def launch(self, main: str, properties: Path, log_file: Path, heap: str) -> subprocess.Popen[bytes]:
-        """Starts `main` on `properties`; it logs into `log_file`, and its output goes to a `.out` file beside it."""
-        logging = properties.parent / "log4j2.properties"
+    def logged(self, main: str, *arguments: str, log_file: Path, heap: str) -> list[str]:
+        """The command of a `main` that logs into `log_file`; its temporary files lie beside that, where they do no harm
+        when a kill leaves them.
+        """
+        logging, scratch = log_file.with_suffix(".log4j2.properties"), log_file.parent / "tmp"
+        scratch.mkdir(parents=True, exist_ok=True)
         logging.write_text(log4j2_properties(log_file), encoding="utf-8")
-        options = (f"-Xmx{heap}", f"-Dlog4j2.configurationFile={logging}")
-        with out_file(log_file).open("wb") as out:
-            return subprocess.Popen(
-                self.command(main, str(properties), options=options),
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=properties.parent, start_new_session=True,
-            )  # fmt: skip
+        options = (f"-Xmx{heap}", f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={scratch}")
+        return self.command(main, *arguments, options=options)
+
+
+def start(command: list[str], log_file: Path) -> subprocess.Popen[bytes]:
+    """Starts it in the folder of `log_file`; what it prints goes to a `.out` file beside that."""
+    with out_file(log_file).open("wb") as out:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=log_file.parent, start_new_session=True
+        )
 
 
 def out_file(log_file: Path) -> Path:

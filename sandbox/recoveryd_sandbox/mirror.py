@@ -5,17 +5,15 @@ Topics keep their names (`IdentityReplicationPolicy`), only committed records ar
 ACLs, checkpoints or heartbeats.
 """
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from recoveryd_sandbox.jars import MIRROR_MAKER, kafka_jars
 from recoveryd_sandbox.java import find_java
-from recoveryd_sandbox.jvm import Jvm, log_text
+from recoveryd_sandbox.java_program import JavaProgram
+from recoveryd_sandbox.jvm import Jvm
+from recoveryd_sandbox.properties import text_of
 
-_STOP_S = 20.0
 _INNER_TOPICS = (
     "offset-syncs.topic",
     "checkpoints.topic",
@@ -27,45 +25,26 @@ _INNER_TOPICS = (
 _HEAP = "384m"
 
 
-class MirrorMaker:
+class MirrorMaker(JavaProgram):
     """Mirrors while the context lasts. `folder` gets its config and log."""
 
     def __init__(self, source: str, target: str, topics: Sequence[str], folder: Path) -> None:
+        super().__init__(folder, "mirror")
         self._source, self._target, self._topics = source, target, tuple(topics)
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Self:
+    def command(self) -> list[str]:
         jvm = Jvm(find_java(), kafka_jars(bundle=MIRROR_MAKER))
-        self._folder.mkdir(parents=True, exist_ok=True)
-        properties = self._folder / "mm2.properties"
-        properties.write_text(self._properties(), encoding="utf-8")
-        self._process = jvm.launch("org.apache.kafka.connect.mirror.MirrorMaker", properties, self.log_file, _HEAP)
-        return self
+        properties = self.folder / "mm2.properties"
+        properties.write_text(text_of(self._properties()), encoding="utf-8")
+        main = "org.apache.kafka.connect.mirror.MirrorMaker"
+        return jvm.logged(main, str(properties), log_file=self.log_file, heap=_HEAP)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        process = self._process
-        assert process is not None
-        process.terminate()
-        try:
-            process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    def is_ready(self) -> bool:
+        """It does not tell; what it mirrored shows."""
+        return self.is_running()
 
-    @property
-    def log_file(self) -> Path:
-        return self._folder / "mirror.log"
-
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def log_tail(self, characters: int = 3_000) -> str:
-        """The end of its log, for the message of a test that waited in vain."""
-        return log_text(self.log_file, characters)
-
-    def _properties(self) -> str:
-        settings = {
+    def _properties(self) -> dict[str, str]:
+        return {
             "clusters": "a, b",
             "a.bootstrap.servers": self._source,
             "b.bootstrap.servers": self._target,
@@ -84,4 +63,3 @@ class MirrorMaker:
             "offset.flush.interval.ms": "1000",
             "tasks.max": "2",
         } | {f"{name}.replication.factor": "1" for name in _INNER_TOPICS}
-        return "".join(f"{name} = {value}\n" for name, value in settings.items())

@@ -33,6 +33,11 @@ _SINGLE_NODE = {
 # An election or a registration on a single node waits for no other node and need not take a second.
 QUICK_START = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "500",  # members learn of their tasks with a heartbeat
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",  # who takes over from a killed member waits for this
     "controller.quorum.election.timeout.ms": "200",
     "controller.quorum.election.backoff.max.ms": "200",
     "broker.heartbeat.interval.ms": "500",

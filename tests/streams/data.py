@@ -1,0 +1,66 @@
+"""What goes into the applications and what comes out, as text: judged by a reader that shares nothing with the product."""
+
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import KafkaError, Message
+
+from tests.builders.history import create_topics
+from tests.e2e.clients import writer
+from tests.e2e.log_reader import read_log
+from tests.e2e.murmur2 import partition_of
+from tests.e2e.processes import wait_for
+
+_FLUSH_S = 60.0
+_ARRIVE_S = 10.0
+BASE_MS = 1_760_000_000_000
+
+
+def make_topics(bootstrap: str, partitions: Mapping[str, int]) -> None:
+    create_topics(bootstrap, partitions)
+
+
+def write(
+    bootstrap: str, topic: str, pairs: Iterable[tuple[str, str | None]], partitions: int, begin_ms: int = BASE_MS
+) -> None:
+    """Each pair a second after the one before, where Java's clients would put its key."""
+    refused: list[str] = []
+
+    def told(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            refused.append(error.str())
+
+    producer = writer(bootstrap)
+    for number, (key, value) in enumerate(pairs):
+        producer.produce(
+            topic,
+            None if value is None else value.encode(),
+            key.encode(),
+            partition=partition_of(key.encode(), partitions),
+            timestamp=begin_ms + 1_000 * number,
+            on_delivery=told,
+        )
+    assert (producer.flush(_FLUSH_S), refused) == (0, [])
+
+
+def values(bootstrap: str, topic: str, *, committed: bool = True) -> list[tuple[str, str | None]]:
+    """All records of the topic, those of one partition in order."""
+    logs = read_log(bootstrap, topic, committed=committed)
+    return [
+        ((record.key or b"").decode(), None if record.value is None else record.value.decode())
+        for _, records in sorted(logs.items())
+        for record in records
+    ]
+
+
+def table(bootstrap: str, topic: str) -> dict[str, str]:
+    """The last value of each key, without those that were deleted."""
+    return {key: value for key, value in dict(values(bootstrap, topic)).items() if value is not None}
+
+
+def await_table(bootstrap: str, topic: str, wanted: Mapping[str, str]) -> None:
+    """Until the last values of `topic` are `wanted`."""
+    wait_for(
+        lambda: table(bootstrap, topic) == wanted,
+        _ARRIVE_S,
+        lambda: f"wanted {dict(wanted)}, have {table(bootstrap, topic)}",
+    )
