@@ -16,12 +16,12 @@ from pydantic.fields import FieldInfo
 
 from recoveryd.capabilities import make_codec
 from recoveryd.kernel.catalogue import CATALOGUE
-from recoveryd.wire.event_kinds import ANSWERS, OTHERS, TRANSITIONS, WATCH_ENDS, EventKind
+from recoveryd.wire.event_kinds import ANSWERS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS, EventKind
 from recoveryd.wire.forms import CommandData
 from recoveryd.wire.topics import TopicNames, own_topics
 from tools import examples
 from tools.markdown import table
-from tools.status_schemas import recovery_schema, watch_schema
+from tools.status_schemas import recovery_schema, watch_schema, workflow_schema
 
 CONTRACT_FILE: Final = Path("docs/contract.md")
 ERRORS_FILE: Final = Path("docs/errors.md")
@@ -69,11 +69,14 @@ def _blocks() -> dict[str, str]:
         "replay-fields": _fields_table(make_codec().verbs["replay"].model),
         "verify-fields": _fields_table(make_codec().verbs["verify"].model),
         "watch-fields": _fields_table(make_codec().verbs["watch"].model),
+        "reset-fields": _fields_table(make_codec().verbs["reset"].model),
+        "workflow-status-fields": _status_table(workflow_schema()),
+        "example-reset": _example(examples.COMMANDS["reset"]),
         "watch-status-fields": _status_table(watch_schema(), "Watched"),
         "example-verify": _example(examples.COMMANDS["verify"]),
         "example-watch": _example(examples.COMMANDS["watch"]),
         "answers": _kinds(ANSWERS),
-        "events": _kinds(TRANSITIONS | OTHERS | WATCH_ENDS),
+        "events": _kinds(TRANSITIONS | OTHERS | WATCH_ENDS | WORKFLOWS),
         "status-fields": _status_table(recovery_schema()),
         "example-replay": _example(examples.COMMANDS["replay"]),
         "example-answer": _example(examples.ANSWER),
@@ -106,7 +109,9 @@ def _verbs() -> str:
     rows = []
     for verb, spec in make_codec().verbs.items():
         own = [name for name in spec.model.model_fields if name not in CommandData.model_fields]
-        fields = "see below" if verb in {"replay", "verify", "watch"} else ", ".join(f"`{name}`" for name in own)
+        fields = (
+            "see below" if verb in {"replay", "verify", "watch", "reset"} else ", ".join(f"`{name}`" for name in own)
+        )
         rows.append((f"`{verb}`", fields, spec.effect))
     return table(("verb", "data besides `reason`", "effect"), rows)
 

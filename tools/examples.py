@@ -47,6 +47,13 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
         13,
         "flights-mirror-check",
     ),
+    "reset": _command(
+        "reset",
+        {"reason": "a bug since Friday, fixed in v43", "unit": "order-processor", "to": "2026-11-20T00:00:00Z"},
+        16,
+        "orders-again",
+    ),
+    "rollback": _command("rollback", {"reason": "the wrong Friday"}, 17, "orders-again"),
     "watch": _command(
         "watch",
         {
@@ -391,3 +398,52 @@ WATCH_STATUS: Final[dict[str, Any]] = {
     },
     "internal": {},
 }
+
+_AT: Final = {"began": "2026-11-21T06:00:01.000Z", "ended": "2026-11-21T06:00:02.000Z", "tries": 1, "state": "done"}
+WORKFLOW_STATUS: Final[dict[str, Any]] = {
+    "recovery": "orders-again",
+    "kind": "workflow",
+    "state": "completed",
+    "why": "1 offsets of order-processor are set, and were read back",
+    "version": 12,
+    "created": "2026-11-21T06:00:00.000Z",
+    "updated": "2026-11-21T06:00:02.000Z",
+    "command": {
+        "id": COMMANDS["reset"]["id"],
+        "source": "//ops/alice",
+        "reason": "a bug since Friday, fixed in v43",
+    },
+    "workflow": "reset",
+    "unit": "order-processor",
+    "error_code": None,
+    "plan": {
+        "hash": _HASH,
+        "changes": [{"what": "offset", "name": "orders", "partition": 0, "from": 84000, "to": 61200}],
+        "findings": [],
+        "ambiguous_topics": [],
+    },
+    "steps": [
+        {"name": "await_empty", "why": "the group order-processor has no members", "evidence": {}, **_AT},
+        {
+            "name": "snapshot",
+            "why": "noted where order-processor was: 1 offsets in 1 partitions",
+            "evidence": {"offsets": 1, "partitions": 1},
+            **_AT,
+        },
+        {
+            "name": "set_offsets",
+            "why": "1 offsets of order-processor are set, and were read back",
+            "evidence": {"offsets": 1},
+            **_AT,
+        },
+    ],
+    "waiting_for": None,
+    "undo": [
+        {
+            "what": "offset", "name": "orders", "partition": 0, "to": 84000, "was_set": 61200, "state": "open", "metadata": "",
+            "leader_epoch": None,
+        }
+    ],
+    "stop": None,
+    "internal": {"format": 2},
+}  # fmt: skip

@@ -12,6 +12,9 @@ from recoveryd.watches.model import KIND, Watch
 from recoveryd.watches.wire.status import ENVELOPE, PARTS
 from recoveryd.wire.nouns import NounForm
 from recoveryd.wire.status_topic import DAEMON_KEY, DAEMON_PUBLIC
+from recoveryd.workflows.model import KIND as WORKFLOW
+from recoveryd.workflows.model import Workflow
+from recoveryd.workflows.wire.status import PUBLIC as WORKFLOW_PUBLIC
 from tools.noun_schemas import INTERNAL, NATURAL, Schema, Told, finished, list_of, make_object, only, ref
 
 _STOP_WORDS: Final[Told] = {
@@ -120,6 +123,25 @@ _DAEMON_WORDS: Final[Told] = {
         "description": "offset of the last control record whose outcome is journaled",
     },
 }
+_WORKFLOW_WORDS: Final[Told] = {
+    **_STOP_WORDS,
+    "Workflow.why": "one sentence, always current",
+    "Workflow.workflow": "the verb of its command",
+    "Workflow.unit": "null where the command named a group",
+    "Workflow.error_code": "of the catalogue, when it failed or was refused",
+    "Workflow.undo": "what was changed, and how each of it is put back",
+    "WorkflowPlan.changes": "as they are once the group was found empty; before, as it was when planned",
+    "WorkflowPlan.findings": "what is done instead of what was asked for",
+    "WorkflowPlan.ambiguous_topics": "topics that look internal and are left alone",
+    "Change.what": {"enum": ["offset", "topic", "config", "unit"]},
+    "WorkflowStep.tries": "how often it was begun",
+    "WorkflowStep.evidence": "the numbers that its result rests on",
+    "WaitingFor.kind": {"enum": ["ack", "group_empty", "approval", "ready"]},
+    "WaitingFor.members": "of a group that must become empty",
+    "Undo.to": "what was there; null = nothing",
+    "Undo.was_set": "what was put there; null = nothing yet",
+    "Undo.state": {"enum": ["open", "done", "kept"], "description": "`kept`: somebody else changed it since"},
+}
 # Fields that records of 0.1.0 lack, until they are written again.
 _LATER: Final = {
     "Plan.receipts",
@@ -166,6 +188,18 @@ def watch_schema() -> Schema:
         "Value on the status topic of a record with `kind` watch (key = its id), and `GET /api/v1/recoveries/{id}`."
     )
     return finished(schema, _WATCH_WORDS)
+
+
+def workflow_schema() -> Schema:
+    schema = NounForm(Workflow).schema()
+    parts, fields = schema["$defs"], schema["properties"]
+    only(parts["WorkflowStep"], [name for name in parts["WorkflowStep"]["properties"] if name != "action"])
+    fields |= {"kind": {"const": WORKFLOW, "type": "string"}, "internal": dict(INTERNAL)}
+    only(schema, ("recovery", "kind", *WORKFLOW_PUBLIC[1:], "internal"))
+    schema["description"] = (
+        "Value on the status topic of a record with `kind` workflow (key = its id), and `GET /api/v1/recoveries/{id}`."
+    )
+    return finished(schema, _WORKFLOW_WORDS)
 
 
 def daemon_schema() -> Schema:

@@ -18,6 +18,7 @@ from recoveryd.adapters.kafka.client_quotas import KafkaClientQuotas
 from recoveryd.adapters.kafka.clusters import MAIN, Expectations, KafkaClusters
 from recoveryd.adapters.kafka.command_sender import KafkaCommandSender
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
+from recoveryd.adapters.kafka.group_admin import KafkaGroupAdmin
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.ledger import KafkaLedger
@@ -45,7 +46,7 @@ from recoveryd.runtime.health import Health, HealthServer, Sources
 from recoveryd.runtime.history import RecordedCore
 from recoveryd.runtime.interpreter import Interpreter
 from recoveryd.runtime.loop import Core
-from recoveryd.runtime.runners import command_runners, recovery_runners
+from recoveryd.runtime.runners import command_runners, recovery_runners, workflow_runners
 from recoveryd.settings import Settings
 from recoveryd.settings.live import CANARY_READING
 from recoveryd.watches.effects import CallWebhook
@@ -128,13 +129,19 @@ def build(settings: Settings) -> Daemon:
     quotas = KafkaClientQuotas(accesses, values.scope)
     targets = {name: WebhookTarget(*target) for name, target in settings.webhook_targets().items()}
     webhooks = HttpWebhooks(targets, values.scope, inbox.emit, clock.now_ms)
+    groups = KafkaGroupAdmin(clients, accesses)
     sender = KafkaCommandSender(clients[MAIN], names.control, codec)
 
     async def when_ending() -> None:
         await webhooks.close()
         await sender.close()
+        await groups.close()
 
-    runners = {**recovery_runners(clusters, ledger, jobs, quotas, inbox.emit), **command_runners(sender)}
+    runners = {
+        **recovery_runners(clusters, ledger, jobs, quotas, inbox.emit),
+        **command_runners(sender),
+        **workflow_runners(groups),
+    }
     interpreter = Interpreter(runners, inbox.emit, {CallWebhook: webhooks.start}, when_ending)
     intake = ControlIntake(inbox, KafkaControlLog(clients[MAIN], names.control), decode)
     runtime = Runtime(

@@ -17,6 +17,8 @@ from recoveryd.watches.capability import make_watches
 from recoveryd.watches.params import WatchParams
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic
+from recoveryd.workflows.capability import make_workflows
+from recoveryd.workflows.params import WorkflowParams
 from recoveryd_jobs.contract import JobSpec
 
 KINDS = (REPLAY, VERIFICATION)
@@ -36,6 +38,16 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
                 lag=params.live.lag,
                 caught_up_evaluations=params.caught_up_evaluations,
                 caught_up_span_ms=params.caught_up_span_ms,
+                keep_terminal_ms=params.keep_terminal_ms,
+                keep_terminal_most=params.keep_terminal_most,
+            )
+        ),
+        make_workflows(
+            WorkflowParams(
+                clusters=params.clusters,
+                units=params.units,
+                own_topics=params.own_topics,
+                approval_ttl_ms=params.approval_ttl_ms,
                 keep_terminal_ms=params.keep_terminal_ms,
                 keep_terminal_most=params.keep_terminal_most,
             )

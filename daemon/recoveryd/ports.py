@@ -28,6 +28,8 @@ from recoveryd.recovery.effects import (
 from recoveryd.recovery.events import LedgerRead, QuotaSet, QuotasSwept, TargetReady
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.units.control import Report, Wish
+from recoveryd.workflows.effects import GatherGroup, TakeStep
+from recoveryd.workflows.events import GroupGathered, StepReported
 from recoveryd_jobs.contract import Directive
 
 Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks
@@ -163,6 +165,18 @@ class Queries(Protocol):
 
     async def ask(self, url: str, query: str, lookback_s: float, deadline_s: float) -> QueryAnswer:
         """The one number that `query` gives now, of samples at most `lookback_s` old."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class GroupAdmin(Protocol):
+    """Looks at consumer groups and sets where they stand, for workflows. Raises `ClusterProblem`."""
+
+    async def gather(self, effect: GatherGroup) -> GroupGathered: ...
+
+    async def take(self, effect: TakeStep) -> StepReported:
+        """Harmless to do twice."""
         ...
 
     async def close(self) -> None: ...

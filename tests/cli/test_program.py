@@ -162,7 +162,7 @@ def test_completion_prints_the_script_of_a_shell(shell: str, mark: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("recoveryctl re", {"replay", "resume", "reject"}),
+        ("recoveryctl re", {"replay", "resume", "reject", "reset"}),
         ("recoveryctl replay --verify c", {"count"}),
         ("recoveryctl sandbox l", {"live"}),
     ],

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from aiokafka.client import ConnectionGroup
 from aiokafka.errors import IncompatibleBrokerVersion
 
-from recoveryd.adapters.kafka.raw_requests import RawClient
+from recoveryd.adapters.kafka.raw_requests import RawClient, StreamsMember
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 
-VERSIONS = {35: (1, 4), 48: (0, 1), 49: (0, 1)}
+VERSIONS = {16: (0, 5), 35: (1, 4), 47: (0, 0), 48: (0, 1), 49: (0, 1), 89: (0, 0)}
 ENTITY = b"\x00\x00\x00\x01" + b"\x00\x09client-id" + b"\x00\x04lane"
 
 
@@ -27,7 +28,13 @@ class Broker:
     def get_random_node(self) -> int:
         return 7
 
-    async def send(self, node: int, request: Any) -> Any:
+    async def coordinator_lookup(self, kind: int, key: str) -> int:
+        assert kind == 0  # of groups
+        assert key == "app"
+        return 5
+
+    async def send(self, node: int, request: Any, group: object = None) -> Any:
+        assert (group is ConnectionGroup.COORDINATION) == (node == 5)
         form = request.prepare(self._versions)
         self.asked.append((node, form.API_KEY, form.API_VERSION, form.encode()))
         return form.RESPONSE_TYPE.decode(self._answer)
@@ -88,13 +95,84 @@ async def test_sizes_are_those_of_the_copies_that_serve() -> None:
     assert broker.asked == [(2, 35, 1, asked)]
 
 
-@pytest.mark.parametrize("versions", [{}, {35: (2, 4), 48: (1, 1), 49: (1, 1)}])
+def deleted(error: int, *partitions: tuple[int, int]) -> bytes:
+    """The answer to a request for offsets of topic t: pairs of a partition and its error."""
+    rows = b"".join(struct.pack(">ih", partition, code) for partition, code in partitions)
+    topics = b"\x00\x00\x00\x01" + b"\x00\x01t" + struct.pack(">i", len(partitions)) + rows
+    return struct.pack(">hi", error, 0) + (topics if partitions else b"\x00\x00\x00\x00")
+
+
+async def test_offsets_are_deleted_by_the_coordinator_of_the_group() -> None:
+    broker = Broker(deleted(0, (0, 0), (3, 0)))
+    await client(broker).delete_offsets("app", {"t": [0, 3]})
+    asked = b"\x00\x03app" + b"\x00\x00\x00\x01" + b"\x00\x01t" + struct.pack(">iii", 2, 0, 3)
+    assert broker.asked == [(5, 47, 0, asked)]
+
+
+async def test_without_a_group_there_are_no_offsets_to_delete() -> None:
+    await client(Broker(deleted(69))).delete_offsets("app", {"t": [0]})
+
+
+@pytest.mark.parametrize(
+    ("answer", "says", "code", "retriable"),
+    [
+        (deleted(68), "the group has members", Code.GROUP_NOT_EMPTY, False),
+        (deleted(0, (0, 0), (1, 86)), "has members that read the topic", Code.GROUP_NOT_EMPTY, False),
+        (deleted(30), "the user lacks Delete on Group app", Code.NOT_AUTHORISED, False),
+        (deleted(0, (0, 29)), "the user lacks Read on Topic t", Code.NOT_AUTHORISED, False),
+        (deleted(16), "error 16", Code.CLUSTER_UNREACHABLE, True),
+    ],
+)
+async def test_offsets_that_stay_are_named_with_the_reason(
+    answer: bytes, says: str, code: Code, retriable: bool
+) -> None:
+    with pytest.raises(ClusterProblem, match=says) as refused:
+        await client(Broker(answer)).delete_offsets("app", {"t": [0, 1]})
+    assert (refused.value.code, refused.value.retriable) == (code, retriable)
+
+
+async def test_a_group_is_found_in_the_list_with_its_type_and_protocol() -> None:
+    def entry(*texts: str) -> bytes:
+        return b"".join(bytes([len(text) + 1]) + text.encode() for text in texts) + b"\x00"
+
+    rows = entry("other", "consumer", "Empty", "classic") + entry("app", "connect", "Stable", "classic")
+    answer = b"\x00\x00\x00\x00" + b"\x00\x00" + b"\x03" + rows + b"\x00"
+    broker = Broker(answer)
+    assert await client(broker).listed_group("app") == ("classic", "connect")
+    # Any state, any type, no tags.
+    assert broker.asked == [(5, 16, 5, b"\x01\x01\x00")]
+    assert await client(Broker(b"\x00\x00\x00\x00" + b"\x00\x00" + b"\x01" + b"\x00")).listed_group("app") is None
+
+
+async def test_members_of_a_streams_group_are_told_by_their_clients() -> None:
+    def text(value: str) -> bytes:
+        return bytes([len(value) + 1]) + value.encode()
+
+    tasks = b"\x01\x01\x01\x00"  # no active, standby or warm-up tasks
+    member = (
+        text("m1") + struct.pack(">i", 2) + b"\x00" + b"\x00" + text("busy") + text("/host")
+        + struct.pack(">i", 1) + text("p1") + b"\xff" + b"\x01" + b"\x01" + b"\x01" + tasks + tasks + b"\x00" + b"\x00"
+    )  # fmt: skip
+    group = (
+        b"\x00\x00" + b"\x00" + text("app") + text("Stable") + struct.pack(">ii", 3, 3) + b"\xff" + b"\x02" + member
+        + struct.pack(">i", -(2**31)) + b"\x00"
+    )  # fmt: skip
+    broker = Broker(b"\x00\x00\x00\x00" + b"\x02" + group + b"\x00")
+    state, [found] = await client(broker).streams_members("app")
+    assert (state, found) == ("Stable", StreamsMember("m1", "busy", "/host", None))
+    assert broker.asked == [(5, 89, 0, b"\x02" + text("app") + b"\x00\x00")]
+
+
+@pytest.mark.parametrize("versions", [{}, {16: (6, 6), 35: (2, 4), 47: (1, 1), 48: (1, 1), 49: (1, 1), 89: (1, 1)}])
 async def test_a_broker_that_does_not_know_the_version_is_not_asked(versions: dict[int, tuple[int, int]]) -> None:
     broker = Broker(b"", versions)
     for question in (
         client(broker).client_quotas("client-id"),
         client(broker).alter_client_quotas("client-id", {}),
         client(broker).log_sizes(1, "t", [0]),
+        client(broker).delete_offsets("app", {"t": [0]}),
+        client(broker).listed_group("app"),
+        client(broker).streams_members("app"),
     ):
         with pytest.raises(IncompatibleBrokerVersion):
             await question

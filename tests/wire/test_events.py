@@ -12,9 +12,10 @@ from recoveryd.kernel.decision import Answer, Notice
 from recoveryd.kernel.events import ControlUnreadable
 from recoveryd.kernel.states import State
 from recoveryd.watches.model import DeliveryState
-from recoveryd.wire.event_kinds import EVENT_KINDS, OTHERS, TRANSITIONS, WATCH_ENDS
+from recoveryd.wire.event_kinds import EVENT_KINDS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS
 from recoveryd.wire.events import WireRecord, encode_answer, encode_dead_letter, encode_notice
 from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES
+from recoveryd.workflows.lifecycle import MOVES as WORKFLOW_MOVES
 from tests.wire.records import NOW_MS
 
 HEADERS = (("content-type", b"application/cloudevents+json; charset=utf-8"),)
@@ -110,6 +111,14 @@ def test_a_dead_letter_always_fits_its_topic() -> None:
     assert sum(len(value or b"") for _, value in record.headers) < 1000
 
 
+OF_WORKFLOWS = {
+    State.REQUESTED,
+    State.WAITING,
+    State.CLOSING,
+    State.ROLLED_BACK,
+}  # requested lasts no longer than a decision
+
+
 def test_the_documented_kinds_are_those_the_core_tells() -> None:
     """By the core's source: each `notice("kind", ...)` is in the list, and the list has no other kinds."""
     told = set()
@@ -118,10 +127,12 @@ def test_the_documented_kinds_are_those_the_core_tells() -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "notice" and node.args:
                 first = node.args[0]
                 told |= {first.value} if isinstance(first, ast.Constant) else set()
-    assert told == set(OTHERS)
-    assert set(TRANSITIONS) == {f"recovery_{state.value}" for state in State if state is not State.REQUESTED}
+    moves = {f"workflow_{state.value}" for state in WORKFLOW_MOVES if state is not State.PLANNING}
+    assert told == set(OTHERS) | (set(WORKFLOWS) - moves)
+    assert moves <= set(WORKFLOWS)
+    assert set(TRANSITIONS) == {f"recovery_{state.value}" for state in State if state not in OF_WORKFLOWS}
     ends = {f"watch_{state}" for state in ("completed", "stopped", "failed")}
     assert set(WATCH_ENDS) == ends | {
         f"webhook_{state}" for state in DeliveryState if state is not DeliveryState.PENDING
     }
-    assert len(EVENT_KINDS) == 4 + len(TRANSITIONS) + len(OTHERS) + len(WATCH_ENDS)
+    assert len(EVENT_KINDS) == 4 + len(TRANSITIONS) + len(OTHERS) + len(WATCH_ENDS) + len(WORKFLOWS)

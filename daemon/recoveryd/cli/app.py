@@ -29,6 +29,7 @@ from recoveryd.cli.verbs import (
     inspect,
     lag,
     replay,
+    reset,
     sandbox,
     simulate,
     steer,
@@ -155,6 +156,7 @@ def _root(
 for group in (
     replay,
     watch_group,
+    reset,
     inspect,
     steer,
     lag,

@@ -39,6 +39,13 @@ class Code(StrEnum):
     NOT_FOR_THIS_KIND = "RCV-1031"
     TOO_MANY_WATCHES = "RCV-1032"
     UNKNOWN_UNIT = "RCV-1040"
+    NOTHING_TO_DO = "RCV-1041"
+    GROUP_TYPE = "RCV-1042"
+    GROUP_NOT_EMPTY = "RCV-2040"
+    GROUP_CHANGED = "RCV-2041"
+    STEP_FAILED = "RCV-3050"
+    NOT_AN_APPROVER = "RCV-1043"
+    IN_USE = "RCV-1044"
     SOURCE_TOPIC_MISSING = "RCV-2001"
     SOURCE_PARTITION_MISSING = "RCV-2002"
     OFFSET_OUTSIDE_LOG = "RCV-2003"
@@ -202,6 +209,29 @@ CATALOGUE: dict[Code, Entry] = {
     Code.UNKNOWN_UNIT: Entry(
         "The config has no unit of this name.", "Use a name under `units`; `recoveryctl unit list` shows them."
     ),
+    Code.NOTHING_TO_DO: Entry(
+        "The command would change nothing.", "Name what is to be changed; the message says what was looked at."
+    ),
+    Code.GROUP_TYPE: Entry(
+        "The group is of a type that this cannot be done to.", "Use the tool of Kafka that the message names."
+    ),
+    Code.GROUP_NOT_EMPTY: Entry(
+        "The consumer group still has members.",
+        "Stop every instance of the application; static members leave when their session times out.",
+    ),
+    Code.GROUP_CHANGED: Entry(
+        "Somebody else changed the offsets of the group meanwhile.",
+        "Find out who did, then send the command again; nothing of theirs was overwritten.",
+    ),
+    Code.STEP_FAILED: Entry(
+        "A step of a workflow failed.",
+        "Read the step's reason with `recoveryctl describe ID`; `recoveryctl rollback ID` puts back what was changed.",
+    ),
+    Code.NOT_AN_APPROVER: Entry(
+        "Whoever sent this may not approve it.",
+        "Have it approved by one of the unit's `approvers` who did not ask for it.",
+    ),
+    Code.IN_USE: Entry("Another workflow works on the same group.", "Wait for it, or stop it; the message names it."),
     Code.SOURCE_TOPIC_MISSING: Entry(
         "The source topic does not exist.", "Check the name and the cluster of the source."
     ),

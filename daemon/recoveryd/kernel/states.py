@@ -20,14 +20,17 @@ class State(StrEnum):
     PAUSED = "paused"
     STOPPING = "stopping"
     VERIFYING = "verifying"
+    WAITING = "waiting"
+    CLOSING = "closing"
     COMPLETED = "completed"
     STOPPED = "stopped"
     FAILED = "failed"
     REJECTED = "rejected"
     EXPIRED = "expired"
+    ROLLED_BACK = "rolled_back"
 
 
-TERMINAL = frozenset({State.COMPLETED, State.STOPPED, State.FAILED, State.REJECTED, State.EXPIRED})
+TERMINAL = frozenset({State.COMPLETED, State.STOPPED, State.FAILED, State.REJECTED, State.EXPIRED, State.ROLLED_BACK})
 
 
 class StopReason(StrEnum):

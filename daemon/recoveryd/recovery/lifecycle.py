@@ -42,6 +42,10 @@ MOVES: dict[State, frozenset[State]] = {
     S.FAILED: frozenset(),
     S.REJECTED: frozenset(),
     S.EXPIRED: frozenset(),
+    # Of workflows only.
+    S.WAITING: frozenset(),
+    S.CLOSING: frozenset(),
+    S.ROLLED_BACK: frozenset(),
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import CommandNotSent
-from recoveryd.ports import ClientQuotas, Clusters, CommandSender, Emit, Jobs, Ledger
+from recoveryd.ports import ClientQuotas, Clusters, CommandSender, Emit, GroupAdmin, Jobs, Ledger
 from recoveryd.recovery.effects import (
     CreateTarget,
     ForgetRecoveries,
@@ -18,6 +18,8 @@ from recoveryd.recovery.effects import (
 )
 from recoveryd.recovery.events import EffectFailed, FactsGathered, LedgerMoved, LedgerRead, RecoveriesForgotten
 from recoveryd.runtime.interpreter import Runner
+from recoveryd.workflows.effects import GatherGroup, TakeStep
+from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported
 
 
 def recovery_runners(
@@ -97,4 +99,23 @@ def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool
         message,
         retriable,
         getattr(effect, "sequence", 0),
+    )
+
+
+def workflow_runners(groups: GroupAdmin) -> Mapping[type, Runner]:
+    """Of workflows. Steps of one workflow keep their order."""
+    return {
+        GatherGroup: Runner("gather_group", groups.gather, _gathering_failed, is_bug_final=True),
+        TakeStep: Runner("take_step", groups.take, _step_failed, queue=lambda effect: f"workflow {effect.workflow}"),
+    }
+
+
+def _gathering_failed(effect: GatherGroup, _kind: str, code: Code, message: str, retriable: bool) -> GatheringFailed:
+    return GatheringFailed(effect.workflow, code.value, message, retriable)
+
+
+def _step_failed(effect: TakeStep, _kind: str, code: Code, message: str, retriable: bool) -> StepReported:
+    outcome = Outcome.FAILED
+    return StepReported(
+        effect.workflow, effect.step, effect.try_number, outcome, message, code=code.value, is_retriable=retriable
     )

@@ -17,6 +17,7 @@ class GroupType(StrEnum):
     CONSUMER = "consumer"
     STREAMS = "streams"
     SHARE = "share"
+    CONNECT = "connect"  # of the workers of Kafka Connect; what a sink connector reads has a consumer group of its own
     UNKNOWN = "unknown"
 
 

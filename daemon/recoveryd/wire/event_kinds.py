@@ -124,4 +124,23 @@ WATCH_ENDS: Final[dict[str, EventKind]] = {
     "webhook_failed": _kind("The webhook of a watch was given up.", _WEBHOOK_END),
 }
 
-EVENT_KINDS: Final[dict[str, EventKind]] = ANSWERS | TRANSITIONS | OTHERS | WATCH_ENDS
+_MOVED: Final = "from to why verb"
+WORKFLOWS: Final[dict[str, EventKind]] = {
+    "workflow_requested": _kind("A workflow was asked for; planning begins.", "why verb unit group"),
+    "workflow_planned": _kind("A dry run of a workflow has its plan.", _MOVED),
+    "workflow_awaiting_approval": _kind("The plan of a workflow waits for `approve`.", _MOVED),
+    "workflow_running": _kind("A workflow takes its steps.", _MOVED),
+    "workflow_waiting": _kind("A workflow waits for what its status record says under `waiting_for`.", _MOVED),
+    "workflow_completed": _kind("Every step of a workflow is done.", _MOVED),
+    "workflow_stopped": _kind("A workflow was ended by an operator.", _MOVED),
+    "workflow_failed": _kind("A step of a workflow failed; `code` says how.", _MOVED),
+    "workflow_rejected": _kind("Planning refused a workflow, or an operator did.", _MOVED),
+    "workflow_expired": _kind("The approval of a workflow came too late.", _MOVED),
+    "workflow_rolled_back": _kind("What a workflow changed is as it was.", _MOVED),
+    "step_started": _kind("A step of a workflow begins.", "step why"),
+    "step_waiting": _kind("A step of a workflow waits.", "step why members"),
+    "step_done": _kind("A step of a workflow is done; `evidence` has the numbers it rests on.", "step why evidence"),
+    "step_failed": _kind("A step of a workflow failed.", "step why code"),
+}
+
+EVENT_KINDS: Final[dict[str, EventKind]] = ANSWERS | TRANSITIONS | OTHERS | WATCH_ENDS | WORKFLOWS

@@ -1,22 +1,30 @@
-"""Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module uses them.
+"""Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module and `raw_forms`
+use them.
 
-aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas; the fields of
-AlterClientQuotas and DescribeLogDirs are defined here. Internals may change with any version:
-`tests/runtime/test_raw_requests.py` compares what the pinned version sends and reads with Kafka's protocol.
+aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas; the fields of all others
+are in `raw_forms`. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
+version sends and reads with Kafka's protocol.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
-from aiokafka.client import AIOKafkaClient
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.admin import DescribeClientQuotasRequest_v0
-from aiokafka.protocol.api import RequestStruct, Response
-from aiokafka.protocol.types import Array, Boolean, Float64, Int16, Int32, Int64, Schema, String
+from aiokafka.protocol.api import RequestStruct
 
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
+from recoveryd.adapters.kafka.raw_forms import (
+    AlterQuotas,
+    DeleteOffsets,
+    DescribeLogDirs,
+    DescribeStreamsGroups,
+    ListGroups,
+)
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess, make_ssl_context
@@ -25,48 +33,21 @@ Entity = Sequence[tuple[str, str | None]]  # pairs of a type such as client-id a
 Change = tuple[str, float, bool]  # a quota's name, its value, and whether it is removed
 
 _ANY_NAMED: Final = 2  # match type: whatever has a name, so not the default
-_NOT_AUTHORISED: Final = frozenset({29, 31, 58})  # topic or cluster authorization, SASL login
-# Unknown server error, time-out, network, not the controller, throttled.
-_RETRIABLE: Final = frozenset({-1, 7, 13, 41, 84})
-_TEXT: Final = String("utf-8")
-_ENTITY: Final = ("entity", Array(("entity_type", _TEXT), ("entity_name", _TEXT)))
-_SIZES: Final = (("partition", Int32), ("size", Int64), ("offset_lag", Int64), ("is_future", Boolean))
+_NOT_AUTHORISED: Final = frozenset({29, 30, 31, 58})  # topic, group or cluster authorization, SASL login
+# Unknown server error, time-out, network, the coordinator loads, is not there or elsewhere, not the controller,
+# throttled.
+_RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 84})
+_NOT_EMPTY: Final = frozenset({68, 86})  # the group has members, or reads this topic
+_NO_GROUP: Final = 69
+_WORDS: Final = {68: "the group has members", 86: "the group has members that read the topic"}
 
 
-class _QuotasAltered(Response):  # type: ignore[misc]  # aiokafka has no types
-    API_KEY, API_VERSION = 49, 0
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        ("entries", Array(("error_code", Int16), ("error_message", _TEXT), _ENTITY)),
-    )
-
-
-class _AlterQuotas(RequestStruct):  # type: ignore[misc]
-    API_KEY, API_VERSION, RESPONSE_TYPE = 49, 0, _QuotasAltered
-    SCHEMA = Schema(
-        ("entries", Array(_ENTITY, ("ops", Array(("key", _TEXT), ("value", Float64), ("remove", Boolean))))),
-        ("validate_only", Boolean),
-    )
-
-
-class _LogDirs(Response):  # type: ignore[misc]
-    API_KEY, API_VERSION = 35, 1
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "results",
-            Array(
-                ("error_code", Int16),
-                ("log_dir", _TEXT),
-                ("topics", Array(("name", _TEXT), ("partitions", Array(*_SIZES)))),
-            ),
-        ),
-    )
-
-
-class _DescribeLogDirs(RequestStruct):  # type: ignore[misc]
-    API_KEY, API_VERSION, RESPONSE_TYPE = 35, 1, _LogDirs
-    SCHEMA = Schema(("topics", Array(("topic", _TEXT), ("partitions", Array(Int32)))))
+@dataclass(frozen=True, slots=True)
+class StreamsMember:
+    id: str
+    client_id: str
+    host: str
+    instance_id: str | None
 
 
 class _Question:
@@ -98,12 +79,12 @@ class RawClient:
     async def alter_client_quotas(self, entity_type: str, changes: Mapping[str, Sequence[Change]]) -> None:
         """`changes` by the entity's name. Any broker passes them on to the controller. Raises `ClusterProblem`."""
         entries = [([(entity_type, name)], list(ops)) for name, ops in changes.items()]
-        for error_code, error_message, _entity in (await self._ask_any(_AlterQuotas(entries, False))).entries or ():
+        for error_code, error_message, _entity in (await self._ask_any(AlterQuotas(entries, False))).entries or ():
             self._check(error_code, error_message)
 
     async def log_sizes(self, broker: int, topic: str, partitions: Sequence[int]) -> dict[int, int]:
         """Bytes on the broker's disks by partition. A copy that is being moved to another disk counts once."""
-        answer = await self._client.send(broker, _Question(_DescribeLogDirs([(topic, list(partitions))])))
+        answer = await self._client.send(broker, _Question(DescribeLogDirs([(topic, list(partitions))])))
         return {
             partition: size
             for _error, _dir, topics in answer.results
@@ -112,15 +93,59 @@ class RawClient:
             if not is_future
         }
 
+    async def delete_offsets(self, group: str, partitions: Mapping[str, Sequence[int]]) -> None:
+        """Take the group's commits away; without a group there are none. Raises `ClusterProblem`, also while the group
+        has members that read such a topic.
+        """
+        named = [(topic, list(found)) for topic, found in partitions.items()]
+        answer = await self._ask_coordinator(group, DeleteOffsets(group, named))
+        if answer.error_code == _NO_GROUP:
+            return
+        self._check(answer.error_code, None, f"Delete on Group {group}")
+        for topic, found in answer.topics:
+            for _partition, error_code in found:
+                self._check(error_code, None, f"Read on Topic {topic}")
+
+    async def listed_group(self, group: str) -> tuple[str, str] | None:
+        """Its type and the protocol of its members, in Kafka's words; None when there is none, or none that the user
+        may describe. Raises `ClusterProblem`.
+        """
+        answer = await self._ask_coordinator(group, ListGroups([], [], {}))
+        self._check(answer.error_code, None)
+        for name, protocol, _state, kind, _tags in answer.groups or ():
+            if name == group:
+                return kind, protocol
+        return None
+
+    async def streams_members(self, group: str) -> tuple[str, Sequence[StreamsMember]]:
+        """The state of a group of the `streams` protocol, and its members. Raises `ClusterProblem`."""
+        answer = await self._ask_coordinator(group, DescribeStreamsGroups([group], False, {}))
+        [(error_code, message, _group, state, _epoch, _assigned, _topology, members, *_rest)] = answer.groups
+        self._check(error_code, message, f"Describe on Group {group}")
+        return state, [StreamsMember(m[0], m[4], m[5], m[2]) for m in members]
+
+    async def _ask_coordinator(self, group: str, form: RequestStruct) -> Any:
+        node = await self._client.coordinator_lookup(CoordinationType.GROUP, group)
+        return await self._client.send(node, _Question(form), group=ConnectionGroup.COORDINATION)
+
     async def _ask_any(self, form: RequestStruct) -> Any:
         return await self._client.send(self._client.get_random_node(), _Question(form))
 
-    def _check(self, error_code: int, message: str | None) -> None:
+    def _check(self, error_code: int, message: str | None, needed: str = "") -> None:
+        """`needed`: the right without which a broker refuses this."""
         if error_code:
+            lacks = f"the user lacks {needed}" if needed else "the daemon has no right to it"
             refused = error_code in _NOT_AUTHORISED
-            code = Code.NOT_AUTHORISED if refused else Code.CLUSTER_UNREACHABLE
-            text = message or ("the daemon has no right to it" if refused else f"error {error_code}")
-            raise ClusterProblem(f"Could not {self._doing}: {text}", code=code, retriable=error_code in _RETRIABLE)
+            text = message or (lacks if refused else _WORDS.get(error_code) or f"error {error_code}")
+            raise ClusterProblem(
+                f"Could not {self._doing}: {text}", code=_code(error_code), retriable=error_code in _RETRIABLE
+            )
+
+
+def _code(error_code: int) -> Code:
+    if error_code in _NOT_AUTHORISED:
+        return Code.NOT_AUTHORISED
+    return Code.GROUP_NOT_EMPTY if error_code in _NOT_EMPTY else Code.CLUSTER_UNREACHABLE
 
 
 @asynccontextmanager

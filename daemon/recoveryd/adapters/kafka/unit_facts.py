@@ -25,11 +25,13 @@ _ASSIGNOR_OF_STREAMS: Final = "stream"
 _READERS_MOST: Final = 500  # groups asked about the outputs; each costs a client for a moment
 _READERS_S: Final = 120.0  # for all of them together: a cluster that fell silent would cost each its own deadline
 _GROUPS_AT_ONCE: Final = 100
+_PARTITIONS_AT_ONCE: Final = 500
 _TYPES: Final = {ConsumerGroupType.CLASSIC: GroupType.CLASSIC, ConsumerGroupType.CONSUMER: GroupType.CONSUMER}
 _OTHER_KINDS: Final = frozenset({
     KafkaError.GROUP_ID_NOT_FOUND,
     KafkaError.UNSUPPORTED_VERSION,
     KafkaError.INVALID_GROUP_ID,
+    KafkaError._INVALID_ARG,  # noqa: SLF001  (its name; what librdkafka calls a group that is not of consumers, as that of Connect workers)
 })  # fmt: skip
 _GONE: Final = frozenset({ConsumerGroupState.DEAD})
 
@@ -45,7 +47,7 @@ def read_unit(properties: Properties, unit: Unit, units: Iterable[Unit], now_ms:
     shapes = {name: shape for name, shape in describe(admin, wanted, _TIMEOUT_S).items() if shape is not None}
     # Before the ends: an application at work commits on, and must not look as if it were beyond them.
     own = unit.group if unit.group in groups else unit.consumer_group
-    group = _read_group(properties, admin, own, shapes, is_listed=own in groups)
+    group = read_group(properties, admin, own, shapes, is_listed=own in groups)
     topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
     readers, untold = _readers(properties, admin, unit, shapes, groups - {own})
     return UnitFacts(
@@ -105,7 +107,7 @@ def _read_topic(admin: AdminClient, shape: TopicShape) -> UnitTopic:
     )
 
 
-def _read_group(
+def read_group(
     properties: Properties, admin: AdminClient, group: str, shapes: Mapping[str, TopicShape], *, is_listed: bool
 ) -> Group | None:
     """None when there is none. A group that is not listed is asked for as well: it may be one that the user has no right to. Raises `ClusterProblem`."""
@@ -114,7 +116,7 @@ def _read_group(
         raise found
     if found is None and not is_listed:
         return None
-    committed = _committed(properties, group, shapes, _TIMEOUT_S)
+    committed = read_committed(properties, group, _keys(shapes))
     if found is None:
         return Group(group, GroupType.UNKNOWN, "unknown", committed=committed)
     members = tuple(_member(member) for member in found.members)
@@ -139,7 +141,7 @@ def _describe_groups(admin: AdminClient, groups: Sequence[str]) -> dict[str, Any
 
 def _is_of_another_kind(reason: ClusterProblem) -> bool:
     cause = reason.__cause__
-    return not reason.retriable and isinstance(cause, KafkaException) and cause.args[0].code() in _OTHER_KINDS
+    return isinstance(cause, KafkaException) and cause.args[0].code() in _OTHER_KINDS
 
 
 def _member(member: Any) -> Member:
@@ -149,17 +151,20 @@ def _member(member: Any) -> Member:
     return Member(member.member_id, member.client_id, member.host.lstrip("/"), member.group_instance_id or None, topics)
 
 
-def _committed(
-    properties: Properties, group: str, shapes: Mapping[str, TopicShape], timeout_s: float
+def read_committed(
+    properties: Properties, group: str, keys: Iterable[tuple[str, int]], timeout_s: float = _TIMEOUT_S
 ) -> dict[str, dict[int, Committed]]:
-    """By a consumer that never joins: see `group_offsets` for the reason. Raises `ClusterProblem`, also when one partition has no answer."""
-    keys = [TopicPartition(topic, partition) for shape in shapes.values() for topic, partition in shape.keys]
+    """What the group committed on these partitions; one without a commit is absent. Raises `ClusterProblem`, also when one has no answer.
+
+    By a consumer that never joins: see `group_offsets` for the reason.
+    """
+    wanted = [TopicPartition(topic, partition) for topic, partition in keys]
     found: dict[str, dict[int, Committed]] = {}
     doing = f"read the offsets of group {group}"
     consumer = make_consumer(properties, group_id=group, isolation_level="read_uncommitted")
     try:
-        for at in range(0, len(keys), 500):
-            for where in consumer.committed(keys[at : at + 500], timeout=timeout_s):
+        for at in range(0, len(wanted), _PARTITIONS_AT_ONCE):
+            for where in consumer.committed(wanted[at : at + _PARTITIONS_AT_ONCE], timeout=timeout_s):
                 if where.error is not None:
                     raise problem(where.error, doing, "Describe", where.topic, group)
                 if where.offset >= 0:
@@ -173,6 +178,10 @@ def _committed(
     finally:
         consumer.close()
     return found
+
+
+def _keys(shapes: Mapping[str, TopicShape]) -> list[tuple[str, int]]:
+    return [key for shape in shapes.values() for key in shape.keys]
 
 
 def _readers(
@@ -208,7 +217,7 @@ def _read_by(
     """Which of `outputs` the group reads, by its description and its offsets. Raises `ClusterProblem` when it cannot be known."""
     if isinstance(told, ClusterProblem):
         raise told
-    committed = _committed(properties, group, outputs, timeout_s)
+    committed = read_committed(properties, group, _keys(outputs), timeout_s)
     if told is None and not committed:  # what a share group reads shows in no offsets
         raise ClusterProblem(f"{group} cannot be described, it may be of another kind", retriable=False)
     members = () if told is None else told.members

@@ -78,9 +78,12 @@ def parse_time(moment: str | None) -> datetime | None:
 
 
 def progress_ratio(document: Document) -> float | None:
-    """Share of the planned offsets that is durable, 0..1 (of a watch: of the partitions that are there); None without a
-    plan or while following a live head.
+    """Share of the planned offsets that is durable, 0..1 (of a watch: of the partitions that are there; of a workflow:
+    of its steps); None without a plan or while following a live head.
     """
+    if document.get("workflow"):
+        steps = document.get("steps") or ()
+        return sum(step["state"] == "done" for step in steps) / len(steps) if steps else None
     watched = (document.get("watch") or {}).get("progress") or {}
     if watched.get("planned"):
         return float(watched["done"] / watched["planned"])

@@ -16,6 +16,7 @@ from recoveryd.cli.render.forecast import forecast_facts, interval
 from recoveryd.cli.render.proof import result_parts
 from recoveryd.cli.render.tables import columns, facts
 from recoveryd.cli.render.watched import watch_parts
+from recoveryd.cli.render.workflows import workflow_parts, workflow_plan_parts
 from recoveryd.cli.status import Document, has_ended
 
 _STATE_STYLES = {
@@ -24,6 +25,8 @@ _STATE_STYLES = {
     "verifying": "cyan",
     "paused": "yellow",
     "pausing": "yellow",
+    "waiting": "yellow",
+    "closing": "yellow",
     "awaiting_approval": "yellow",
     "stopping": "yellow",
     "failed": "bold red",
@@ -61,8 +64,10 @@ def recoveries_table(documents: Sequence[Document]) -> Table:
 def describe(document: Document, events: Sequence[Document]) -> list[RenderableType]:
     """Everything about one recovery, in the order in which it happened."""
     parts: list[RenderableType] = [_heading(document)]
-    if document.get("plan"):
-        parts += ["", *plan_parts(document["plan"])]
+    if document.get("workflow"):
+        parts += workflow_parts(document)
+    elif document.get("plan"):
+        parts += ["", *plan_parts(document)]
     if (document.get("progress") or {}).get("partitions"):
         parts += ["", Text("Progress", style="bold"), progress_table(document)]
     if (document.get("progress") or {}).get("offsets_to_verify"):
@@ -81,8 +86,11 @@ def describe(document: Document, events: Sequence[Document]) -> list[RenderableT
     return parts
 
 
-def plan_parts(plan: Document) -> list[RenderableType]:
-    """Where from, where to, how much, how long, what was noticed; then the pinned offsets."""
+def plan_parts(document: Document) -> list[RenderableType]:
+    """Where from, where to, how much, how long, what was noticed, then the pinned offsets; of a workflow, its changes."""
+    plan: Document = document["plan"]
+    if document.get("workflow"):
+        return workflow_plan_parts(plan)
     source, target = plan["source"], plan["target"]
     summary = facts(
         ("plan", plan.get("hash")),
@@ -206,7 +214,7 @@ def _heading(document: Document) -> Table:
         (
             "limits",
             None
-            if document.get("watch")
+            if document.get("watch") or document.get("workflow")
             else f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}",
         ),
         ("rule", limits.get("rule")),

@@ -32,7 +32,7 @@ def show_recovery(document: Document, output: Format, *, with_plan: bool = False
         from recoveryd.cli.render.recoveries import plan_parts  # noqa: PLC0415
 
         if with_plan and document.get("plan"):
-            return plan_parts(document["plan"])
+            return [*(_rows([document]) if document.get("workflow") else ()), *plan_parts(document)]
         return [*_rows([document]), *(result_parts(document) if with_result else [])]
 
     show(public(document), output, table, [document["recovery"]])

@@ -146,7 +146,7 @@ def _hash_to_judge(connection: Connection, recovery: str, verb: str, yes: bool) 
         from recoveryd.cli.render.recoveries import plan_parts  # noqa: PLC0415
 
         console = stderr_console()
-        for part in plan_parts(plan):
+        for part in plan_parts(document):
             console.print(part)
         if not confirm(f"{verb.capitalize()} this plan?"):
             raise typer.Abort

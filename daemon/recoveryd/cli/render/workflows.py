@@ -1,0 +1,74 @@
+"""What people see of a workflow: what is to be changed, the steps, what it waits for, and what can be put back."""
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from recoveryd.cli.render import figures
+from recoveryd.cli.render.tables import columns, facts
+from recoveryd.cli.status import Document
+
+_ROWS_MOST = 100
+_STEP_STYLES = {"done": "green", "failed": "red", "running": "cyan", "waiting": "yellow"}
+
+
+def workflow_parts(document: Document) -> list[RenderableType]:
+    """The rest of a status record of kind `workflow`, behind its heading."""
+    parts: list[RenderableType] = []
+    if document.get("plan"):
+        parts += ["", *workflow_plan_parts(document["plan"])]
+    if document.get("steps"):
+        parts += ["", Text("Steps", style="bold"), _steps(document["steps"])]
+    if document.get("waiting_for"):
+        parts += ["", Text("Waits for", style="bold"), _waiting(document["waiting_for"])]
+    kept = [row for row in document.get("undo") or () if row["state"] == "kept"]
+    if kept:
+        parts += [
+            "",
+            Text(f"{len(kept)} of what it changed were changed by somebody else since, and stay as they are."),
+        ]
+    return parts
+
+
+def workflow_plan_parts(plan: Document) -> list[RenderableType]:
+    """What is to become what."""
+    parts: list[RenderableType] = [facts(("plan", plan.get("hash"))), _changes(plan["changes"])]
+    more = len(plan["changes"]) - _ROWS_MOST
+    if more > 0:
+        parts.append(Text(f"and {more:,} more"))
+    parts += [Text(finding) for finding in plan.get("findings") or ()]
+    parts += [Text(f"not certain whose, left alone: {topic}") for topic in plan.get("ambiguous_topics") or ()]
+    return parts
+
+
+def _changes(changes: Sequence[Document]) -> Table:
+    table = columns("WHAT", "NAME", ">PARTITION", ">FROM", ">TO")
+    for change in changes[:_ROWS_MOST]:
+        cells = (_value(change.get("from")), _value(change.get("to")))
+        table.add_row(change["what"], change["name"], figures.count(change.get("partition")), *cells)
+    return table
+
+
+def _steps(steps: Sequence[Document]) -> Table:
+    table = columns("STEP", "STATE", ">TRIES", "WHY")
+    for step in steps:
+        state = Text(step["state"], style=_STEP_STYLES.get(step["state"], "dim"))
+        table.add_row(step["name"], state, str(step["tries"] or ""), Text(step["why"]))
+    return table
+
+
+def _waiting(waiting: Document) -> Table:
+    members = waiting.get("members") or ()
+    return facts(
+        ("for", waiting["kind"]),
+        ("step", waiting["step"]),
+        ("since", figures.clock_time(waiting["since"])),
+        ("until", figures.clock_time(waiting["deadline"]) if waiting.get("deadline") else None),
+        ("members", "; ".join(members) or None),
+    )
+
+
+def _value(value: object) -> str:
+    return figures.count(value) if isinstance(value, int) else figures.NONE if value is None else str(value)

@@ -1,0 +1,149 @@
+"""`recoveryctl reset` and `rollback`: set the offsets of a consumer group, step by step, and put them back."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from recoveryd.cli.failure import ExitCode, Failure, usage
+from recoveryd.cli.options import Reason, option
+from recoveryd.cli.render.showing import show_recovery
+from recoveryd.cli.send.command import make_id
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import Id, connected
+from recoveryd.cli.send.sending import Staying, begin, quiet_status
+from recoveryd.cli.send.waiting import exit_code_of_state
+from recoveryd.cli.status import Document, has_ended, is_settled
+from recoveryd.kernel.catalogue import Code
+
+_TO = "earliest, latest, current, offset:N, shift:N, a time with zone, or -2h."
+NewId = Annotated[str | None, option("--id", "Id of the workflow; made from the group when left out.", "ID")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Recoveries")(reset)
+    app.command(rich_help_panel="Steering")(rollback)
+
+
+@connected
+def reset(
+    connection: Connection,
+    unit: Annotated[str | None, option("--unit", "A unit of the daemon's config.", "NAME")] = None,
+    group: Annotated[str | None, option("--group", "The consumer group, where there is no unit.", "GROUP")] = None,
+    cluster: Annotated[str | None, option("--cluster", "Of the group; main when left out.", "NAME")] = None,
+    to: Annotated[str | None, option("--to", _TO, "POSITION")] = None,
+    from_file: Annotated[
+        Path | None, option("--from-file", "Offsets as CSV, [group,]topic,partition,offset in each line.", "FILE")
+    ] = None,
+    topics: Annotated[
+        list[str] | None, option("--topic", "Only this topic, or TOPIC:0,2; may be repeated.", "TOPIC")
+    ] = None,
+    on_out_of_range: Annotated[
+        Literal["fail", "clamp"], option("--on-out-of-range", "A position outside the log.", shows_default=True)
+    ] = "fail",
+    on_no_record: Annotated[
+        Literal["fail", "at_end"], option("--on-no-record", "A time that no record reaches.", shows_default=True)
+    ] = "fail",
+    plan_only: Annotated[bool, option("--plan-only", "Make and show the plan; nothing is changed.")] = False,
+    plan_hash: Annotated[
+        str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")
+    ] = None,
+    new_id: NewId = None,
+    reason: Reason = None,
+    *,
+    sending: Staying,
+) -> int:
+    """Set where a consumer group goes on, once it has no members; `rollback` puts it back."""
+    if (unit is None) == (group is None):
+        raise usage("Say whose offsets.", "Give --unit or --group.")
+    if (to is None) == (from_file is None):
+        raise usage("Say where to.", f"Give --to ({_TO}) or --from-file.")
+    data: Document = {"reason": reason, "unit": unit, "group": group, "cluster": cluster, "plan_hash": plan_hash}
+    data = {name: value for name, value in data.items() if value is not None}
+    data["to"] = _parse_to(to) if to is not None else _read_file(connection, from_file, unit, group)
+    if topics:
+        data["topics"] = _parse_topics(topics)
+    elif isinstance(data["to"], dict) and "offsets" in data["to"]:
+        data["topics"] = list(data["to"]["offsets"])
+    data |= {} if on_out_of_range == "fail" else {"on_out_of_range": on_out_of_range}
+    data |= {} if on_no_record == "fail" else {"on_no_record": on_no_record}
+    data |= {"dry_run": True} if plan_only else {}
+    workflow = new_id or make_id(unit or group or "reset")
+    record = sending.make(connection, "reset", workflow, data)
+    if record is None:
+        return ExitCode.DONE
+    born_of = begin(connection, record, sending.timeout_s)
+    if plan_only or sending.wait:
+        document = sending.stay(connection, workflow, is_settled, born_of)
+        show_recovery(document, sending.output, with_plan=True)
+        return exit_code_of_state(document)
+    show_recovery(quiet_status(connection, workflow, born_of), sending.output, with_plan=True)
+    return ExitCode.DONE
+
+
+@connected
+def rollback(connection: Connection, workflow: Id, reason: Reason = None, *, sending: Staying) -> int:
+    """Put back what a workflow changed, where nobody else changed it since."""
+    record = sending.make(connection, "rollback", workflow, {"reason": reason})
+    if record is None:
+        return ExitCode.DONE
+    before = connection.backend.status(workflow)
+    is_new = bool(begin(connection, record, sending.timeout_s))
+    least = before["version"] + 1 if before is not None and is_new else 0
+
+    def has_begun(seen: Document) -> bool:
+        """Records from before the command tell of the state in which it ended then."""
+        return bool(seen["version"] >= least)
+
+    if not sending.wait:
+        show_recovery(quiet_status(connection, workflow, "", has_begun), sending.output)
+        return ExitCode.DONE
+    document = sending.stay(connection, workflow, lambda seen: has_begun(seen) and has_ended(seen))
+    show_recovery(document, sending.output)
+    return ExitCode.DONE if document["state"] == "rolled_back" else ExitCode.FAILED
+
+
+def _parse_to(text: str) -> Any:
+    name, _, rest = text.partition(":")
+    if name in {"offset", "shift"} and rest.lstrip("-").isascii() and rest.lstrip("-").isdigit():
+        return {name: int(rest)}
+    if not text.startswith("{"):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise usage(f"--to {text} is not JSON.", f"Give {_TO}") from None
+
+
+def _parse_topics(texts: list[str]) -> Any:
+    if not any(":" in text for text in texts):
+        return texts
+    found: dict[str, list[int]] = {}
+    for text in texts:
+        topic, _, partitions = text.partition(":")
+        if not partitions:
+            raise usage(f"{text} names no partitions.", "Write TOPIC:0,2 for each --topic, or partitions for none.")
+        try:
+            found[topic] = [int(p) for p in partitions.split(",")]
+        except ValueError:
+            raise usage(f"{text} is not TOPIC:0,2.", "Partitions are whole numbers, separated by commas.") from None
+    return found
+
+
+def _read_file(connection: Connection, file: Path | None, unit: str | None, group: str | None) -> Any:
+    from recoveryd.workflows.offsets_csv import OffsetsUnreadable, read_offsets  # noqa: PLC0415
+
+    assert file is not None
+    whose = group
+    if whose is None:
+        found = connection.settings.units().get(unit or "")
+        if found is None:
+            raise Failure(Code.UNKNOWN_UNIT, f"The config has no unit {unit!r}.", otherwise=ExitCode.NOT_FOUND)
+        whose = found.group
+    try:
+        offsets = read_offsets(file.read_text(encoding="utf-8"), whose)
+    except (OSError, UnicodeDecodeError, OffsetsUnreadable) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise usage(f"{file}: {why}.", "Write [group,]topic,partition,offset in each line.") from None
+    return {"offsets": {topic: {str(p): at for p, at in rows.items()} for topic, rows in offsets.items()}}

@@ -1,0 +1,72 @@
+"""Workflows as a capability: which commands and events they take."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
+from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.decision import Noun
+from recoveryd.kernel.events import BecameLeader, Tick
+from recoveryd.kernel.metrics import Measures, Sample, count_states
+from recoveryd.kernel.state import CoreState
+from recoveryd.recovery.commands import Approve, Reject
+from recoveryd.workflows.draft import WORKFLOWS, WorkflowDraft
+from recoveryd.workflows.events import GatheringFailed, GroupGathered, StepReported
+from recoveryd.workflows.known import Workflows
+from recoveryd.workflows.model import KIND, Workflow
+from recoveryd.workflows.on_commands import on_approve, on_reject, on_reset, on_rollback, on_stop
+from recoveryd.workflows.params import WorkflowParams
+from recoveryd.workflows.planning import on_gathered, on_gathering_failed
+from recoveryd.workflows.spec import Reset, Rollback
+from recoveryd.workflows.steps import on_step
+from recoveryd.workflows.ticking import forget_old, keep_time
+from recoveryd.workflows.wire.command import RESET_FORM, ROLLBACK_FORM
+from recoveryd.workflows.wire.status import WorkflowForm
+
+NAME = "workflows"
+
+
+def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
+    form = WorkflowForm()
+    return Capability(
+        name=NAME,
+        view=WorkflowDraft,
+        make_view=lambda draft: WorkflowDraft(draft, params),
+        events=(GroupGathered, GatheringFailed, StepReported),
+        verbs=(
+            begins(Reset, on_reset),
+            steers(Approve, on_approve),
+            steers(Reject, on_reject),
+            steers(StopCommand, on_stop),
+            steers(Rollback, on_rollback),
+        ),
+        handlers=(on(GroupGathered, on_gathered), on(GatheringFailed, on_gathering_failed), on(StepReported, on_step)),
+        steer=_steer,
+        subject=_subject,
+        forms={Reset.verb: RESET_FORM, Rollback.verb: ROLLBACK_FORM},
+        status=StatusForm(Workflow, lambda kind: kind == KIND, form.write, form.read),
+        measures=Measures(gauges=lambda state, _now_ms: _count(state)),
+        restore=_restore,
+        known=lambda state: {workflow.id: workflow for workflow in state.of(WORKFLOWS)},
+        is_active=lambda state: bool(state.of(WORKFLOWS).live),
+    )
+
+
+def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:
+    return state.having(WORKFLOWS, Workflows.of(noun for noun in nouns.values() if isinstance(noun, Workflow)))
+
+
+def _count(state: CoreState) -> Iterator[Sample]:
+    return count_states([KIND], Counter((KIND, workflow.state) for workflow in state.of(WORKFLOWS)))
+
+
+def _subject(draft: WorkflowDraft, workflow_id: str) -> Subject | None:
+    workflow = draft.workflows.get(workflow_id)
+    return None if workflow is None else Subject(KIND, workflow.state.value)
+
+
+def _steer(draft: WorkflowDraft, event: object) -> None:
+    """A new leader has no times, so that all is due at once."""
+    if isinstance(event, Tick | BecameLeader):
+        keep_time(draft)
+        forget_old(draft)

@@ -1,0 +1,64 @@
+"""How a step of the core sees workflows, and the slice of the state that is theirs."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from recoveryd.kernel.decision import Answer
+from recoveryd.kernel.draft import Draft, View
+from recoveryd.kernel.state import CoreState, Slot
+from recoveryd.kernel.states import State
+from recoveryd.workflows.known import Workflows
+from recoveryd.workflows.lifecycle import advance
+from recoveryd.workflows.model import Workflow, changed
+from recoveryd.workflows.params import WorkflowParams
+
+WORKFLOWS = Slot("workflows", Workflows())
+
+
+class WorkflowDraft(View):
+    """Every change of a workflow is journaled; `due` is not."""
+
+    def __init__(self, draft: Draft, params: WorkflowParams) -> None:
+        super().__init__(draft)
+        self.params = params
+        self.workflows = draft.before.of(WORKFLOWS)
+
+    def put(self, workflow: Workflow) -> Workflow:
+        self.draft.journal(workflow)
+        self.workflows = self.workflows.with_workflow(workflow)
+        return workflow
+
+    def revise(self, workflow: Workflow, **changes: Any) -> Workflow:
+        """Change and journal it as its next version."""
+        return self.put(changed(workflow, self.now_ms, **changes))
+
+    def move(
+        self, workflow: Workflow, to: State, why: str, told: Mapping[str, object] | None = None, **changes: Any
+    ) -> Workflow:
+        """Into its next state, which the events topic is told."""
+        moved = self.put(advance(workflow, to, why, self.now_ms, **changes))
+        data = {"from": workflow.state.value, "to": to.value, "why": why, "verb": workflow.verb}
+        self.notice(f"workflow_{to.value}", workflow.id, data | dict(told or {}))
+        self.reason = why
+        return moved
+
+    def due(self, workflow_id: str, at_ms: int) -> None:
+        """Ask for its present step again at this time."""
+        self.workflows = self.workflows.with_due(workflow_id, at_ms)
+
+    def answer_creation(self, workflow: Workflow, kind: str, message: str, code: str = "", hint: str = "") -> Workflow:
+        """The answer to the command that made it, which waits for the plan. Does nothing the second time."""
+        if workflow.answered:
+            return workflow
+        ref = workflow.command
+        answer = Answer(kind, workflow.verb, ref.id, workflow.id, code, message, hint, workflow.control_offset)
+        self.draft.answer_later(answer)
+        return self.revise(workflow, answered=True)
+
+    def forget(self, workflow_ids: Collection[str]) -> None:
+        """Take ended workflows out of memory and off the status topic."""
+        self.draft.forget(workflow_ids)
+        self.workflows = self.workflows.without(workflow_ids)
+
+    def finish(self, state: CoreState) -> CoreState:
+        return state if self.workflows is state.of(WORKFLOWS) else state.having(WORKFLOWS, self.workflows)

@@ -1,0 +1,139 @@
+"""A workflow: what the status topic stores of it. All times are milliseconds since the epoch (UTC).
+
+It is a tuple of steps that are taken one after the other. Each step is journaled before it begins and when it has
+ended, so that a daemon that dies between the two finds it running and does it again, which is harmless (`actions`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.written import TimeMs, named
+from recoveryd.workflows.actions import Action
+from recoveryd.workflows.spec import ResetSpec
+
+KIND = "workflow"
+
+
+class StepState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    WAITING = "waiting"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    UNDONE = "undone"
+
+
+class UndoState(StrEnum):
+    """`kept`: somebody else changed it meanwhile, so it stays as they left it."""
+
+    OPEN = "open"
+    DONE = "done"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowStep:
+    """`tries` so often it was begun; `evidence` has the numbers that its result rests on."""
+
+    name: str
+    action: Action
+    state: StepState = StepState.PENDING
+    why: str = ""
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    began_ms: TimeMs | None = field(default=None, metadata=named("began"))
+    ended_ms: TimeMs | None = field(default=None, metadata=named("ended"))
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is to become another. `before` None = it is not there now, `after` None = it is taken away."""
+
+    what: str  # offset | topic | config | unit
+    name: str
+    partition: int | None
+    before: object = field(metadata=named("from"))
+    after: object = field(metadata=named("to"))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowPlan:
+    """`hash` is over what is meant, not over numbers that move until the group is empty."""
+
+    hash: str
+    changes: tuple[Change, ...] = ()
+    findings: tuple[str, ...] = ()
+    ambiguous_topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFor:
+    """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up."""
+
+    kind: str  # ack | group_empty | approval | ready
+    step: str
+    since_ms: TimeMs = field(metadata=named("since"))
+    deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """How one change is put back: `to` is what was there, `was_set` what we put there. None = nothing."""
+
+    what: str
+    name: str
+    partition: int | None
+    to: int | None
+    was_set: int | None = None
+    state: UndoState = UndoState.OPEN
+    metadata: str = ""
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    id: str = field(metadata=named("recovery"))
+    state: State
+    why: str
+    version: int
+    created_ms: TimeMs = field(metadata=named("created"))
+    updated_ms: TimeMs = field(metadata=named("updated"))
+    command: CommandRef
+    verb: str = field(metadata=named("workflow"))
+    unit: str | None
+    spec: ResetSpec
+    control_offset: int
+    answered: bool = False
+    plan: WorkflowPlan | None = None
+    steps: tuple[WorkflowStep, ...] = ()
+    waiting_for: WaitingFor | None = None
+    undo: tuple[Undo, ...] = ()
+    approved: str = ""
+    is_rolling_back: bool = False
+    stop: Stop | None = None
+    error_code: str | None = None
+    kind = KIND
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def step(self) -> WorkflowStep | None:
+        """The one that is taken now or next."""
+        return next(
+            (s for s in self.steps if s.state in {StepState.PENDING, StepState.RUNNING, StepState.WAITING}), None
+        )
+
+    def with_step(self, step: WorkflowStep) -> "Workflow":
+        return replace(self, steps=tuple(step if s.name == step.name else s for s in self.steps))
+
+
+def changed(workflow: Workflow, now_ms: int, **changes: Any) -> Workflow:
+    """The workflow with its next version."""
+    return replace(workflow, version=workflow.version + 1, updated_ms=now_ms, **changes)

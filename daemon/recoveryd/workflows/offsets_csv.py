@@ -1,0 +1,57 @@
+"""Offsets as CSV: `group,topic,partition,offset` in each line, as `kafka-consumer-groups --export` writes them; for one
+group also without the group.
+
+Reading is strict: a line that cannot be meant is named, and nothing of the file is used.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+
+Offsets = Mapping[str, Mapping[int, int]]
+_LINES_MOST = 1_000_000
+
+
+class OffsetsUnreadable(ValueError):  # noqa: N818  (named for what happened)
+    """Says the line."""
+
+
+def write_offsets(group: str, offsets: Offsets) -> str:
+    """In the order of topics and partitions. Every text is quoted, as Kafka's own tool does."""
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    for topic in sorted(offsets):
+        for partition in sorted(offsets[topic]):
+            writer.writerow([group, topic, partition, offsets[topic][partition]])
+    return out.getvalue()
+
+
+def read_offsets(text: str, group: str) -> dict[str, dict[int, int]]:
+    """What stands there of `group`. Raises `OffsetsUnreadable`."""
+    found: dict[str, dict[int, int]] = {}
+    for number, row in enumerate(_rows(text), 1):
+        if not row or row == [""]:
+            continue
+        if number > _LINES_MOST:
+            raise OffsetsUnreadable(f"it has more than {_LINES_MOST:,} lines")
+        if len(row) not in {3, 4}:
+            raise OffsetsUnreadable(f"line {number} has {len(row)} fields; it needs [group,]topic,partition,offset")
+        if len(row) == 4 and row[0] != group:
+            continue
+        topic, partition, offset = row[-3], _number(row[-2], number, "partition"), _number(row[-1], number, "offset")
+        if partition in found.setdefault(topic, {}):
+            raise OffsetsUnreadable(f"line {number}: {topic} {partition} stands there twice")
+        found[topic][partition] = offset
+    if not found:
+        raise OffsetsUnreadable(f"nothing stands there of the group {group}")
+    return found
+
+
+def _rows(text: str) -> Iterable[list[str]]:
+    return csv.reader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True)
+
+
+def _number(text: str, line: int, what: str) -> int:
+    if not text.strip().isascii() or not text.strip().isdigit():
+        raise OffsetsUnreadable(f"line {line}: {text!r} is no {what}")
+    return int(text)

@@ -1,0 +1,24 @@
+"""What workflows need of the config."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recoveryd.units.model import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowParams:
+    """Times in ms. `clusters` are the names in the config."""
+
+    clusters: frozenset[str] = frozenset({"main"})
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    own_topics: frozenset[str] = frozenset()
+    approval_ttl_ms: int = 86_400_000
+    keep_terminal_ms: int = 90 * 86_400_000
+    keep_terminal_most: int = 1_000
+    empty_wait_ms: int = 600_000
+    look_every_ms: int = 2_000
+    no_answer_ms: int = 120_000  # an effect of which nothing is heard is wanted again
+    planning_deadline_ms: int = 60_000
+    tries_most: int = 5
+    active_most: int = 50

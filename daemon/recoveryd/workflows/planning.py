@@ -1,0 +1,83 @@
+"""From facts to the plan of a workflow, and from the plan to the answer of the command that asked for it."""
+
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.effects import WakeAt
+from recoveryd.kernel.refused import Refused
+from recoveryd.kernel.states import State
+from recoveryd.workflows.draft import WorkflowDraft
+from recoveryd.workflows.effects import GatherGroup
+from recoveryd.workflows.events import GatheringFailed, GroupGathered
+from recoveryd.workflows.model import Workflow
+from recoveryd.workflows.reset import make_plan
+from recoveryd.workflows.steps import go_on
+
+
+def gather(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """Ask the cluster; again when nothing is heard for long."""
+    topics = tuple(workflow.spec.topics) if workflow.spec.topics is not None else None
+    draft.effect(GatherGroup(workflow.id, workflow.spec, topics))
+    draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
+
+
+def on_gathered(draft: WorkflowDraft, event: GroupGathered) -> None:
+    workflow = _waiting(draft, event.workflow)
+    if workflow is None:
+        return
+    made = make_plan(workflow.spec, event)
+    if isinstance(made, Refused):
+        refuse(draft, workflow, made.code, made.message, made.hint)
+        return
+    plan, steps = made
+    if workflow.approved:
+        if workflow.plan is None or plan.hash != workflow.plan.hash:
+            refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}; {workflow.approved}")
+        else:
+            go_on(draft, draft.move(draft.revise(workflow, plan=plan, steps=steps), State.RUNNING, workflow.approved))
+        return
+    if workflow.spec.plan_hash not in {None, plan.hash}:
+        refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
+        return
+    _proceed(draft, draft.revise(workflow, plan=plan, steps=steps))
+
+
+def on_gathering_failed(draft: WorkflowDraft, event: GatheringFailed) -> None:
+    workflow = _waiting(draft, event.workflow)
+    if workflow is None:
+        return
+    waited_ms = draft.now_ms - workflow.created_ms
+    if event.is_retriable and waited_ms < draft.params.planning_deadline_ms:
+        draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms)
+    else:
+        refuse(draft, workflow, Code(event.code), event.message)
+
+
+def refuse(draft: WorkflowDraft, workflow: Workflow, code: Code, message: str, hint: str = "") -> None:
+    """Nothing was changed; the answer to its command is `rejected`."""
+    answered = draft.answer_creation(workflow, "rejected", message, code.value, hint or CATALOGUE[code].next_step)
+    draft.move(answered, State.REJECTED, message, {"code": code.value}, error_code=code.value)
+
+
+def _proceed(draft: WorkflowDraft, workflow: Workflow) -> None:
+    plan = workflow.plan
+    assert plan is not None
+    size = f"{len(plan.changes)} offsets of {workflow.spec.group} are to be set"
+    workflow = draft.answer_creation(workflow, "accepted", f"planned: {size}")
+    told = {"plan_hash": plan.hash, "changes": len(plan.changes)}
+    unit = draft.params.units.get(workflow.unit or "")
+    if workflow.spec.dry_run:
+        draft.move(workflow, State.PLANNED, f"dry run: {size}, nothing was changed", told)
+    elif unit is not None and unit.approvers:
+        asked = ", ".join(unit.approvers)
+        draft.move(workflow, State.AWAITING_APPROVAL, f"waits for approval by one of {asked}: {size}", told)
+        draft.effect(WakeAt(draft.now_ms + draft.params.approval_ttl_ms))
+    else:
+        go_on(draft, draft.move(workflow, State.RUNNING, f"plan made: {size}", told))
+
+
+def _waiting(draft: WorkflowDraft, workflow_id: str) -> Workflow | None:
+    """The workflow, if it waits for facts."""
+    workflow = draft.workflows.live.get(workflow_id)
+    if workflow is None:
+        return None
+    is_approved = workflow.state is State.AWAITING_APPROVAL and bool(workflow.approved)
+    return workflow if workflow.state is State.PLANNING or is_approved else None

@@ -1,0 +1,32 @@
+"""What passes with time: a step or a question of which nothing was heard, a wait that is due, an approval that nobody
+gave, and ended ones to forget.
+"""
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.keeping import overdue
+from recoveryd.kernel.states import State
+from recoveryd.workflows.draft import WorkflowDraft
+from recoveryd.workflows.planning import gather
+from recoveryd.workflows.steps import take_again
+
+
+def keep_time(draft: WorkflowDraft) -> None:
+    for workflow in tuple(draft.workflows.live.values()):
+        if workflow.state is State.AWAITING_APPROVAL and not workflow.approved:
+            if draft.now_ms - workflow.updated_ms >= draft.params.approval_ttl_ms:
+                code = Code.APPROVAL_EXPIRED.value
+                draft.move(workflow, State.EXPIRED, "nobody approved it in time", {"code": code}, error_code=code)
+        elif draft.now_ms >= draft.workflows.due_ms.get(workflow.id, 0):
+            if workflow.state in {State.PLANNING, State.AWAITING_APPROVAL}:
+                gather(draft, workflow)
+            else:
+                take_again(draft, workflow)
+
+
+def forget_old(draft: WorkflowDraft) -> None:
+    params = draft.params
+    gone = [
+        w.id for w in overdue(draft.workflows.ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms)
+    ]
+    if gone:
+        draft.forget(gone)

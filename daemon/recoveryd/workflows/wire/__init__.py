@@ -1,0 +1,1 @@
+"""What workflows look like outside."""

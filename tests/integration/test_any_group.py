@@ -1,0 +1,97 @@
+"""Groups of every protocol on a real broker: of which type they are, who is in them, and that streams groups are set
+like others.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.group_admin import KafkaGroupAdmin
+from recoveryd.adapters.kafka.topic_admin import await_topic
+from recoveryd.recovery.spec import Earliest
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.facts import GroupType
+from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.effects import GatherGroup, TakeStep
+from recoveryd.workflows.events import GroupGathered, Outcome, StepReported
+from recoveryd.workflows.model import Undo
+from recoveryd.workflows.spec import ResetSpec
+from tests.builders.group_members import connect_worker, share_member, streams_member, tell
+from tests.builders.history import create_topics
+
+pytestmark = pytest.mark.broker
+
+
+class Asker:
+    def __init__(self, bootstrap: str, unique: str) -> None:
+        self.bootstrap, self.topic, self.group = bootstrap, f"{unique}in", f"{unique}group"
+        self.admin = KafkaGroupAdmin({"main": {"bootstrap.servers": bootstrap}}, {"main": ClientAccess(bootstrap)})
+
+    async def gather(self) -> GroupGathered:
+        return await self.admin.gather(GatherGroup("w", ResetSpec("main", self.group, Earliest()), (self.topic,)))
+
+    async def take(self, action: AwaitEmpty | TakeSnapshot | SetOffsets, *rows: Undo) -> StepReported:
+        return await self.admin.take(TakeStep("w", "s", 1, action, rows))
+
+    async def is_empty(self) -> StepReported:
+        return await self.take(AwaitEmpty("main", self.group))
+
+    def commit(self, offset: int) -> None:
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group})
+        consumer.commit(offsets=[TopicPartition(self.topic, 0, offset)], asynchronous=False)
+        consumer.close()
+
+
+@pytest.fixture
+async def asker(bootstrap: str, unique: str) -> AsyncIterator[Asker]:
+    made = Asker(bootstrap, unique)
+    create_topics(bootstrap, {made.topic: 1})
+    await asyncio.to_thread(await_topic, AdminClient({"bootstrap.servers": bootstrap}), made.topic, 60.0)
+    yield made
+    await made.admin.close()
+
+
+async def test_a_group_that_is_nowhere_is_none_and_has_no_members(asker: Asker) -> None:
+    assert (await asker.gather()).group is None
+    assert (await asker.is_empty()).outcome is Outcome.DONE
+
+
+async def test_a_group_of_commits_alone_is_classic(asker: Asker) -> None:
+    await asyncio.to_thread(asker.commit, 0)
+    found = await asker.gather()
+    assert found.group is not None
+    assert (found.group.type, found.group.members, found.looks[0].committed) == (GroupType.CLASSIC, (), 0)
+
+
+async def test_a_streams_group_is_told_with_its_members_and_set_once_they_left(asker: Asker) -> None:
+    await tell(asker.bootstrap, asker.group, streams_member(asker.group, asker.topic))
+    found = await asker.gather()
+    assert found.group is not None
+    assert (found.group.type, found.group.is_streams) == (GroupType.STREAMS, True)
+    told = await asker.is_empty()
+    assert (told.outcome, told.members) == (Outcome.NOT_YET, ("member on 127.0.0.1",))
+    await tell(asker.bootstrap, asker.group, streams_member(asker.group, asker.topic, epoch=-1))
+    found = await asker.gather()
+    assert found.group is not None
+    assert (found.group.type, found.group.state, found.group.members) == (GroupType.STREAMS, "empty", ())
+    assert (await asker.is_empty()).outcome is Outcome.DONE
+    row = Undo("offset", asker.topic, 0, None, 0)
+    assert (await asker.take(SetOffsets("main", asker.group), row)).outcome is Outcome.DONE
+    assert (await asker.gather()).looks[0].committed == 0
+    assert (await asker.take(SetOffsets("main", asker.group, is_back=True), row)).outcome is Outcome.DONE
+    assert (await asker.gather()).looks[0].committed is None
+
+
+async def test_a_share_group_and_the_group_of_connect_workers_are_told_apart(asker: Asker) -> None:
+    await tell(asker.bootstrap, asker.group, share_member(asker.group, asker.topic))
+    found = await asker.gather()
+    assert found.group is not None
+    assert found.group.type is GroupType.SHARE
+    asker.group += "-connect"
+    await tell(asker.bootstrap, asker.group, connect_worker(asker.group))
+    found = await asker.gather()
+    assert found.group is not None
+    assert found.group.type is GroupType.CONNECT

@@ -1,0 +1,340 @@
+"""`reset` and `rollback` in the core: steps one after the other, each of them failing, each of them cut off by the
+death of the daemon.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.recovery.spec import AtOffset, Latest
+from recoveryd.units.facts import GroupType, Member
+from recoveryd.units.model import Unit
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported
+from recoveryd.workflows.model import StepState, UndoState
+from recoveryd.workflows.positions import Current, Shift
+from recoveryd.workflows.spec import Reset, ResetSpec
+from tests.workflows.world import LOG, OWNED, PARTITIONS, TOPIC, GroupWorld, report
+
+BEFORE = dict.fromkeys(range(PARTITIONS), 50)
+STEPS = ("await_empty", "snapshot", "set_offsets")
+BACK = ("await_empty_again", "put_back_offsets")
+BUSY = Member("m1", "busy", "host", "static-1")
+
+
+def at(offset: int) -> dict[int, int]:
+    return dict.fromkeys(range(PARTITIONS), offset)
+
+
+def states(world: GroupWorld) -> list[tuple[str, str]]:
+    return [(step.name, step.state.value) for step in world.workflow.steps]
+
+
+def test_it_waits_notes_sets_and_can_be_put_back() -> None:
+    world = GroupWorld()
+    assert world.reset() == "accepted"
+    assert world.workflow.state is State.COMPLETED
+    assert world.committed == at(10)
+    assert states(world) == [(name, "done") for name in STEPS]
+    assert [(c.before, c.after) for c in world.workflow.plan.changes] == [(50, 10)] * PARTITIONS  # type: ignore[union-attr]
+    assert world.rollback() == "accepted"
+    assert world.workflow.state is State.ROLLED_BACK
+    assert world.committed == BEFORE
+    assert {row.state for row in world.workflow.undo} == {UndoState.DONE}
+    assert world.rollback() == "rejected"
+
+
+def fails_at(world: GroupWorld, name: str, *, retriable: bool, times: int = 1_000) -> None:
+    left = [times]
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != name or left[0] <= 0:
+            return None
+        left[0] -= 1
+        code = Code.CLUSTER_UNREACHABLE.value
+        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=retriable)
+
+    world.fault = fault
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_that_fails_for_good_leaves_a_reason_and_a_rollback_that_works(name: str) -> None:
+    world = GroupWorld()
+    fails_at(world, name, retriable=False)
+    world.reset()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
+    assert states(world)[STEPS.index(name)] == (name, "failed")
+    assert world.committed == BEFORE
+    world.fault = lambda _: None
+    assert world.rollback() == ("accepted" if name == "set_offsets" else "rejected")
+    assert world.committed == BEFORE
+
+
+@pytest.mark.parametrize("name", [*STEPS, *BACK])
+def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
+    world = GroupWorld()
+    fails_at(world, name, retriable=True, times=3)
+    world.reset()
+    world.pass_time(120)
+    world.rollback() if name in BACK else None
+    world.pass_time(120)
+    assert world.workflow.state is (State.ROLLED_BACK if name in BACK else State.COMPLETED)
+    assert next(s for s in world.workflow.steps if s.name == name).tries == 4
+
+
+def test_tries_have_an_end() -> None:
+    world = GroupWorld()
+    fails_at(world, "snapshot", retriable=True)
+    world.reset()
+    world.pass_time(600)
+    assert world.workflow.state is State.FAILED
+
+
+@pytest.mark.parametrize("name", [*STEPS, *BACK])
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: str, is_done: bool) -> None:
+    """`is_done`: the cluster did it, and nobody heard."""
+    world = GroupWorld()
+
+    def dies(effect: TakeStep) -> StepReported | None:
+        if effect.step != name:
+            return None
+        if is_done:
+            world.take(effect)
+        world.lost = True
+        return report(effect, Outcome.NOT_YET, "of somebody who is gone").__class__(
+            effect.workflow, "nothing", 0, Outcome.DONE
+        )
+
+    world.fault = dies
+    world.reset()
+    if name in BACK:
+        world.rollback()
+    world.fault, world.lost = (lambda _: None), False
+    world.lead()
+    world.pass_time(5)
+    assert world.workflow.state is (State.ROLLED_BACK if name in BACK else State.COMPLETED)
+    assert world.committed == (BEFORE if name in BACK else at(10))
+
+
+def test_an_effect_of_which_nothing_is_heard_is_wanted_again() -> None:
+    world = GroupWorld()
+    world.lost = True
+    world.reset()
+    world.lost = False
+    world.pass_time(130)
+    assert world.workflow.state is State.COMPLETED
+
+
+def test_members_are_waited_for_and_named_and_the_wait_has_an_end() -> None:
+    world = GroupWorld()
+    world.members = [BUSY]
+    assert world.reset() == "accepted"
+    waiting = world.workflow.waiting_for
+    assert waiting is not None
+    assert (world.workflow.state, waiting.kind, waiting.members) == (
+        State.WAITING,
+        "group_empty",
+        ("busy on host, static static-1",),
+    )
+    assert waiting.deadline_ms == waiting.since_ms + 600_000
+    version = world.workflow.version
+    world.pass_time(30)
+    assert world.workflow.version <= version + 2 * 20  # a look each two seconds
+    world.pass_time(600)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GROUP_NOT_EMPTY.value)
+    assert world.committed == BEFORE
+
+
+def test_what_moves_until_the_group_is_empty_is_worked_out_when_it_is() -> None:
+    for to, offset in ((Shift(-5), 65), (Current(), 70), (AtOffset(20), 20)):
+        world = GroupWorld()
+        world.members = [BUSY]
+        world.reset(to)
+        world.committed, world.members = at(70), []
+        world.pass_time(5)
+        assert world.committed == at(offset)
+        assert [(c.before, c.after) for c in world.workflow.plan.changes] == [(70, offset)] * PARTITIONS  # type: ignore[union-attr]
+
+
+def test_somebody_who_sets_an_offset_between_note_and_change_is_not_overwritten() -> None:
+    world = GroupWorld()
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step == "set_offsets":
+            world.committed[1] = 33
+        return None
+
+    world.fault = fault
+    world.reset()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GROUP_CHANGED.value)
+    assert world.committed == {**BEFORE, 1: 33}
+
+
+def test_what_somebody_else_set_since_stays_on_the_way_back() -> None:
+    world = GroupWorld()
+    world.reset()
+    world.committed[1] = 33
+    world.rollback()
+    assert world.committed == {**BEFORE, 1: 33}
+    assert [row.state for row in world.workflow.undo] == [UndoState.DONE, UndoState.KEPT, UndoState.DONE]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda w: w.topics.clear(), Code.SOURCE_TOPIC_MISSING),
+        (lambda w: setattr(w, "kind", GroupType.SHARE), Code.GROUP_TYPE),
+        (
+            lambda w: w.gathering_fails.append(GatheringFailed("w1", Code.NOT_AUTHORISED.value, "no", False)),
+            Code.NOT_AUTHORISED,
+        ),
+    ],
+)
+def test_what_the_cluster_does_not_allow_is_refused_before_anything_is_changed(change, code: Code) -> None:  # type: ignore[no-untyped-def]
+    world = GroupWorld()
+    change(world)
+    assert world.reset() == "rejected"
+    assert (world.workflow.state, world.workflow.error_code) == (State.REJECTED, code.value)
+    assert world.committed == BEFORE
+    assert world.sets == 0
+
+
+def test_a_position_outside_the_log_is_refused_and_a_partition_that_is_not_there_too() -> None:
+    world = GroupWorld()
+    assert world.reset(AtOffset(LOG[1] + 1)) == "rejected"
+    assert world.answers[-1].code == Code.OFFSET_OUTSIDE_LOG.value
+    spec = ResetSpec("main", "app", Latest(), topics={TOPIC: (0, PARTITIONS)})
+    assert world.send(lambda meta: Reset(meta, spec)) == "rejected"
+    assert world.answers[-1].code == Code.SOURCE_PARTITION_MISSING.value
+
+
+def test_a_dry_run_changes_nothing_and_its_hash_guards_the_same_plan() -> None:
+    world = GroupWorld()
+    assert world.reset(dry_run=True) == "accepted"
+    assert (world.workflow.state, world.committed) == (State.PLANNED, BEFORE)
+    assert world.workflow.plan is not None
+    planned = world.workflow.plan.hash
+    assert world.reset(AtOffset(11), plan_hash=planned) == "rejected"
+    assert world.answers[-1].code == Code.STALE_PLAN.value
+    assert world.reset(plan_hash=planned) == "accepted"
+    assert world.committed == at(10)
+
+
+def test_a_unit_with_approvers_waits_for_one_who_did_not_ask() -> None:
+    world = GroupWorld(OWNED)
+    owned = ResetSpec("", "", Latest(), unit="owned")
+    assert world.send(lambda meta: Reset(meta, owned), "//ops/kim") == "accepted"
+    assert (world.workflow.state, world.workflow.spec.group) == (State.AWAITING_APPROVAL, "app")
+    assert (world.approve("//ops/kim"), world.answers[-1].code) == ("rejected", Code.NOT_AN_APPROVER.value)
+    assert (world.approve("//ops/eve"), world.answers[-1].code) == ("rejected", Code.NOT_AN_APPROVER.value)
+    world.state = world.state  # nothing was started by either
+    assert world.committed == BEFORE
+    world = GroupWorld(OWNED)
+    world.send(lambda meta: Reset(meta, owned), "//ops/ann")
+    assert (world.approve("//ops/kim", "another"), world.answers[-1].code) == ("rejected", Code.STALE_PLAN.value)
+    assert world.approve("//ops/kim") == "accepted"
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[1]))
+
+
+def test_an_approval_that_nobody_gives_expires() -> None:
+    world = GroupWorld(OWNED)
+    world.send(lambda meta: Reset(meta, ResetSpec("", "", Latest(), unit="owned")))
+    world.pass_time(86_400 + 60, every_s=600)
+    assert (world.workflow.state, world.workflow.error_code) == (State.EXPIRED, Code.APPROVAL_EXPIRED.value)
+
+
+def test_two_workflows_on_one_group_are_refused_by_name() -> None:
+    world = GroupWorld()
+    world.members = [BUSY]
+    world.reset()
+    spec = ResetSpec("main", "app", Latest(), topics={TOPIC: ()})
+    assert world.send(lambda meta: Reset(meta, spec), subject="w2") == "rejected"
+    assert (world.answers[-1].code, "w1" in world.answers[-1].message) == (Code.IN_USE.value, True)
+
+
+def test_a_stop_ends_a_wait_at_once_and_a_change_that_is_under_way_is_heard_of_first() -> None:
+    world = GroupWorld()
+    world.members = [BUSY]
+    world.reset()
+    assert world.stop() == "accepted"
+    assert (world.workflow.state, world.committed) == (State.STOPPED, BEFORE)
+
+    world = GroupWorld()
+    world.lost = True
+    world.reset()
+    world.lost = False
+    held: list[TakeStep] = []
+
+    def hold(effect: TakeStep) -> StepReported | None:
+        if effect.step != "set_offsets":
+            return None
+        held.append(effect)
+        return report(effect, Outcome.DONE, "").__class__(effect.workflow, "nothing", 0, Outcome.DONE)
+
+    world.fault = hold
+    world.pass_time(130)
+    assert world.stop() == "accepted"
+    assert world.workflow.state is State.RUNNING
+    world.feed(world.take(held[-1]))
+    assert (world.workflow.state, world.committed) == (State.STOPPED, at(10))
+    world.fault = lambda _: None
+    assert world.rollback() == "accepted"
+    assert world.committed == BEFORE
+
+
+def test_where_nothing_was_committed_a_rollback_takes_the_commits_away() -> None:
+    world = GroupWorld()
+    world.committed, world.exists = {}, False
+    world.reset()
+    assert world.committed == at(10)
+    assert "no group app yet" in world.workflow.plan.findings[-1]  # type: ignore[union-attr]
+    world.rollback()
+    assert world.committed == {}
+
+
+def test_a_rollback_that_failed_can_be_sent_again_and_one_that_is_done_cannot() -> None:
+    world = GroupWorld()
+    world.reset()
+    world.members = [BUSY]
+    world.rollback()
+    world.pass_time(700)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GROUP_NOT_EMPTY.value)
+    assert world.committed == at(10)
+    world.members = []
+    assert world.rollback() == "accepted"
+    assert (world.workflow.state, world.committed) == (State.ROLLED_BACK, BEFORE)
+    assert states(world) == [(name, "done") for name in (*STEPS, *BACK)]
+    assert (world.rollback(), world.answers[-1].code) == ("rejected", Code.NOT_IN_THIS_STATE.value)
+
+
+@pytest.mark.parametrize(
+    ("unit", "owner"),
+    [(OWNED, "owned"), (replace(OWNED, group="another"), None), (replace(OWNED, cluster="dr"), None)],
+)
+def test_a_group_that_is_a_units_is_approved_by_its_approvers_whatever_it_is_named_by(
+    unit: Unit, owner: str | None
+) -> None:
+    world = GroupWorld(unit)
+    world.reset()
+    assert world.workflow.unit == owner
+    assert world.workflow.state is (State.AWAITING_APPROVAL if owner else State.COMPLETED)
+
+
+def test_reports_of_earlier_tries_and_of_steps_that_are_over_change_nothing() -> None:
+    world = GroupWorld()
+    world.members = [BUSY]
+    world.reset()
+    before = world.workflow
+    for step, number in (
+        ("await_empty", before.steps[0].tries - 1),
+        ("await_empty", 99),
+        ("set_offsets", 1),
+        ("what", 1),
+    ):
+        world.feed(StepReported("w1", step, number, Outcome.DONE))
+    world.feed(StepReported("nobody", "await_empty", 1, Outcome.DONE))
+    assert world.workflow == before
+    assert world.workflow.steps[0].state is StepState.WAITING

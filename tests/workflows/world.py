@@ -1,0 +1,155 @@
+"""A small world around the core: one consumer group in memory, whose offsets steps note, set and put back."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import Command, Meta, StopCommand
+from recoveryd.kernel.decision import Answer, Decision, Notice
+from recoveryd.kernel.events import BecameLeader, CommandReceived, Event, Tick
+from recoveryd.kernel.state import CoreState
+from recoveryd.recovery.commands import Approve, Reject
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import Earliest
+from recoveryd.units.facts import Committed, Group, GroupType, Member
+from recoveryd.units.model import Unit, UnitKind
+from recoveryd.wire.status_topic import encode_daemon
+from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.draft import WORKFLOWS
+from recoveryd.workflows.effects import GatherGroup, TakeStep
+from recoveryd.workflows.events import GatheringFailed, GroupGathered, Outcome, StepReported
+from recoveryd.workflows.model import Undo, UndoState, Workflow
+from recoveryd.workflows.positions import PartitionLook, To
+from recoveryd.workflows.spec import Reset, ResetSpec, Rollback
+from tests.builders.core import NOW_MS, STATUS
+
+TOPIC, PARTITIONS, LOG = "orders", 3, (10, 100)
+OWNED = Unit("owned", UnitKind.GROUP, "main", "app", (TOPIC,), approvers=("//ops/kim",))
+Offsets = dict[int, int]
+Fault = Callable[[TakeStep], StepReported | None]
+
+
+class GroupWorld:
+    """`committed` is the truth; `members` keep the group from being empty. `fault` may answer a step instead of the
+    world. `lost`: effects that are journaled and never run, as when the daemon dies.
+    """
+
+    def __init__(self, *units: Unit) -> None:
+        self.params = Params(units={unit.name: unit for unit in units})
+        self.core, self.state, self.now_ms, self.offset = make_decider(self.params), CoreState(), NOW_MS, 0
+        self.committed: Offsets = dict.fromkeys(range(PARTITIONS), 50)
+        self.members: list[Member] = []
+        self.exists, self.topics = True, {TOPIC}
+        self.kind = GroupType.CLASSIC
+        self.fault: Fault = lambda _: None
+        self.lost = False
+        self.gathering_fails: list[GatheringFailed] = []
+        self.answers: list[Answer] = []
+        self.notices: list[Notice] = []
+        self.sets = 0
+        self.epoch = 0
+        self.lead()
+
+    @property
+    def workflow(self) -> Workflow:
+        found = self.state.of(WORKFLOWS).get("w1")
+        assert found is not None
+        return found
+
+    def reset(self, to: To | None = None, source: str = "//ops/ann", **more: object) -> str:
+        """The kind of the answer."""
+        spec = ResetSpec("main", "app", to or Earliest(), topics={TOPIC: ()}, **more)  # type: ignore[arg-type]
+        return self.send(lambda meta: Reset(meta, spec), source)
+
+    def rollback(self) -> str:
+        return self.send(Rollback)
+
+    def stop(self) -> str:
+        return self.send(StopCommand)
+
+    def approve(self, source: str, plan_hash: str | None = None) -> str:
+        wanted = plan_hash or (self.workflow.plan.hash if self.workflow.plan else "")
+        return self.send(lambda meta: Approve(meta, wanted), source)
+
+    def reject(self) -> str:
+        return self.send(lambda meta: Reject(meta, ""), "//ops/kim")
+
+    def send(self, make: Callable[[Meta], Command], source: str = "//ops/ann", subject: str = "w1") -> str:
+        self.offset += 1
+        meta = Meta(f"c{self.offset}", source, subject, "r", f"h{self.offset}")
+        told = len(self.answers)
+        self.feed(CommandReceived(self.offset, self.now_ms, make(meta)))
+        return self.answers[told].kind if len(self.answers) > told else ""
+
+    def lead(self) -> None:
+        """A new daemon takes over, from what the status topic holds."""
+        self.epoch += 1
+        nouns = self.core.known(self.state).values()
+        fold = STATUS.fold([encode_daemon(self.state.daemon), *map(STATUS.encode, nouns)])
+        self.state = self.core.restore(fold.daemon, fold.nouns, {})
+        self.feed(BecameLeader(self.epoch, "control"))
+
+    def pass_time(self, seconds: int, every_s: int = 1) -> None:
+        for _ in range(0, seconds, every_s):
+            self.now_ms += every_s * 1_000
+            self.feed(Tick())
+
+    def feed(self, event: Event) -> Decision:
+        decision = self.core.decide(self.state, event, self.now_ms)
+        self.state = decision.state
+        self.answers += decision.answers
+        self.notices += decision.notices
+        for effect in () if self.lost else decision.effects:
+            if isinstance(effect, GatherGroup):
+                self.feed(self.gathering_fails.pop(0) if self.gathering_fails else self._gather(effect))
+            elif isinstance(effect, TakeStep):
+                self.feed(self.fault(effect) or self.take(effect))
+        return decision
+
+    def take(self, effect: TakeStep) -> StepReported:
+        """What the cluster does."""
+        match effect.action:
+            case AwaitEmpty():
+                names = tuple(map(str, self.members))
+                outcome = Outcome.NOT_YET if names else Outcome.DONE
+                return report(effect, outcome, f"{len(names)} members", members=names)
+            case TakeSnapshot():
+                rows = tuple(Undo("offset", TOPIC, p, self.committed.get(p)) for p in range(PARTITIONS))
+                return report(effect, Outcome.DONE, "noted", undo=rows)
+            case SetOffsets(is_back=is_back):
+                return self._set(effect, is_back=is_back)
+
+    def _set(self, effect: TakeStep, *, is_back: bool) -> StepReported:
+        foreign = [r for r in effect.rows if self.committed.get(r.partition or 0) not in {r.to, r.was_set}]
+        if foreign and not is_back:
+            return report(effect, Outcome.FAILED, "somebody else set it", code=Code.GROUP_CHANGED.value)
+        for row in effect.rows:
+            goal = row.to if is_back else row.was_set
+            if row in foreign:
+                continue
+            self.sets += 1
+            if goal is None:
+                self.committed.pop(row.partition or 0, None)
+            else:
+                self.committed[row.partition or 0] = goal
+        done = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in effect.rows)
+        return report(effect, Outcome.DONE, "set", undo=done if is_back else ())
+
+    def _gather(self, effect: GatherGroup) -> GroupGathered:
+        wanted = effect.topics or tuple(self.topics)
+        looks = [
+            PartitionLook(topic, p, *LOG, self.committed.get(p))
+            for topic in wanted
+            if topic in self.topics
+            for p in (effect.spec.topics or {}).get(topic) or range(PARTITIONS)
+            if p < PARTITIONS
+        ]
+        rows = {TOPIC: {p: Committed(at) for p, at in self.committed.items()}}
+        group = Group("app", self.kind, "empty", tuple(self.members), rows) if self.exists else None
+        missing = tuple(t for t in wanted if t not in self.topics)
+        return GroupGathered(effect.workflow, group, tuple(looks), missing, {TOPIC: "id"})
+
+
+def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:
+    return StepReported(effect.workflow, effect.step, effect.try_number, outcome, why, **more)  # type: ignore[arg-type]
