@@ -20,9 +20,9 @@ _HEAD: Final = """\
 # ACLs
 
 What the users of recoveryd must be allowed on clusters with an authorizer. `clusters.main` of the config is *main*; the
-clusters that a recovery reads from and writes to are *source* and *target*, which may be *main* too. Daemon and jobs
-use the same properties of `clusters:`, so usually one user has the rows of both; people and their scripts need only the
-last ones. No user needs to be a super user.
+clusters that a recovery reads from and writes to are *source* and *target*, that of a group or unit is *unit*; each may
+be *main* too. Daemon and jobs use the same properties of `clusters:`, so usually one user has the rows of both; people
+and their scripts need only the rows that begin with CLI. No user needs to be a super user.
 
 Read and Write imply Describe, AlterConfigs implies DescribeConfigs. *prefixed* names are prefixes
 (`--resource-pattern-type prefixed`). With another `topics.prefix` the names of the own topics change with it.

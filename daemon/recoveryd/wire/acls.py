@@ -35,7 +35,7 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """`cluster`: main, source, target or watched. `when`: the config or command that makes it needed, "" = always."""
+    """`cluster`: main, source, target, watched or that of a unit. `when`: the config or command that makes it needed, "" = always."""
 
     roles: tuple[Role, ...]
     cluster: str
@@ -100,10 +100,20 @@ def watched_acls(topic: str, group: str) -> tuple[Acl, ...]:
     )  # fmt: skip
 
 
+def reset_acls(topic: str, group: str) -> tuple[Acl, ...]:
+    """The ACLs for setting a consumer group to a position, and for putting it back."""
+    return (
+        Acl((_D,), "unit", Resource.TOPIC, topic, ("Read",), "looks up positions, sets offsets on it", when="reset"),
+        Acl((_D,), "unit", Resource.GROUP, group, ("Read",), "sees members and offsets, and sets them", when="reset"),
+        Acl((_D,), "unit", Resource.GROUP, group, ("Delete",), "takes commits away where there was none", when="rollback"),
+    )  # fmt: skip
+
+
 def every_need(names: TopicNames) -> tuple[Acl, ...]:
     """The whole table, with placeholders for names that users choose."""
     return (
         *own_acls(names),
         *replay_acls("the source", "the target", create=True),
         *watched_acls("the topic", "the group"),
+        *reset_acls("an input", "the group of the unit"),
     )

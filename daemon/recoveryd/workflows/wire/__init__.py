@@ -1,1 +1,4 @@
-"""What workflows look like outside."""
+"""The JSON of workflows: the data of their commands and the status record. Rules are one package up.
+
+Start at `command.py`.
+"""
