@@ -12,7 +12,8 @@ from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.make import Surroundings, make_controls
 from recoveryd.adapters.http.metrics_page import CONTENT_TYPE, Metrics
 from recoveryd.adapters.http.prometheus_queries import PrometheusQueries
-from recoveryd.adapters.http.webhooks import HttpWebhooks, WebhookTarget
+from recoveryd.adapters.http.signed_posts import WebhookTarget
+from recoveryd.adapters.http.webhooks import HttpWebhooks
 from recoveryd.adapters.kafka.canary import KafkaCanary
 from recoveryd.adapters.kafka.client_quotas import KafkaClientQuotas
 from recoveryd.adapters.kafka.clusters import MAIN, Expectations, KafkaClusters
@@ -194,7 +195,14 @@ def build(settings: Settings) -> Daemon:
 
 def _surroundings(settings: Settings, clock: Clock) -> Surroundings:
     installation = f"{settings.values.scope} on {settings.librdkafka(MAIN)['bootstrap.servers']}"
-    return Surroundings(settings.work_dir / "applications", installation, settings.environment, clock.now_ms)
+    return Surroundings(
+        settings.work_dir / "applications",
+        installation,
+        settings.values.scope,
+        settings.webhook_targets(),
+        settings.environment,
+        clock.now_ms,
+    )
 
 
 def _canaries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime, clock: Clock) -> CanaryCollector:

@@ -6,18 +6,22 @@ import asyncio
 import hashlib
 import hmac
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
-from recoveryd.adapters.http.webhooks import TRIES, HttpWebhooks, WebhookTarget
+from recoveryd.adapters.http.signed_posts import TRIES, WebhookTarget
+from recoveryd.adapters.http.webhooks import HttpWebhooks
 from recoveryd.kernel.events import Event
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.watches.events import WebhookEnded
+from recoveryd_sandbox.pki import make_certificates
 
 NOW_MS = 1_800_000_000_123
 SECRET = b"0123456789abcdef"
@@ -203,3 +207,16 @@ async def test_secrets_are_in_no_log_and_no_repr(receiver: tuple[Receiver, str])
     told = f"{logs} {WebhookTarget(url, SECRET)!r}"
     assert "private-path" not in told
     assert SECRET.decode() not in told
+
+
+async def test_a_certificate_that_is_not_trusted_is_named(tmp_path: Path) -> None:
+    server = TestServer(web.Application(), scheme="https")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(make_certificates(tmp_path).node)
+    await server.start_server(ssl=tls)
+    try:
+        ended = await deliver(str(server.make_url("/hook/private-path")))
+    finally:
+        await server.close()
+    assert (ended.delivered, ended.status, ended.attempts) == (False, None, TRIES)
+    assert ended.message.startswith("its certificate is not trusted: ")

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import time
+from collections.abc import Callable
 
 from recoveryd.ports import ApplicationControl
 from recoveryd.units.control import Desired, Needs, Report, Wish
@@ -24,3 +25,18 @@ async def asked(control: ApplicationControl, wanted: Wish) -> Report:
             return report
         assert time.monotonic() < give_up_s, report
         await asyncio.sleep(0.05)
+
+
+async def until_it_says(control: ApplicationControl, wanted: Wish, text: str) -> Report:
+    give_up_s = time.monotonic() + patient_s(5)
+    while text not in (report := await control.ask(wanted)).why:
+        assert time.monotonic() < give_up_s, report
+        await asyncio.sleep(0.02)
+    return report
+
+
+async def until(holds: Callable[[], bool], what: str) -> None:
+    give_up_s = time.monotonic() + patient_s(5)
+    while not holds():
+        assert time.monotonic() < give_up_s, what
+        await asyncio.sleep(0.02)

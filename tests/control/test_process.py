@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from recoveryd.adapters.control.process_file import Note, read_note, write_note
 from recoveryd.adapters.control.process_log import cut_log, log_path
 from recoveryd.adapters.control.process_sight import MARK, ProcessApplication, boot_s
 from recoveryd.units.control import ApplicationState, Desired, Needs, Report
-from tests.control.asking import asked, wish
+from tests.control.asking import asked, until, wish
 from tests.patience import patient_s
 
 LIVES = "import time\nprint('here', flush=True)\ntime.sleep(3600)"
@@ -63,13 +62,6 @@ def marked_pids() -> list[int]:
 
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home" / "app"
-
-
-async def until(holds: Callable[[], bool], what: str) -> None:
-    give_up_s = time.monotonic() + patient_s(5)
-    while not holds():
-        assert time.monotonic() < give_up_s, what
-        await asyncio.sleep(0.02)
 
 
 async def running(control: ProcessApplications, tmp_path: Path, says: str = "here") -> Report:

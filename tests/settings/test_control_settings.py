@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.adapters.control.controls import UnitControls
 from recoveryd.adapters.control.make import Surroundings, make_controls
 from recoveryd.errors import ConfigProblem
 from recoveryd.settings import Settings
@@ -13,6 +14,11 @@ from recoveryd.units.control import ApplicationState, Desired, Needs, Wish
 from tests.settings.test_unit_settings import loaded, problem
 
 HEAD = "units:\n  w:\n    kind: group\n    group: w\n    inputs: [words]\n    control:\n"
+
+
+def made(settings: Settings, folder: Path) -> UnitControls:
+    around = Surroundings(folder, "test", "test", settings.webhook_targets(), settings.environment, lambda: 0)
+    return make_controls(settings.control_options(), around)
 
 
 def options(settings: Settings) -> ControlOptions:
@@ -75,8 +81,7 @@ def test_a_secret_that_is_not_there_is_named_with_its_line(tmp_path: Path, value
 
 async def test_one_that_a_person_controls_waits_for_an_ack(tmp_path: Path) -> None:
     settings = loaded(tmp_path, f"{HEAD}      kind: manual\n")
-    around = Surroundings(tmp_path, "test", settings.environment, lambda: 0)
-    controls = make_controls(settings.control_options(), around)
+    controls = made(settings, tmp_path)
     try:
         report = await controls.ask(Wish("w", Desired.STOPPED, "w1", "k", 0))
         assert (report.state, report.needs) == (ApplicationState.UNKNOWN, Needs.ACK)
@@ -90,9 +95,7 @@ async def test_one_that_a_person_controls_waits_for_an_ack(tmp_path: Path) -> No
 
 async def test_a_defect_of_an_adapter_is_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loaded(tmp_path, f"{HEAD}      kind: process\n      start: [run]\n")
-    controls = make_controls(
-        settings.control_options(), Surroundings(tmp_path, "test", settings.environment, lambda: 0)
-    )
+    controls = made(settings, tmp_path)
 
     async def broken(*_: object) -> None:
         raise ZeroDivisionError("with a secret")

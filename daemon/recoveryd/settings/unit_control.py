@@ -21,7 +21,7 @@ from recoveryd.units.model import ControlKind
 _CONTROLS: Final[Mapping[ControlKind, tuple[frozenset[str], frozenset[str]]]] = {
     ControlKind.MANUAL: (frozenset(), frozenset()),
     ControlKind.PROCESS: (frozenset({"start"}), frozenset({"work_dir", "environment", "log_most", "stop_timeout"})),
-    ControlKind.WEBHOOK: (frozenset({"webhook", "status_url"}), frozenset({"stop_timeout"})),
+    ControlKind.WEBHOOK: (frozenset({"webhook", "status_url"}), frozenset({"ca_file", "stop_timeout"})),
     ControlKind.KUBERNETES: (
         frozenset({"workload"}),
         frozenset({"namespace", "replicas", "kubeconfig", "context", "stop_timeout"}),
@@ -78,7 +78,7 @@ class UnitControl(Section):
     webhook: Word | None = Field(
         default=None, description="Of webhook: a name under `webhooks`, sent the state that is wanted."
     )
-    status_url: Url | None = Field(default=None, description="Of webhook: asked which state it has.")
+    status_url: Url | None = Field(default=None, description="Of webhook: asked which state it has.", repr=False)
     workload: (
         Annotated[str, Field(pattern=r"^(deployment|statefulset)/[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")] | None
     ) = Field(default=None, description="Of kubernetes: deployment/NAME or statefulset/NAME.")
@@ -100,7 +100,7 @@ class UnitControl(Section):
         default=None, description="Of connect: {file: PATH}, {env: NAME} or a text.", repr=False
     )
     ca_file: str | None = Field(
-        default=None, description="Of connect: certificates to trust, in PEM; null is those of the system."
+        default=None, description="Of webhook, connect: certificates to trust, in PEM; null is those of the system."
     )
     stop_timeout: Duration = Field(
         default=300_000, description="How long it may take to stop, and to start; then a process gets SIGKILL."
@@ -146,6 +146,11 @@ class ControlOptions:
 
     def variables(self) -> dict[str, str]:
         return {name: self._resolve(value, ("environment", name)) for name, value in self.values.environment.items()}
+
+    def check(self) -> None:
+        """Read all secrets, for nothing but the problem that there may be."""
+        self.variables()
+        self.secret("password")
 
     def problem(self, name: str, message: str, hint: str = "") -> ConfigProblem:
         return self._problem((name,), message, hint)

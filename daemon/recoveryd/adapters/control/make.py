@@ -1,6 +1,7 @@
 """The adapters of all units, from what the config says of their `control`. Reads secrets; raises `ConfigProblem`."""
 
 import os
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from recoveryd.adapters.control.controls import ManualApplications, UnitControls
 from recoveryd.adapters.control.process import ProcessApplications
 from recoveryd.adapters.control.process_sight import ProcessApplication
+from recoveryd.adapters.control.webhook import WebhookApplication, WebhookApplications
+from recoveryd.adapters.http.signed_posts import SignedPosts, WebhookTarget
 from recoveryd.ports import ApplicationControl
 from recoveryd.settings.unit_control import ControlOptions
 from recoveryd.units.model import ControlKind
@@ -16,11 +19,13 @@ from recoveryd.units.model import ControlKind
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What all adapters share. `folder` is kept from one daemon to the next; `installation` is the same for all daemons
-    that may take over from each other, and for no others.
+    that may take over from each other, and for no others. `webhooks`: URL and key by name.
     """
 
     folder: Path
     installation: str
+    scope: str
+    webhooks: Mapping[str, tuple[str, bytes]] = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
     now_ms: Callable[[], int]
 
@@ -36,6 +41,12 @@ def make_controls(units: Mapping[str, ControlOptions], around: Surroundings) -> 
             around.folder,
             around.installation,
             around.environment,
+            around.now_ms,
+        ),
+        ControlKind.WEBHOOK: WebhookApplications(
+            [_webhook(options, around.webhooks) for options in by_kind.get(ControlKind.WEBHOOK, [])],
+            around.scope,
+            SignedPosts(around.now_ms),
             around.now_ms,
         ),
     }
@@ -56,3 +67,28 @@ def _process(options: ControlOptions) -> ProcessApplication:
         stop_timeout_ms=values.stop_timeout,
         log_most=values.log_most,
     )
+
+
+def _webhook(options: ControlOptions, webhooks: Mapping[str, tuple[str, bytes]]) -> WebhookApplication:
+    values = options.values
+    assert values.webhook is not None
+    assert values.status_url is not None
+    url, secret = webhooks[values.webhook]
+    return WebhookApplication(
+        unit=options.unit,
+        webhook=values.webhook,
+        target=WebhookTarget(url, secret, _trusted(options)),
+        status_url=values.status_url,
+        timeout_ms=values.stop_timeout,
+    )
+
+
+def _trusted(options: ControlOptions) -> ssl.SSLContext | None:
+    path = options.path("ca_file")
+    if path is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:  # also of ssl
+        why = error.strerror or type(error).__name__
+        raise options.problem("ca_file", f"{path} holds no certificates that can be used: {why}.") from None

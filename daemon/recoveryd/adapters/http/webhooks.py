@@ -1,61 +1,26 @@
-"""Calls webhooks over HTTP: signed, retried for two minutes, redirects never followed.
-
-Only URLs of the config are called. Neither a URL (its path may be a secret) nor a secret is ever logged or told; a
-webhook goes by its name. What counts as delivered: any 2xx. Tried again: no answer, 408, 429 and 5xx. Everything else
-is final.
-
-The retry loop is written by hand: retry libraries need an exception where a refusal is an answer here, add their own
-jitter to the wait that a receiver asks for, and do not end a running try when the time for all tries is over.
-"""
+"""Calls the webhooks of watches (`signed_posts.py`), each delivery once at a time, and tells the core how it ended."""
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
-import aiohttp
 import structlog
 
+from recoveryd.adapters.http.signed_posts import (
+    BACKOFF_FIRST_S,
+    TRY_TIMEOUT_S,
+    CallOutcome,
+    SignedPosts,
+    WebhookTarget,
+)
 from recoveryd.ports import Emit
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.watches.events import WebhookEnded
-from recoveryd.watches.wire.webhook import encode_webhook, webhook_headers
+from recoveryd.watches.wire.webhook import encode_webhook
 
 log = structlog.stdlib.get_logger(__name__)
 
 AT_ONCE: Final = 8
-TRIES: Final = 6
-TRY_TIMEOUT_S: Final = 10.0
-BACKOFF_FIRST_S: Final = 2.0
-BACKOFF_MAX_S: Final = 30.0
-TOTAL_S: Final = 150.0
-_TRY_AGAIN: Final = frozenset({408, 429})
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookTarget:
-    """Where one webhook of the config points to; not shown in full anywhere."""
-
-    url: str = field(repr=False)
-    secret: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """Of one try. `status` None = nobody answered; `retry_after_s` is what a receiver asked for."""
-
-    status: int | None
-    message: str
-    retry_after_s: float = 0.0
-
-    @property
-    def is_delivered(self) -> bool:
-        return self.status is not None and 200 <= self.status < 300
-
-    @property
-    def is_worth_a_retry(self) -> bool:
-        return self.status is None or self.status >= 500 or self.status in _TRY_AGAIN
 
 
 class HttpWebhooks:
@@ -74,9 +39,7 @@ class HttpWebhooks:
         self._targets = targets
         self._scope = scope
         self._emit = emit
-        self._now_ms = now_ms
-        self._backoff_first_s = backoff_first_s
-        self._try_timeout_s = try_timeout_s
+        self._posts = SignedPosts(now_ms, backoff_first_s=backoff_first_s, try_timeout_s=try_timeout_s)
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by delivery
 
@@ -96,62 +59,19 @@ class HttpWebhooks:
 
     async def _deliver(self, effect: CallWebhook) -> None:
         about = {"webhook": effect.webhook, "recovery_id": effect.watch, "delivery": effect.delivery}
-        tries = 0
-        outcome = CallOutcome(None, f"no end within {TOTAL_S:.0f} s")
         async with self._slots:
-            try:
-                target = self._targets[effect.webhook]
-                async with asyncio.timeout(TOTAL_S):
-                    body = encode_webhook(effect, self._scope)
-                    async with self._session() as session:
-                        while True:
-                            tries += 1
-                            outcome = await self._try(session, target, effect.delivery, body)
-                            if outcome.is_delivered or not outcome.is_worth_a_retry or tries >= TRIES:
-                                break
-                            wait_s = max(self._backoff_s(tries), outcome.retry_after_s)
-                            log.warning("a webhook will be tried again", error=outcome.message, in_s=wait_s, **about)
-                            await asyncio.sleep(wait_s)
-            except TimeoutError:
-                pass  # the outcome of the last try stands
-            except KeyError:
-                # Accepted by a daemon whose config had it.
-                outcome = CallOutcome(None, f"the config has no webhook {effect.webhook!r} any more")
-            except Exception as bug:  # what is wanted must come to an end, whatever happens
-                log.exception("a webhook broke", **about)
-                outcome = CallOutcome(None, f"it could not be called: {type(bug).__name__}")
-        told = log.info if outcome.is_delivered else log.error
-        told("a webhook was delivered" if outcome.is_delivered else "a webhook was given up", tries=tries, **about)
+            outcome, tries = await self._outcome(effect, about)
         ended = WebhookEnded(effect.watch, outcome.is_delivered, outcome.status, tries, outcome.message)
         self._emit(ended)
 
-    def _session(self) -> aiohttp.ClientSession:
-        timeout = aiohttp.ClientTimeout(total=self._try_timeout_s)
-        return aiohttp.ClientSession(timeout=timeout, headers={"User-Agent": "recoveryd"})
-
-    async def _try(
-        self, session: aiohttp.ClientSession, target: WebhookTarget, delivery: str, body: bytes
-    ) -> CallOutcome:
-        headers = webhook_headers(delivery, body, target.secret, self._now_ms() // 1000)
+    async def _outcome(self, effect: CallWebhook, about: Mapping[str, str]) -> tuple[CallOutcome, int]:
+        target = self._targets.get(effect.webhook)
+        if target is None:  # accepted by a daemon whose config had it
+            log.error("a webhook was given up", tries=0, **about)
+            return CallOutcome(None, f"the config has no webhook {effect.webhook!r} any more"), 0
         try:
-            async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as answer:
-                return _judge(answer)
-        except TimeoutError:
-            return CallOutcome(None, f"no answer within {self._try_timeout_s:g} s")
-        except aiohttp.ClientConnectorError as error:
-            return CallOutcome(None, f"no connection: {error.os_error.strerror or type(error).__name__}")
-        except (aiohttp.ClientError, OSError) as error:
-            return CallOutcome(None, f"no answer: {type(error).__name__}")  # its text may hold the URL
-
-    def _backoff_s(self, tries: int) -> float:
-        full_s = min(BACKOFF_MAX_S, self._backoff_first_s * 2.0 ** (tries - 1))
-        return full_s * random.uniform(0.5, 1.0)  # noqa: S311  (spreads load, hides nothing)
-
-
-def _judge(answer: aiohttp.ClientResponse) -> CallOutcome:
-    status = answer.status
-    if 300 <= status < 400:
-        return CallOutcome(status, f"{status}: it redirects, which is not followed; put the right URL into the config")
-    asked = answer.headers.get("Retry-After", "")
-    retry_after_s = min(BACKOFF_MAX_S, float(asked)) if asked.isascii() and asked.isdigit() else 0.0
-    return CallOutcome(status, str(status), retry_after_s)
+            body = encode_webhook(effect, self._scope)
+        except Exception as bug:  # what is wanted must come to an end, whatever happens
+            log.exception("a webhook broke", **about)
+            return CallOutcome(None, f"it could not be called: {type(bug).__name__}"), 0
+        return await self._posts.deliver(target, effect.delivery, body, about)

@@ -27,6 +27,8 @@ def validate(connection: Connection) -> int:
     values = connection.settings.values
     connection.settings.webhook_targets()  # reads the files of their secrets
     connection.settings.units()  # reads the texts of their topologies
+    for options in connection.settings.control_options().values():
+        options.check()
     note(f"The config is good. Clusters: {', '.join(values.clusters)}. Profiles: {', '.join(values.profiles)}.")
     return ExitCode.DONE
 

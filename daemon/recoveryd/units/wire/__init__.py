@@ -1,0 +1,1 @@
+"""How units speak with the world outside."""
