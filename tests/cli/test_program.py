@@ -16,7 +16,7 @@ from tests.cli.scripted import ScriptedBackend, run
 
 VERBS = {
     "replay", "watch-group", "list", "get", "describe", "watch", "wait", "pause", "resume", "stop", "throttle", "approve", "reject",
-    "lag", "forecast", "simulate", "topics", "config", "explain", "doctor", "sandbox", "completion",
+    "lag", "forecast", "simulate", "topics", "config", "explain", "diagnose", "doctor", "sandbox", "completion",
 }  # fmt: skip
 SLOW_TO_LOAD = {
     "aiohttp", "aiokafka", "confluent_kafka", "faust", "matplotlib", "numpy", "pandas", "prometheus_client", "pyarrow", "pydantic", "pyspark", "structlog", "yaml",

@@ -22,6 +22,7 @@ from recoveryd.cli.send.waiting import Detached
 from recoveryd.cli.verbs import (
     completion,
     config,
+    diagnose,
     doctor,
     explain,
     forecast,
@@ -163,6 +164,7 @@ for group in (
     forecast,
     history,
     unit,
+    diagnose,
     topics,
     config,
     explain,

@@ -23,13 +23,17 @@ class GroupType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`instance_id` of a static member: it stays in the group until its session times out, although its process is gone."""
+    """`instance_id` of a static member: it stays in the group until its session times out, although its process is gone.
+
+    `topics` it reads; `partitions` it holds now, by topic, where that is told.
+    """
 
     id: str
     client_id: str
     host: str
     instance_id: str | None = None
     topics: frozenset[str] = frozenset()
+    partitions: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         static = f", static {self.instance_id}" if self.instance_id is not None else ""

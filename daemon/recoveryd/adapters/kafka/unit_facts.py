@@ -36,8 +36,13 @@ _OTHER_KINDS: Final = frozenset({
 _GONE: Final = frozenset({ConsumerGroupState.DEAD})
 
 
-def read_unit(properties: Properties, unit: Unit, units: Iterable[Unit], now_ms: int) -> UnitFacts:
-    """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises `ClusterProblem`."""
+def read_unit(
+    properties: Properties, unit: Unit, units: Iterable[Unit], now_ms: int, *, with_readers: bool = True
+) -> UnitFacts:
+    """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises `ClusterProblem`.
+
+    Without readers only the unit's own group is asked.
+    """
     admin = make_admin(properties)
     names, (groups, problems) = _list_topics(admin), _list_groups(admin)
     beside = [other for other in units if other.name != unit.name and other.cluster == unit.cluster]
@@ -49,7 +54,8 @@ def read_unit(properties: Properties, unit: Unit, units: Iterable[Unit], now_ms:
     own = unit.group if unit.group in groups else unit.consumer_group
     group = read_group(properties, admin, own, shapes, is_listed=own in groups)
     topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
-    readers, untold = _readers(properties, admin, unit, shapes, groups - {own})
+    others = groups - {own} if with_readers else frozenset()
+    readers, untold = _readers(properties, admin, unit, shapes, others)
     return UnitFacts(
         at_ms=now_ms,
         topics=topics,
@@ -145,10 +151,17 @@ def _is_of_another_kind(reason: ClusterProblem) -> bool:
 
 
 def _member(member: Any) -> Member:
-    topics = (
-        frozenset(where.topic for where in member.assignment.topic_partitions) if member.assignment else frozenset()
+    held: dict[str, set[int]] = {}
+    for where in member.assignment.topic_partitions if member.assignment else ():
+        held.setdefault(where.topic, set()).add(where.partition)
+    return Member(
+        member.member_id,
+        member.client_id,
+        member.host.lstrip("/"),
+        member.group_instance_id or None,
+        frozenset(held),
+        {topic: frozenset(partitions) for topic, partitions in held.items()},
     )
-    return Member(member.member_id, member.client_id, member.host.lstrip("/"), member.group_instance_id or None, topics)
 
 
 def read_committed(

@@ -120,18 +120,25 @@ def graph_of(
     show(document, output, lambda: [_table(("from", "to"), rows)], [node.id for node in graph.nodes])
 
 
-def _look(connection: Connection, name: str) -> "tuple[Unit, UnitFacts]":
-    """The unit and what its cluster says of it now."""
+def find_unit(connection: Connection, name: str) -> "Unit":
+    """The unit of the config. Raises `Failure`."""
     units = connection.settings.units()
     unit = units.get(name)
     if unit is None:
         raise Failure(
             Code.UNKNOWN_UNIT, f"The config has no unit {name!r}.", _nearest(name, units), otherwise=ExitCode.NOT_FOUND
         )
+    return unit
+
+
+def _look(connection: Connection, name: str) -> "tuple[Unit, UnitFacts]":
+    """The unit and what its cluster says of it now."""
     from recoveryd.adapters.kafka.unit_facts import read_unit  # noqa: PLC0415
 
-    properties = connection.settings.librdkafka(unit.cluster)
-    return unit, read_unit(properties, unit, units.values(), int(time.time() * 1000))
+    unit = find_unit(connection, name)
+    settings = connection.settings
+    properties = settings.librdkafka(unit.cluster)
+    return unit, read_unit(properties, unit, settings.units().values(), int(time.time() * 1000))
 
 
 def _nearest(name: str, units: "dict[str, Unit]") -> str:
