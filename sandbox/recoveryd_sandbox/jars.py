@@ -71,6 +71,18 @@ STREAMS = Bundle(
     ),
     f"kafka-streams-{KAFKA_VERSION}.jar",
 )
+TOOLS = Bundle(
+    f"tools-{KAFKA_VERSION}",
+    f"Kafka Connect and the command line tools of Apache Kafka {KAFKA_VERSION}",
+    43,
+    (
+        ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+        ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
+        ("org.apache.kafka", "connect-file", KAFKA_VERSION),
+        _LOG4J,
+    ),
+    f"kafka-tools-{KAFKA_VERSION}.jar",
+)
 
 
 def _ivy_xml(bundle: Bundle) -> str:

@@ -1,15 +1,17 @@
-"""Real applications for tests: Kafka Streams with real state directories.
+"""Real applications for tests: Kafka Streams with real state directories and a Connect worker.
 
-`streams_app` starts what it is asked for and ends it with the module, so that several tests can share one Java process.
-Any test may use it; tests/conftest.py makes it known.
+`streams_app` and `connect_worker` start what they are asked for and end it with the module, so that several tests can
+share one Java process. Any test may use them; tests/conftest.py makes them known.
 """
 
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
+from recoveryd_sandbox.connect_worker import ConnectWorker
 from recoveryd_sandbox.streams_app import AppSpec, StreamsApp
 from tests.streams.places import SOURCES
 
@@ -27,5 +29,16 @@ def streams_app(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
         def begin(spec: AppSpec) -> StreamsApp:
             return running.enter_context(StreamsApp(tmp_path_factory.mktemp("app"), bootstrap, spec, SOURCES))
+
+        yield begin
+
+
+@pytest.fixture(scope="module")
+def connect_worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ConnectWorker]]:
+    """`connect_worker(group=None, settings={})`: a running worker."""
+    with ExitStack() as running:
+
+        def begin(*args: Any, **named: Any) -> ConnectWorker:
+            return running.enter_context(ConnectWorker(tmp_path_factory.mktemp("connect"), bootstrap, *args, **named))
 
         yield begin

@@ -1,0 +1,90 @@
+"""Kafka Connect does what recoveries of connectors build on: it carries files through topics, keeps its offsets over
+a kill, and lets them be changed while a connector is stopped.
+"""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recoveryd_sandbox.connect_worker import Connector, ConnectWorker
+from tests.e2e.processes import wait_for
+from tests.streams.data import make_topics, values
+
+pytestmark = pytest.mark.broker
+
+_PASSES_S = 10.0
+
+
+def put_pair(worker: ConnectWorker, unique: str, source: Path, sink: Path) -> None:
+    """A connector that reads the lines of `source` into a topic, and one that writes the topic into `sink`."""
+    topic = f"{unique}lines"
+    worker.put_connector(f"{unique}in", {"connector.class": Connector.FILE_SOURCE, "file": str(source), "topic": topic})
+    worker.put_connector(f"{unique}out", {"connector.class": Connector.FILE_SINK, "file": str(sink), "topics": topic})
+
+
+def await_lines(worker: ConnectWorker, unique: str, sink: Path, wanted: str) -> None:
+    def told() -> str:
+        states = worker.states(f"{unique}in"), worker.states(f"{unique}out")
+        return f"{states}, {sink.read_text() if sink.exists() else None!r}, {worker.log_tail(1_000)}"
+
+    wait_for(lambda: sink.exists() and sink.read_text() == wanted, _PASSES_S, told)
+
+
+def await_position(worker: ConnectWorker, connector: str, position: int) -> None:
+    """Until the connector has committed this position in its file."""
+
+    def positions() -> list[int]:
+        status, answer = worker.request("GET", f"/connectors/{connector}/offsets")
+        return [row["offset"]["position"] for row in answer["offsets"]] if status == 200 else []
+
+    wait_for(lambda: positions() == [position], _PASSES_S, lambda: str(positions()))
+
+
+@pytest.mark.parametrize("group", [None, "workers"], ids=["standalone", "distributed"])
+def test_a_killed_worker_goes_on_where_it_was(
+    bootstrap: str, unique: str, tmp_path: Path, connect_worker: Callable[..., ConnectWorker], group: str | None
+) -> None:
+    source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
+    make_topics(bootstrap, {f"{unique}lines": 1})
+    source.write_text("a\nb\n")
+    worker = connect_worker(group and unique + group)
+    put_pair(worker, unique, source, sink)
+    await_lines(worker, unique, sink, "a\nb\n")
+    await_position(worker, f"{unique}in", 4)
+    worker.kill()
+    assert worker.await_end() == -signal.SIGKILL
+    source.write_text("a\nb\nc\n")
+    worker.start()
+    if group is None:  # its connectors are not kept, only their offsets
+        put_pair(worker, unique, source, sink)
+    await_position(worker, f"{unique}in", 6)
+    wait_for(lambda: len(values(bootstrap, f"{unique}lines")) == 3, _PASSES_S)
+    assert worker.stop() == 128 + signal.SIGTERM
+
+
+def test_a_stopped_connector_lets_its_offsets_be_taken_back(
+    bootstrap: str, unique: str, tmp_path: Path, connect_worker: Callable[..., ConnectWorker]
+) -> None:
+    source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
+    make_topics(bootstrap, {f"{unique}lines": 1})
+    source.write_text("a\nb\n")
+    worker = connect_worker(f"{unique}workers")
+    put_pair(worker, unique, source, sink)
+    await_lines(worker, unique, sink, "a\nb\n")
+    await_position(worker, f"{unique}in", 4)
+    for connector in (f"{unique}in", f"{unique}out"):
+        path = f"/connectors/{connector}"
+        status, refused = worker.request("DELETE", f"{path}/offsets")
+        assert (status, "STOPPED" in refused["message"]) == (400, True)
+        worker.change("PUT", f"{path}/stop")
+        wait_for(lambda name=connector: worker.states(name) == ("STOPPED", []), _PASSES_S)
+    file = {"filename": str(source)}
+    worker.change(
+        "PATCH", f"/connectors/{unique}in/offsets", {"offsets": [{"partition": file, "offset": {"position": 2}}]}
+    )
+    worker.change("DELETE", f"/connectors/{unique}out/offsets")
+    for connector in (f"{unique}in", f"{unique}out"):
+        worker.change("PUT", f"/connectors/{connector}/resume")
+    await_lines(worker, unique, sink, "a\nb\na\nb\nb\n")
