@@ -1,4 +1,4 @@
-"""Real applications for tests: Kafka Streams with real state directories and a Connect worker.
+"""Real applications for tests: Kafka Streams with real state directories, a Connect worker, Kafka's own tools.
 
 `streams_app` and `connect_worker` start what they are asked for and end it with the module, so that several tests can
 share one Java process. Any test may use them; tests/conftest.py makes them known.
@@ -7,11 +7,13 @@ share one Java process. Any test may use them; tests/conftest.py makes them know
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recoveryd_sandbox.connect_worker import ConnectWorker
+from recoveryd_sandbox.kafka_tools import Told, Tool, run_tool
 from recoveryd_sandbox.streams_app import AppSpec, StreamsApp
 from tests.streams.places import SOURCES
 
@@ -42,3 +44,13 @@ def connect_worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> 
             return running.enter_context(ConnectWorker(tmp_path_factory.mktemp("connect"), bootstrap, *args, **named))
 
         yield begin
+
+
+@pytest.fixture
+def kafka_tool(bootstrap: str, tmp_path: Path) -> Callable[..., Told]:
+    """`kafka_tool(Tool.CONSUMER_GROUPS, "--list")`."""
+
+    def run(tool: Tool, *arguments: str) -> Told:
+        return run_tool(tool, bootstrap, tmp_path / "tools", *arguments)
+
+    return run

@@ -1,0 +1,130 @@
+"""What Kafka's reset tool for applications (`kafka-streams-application-reset`) does wrong, on real applications: the
+reasons for which ours goes another way, to be compared with it.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.unit_facts import read_unit
+from recoveryd.units.facts import Committed, UnitFacts
+from recoveryd.units.model import Unit, UnitKind
+from recoveryd_sandbox.kafka_tools import Told, Tool
+from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
+from tests.e2e.processes import wait_for
+from tests.streams.data import await_table, make_topics, values, write
+from tests.streams.places import SOURCES
+
+pytestmark = pytest.mark.broker
+
+RunTool = Callable[..., Told]
+CHANGELOG = "KSTREAM-AGGREGATE-STATE-STORE-0000000002-changelog"
+PAIRS = [("a", "x"), ("b", "x"), ("a", "x")]
+COUNTS = {"a": "2", "b": "1"}
+UNCACHED = {"statestore.cache.max.bytes": "0"}
+
+
+class Counted:
+    """An application that has counted `PAIRS` and was stopped; each has topics of its own."""
+
+    def __init__(self, bootstrap: str, name: str, folder: Path, *, is_exactly_once: bool = False) -> None:
+        self.bootstrap, self.name = bootstrap, name
+        self.source, self.counts = f"in-{name}", f"out-{name}"
+        make_topics(bootstrap, {self.source: 1, self.counts: 1})
+        write(bootstrap, self.source, PAIRS, 1)
+        spec = AppSpec(
+            name,
+            Mode.COUNT,
+            (self.source,),
+            self.counts,
+            is_exactly_once=is_exactly_once,
+            settings=UNCACHED,
+        )
+        self.app = StreamsApp(folder, bootstrap, spec, SOURCES)
+        with self.app:
+            await_table(bootstrap, self.counts, COUNTS)
+            assert self.app.stop() == 0
+
+    def facts(self) -> UnitFacts:
+        unit = Unit(self.name, UnitKind.STREAMS, "main", self.name, (self.source,))
+        return read_unit({"bootstrap.servers": self.bootstrap}, unit, [unit], 0)
+
+    def committed(self) -> Mapping[int, Committed]:
+        group = self.facts().group
+        return {} if group is None else group.committed[self.source]
+
+
+def has_topic(bootstrap: str, topic: str) -> bool:
+    return topic in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60.0).topics
+
+
+def await_gone(bootstrap: str, topic: str) -> None:
+    """A deletion is known to all only a moment after it was confirmed."""
+    wait_for(lambda: not has_topic(bootstrap, topic), 5.0)
+
+
+def test_it_takes_another_position_than_was_asked_for_and_forgets_what_was_committed_with_it(
+    bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
+) -> None:
+    """The metadata of Streams is the time that each partition has reached: windows are closed by it."""
+    shop = Counted(bootstrap, f"{unique}shop", tmp_path)
+    [before] = shop.committed().values()
+    assert before.metadata
+
+    told = kafka_tool(
+        Tool.STREAMS_RESET, "--application-id", shop.name, "--input-topics", shop.source, "--to-offset", "9999"
+    )
+
+    assert told.code == 0
+    assert shop.committed() == {0: Committed(3)}
+
+
+def test_a_misspelt_input_leaves_the_reset_half_done(
+    bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
+) -> None:
+    shop = Counted(bootstrap, f"{unique}shop", tmp_path)
+
+    told = kafka_tool(
+        Tool.STREAMS_RESET, "--application-id", shop.name, "--input-topics", f"{shop.source},{shop.source}s"
+    )
+
+    assert told.code == 1
+    assert shop.committed() == {0: Committed(0)}
+    await_gone(bootstrap, f"{shop.name}-{CHANGELOG}")
+
+
+def test_it_deletes_what_belongs_to_others_whose_names_begin_alike(
+    bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
+) -> None:
+    shop = Counted(bootstrap, f"{unique}shop", tmp_path / "shop")
+    europe = Counted(bootstrap, f"{unique}shop-eu", tmp_path / "europe")
+    own, others, prices = f"{shop.name}-{CHANGELOG}", f"{europe.name}-{CHANGELOG}", f"{shop.name}-prices-changelog"
+    make_topics(bootstrap, {prices: 1})
+    wait_for(lambda: has_topic(bootstrap, prices), 5.0)
+    found = shop.facts().internal
+    assert found.certain == (own,)
+    assert {topic for topic, _ in found.ambiguous} == {others, prices}
+
+    told = kafka_tool(Tool.STREAMS_RESET, "--application-id", shop.name, "--input-topics", shop.source)
+
+    assert told.code == 0
+    for topic in (own, others, prices):
+        await_gone(bootstrap, topic)
+
+
+@pytest.mark.parametrize("is_exactly_once", [False, True], ids=["at_least_once", "exactly_once"])
+def test_state_that_stayed_on_the_disk_counts_twice_unless_the_application_is_exactly_once(
+    bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool, *, is_exactly_once: bool
+) -> None:
+    """The tool cannot reach it and does not ask for it. Streams finds the state beyond the end of the new changelog and
+    believes it, except with exactly once.
+    """
+    shop = Counted(bootstrap, f"{unique}shop", tmp_path, is_exactly_once=is_exactly_once)
+    assert kafka_tool(Tool.STREAMS_RESET, "--application-id", shop.name, "--input-topics", shop.source).code == 0
+    with shop.app:
+        wait_for(lambda: len(values(bootstrap, shop.counts)) == 2 * len(PAIRS), 10.0)
+    again = values(bootstrap, shop.counts)[len(PAIRS) :]
+    right = [("a", "1"), ("b", "1"), ("a", "2")]
+    assert again == (right if is_exactly_once else [("a", "3"), ("b", "2"), ("a", "4")])
