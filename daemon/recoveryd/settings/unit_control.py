@@ -128,9 +128,10 @@ class ControlOptions:
     """The options of one unit with paths and secrets as an adapter needs them. Raises `ConfigProblem` with the line."""
 
     def __init__(
-        self, unit: str, values: UnitControl, origins: Mapping[Key, Origin], environment: Mapping[str, str]
+        self, unit: str, group: str, values: UnitControl, origins: Mapping[Key, Origin], environment: Mapping[str, str]
     ) -> None:
         self.unit = unit
+        self.group = group  # of a connector, its name
         self.values = values
         self._origins = origins
         self._environment = environment

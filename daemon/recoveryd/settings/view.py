@@ -126,7 +126,7 @@ class Settings:
     def control_options(self) -> dict[str, ControlOptions]:
         """By unit."""
         return {
-            name: ControlOptions(name, unit.control, self.origins, self.environment)
+            name: ControlOptions(name, unit.group, unit.control, self.origins, self.environment)
             for name, unit in self.values.units.items()
         }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications
 from recoveryd.adapters.control.controls import ManualApplications, UnitControls
 from recoveryd.adapters.control.process import ProcessApplications
 from recoveryd.adapters.control.process_sight import ProcessApplication
@@ -49,6 +50,9 @@ def make_controls(units: Mapping[str, ControlOptions], around: Surroundings) -> 
             SignedPosts(around.now_ms),
             around.now_ms,
         ),
+        ControlKind.CONNECT: ConnectApplications(
+            [_connect(options) for options in by_kind.get(ControlKind.CONNECT, [])], around.now_ms
+        ),
     }
     manual = adapters[ControlKind.MANUAL]  # a person, too, where a kind cannot be asked by a daemon yet
     by_unit = {options.unit: adapters.get(kind, manual) for kind, group in by_kind.items() for options in group}
@@ -79,6 +83,19 @@ def _webhook(options: ControlOptions, webhooks: Mapping[str, tuple[str, bytes]])
         webhook=values.webhook,
         target=WebhookTarget(url, secret, _trusted(options)),
         status_url=values.status_url,
+        timeout_ms=values.stop_timeout,
+    )
+
+
+def _connect(options: ControlOptions) -> ConnectApplication:
+    values, password = options.values, options.secret("password")
+    assert values.url is not None
+    return ConnectApplication(
+        unit=options.unit,
+        connector=options.group,
+        url=values.url,
+        login=None if values.user is None or password is None else (values.user, password),
+        tls=_trusted(options),
         timeout_ms=values.stop_timeout,
     )
 

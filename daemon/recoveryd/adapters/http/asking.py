@@ -33,6 +33,20 @@ class HttpRefusal(Exception):  # noqa: N818  (named for what happened)
         self.status = status
         super().__init__(why)
 
+    @classmethod
+    def of(cls, status: int, told: str = "") -> "HttpRefusal":
+        """`told`: what the other side said to it."""
+        if 300 <= status < 400:
+            why = f"{status}: it redirects, which is not followed; put the right address into the config"
+        elif status == 401:
+            why = "401: it does not accept who asks"
+        elif status == 403:
+            why = "403: whoever asks may not do this"
+        else:
+            why = f"it answered {status}"
+        why += f": {told}" if told else ""
+        return cls(why, is_passing=status >= 500 or status in _PASSING, status=status)
+
 
 class HttpQuestions:
     """One pool of connections, made at the first question. `tls` None: certificates that the system trusts."""
@@ -53,18 +67,26 @@ class HttpQuestions:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         answers: Collection[int] = (),
+        timeout_s: float | None = None,
     ) -> HttpAnswer:
         """Any 2xx, or one of `answers`. Raises `HttpRefusal`."""
+        limit_s = timeout_s or self._timeout_s
         try:
             async with self._opened().request(
-                method, url, headers=headers, data=body, allow_redirects=False, ssl=self._tls or True
+                method,
+                url,
+                headers=headers,
+                data=body,
+                allow_redirects=False,
+                ssl=self._tls or True,
+                timeout=aiohttp.ClientTimeout(total=limit_s),
             ) as response:
                 found = HttpAnswer(response.status, await self._read(response))
         except (aiohttp.ClientError, OSError) as error:
-            raise HttpRefusal(why_unanswered(error, self._timeout_s), is_passing=is_passing(error)) from None
+            raise HttpRefusal(why_unanswered(error, limit_s), is_passing=is_passing(error)) from None
         if 200 <= found.status < 300 or found.status in answers:
             return found
-        raise _refused(found.status)
+        raise HttpRefusal.of(found.status)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -74,7 +96,6 @@ class HttpQuestions:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
                 headers={"User-Agent": "recoveryd", "Accept": "application/json", "Accept-Encoding": "identity"},
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
@@ -88,15 +109,3 @@ class HttpQuestions:
             if len(body) > self._body_most:
                 raise HttpRefusal(f"its answer is longer than {self._body_most} bytes", is_passing=False)
         return bytes(body)
-
-
-def _refused(status: int) -> HttpRefusal:
-    if 300 <= status < 400:
-        why = f"{status}: it redirects, which is not followed; put the right address into the config"
-    elif status == 401:
-        why = "401: it does not accept who asks"
-    elif status == 403:
-        why = "403: whoever asks may not do this"
-    else:
-        why = f"it answered {status}"
-    return HttpRefusal(why, is_passing=status >= 500 or status in _PASSING, status=status)

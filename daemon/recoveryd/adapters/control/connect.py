@@ -1,0 +1,167 @@
+"""`control: connect`: a connector, stopped and resumed by the REST interface of Kafka Connect.
+
+Stopped, not paused: the tasks of a paused connector keep their places in the group, whose offsets can not be set then.
+Connect writes each stop and resume into its config topic, so one wish sends it once; what the status says counts.
+"""
+
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from recoveryd.adapters.control.connect_api import (
+    ConnectApi,
+    ConnectorOffset,
+    ConnectorState,
+    NoConnector,
+)
+from recoveryd.adapters.http.asking import HttpRefusal
+from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wish
+
+_VERBS: Final = {Desired.RUNNING: "resume", Desired.STOPPED: "stop"}
+_TOO_OLD: Final = frozenset({404, 405})
+_NAMED_MOST: Final = 5
+RESTART_MS: Final = 10_000  # what is still failed then has failed again
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectApplication:
+    unit: str
+    connector: str
+    url: str = field(repr=False)
+    login: tuple[str, str] | None = field(repr=False)
+    tls: ssl.SSLContext | None
+    timeout_ms: int
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What was sent for one wish, and when, in this daemon's time; the next one sends it again, which changes nothing."""
+
+    key: str
+    at_ms: dict[str, int] = field(default_factory=dict)
+
+
+class ConnectApplications:
+    """Call from the event loop. `timeout_s` of one question is for tests."""
+
+    def __init__(
+        self, applications: Sequence[ConnectApplication], now_ms: Callable[[], int], *, timeout_s: float = 10.0
+    ) -> None:
+        self._applications = {a.unit: a for a in applications}
+        self._apis = {a.unit: ConnectApi(a.url, a.connector, a.login, a.tls, timeout_s=timeout_s) for a in applications}
+        self._now_ms = now_ms
+        self._sent: dict[str, _Sent] = {}  # for the last wish of each unit
+
+    async def ask(self, wish: Wish) -> Report:
+        application = self._applications[wish.unit]
+        seen = await self._seen(application, lambda found: self._bring(application, wish, found))
+        if seen.fulfils(wish.desired) or seen.needs is not Needs.TIME:
+            return seen
+        waited_ms = self._now_ms() - wish.since_ms
+        if waited_ms < application.timeout_ms:
+            return seen
+        why = f"{seen.why}, {waited_ms / 1000:.0f} s after {wish.desired.value} was wanted"
+        return replace(seen, why=why, needs=Needs.MENDING)
+
+    async def look(self, unit: str) -> Report:
+        application = self._applications[unit]
+
+        async def as_it_is(found: ConnectorState) -> Report:
+            return _report(application, found)
+
+        return await self._seen(application, as_it_is)
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None:
+        for api in self._apis.values():
+            await api.close()
+
+    async def offsets(self, unit: str) -> tuple[ConnectorOffset, ...]:
+        """Raises `HttpRefusal`, `NoConnector`, as do the next two, for which the connector has to be stopped."""
+        return await self._apis[unit].offsets()
+
+    async def set_offsets(self, unit: str, rows: Sequence[ConnectorOffset]) -> None:
+        await self._apis[unit].set_offsets(rows)
+
+    async def forget_offsets(self, unit: str) -> None:
+        await self._apis[unit].forget_offsets()
+
+    async def _seen(
+        self, application: ConnectApplication, and_then: Callable[[ConnectorState], Awaitable[Report]]
+    ) -> Report:
+        try:
+            return await and_then(await self._apis[application.unit].state())
+        except NoConnector:
+            why = f"Kafka Connect has no connector {application.connector}"
+            return Report(application.unit, ApplicationState.UNKNOWN, why, needs=Needs.MENDING)
+        except HttpRefusal as problem:
+            needs = Needs.TIME if problem.is_passing else Needs.MENDING
+            why = f"Kafka Connect could not be asked: {problem.why}"
+            return Report(application.unit, ApplicationState.UNKNOWN, why, needs=needs)
+
+    async def _bring(self, application: ConnectApplication, wish: Wish, found: ConnectorState) -> Report:
+        report = _report(application, found)
+        if report.fulfils(wish.desired):
+            return report
+        sent = self._sent.get(wish.unit)
+        if sent is None or sent.key != wish.key:
+            sent = self._sent[wish.unit] = _Sent(wish.key)
+        verb = _VERBS[wish.desired]
+        if verb not in sent.at_ms:
+            return await self._send(sent, verb, report)
+        if wish.desired is Desired.RUNNING and _failed(found):
+            restarted_ms = sent.at_ms.get("restart")
+            if restarted_ms is None:
+                await self._apis[wish.unit].restart_failed()
+                sent.at_ms["restart"] = self._now_ms()
+                return replace(report, why=f"what failed was told to restart; {report.why}", needs=Needs.TIME)
+            if self._now_ms() - restarted_ms >= RESTART_MS:
+                return replace(report, why=f"{report.why}, also after a restart", needs=Needs.MENDING)
+        return replace(report, needs=Needs.TIME)
+
+    async def _send(self, sent: _Sent, verb: str, report: Report) -> Report:
+        api = self._apis[report.unit]
+        try:
+            await (api.stop() if verb == "stop" else api.resume())
+        except HttpRefusal as problem:
+            if problem.status not in _TOO_OLD:
+                raise
+            why = f"this Kafka Connect cannot {verb} connectors; it has to be 3.5 or newer"
+            return replace(report, why=why, needs=Needs.MENDING)
+        sent.at_ms[verb] = self._now_ms()
+        return replace(report, why=f"it was told to {verb}; {report.why}", needs=Needs.TIME)
+
+
+def _failed(found: ConnectorState) -> bool:
+    return found.state == "FAILED" or any(task.state == "FAILED" for task in found.tasks)
+
+
+def _report(application: ConnectApplication, found: ConnectorState) -> Report:
+    tasks = found.tasks
+    if found.state == "STOPPED" and not tasks:
+        state, why = ApplicationState.STOPPED, "it is stopped and has no tasks"
+    elif found.state == "RUNNING" and tasks and all(task.state == "RUNNING" for task in tasks):
+        state, why = ApplicationState.RUNNING, f"it runs with {_tasks(len(tasks))}"
+    else:
+        state, why = ApplicationState.CHANGING, _how_it_changes(found)
+    evidence = {"connector": found.state, "tasks": dict(Counter(task.state for task in tasks))}
+    return Report(application.unit, state, why, evidence)
+
+
+def _how_it_changes(found: ConnectorState) -> str:
+    why = f"the connector is {found.state}" + (f" ({found.error})" if found.error else "")
+    odd = [task for task in found.tasks if task.state != found.state]
+    if not found.tasks:
+        return f"{why} and has no tasks"
+    if not odd:
+        return f"{why} with {_tasks(len(found.tasks))}"
+    told = ", ".join(f"{t.task} is {t.state}" + (f" ({t.error})" if t.error else "") for t in odd[:_NAMED_MOST])
+    more = f" and {len(odd) - _NAMED_MOST} more" if len(odd) > _NAMED_MOST else ""
+    return f"{why}, of {_tasks(len(found.tasks))} {told}{more}"
+
+
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
