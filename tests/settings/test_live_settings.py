@@ -32,7 +32,8 @@ def test_each_kind_of_protection_is_a_signal_of_its_cluster(tmp_path: Path) -> N
 monitor:
   interval: 3s
   topics:
-    - {topic: flights, group: board, slo: 30s}
+    - {topic: flights, group: board, slo: 30s, read_committed: true}
+    - {topic: flights, group: billing, max_records_per_s: 50000}
     - {topic: flights, group: audit, slo: 4s, drop_when_unattributable: true, cluster: dr}
   canary: {latency_slo: 150ms}
   health: [{name: produce_latency_p99, slo: 250ms}]
@@ -42,6 +43,7 @@ control: {target_pressure: 0.8, max_bytes_per_s: 50MB, min_bytes_per_s: 1MB, loo
     params = loaded(tmp_path, text).params()
     common = {"target": 0.8, "displacement": 2.0, "period_ms": 2_000, "loop_delay_ms": 20_000, "most_bytes_per_s": 50e6}
     board, audit = Reader("main", "flights", "board"), Reader("dr", "flights", "audit")
+    billing = Reader("main", "flights", "billing")
     main = (
         Protection("lag:board@flights", SignalKind.LAG, 30.0, 5.0),
         Protection("produce_latency", SignalKind.LATENCY, 0.15),
@@ -57,11 +59,21 @@ control: {target_pressure: 0.8, max_bytes_per_s: 50MB, min_bytes_per_s: 1MB, loo
             "dr": ControllerParams(protections=dr, **common),  # type: ignore[arg-type]
         },
         lag=LagParams(period_ms=3_000),
-        readers=frozenset({board, audit}),
+        lags={
+            board: LagParams(period_ms=3_000, is_read_committed=True),
+            billing: LagParams(period_ms=3_000, advance_most_per_s=50_000.0),
+        },
+        readers=frozenset({board, billing, audit}),
         protected={board: "lag:board@flights", audit: "lag:audit@flights"},
         health=frozenset({("main", "produce_latency_p99")}),
     )
     assert params.control == ControlParams("auto", 50e6, 1e6, True, 2_000)
+
+
+@pytest.mark.parametrize("how", ["slo: 30s", "read_committed: true", "max_records_per_s: 5"])
+def test_what_is_said_of_a_group_names_the_group(tmp_path: Path, how: str) -> None:
+    with pytest.raises(ConfigProblem, match="name it with group"):
+        loaded(tmp_path, f"monitor: {{topics: [{{topic: a, {how}}}]}}\n")
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def _seconds_of(draft: LiveDraft, signal: HealthSignal) -> tuple[float | None, R
 def _take(draft: LiveDraft, reader: Reader, planned: tuple[int, ...], samples: Iterable[tuple[int, LagSample]]) -> None:
     """Add the samples to the book, judge the reader, and pass its time lag to the controller."""
     before, live = draft.protecting, draft.params
-    book = with_samples(before.book, reader, samples, draft.now_ms, live.lag, live.readers)
+    book = with_samples(before.book, reader, samples, draft.now_ms, live.lag_of(reader), live.readers)
     windows = book.readers.get(reader, {})
     draft.protecting = (
         replace(before, book=book)
@@ -128,7 +128,7 @@ def _refused(before: Mapping[int, Window], after: Mapping[int, Window]) -> dict[
 
 def _judge(draft: LiveDraft, reader: Reader, planned: tuple[int, ...]) -> None:
     live, known = draft.params, draft.protecting.lags.get(reader)
-    group = evaluate_reader(draft.protecting.book, reader, planned, draft.now_ms, live.lag)
+    group = evaluate_reader(draft.protecting.book, reader, planned, draft.now_ms, live.lag_of(reader))
     told, told_ms = (known.told, known.told_ms) if known else (None, 0)
     if _is_worth_telling(told, told_ms, group.verdict, draft.now_ms):
         where = {"cluster": reader.cluster, "topic": reader.topic, "group": reader.group}

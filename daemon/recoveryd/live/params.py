@@ -28,13 +28,17 @@ class LiveParams:
     """What is watched and protected of live traffic. A budget domain is a cluster's name; only clusters with something
     to protect are domains.
 
-    `readers`: consumer groups whose lag is evaluated. `protected`: those with an SLO, with the name of their reading in
+    `lag` holds for all readers but those in `lags`. `readers`: consumer groups whose lag is evaluated. `protected`: those with an SLO, with the name of their reading in
     the domain of their cluster. `health`: (cluster, name) of the health signals that are readings.
     """
 
     domains: Mapping[str, ControllerParams] = field(default_factory=dict)
     lag: LagParams = LagParams()
+    lags: Mapping[Reader, LagParams] = field(default_factory=dict)
     readers: frozenset[Reader] = frozenset()
     protected: Mapping[Reader, str] = field(default_factory=dict)
     health: frozenset[tuple[str, str]] = frozenset()
     sample_history: int = 20  # samples kept of each topic
+
+    def lag_of(self, reader: Reader) -> LagParams:
+        return self.lags.get(reader, self.lag)

@@ -26,11 +26,19 @@ class MonitoredTopic(Section):
     drop_when_unattributable: bool = option(
         False, "Stop yielding to the group once it is shown that replays do not cause its lag."
     )
+    read_committed: bool = option(
+        False, "The group reads committed records only, so its lag ends where an open transaction begins."
+    )
+    max_records_per_s: Annotated[float, Field(gt=0, le=1e12)] | None = option(
+        None, "The group reads no partition faster: a larger step of its position skipped records."
+    )
 
     @model_validator(mode="after")
-    def _an_slo_is_of_a_group(self) -> Self:
+    def _names_the_group_it_speaks_of(self) -> Self:
         if self.slo is not None and self.group is None:
             raise ValueError("slo is the time lag of a consumer group: name it with group")
+        if self.group is None and (self.read_committed or self.max_records_per_s is not None):
+            raise ValueError("read_committed and max_records_per_s say how a consumer group reads: name it with group")
         return self
 
     @property

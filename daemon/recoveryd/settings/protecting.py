@@ -2,6 +2,7 @@
 has an SLO.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from recoveryd.live.lag.book import Reader
@@ -50,6 +51,13 @@ def make_live_params(monitor: MonitorSection, control: ControlSection) -> LivePa
     return LiveParams(
         domains={cluster: _domain(tuple(found), control) for cluster, found in protections.items()},
         lag=lag,
+        lags={
+            _reader(topic): replace(
+                lag, is_read_committed=topic.read_committed, advance_most_per_s=topic.max_records_per_s
+            )
+            for topic in monitor.topics
+            if topic.read_committed or topic.max_records_per_s is not None
+        },
         readers=frozenset(_reader(t) for t in monitor.topics if t.group is not None),
         protected={_reader(t): lag_reading_name(t.topic, t.group or "") for t in monitor.topics if t.is_protected},
         health=frozenset((h.cluster, h.name) for h in monitor.health),

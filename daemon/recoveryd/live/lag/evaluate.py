@@ -5,7 +5,7 @@ four faults mended: a ring less than half full is UNKNOWN, so is an empty histor
 instead of zero lag, and all planned partitions count, not only those with commits.
 
     1  UNKNOWN         never observed
-        2  INVALID         the topic was created again, is not the planned one, or its end moved back
+    2  INVALID         the topic was created again, is not the planned one, or its end moved back
     3  UNKNOWN         position or end older than two periods
     4  UNKNOWN         no committed offset
     5  DATA_LOST       position before the log start
@@ -14,7 +14,7 @@ instead of zero lag, and all planned partitions count, not only those with commi
     8  BLOCKED_BY_TXN  at the last stable offset, which an open transaction holds
     9  UNKNOWN         end asked for before the position
     10 UNKNOWN         ring less than half full
-        11 STOPPED         no commit for longer than the window, and the end was never reached; or the group is empty
+    11 STOPPED         no commit for longer than the window, and the end was never reached; or the group is empty
     12 REWOUND         the position moved back and has not come back
     13 OK, IDLE        within the tolerance now; IDLE when nothing moves at all
     14 OK              within the tolerance at some time of the window

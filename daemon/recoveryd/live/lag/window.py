@@ -21,9 +21,9 @@ class LagParams:
     """Times in ms. `slots`: length of the ring of positions. `points`: length of the table of log ends. A verdict needs
     `fill_least` of the ring.
 
-    `marker_records`: so many transaction markers may stay unread at the tail for ever (read_committed readers).
-    `advance_most_per_s`: no reader reads faster, so a larger step of the position was a skip; None = not known. step
-    was a skip; None = not known.
+    `is_read_committed`: the reader stops at the last stable offset, where `marker_records` transaction markers may stay
+    unread for ever. `advance_most_per_s`: the reader reads no faster, so a larger step of the position was a skip; None
+    = not known.
     """
 
     period_ms: int = 5_000
