@@ -1,7 +1,7 @@
 """What adapters, config and command line raise: foreign errors, translated once at the edge.
 
 Every error carries a code of the catalogue, says whether trying again may help, and what to do next. A refused command
-raises nothing: its refusal is a value (`recoveryd.kernel.commands.Refusal`). Texts and codes live in
+raises nothing: its refusal is a value (`recoveryd.kernel.refused.Refused`). Texts and codes live in
 `recoveryd.kernel.catalogue`.
 """
 
@@ -33,10 +33,8 @@ class Fenced(RecoverydError):  # noqa: N818  (named for what happened)
 class LaunchError(RecoverydError):
     """A Spark application could not be started."""
 
-    def __init__(
-        self, message: str, hint: str = "", *, code: Code = Code.LAUNCH_FAILED, retriable: bool = True
-    ) -> None:
-        super().__init__(code, message, hint, retriable=retriable)
+    def __init__(self, message: str, *, code: Code = Code.LAUNCH_FAILED, retriable: bool = True) -> None:
+        super().__init__(code, message, retriable=retriable)
 
 
 class ClusterProblem(RecoverydError):  # noqa: N818  (named for what happened)

@@ -39,10 +39,9 @@ class Received:
 class Directives:
     """The newest directive for `spec.recovery`, beginning with the one in the spec. Reading starts at construction."""
 
-    def __init__(self, spec: JobSpec, client_id: str, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, spec: JobSpec, client_id: str) -> None:
         self._spec = spec
         self._client_id = client_id
-        self._on_change = on_change
         self._current = Received(spec.directive, time.monotonic())
         self._changed = threading.Condition()
         self._asked_s = self._fresh_s = 0.0  # when `refresh` was last called, and up to which call everything was read
@@ -142,4 +141,3 @@ class Directives:
         with self._changed:
             self._current = received
             self._changed.notify_all()
-        self._on_change()

@@ -22,14 +22,12 @@ class RetentionCollector:
         emit: Emit,
         leads: Callable[[], bool],
         clock: Clock,
-        every_s: float = EVERY_S,
     ) -> None:
         self._units = tuple(unit for unit in units if unit.retention_objective_ms is not None and unit.inputs)
         self._retention = retention
         self._emit = emit
         self._leads = leads
         self._clock = clock
-        self._every_s = every_s
 
     async def run(self) -> None:
         """Run until cancelled; never raises."""
@@ -38,7 +36,7 @@ class RetentionCollector:
             now_s = self._clock.monotonic_s()
             if not self._leads():
                 asked_s = None
-            elif asked_s is None or now_s - asked_s >= self._every_s:
+            elif asked_s is None or now_s - asked_s >= EVERY_S:
                 asked_s = now_s
                 await self.collect()
             await asyncio.sleep(_IDLE_S)

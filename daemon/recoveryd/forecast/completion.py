@@ -66,7 +66,6 @@ class Forecast:
     seconds: float
     seconds_lo: float
     seconds_hi: float
-    seconds_sigma: float
     speed_up: float
     required_rate: float | None
     processed: float
@@ -109,7 +108,6 @@ def forecast(
     historical = work.backlog / work.window_s if work.window_s > 0 else 0.0
     speed_up = replay / historical if historical > 0 else math.inf
     gain = replay - live if work.is_moving else replay
-    sigma = math.hypot(rates.replay_sigma, rates.live_sigma if work.is_moving else 0.0)
     loss_s = loss_in_s(retention, replay, speed_up) if retention else math.inf
     situation = Situation(
         is_moving=work.is_moving,
@@ -136,7 +134,6 @@ def forecast(
         seconds=seconds,
         seconds_lo=duration_s(work, fast, quiet, _shifted(rates.profile, -rates.live_sigma)),
         seconds_hi=situation.seconds_hi,
-        seconds_sigma=seconds * sigma / gain if gain > 0 and math.isfinite(seconds) else math.inf,
         speed_up=speed_up,
         required_rate=situation.required_rate,
         processed=work.backlog + (live * seconds if work.is_moving else 0.0),

@@ -76,8 +76,3 @@ def estimate_cost(usage: Usage, prices: Prices) -> Cost:
         storage=usage.kept_bytes * usage.kept_s * prices.storage_byte_s,
         live_impact=usage.slo_s * prices.slo_s,
     )
-
-
-def storage_bytes(bytes_per_s: float, seconds: float, replication_factor: int = 1) -> float:
-    """Bytes on all disks that a topic needs for what it takes in that time."""
-    return bytes_per_s * seconds * replication_factor

@@ -1,13 +1,10 @@
 """Rates from a few samples of a growing count, with their error. Fewer than three samples give no estimate.
-
-There are two methods: ordinary least squares (OLS), and Theil-Sen, the median of all slopes, which a few outliers do
-not change. Counts may be records or bytes.
+Counts may be records or bytes.
 """
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
-from statistics import fmean, median
+from statistics import fmean
 from typing import NamedTuple
 
 SAMPLES_LEAST = 3
@@ -29,14 +26,14 @@ class RateEstimate(NamedTuple):
     samples: int
 
 
-def estimate_rate(samples: Sequence[CountSample], *, is_robust: bool = False) -> RateEstimate | None:
-    """Rate over the newest 20 samples, by OLS or Theil-Sen; None with fewer than three at different times. A falling
+def estimate_rate(samples: Sequence[CountSample]) -> RateEstimate | None:
+    """Rate over the newest 20 samples, by least squares; None with fewer than three at different times. A falling
     count gives a negative rate.
     """
     used = _usable(samples)
     if len(used) < SAMPLES_LEAST:
         return None
-    slope = theil_sen_slope(used) if is_robust else ols_slope(used)
+    slope = ols_slope(used)
     return RateEstimate(slope, _sigma(used, slope), len(used))
 
 
@@ -45,11 +42,6 @@ def ols_slope(samples: Sequence[CountSample]) -> float:
     mean_t, mean_c = fmean(s.at_s for s in samples), fmean(s.total for s in samples)
     spread = math.fsum((s.at_s - mean_t) ** 2 for s in samples)
     return math.fsum((s.at_s - mean_t) * (s.total - mean_c) for s in samples) / spread
-
-
-def theil_sen_slope(samples: Sequence[CountSample]) -> float:
-    """The median of the slopes of all pairs."""
-    return median((b.total - a.total) / (b.at_s - a.at_s) for a, b in combinations(samples, 2))
 
 
 def _usable(samples: Sequence[CountSample]) -> list[CountSample]:

@@ -1,29 +1,19 @@
 """The broker's client quota as a backstop behind the lease: higher than the lease, and never cut in one step.
 
 A client at rate X over its quota q is muted for (X - q) / q of the quota's window, without an upper bound: a cut by ten
-would silence a lane for 100 s. So a cut is made in stages, each at most four times lower than the one before, and each
-waits until the mute of the last one is over. Rates in bytes/s *per broker*.
+would silence a lane for 100 s. So a cut is made in stages, each at most four times lower than the one before
+(`next_quota`), and each waits until the mute of the last one is over (`mute_ms`). Rates in bytes/s *per broker*.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 HEADROOM = 1.5
 CUT_MOST = 4.0
 WINDOW_MS = 11_000
-_STAGES_AT_MOST = 40
 _STEPS = 8
 _SLACK = 0.1  # of a step: shares of equal lanes vary a little
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaStep:
-    """Set the quota to `bytes_per_s`, `after_ms` from now."""
-
-    bytes_per_s: float
-    after_ms: int
 
 
 def quota_for_lease(lease_bytes_per_s: float) -> float:
@@ -31,22 +21,10 @@ def quota_for_lease(lease_bytes_per_s: float) -> float:
     return HEADROOM * lease_bytes_per_s
 
 
-def quota_steps(present: float | None, lease_bytes_per_s: float) -> tuple[QuotaStep, ...]:
-    """Stages from the present quota (None = none is set) to that of the lease. A raise or a first setting takes one
-    stage; an equal quota takes none.
-    """
-    wanted = quota_for_lease(max(0.0, lease_bytes_per_s)) if math.isfinite(lease_bytes_per_s) else math.inf
-    if not math.isfinite(wanted) or wanted <= 0 or wanted == present:
-        return ()
-    if present is None or present <= 0 or not math.isfinite(present) or wanted >= present / CUT_MOST:
-        return (QuotaStep(wanted, 0),)
-    stages: list[QuotaStep] = []
-    after_ms = 0
-    while present > wanted * CUT_MOST and len(stages) < _STAGES_AT_MOST - 1:
-        present /= CUT_MOST
-        stages.append(QuotaStep(present, after_ms))
-        after_ms += mute_ms(CUT_MOST)
-    return (*stages, QuotaStep(wanted, after_ms))
+def next_quota(present: float | None, lease_bytes_per_s: float) -> float:
+    """The quota to set now on the way from the present one (None = none is set) to that of the lease."""
+    wanted = quota_for_lease(lease_bytes_per_s)
+    return wanted if present is None else max(wanted, present / CUT_MOST)
 
 
 def mute_ms(cut: float) -> int:

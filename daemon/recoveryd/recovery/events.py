@@ -97,8 +97,8 @@ class QuotasSwept:
 
 @dataclass(frozen=True, slots=True)
 class EffectFailed:
-    """An effect (by its kind, such as `gather_facts`, `create_target`, `launch`, `read_ledger`, `fence_lanes`) did not
-    succeed; `retriable` says whether trying later may help.
+    """An effect (by its kind, such as `gather_facts`, `create_target`, `launch` or `read_ledger`) did not succeed;
+    `retriable` says whether trying later may help.
 
     `sequence`: of the ReadLedger that failed; the failure of an older one says nothing about the present one.
     """

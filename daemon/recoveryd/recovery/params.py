@@ -53,7 +53,6 @@ class Params:
     sample_period_ms: int = 5_000
     caught_up_evaluations: int = 3
     caught_up_span_ms: int = 30_000
-    caught_up_epsilon_records: int = 0
 
     eta_bytes_per_s: float = 30e6
     pricing: Pricing = Pricing()

@@ -14,7 +14,7 @@ from typing import Final
 
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.states import State
-from recoveryd.live.backstop import busiest_share, mute_ms, quota_for_lease, quota_steps
+from recoveryd.live.backstop import busiest_share, mute_ms, next_quota, quota_for_lease
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.effects import SetQuota, SweepQuotas
 from recoveryd.recovery.events import EffectFailed, QuotaSet, QuotasSwept
@@ -103,7 +103,7 @@ def _ask(draft: RecoveryDraft, recovery: Recovery, seen: QuotaSeen, lease: float
         aim = quota_for_lease(lease)
         if present is not None and seen.is_settled and abs(aim - present) <= NEAR_ENOUGH * present:
             return seen
-        wanted = next((step.bytes_per_s for step in quota_steps(present, lease)), aim)
+        wanted = next_quota(present, lease)
         if present is not None and wanted < present:
             if draft.now_ms < seen.cut_until_ms:
                 return seen

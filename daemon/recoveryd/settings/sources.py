@@ -63,15 +63,12 @@ class Tree:
         return ConfigProblem(f"{name} {message}.", hint, code=code, key=name, origin=origin.name, line=origin.line)
 
 
-_NOWHERE: Final = Origin("")
-
-
-def origin_of(key: Key, origins: Mapping[Key, Origin], otherwise: Origin = _NOWHERE) -> Origin:
+def origin_of(key: Key, origins: Mapping[Key, Origin]) -> Origin:
     """Where the value at `key` comes from, or the nearest section around it that some source gave."""
     for length in range(len(key), 0, -1):
         if key[:length] in origins:
             return origins[key[:length]]
-    return otherwise
+    return Origin("")
 
 
 def read_file(path: Path) -> Tree:

@@ -34,7 +34,6 @@ def test_the_interval_takes_the_worse_of_both_rates() -> None:
         pytest.approx(1e6 / (12_000 - 900)),
         pytest.approx(1e6 / (10_000 - 1_100)),
     )
-    assert found.seconds_sigma == pytest.approx(100 * math.hypot(1_000, 100) / 10_000)
 
 
 def test_an_interval_without_end_is_marginal_at_best() -> None:
@@ -168,23 +167,10 @@ def test_a_straight_line_is_found_exactly_and_only_the_newest_twenty_count() -> 
     assert estimate_rate(bent) == RateEstimate(pytest.approx(3), pytest.approx(0, abs=1e-9), 20)
 
 
-def test_one_wild_sample_moves_ols_but_not_theil_sen() -> None:
-    wild = [CountSample(i, 5.0 * i) for i in range(15)]
-    wild[14] = CountSample(14, 5_000)
-    ols, robust = estimate_rate(wild), estimate_rate(wild, is_robust=True)
-    assert ols is not None
-    assert robust is not None
-    assert ols.per_s > 50
-    assert robust.per_s == pytest.approx(5)
-    assert ols.sigma > 10
-
-
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.floats(), st.floats()), max_size=30), st.booleans())
-def test_no_samples_raise(found: list[tuple[float, float]], is_robust: bool) -> None:
-    estimate_rate(
-        [CountSample(at, total) for at, total in found if abs(at) < 1e9 and abs(total) < 1e15], is_robust=is_robust
-    )
+@given(st.lists(st.tuples(st.floats(), st.floats()), max_size=30))
+def test_no_samples_raise(found: list[tuple[float, float]]) -> None:
+    estimate_rate([CountSample(at, total) for at, total in found if abs(at) < 1e9 and abs(total) < 1e15])
 
 
 def test_a_verdict_changes_only_after_two_evaluations_in_a_row() -> None:

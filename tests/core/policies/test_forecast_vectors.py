@@ -5,7 +5,6 @@ import math
 import pytest
 
 from recoveryd.forecast.completion import ForecastRates, Work, duration_s, forecast, required_rate
-from recoveryd.forecast.cost import storage_bytes
 from recoveryd.forecast.estimate import contended_rate
 from recoveryd.forecast.outlook import Outlook
 from recoveryd.forecast.retention import Retention, loss_in_s
@@ -42,12 +41,6 @@ def test_four_days_take_29_minutes_to_a_pinned_end_and_half_a_percent_more_behin
 @pytest.mark.parametrize(("n", "seconds"), [(1, 432), (7, 3_024), (30, 12_960)])
 def test_a_pinned_window_of_days_takes(n: int, seconds: float) -> None:
     assert duration_s(days(n, is_moving=False), 2e6, LIVE) == seconds
-
-
-def test_eleven_and_a_half_days_of_a_megabyte_per_s_are_a_terabyte_per_replica() -> None:
-    assert storage_bytes(1e6, 11.6 * DAY_S) == pytest.approx(1.002e12, rel=1e-3)
-    assert storage_bytes(1e6, 11.574 * DAY_S) == pytest.approx(1e12, rel=1e-4)
-    assert storage_bytes(1e6, 11.574 * DAY_S, 3) / 3 == pytest.approx(1e12, rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,6 @@ class Row:
     lag: int | None
     params: LagParams = PARAMS
     later_ms: int = 0
-    topic_id: str = ""
 
 
 FLAT = [5_000] * 10
@@ -73,15 +72,6 @@ RULES = [
         V.INVALID,
         2,
         None,
-    ),
-    Row(
-        "2 other",
-        "it is not the topic the plan pinned",
-        samples([100] * 10, [100] * 10),
-        V.INVALID,
-        2,
-        None,
-        topic_id="t9",
     ),
     Row("2 end", "a log end never moves back", samples([5] * 6, [100] * 5 + [50]), V.INVALID, 2, None),
     Row("3", "twelve seconds old with a period of five", samples(FLAT, FLAT), V.UNKNOWN, 3, None, later_ms=12_000),
@@ -168,7 +158,7 @@ RULES = [
 @pytest.mark.parametrize("row", RULES, ids=[f"{r.name}: {r.why}" for r in RULES])
 def test_each_rule_gives_its_verdict(row: Row) -> None:
     window, now_ms = watched(row.found, row.params)
-    found = evaluate_partition(0, window, now_ms + row.later_ms, row.params, row.topic_id)
+    found = evaluate_partition(0, window, now_ms + row.later_ms, row.params)
     assert (found.verdict, found.rule, found.offset_lag) == (row.verdict, row.rule, row.lag), found.why
 
 

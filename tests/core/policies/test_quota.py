@@ -1,44 +1,47 @@
 """The quota backstop follows the lease at one and a half times and is never cut by more than four in one step."""
 
-import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recoveryd.live.backstop import QuotaStep, busiest_share, mute_ms, quota_steps
+from recoveryd.live.backstop import busiest_share, mute_ms, next_quota
+
+
+def stages(present: float | None, lease: float) -> list[float]:
+    """The quotas that are set one after the other, until nothing changes any more."""
+    found = [next_quota(present, lease)]
+    while (following := next_quota(found[-1], lease)) != found[-1]:
+        found.append(following)
+    return found
 
 
 @pytest.mark.parametrize(
-    ("present", "lease", "steps"),
+    ("present", "lease", "quotas"),
     [
-        (None, 10.0, (QuotaStep(15.0, 0),)),
-        (15.0, 10.0, ()),
-        (15.0, 40.0, (QuotaStep(60.0, 0),)),
-        (60.0, 10.0, (QuotaStep(15.0, 0),)),
-        (150.0, 10.0, (QuotaStep(37.5, 0), QuotaStep(15.0, 33_000))),
-        (960.0, 4.0, (QuotaStep(240.0, 0), QuotaStep(60.0, 33_000), QuotaStep(15.0, 66_000), QuotaStep(6.0, 99_000))),
-        (15.0, 0.0, ()),
-        (15.0, math.inf, ()),
-        (math.nan, 10.0, (QuotaStep(15.0, 0),)),
+        (None, 10.0, [15.0]),
+        (15.0, 10.0, [15.0]),
+        (15.0, 40.0, [60.0]),
+        (60.0, 10.0, [15.0]),
+        (150.0, 10.0, [37.5, 15.0]),
+        (960.0, 4.0, [240.0, 60.0, 15.0, 6.0]),
     ],
 )
-def test_cuts_are_staged(present: float | None, lease: float, steps: tuple[QuotaStep, ...]) -> None:
-    assert quota_steps(present, lease) == steps
+def test_cuts_are_staged(present: float | None, lease: float, quotas: list[float]) -> None:
+    assert stages(present, lease) == quotas
 
 
 @settings(deadline=None)
 @given(st.floats(1e-3, 1e12), st.floats(1e-3, 1e12))
-def test_no_stage_is_cut_by_more_than_four_and_each_waits_for_the_mute_of_the_last(
-    present: float, lease: float
-) -> None:
-    steps = quota_steps(present, lease)
-    before, before_ms = present, -mute_ms(4)
-    for step in steps:
-        assert before / step.bytes_per_s <= 4 * (1 + 1e-9)
-        assert step.after_ms - before_ms >= mute_ms(4) or step.bytes_per_s >= before
-        before, before_ms = step.bytes_per_s, step.after_ms
-    assert not steps or steps[-1].bytes_per_s == 1.5 * lease
+def test_no_stage_is_cut_by_more_than_four_and_the_last_is_that_of_the_lease(present: float, lease: float) -> None:
+    quotas = stages(present, lease)
+    assert all(before / after <= 4 * (1 + 1e-9) for before, after in pairwise([present, *quotas]))
+    assert quotas[-1] == 1.5 * lease
+
+
+def test_the_mute_after_a_cut_grows_with_it() -> None:
+    assert (mute_ms(4), mute_ms(2), mute_ms(1), mute_ms(0.5)) == (33_000, 11_000, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from recoveryd.forecast.completion import ForecastRates, Work, forecast
 from recoveryd.forecast.retention import Retention
 from recoveryd.forecast.track import ForecastTrack
+from recoveryd.kernel.states import StopReason
 from recoveryd.live.admission import refuse_start
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.types import ControllerState
@@ -25,7 +26,7 @@ def test_live_slo_pauses_after_ten_minutes_of_pressure_at_the_floor() -> None:
         fired.append(live_slo(rig.state, rig.now_ms))
     assert fired[119] is None
     condition = next(c for c in fired if c is not None)
-    assert (condition.reason, condition.act) == ("live_slo", "pause")
+    assert condition.reason == "live_slo"
     assert condition.evidence["pressed_s"] == 600.0
     rig.tick(0.0, lag_s=5.0)
     assert live_slo(rig.state, rig.now_ms) is None
@@ -43,8 +44,7 @@ def test_a_retention_race_is_believed_in_the_second_forecast() -> None:
     assert retention_race(lost, track) is None
     track = track.with_outlook(lost.outlook, 120_000)
     assert retention_race(lost, track) == Condition(
-        "retention_race",
-        "stop",
+        StopReason.RETENTION_RACE,
         "retention reaches the position in 10 s, the copy takes 100 s",
         {"loss_in_s": 10.0, "seconds": 100.0, "lost_data_s": 0.0, "partition": None},
     )
@@ -90,8 +90,7 @@ def test_idle_needs_a_minute_without_progress_at_every_end(
     assert (found is not None) is fires
     if found is not None:
         assert found == Condition(
-            "idle",
-            "stop",
+            StopReason.IDLE,
             "nothing moved and every partition was at its end for 60 s",
             {"idle_s": 60.0, "partitions": 2},
         )

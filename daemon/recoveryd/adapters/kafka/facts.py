@@ -1,8 +1,8 @@
 """Gathering what planning must know about source and target, in one go and in an order that keeps the numbers
 consistent.
 
-Judging the facts is `recoveryd.replay.plan`'s work. Blocking parts run in threads; the facade in `kafka_clusters` puts
-them together.
+Judging the facts is `recoveryd.replay.plan`'s work. Blocking parts run in threads; the facade in `clusters` puts them
+together.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,6 @@ group.
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -37,14 +36,10 @@ _KNOWN_MOST = 500
 _log = logging.getLogger("recoveryd.progress")
 
 
-def _system_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class KafkaProgressFeed:
     """`unreadable` counts records that were no heartbeat of this release."""
 
-    def __init__(self, properties: Properties, topic: str, now_ms: Callable[[], int] = _system_ms) -> None:
+    def __init__(self, properties: Properties, topic: str, now_ms: Callable[[], int]) -> None:
         self._properties = properties
         self._topic = topic
         self._now_ms = now_ms

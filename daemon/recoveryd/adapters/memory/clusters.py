@@ -26,13 +26,12 @@ class MemoryClusters:
         names: TopicNames,
         expectations: Expectations,
         now_ms: Callable[[], int],
-        receipts_partitions: int = 8,
     ) -> None:
         self._brokers = brokers
         self._names = names
         self._expectations = expectations
         self._now_ms = now_ms
-        self._wanted = own_topics(names, receipts_partitions)
+        self._wanted = own_topics(names, receipts_partitions=8)
 
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
         spec = effect.spec

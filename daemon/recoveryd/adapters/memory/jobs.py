@@ -40,14 +40,12 @@ class MemoryJobs:
         emit: Emit,
         now_ms: Callable[[], int],
         records_per_s: int = 1_000,
-        control_cluster: str = "main",
     ) -> None:
         self._brokers = brokers
         self._make_job = make_job
         self._emit = emit
         self._now_ms = now_ms
         self._records_per_s = records_per_s
-        self._control_cluster = control_cluster
         self._launched: set[tuple[str, int]] = set()
         self._running: dict[tuple[str, int], _Application] = {}
 
@@ -67,7 +65,7 @@ class MemoryJobs:
         except KeyError as error:
             raise LaunchError(f"The config has no cluster named {error}.", retriable=False) from error
         self._launched.add(key)
-        self._running[key] = _Application(spec, self._brokers, self._control_cluster)
+        self._running[key] = _Application(spec, self._brokers)
 
     async def kill(self, recovery: str, attempt: int) -> None:
         if self._running.pop((recovery, attempt), None) is not None:
@@ -88,9 +86,9 @@ class MemoryJobs:
 class _Application:
     """A driver's phases: starting, lanes, drained, verified; it leaves when told, fenced, or superseded."""
 
-    def __init__(self, spec: JobSpec, brokers: Mapping[str, MemoryBroker], control_cluster: str) -> None:
+    def __init__(self, spec: JobSpec, brokers: Mapping[str, MemoryBroker]) -> None:
         self._spec = spec
-        self._main = brokers[control_cluster]
+        self._main = brokers["main"]
         self._source = brokers[spec.source.cluster]
         self._target = brokers[spec.target.cluster]
         self._lanes: list[MemoryLane] = []

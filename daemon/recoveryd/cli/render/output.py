@@ -8,7 +8,7 @@ switch colour off (Rich knows both); in a pipe tables keep their full width, so 
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from recoveryd.cli.options import Format
@@ -99,8 +99,8 @@ def failure_lines(failure: RecoverydError) -> list[str]:
     return [f"{failure.code.value} {failure.message}", f"  next: {failure.hint}"]
 
 
-def is_colour_wanted(environ: Mapping[str, str] = os.environ) -> bool:
-    return sys.stderr.isatty() and not environ.get("NO_COLOR")
+def is_colour_wanted() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
 
 
 def print_failure(failure: RecoverydError) -> None:

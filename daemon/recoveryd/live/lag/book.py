@@ -83,11 +83,9 @@ def samples_of_signal(signal: LagSignal) -> list[tuple[int, LagSample]]:
     return [(p.partition, LagSample(p.committed, p.sampled_at_ms, p.end, p.sampled_at_ms)) for p in signal.partitions]
 
 
-def evaluate_reader(
-    book: LagBook, reader: Reader, planned: Iterable[int], now_ms: int, params: LagParams, topic_id: str = ""
-) -> GroupLag:
+def evaluate_reader(book: LagBook, reader: Reader, planned: Iterable[int], now_ms: int, params: LagParams) -> GroupLag:
     """The verdict on a reader; UNKNOWN with coverage 0 for one without samples."""
-    return evaluate_group(book.readers.get(reader, {}), planned, now_ms, params, topic_id)
+    return evaluate_group(book.readers.get(reader, {}), planned, now_ms, params)
 
 
 def lag_reading(name: str, group: GroupLag, now_ms: int) -> Reading | None:

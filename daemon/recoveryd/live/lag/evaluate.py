@@ -5,7 +5,7 @@ four faults mended: a ring less than half full is UNKNOWN, so is an empty histor
 instead of zero lag, and all planned partitions count, not only those with commits.
 
     1  UNKNOWN         never observed
-    2  INVALID         the topic was created again, is not the planned one, or its end moved back
+    2  INVALID         the topic was created again, or its end moved back
     3  UNKNOWN         position or end older than two periods
     4  UNKNOWN         no committed offset
     5  DATA_LOST       position before the log start
@@ -34,13 +34,11 @@ from recoveryd.live.lag.verdicts import SEVERITY, GroupLag, LagVerdict, Partitio
 from recoveryd.live.lag.window import LagParams, Window
 
 
-def evaluate_group(
-    windows: Mapping[int, Window], planned: Iterable[int], now_ms: int, params: LagParams, topic_id: str = ""
-) -> GroupLag:
-    """The verdict over `planned` partitions; one without a window is UNKNOWN. `topic_id`: the planned one, "" = any."""
+def evaluate_group(windows: Mapping[int, Window], planned: Iterable[int], now_ms: int, params: LagParams) -> GroupLag:
+    """The verdict over `planned` partitions; one without a window is UNKNOWN."""
     empty = Window()
     found = windows.get
-    parts = tuple([evaluate_partition(p, found(p, empty), now_ms, params, topic_id) for p in dict.fromkeys(planned)])
+    parts = tuple([evaluate_partition(p, found(p, empty), now_ms, params) for p in dict.fromkeys(planned)])
     if not parts:
         return GroupLag(LagVerdict.UNKNOWN, None, None, 0.0, None, 0.0, 0, ())
     offset_lags = [p.offset_lag for p in parts if p.offset_lag is not None]
@@ -59,16 +57,14 @@ def evaluate_group(
     )
 
 
-def evaluate_partition(
-    partition: int, window: Window, now_ms: int, params: LagParams, topic_id: str = ""
-) -> PartitionLag:
+def evaluate_partition(partition: int, window: Window, now_ms: int, params: LagParams) -> PartitionLag:
     """The verdict of the first rule that matches."""
     fill = len(window.times_ms) / params.slots
     if window.seen_ms < 0:
         return PartitionLag(partition, LagVerdict.UNKNOWN, 1, None, None, 0.0, None, fill)
     ends_ms = window.ends_ms
     age_ms = max(now_ms - window.seen_ms, now_ms - ends_ms[-1] if ends_ms else 0, 0)
-    untold = _untold(window, age_ms, now_ms, params, topic_id)
+    untold = _untold(window, age_ms, now_ms, params)
     if untold is not None:
         return PartitionLag(partition, *untold, None, None, 0.0, age_ms, fill)
     position = window.position or 0
@@ -87,11 +83,9 @@ def evaluate_partition(
     return PartitionLag(partition, verdict, rule, lag, seconds, 1.0, age_ms, fill)
 
 
-def _untold(
-    window: Window, age_ms: int, now_ms: int, params: LagParams, topic_id: str
-) -> tuple[LagVerdict, int] | None:
+def _untold(window: Window, age_ms: int, now_ms: int, params: LagParams) -> tuple[LagVerdict, int] | None:
     """Rules 2 to 4: the lag is not known."""
-    if window.mark is not None or (topic_id and window.topic_id and topic_id != window.topic_id):
+    if window.mark is not None:
         return LagVerdict.INVALID, 2
     if not window.ends_ms or age_ms > 2 * params.period_ms or window.seen_ms > now_ms + params.future_ms:
         return LagVerdict.UNKNOWN, 3

@@ -128,7 +128,7 @@ def _by_heads(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -
         found = idle(heads, planned, max(seen.progress_ms, seen.adopted_ms), now_ms, idle_ms)
     if found is None:
         return None
-    return StopVerdict(StopReason(found.reason), State.STOPPED, found.why, None, found.evidence)
+    return StopVerdict(found.reason, State.STOPPED, found.why, None, found.evidence)
 
 
 def _retention_race(recovery: Recovery, seen: Observed) -> StopVerdict | None:
@@ -146,7 +146,7 @@ def _retention_race(recovery: Recovery, seen: Observed) -> StopVerdict | None:
     condition = retention_race(found, seen.track)
     if condition is None or (found.loss_in_s <= 0 and found.speed_up >= 1):
         return None
-    return StopVerdict(StopReason.RETENTION_RACE, State.STOPPED, condition.why, None, condition.evidence)
+    return StopVerdict(condition.reason, State.STOPPED, condition.why, None, condition.evidence)
 
 
 def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:

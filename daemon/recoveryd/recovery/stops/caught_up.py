@@ -95,9 +95,7 @@ def judge_partition(
     found = returned[partition] if partition in returned else _heard_position(partition, seen, sample, now_ms, params)
     if isinstance(found, str):
         return CaughtUpClause(partition, False, found)
-    tolerance = max(float(params.caught_up_epsilon_records), _live_rate(partition, history) * _grace_ms(params))
-    if partition in returned:
-        tolerance = 0.0
+    tolerance = 0.0 if partition in returned else _live_rate(partition, history) * _grace_ms(params)
     lag = end - found
     if lag < 0:
         return CaughtUpClause(partition, False, "the position lies past the end")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from recoveryd.forecast.completion import Forecast
 from recoveryd.forecast.outlook import Outlook
 from recoveryd.forecast.track import ForecastTrack
+from recoveryd.kernel.states import StopReason
 from recoveryd.live.law.types import ControllerState
 
 PRESSED_MOST_MS = 600_000
@@ -20,12 +21,9 @@ _LISTED_MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A rule that holds: its reason code, whether the recovery must `pause` or `stop`, one sentence, and the numbers
-    that the rule saw.
-    """
+    """A rule that holds: its reason, one sentence, and the numbers that the rule saw."""
 
-    reason: str
-    act: str  # pause | stop
+    reason: StopReason
     why: str
     evidence: Mapping[str, object] = field(default_factory=dict)
 
@@ -39,17 +37,17 @@ class HeadState(NamedTuple):
     at_end_since_ms: int | None
 
 
-def live_slo(state: ControllerState, now_ms: int, most_ms: int = PRESSED_MOST_MS) -> Condition | None:
-    """LIVE_SLO: the rate was at the floor and the pressure at the SLO for `most_ms`. A pause, since nothing is wrong
-    with the recovery itself.
+def live_slo(state: ControllerState, now_ms: int) -> Condition | None:
+    """LIVE_SLO: the rate was at the floor and the pressure at the SLO for ten minutes. The recovery is paused and
+    not stopped, since nothing is wrong with it.
     """
     since_ms = state.pressed_since_ms
-    if since_ms is None or now_ms - since_ms < most_ms:
+    if since_ms is None or now_ms - since_ms < PRESSED_MOST_MS:
         return None
     pressed_s = (now_ms - since_ms) / 1000
     why = f"live traffic is over its SLO for {pressed_s:.0f} s although the replay is at its floor"
     evidence = {"pressed_s": pressed_s, "rate_bytes_per_s": state.rate, "since_ms": since_ms}
-    return Condition("live_slo", "pause", why, evidence)
+    return Condition(StopReason.LIVE_SLO, why, evidence)
 
 
 def retention_race(forecast: Forecast, track: ForecastTrack) -> Condition | None:
@@ -62,7 +60,7 @@ def retention_race(forecast: Forecast, track: ForecastTrack) -> Condition | None
         "lost_data_s": forecast.lost_data_s,
         "partition": forecast.partition,
     }
-    return Condition("retention_race", "stop", forecast.why, evidence)
+    return Condition(StopReason.RETENTION_RACE, forecast.why, evidence)
 
 
 def event_time(
@@ -86,7 +84,7 @@ def event_time(
     why = f"all {len(planned)} partitions are past the wanted event time"
     if idle:
         why += f", or idle at their end ({len(idle)})"
-    return Condition("event_time", "stop", why, {"until_ms": until_ms, "idle_partitions": sorted(idle)[:_LISTED_MOST]})
+    return Condition(StopReason.EVENT_TIME, why, {"until_ms": until_ms, "idle_partitions": sorted(idle)[:_LISTED_MOST]})
 
 
 def idle(
@@ -103,4 +101,4 @@ def idle(
         since.append(head.at_end_since_ms)
     idle_s = (now_ms - max(*since, progress_ms)) / 1000
     why = f"nothing moved and every partition was at its end for {idle_s:.0f} s"
-    return Condition("idle", "stop", why, {"idle_s": idle_s, "partitions": len(planned)})
+    return Condition(StopReason.IDLE, why, {"idle_s": idle_s, "partitions": len(planned)})
