@@ -1,6 +1,7 @@
 """What a cluster says of a unit at one moment. Gathered anew for each plan and each question; nothing of it is kept.
 
-None always means not known, never none: an answer that a user has no right to, or a broker does not give, is not an empty one.
+None always means not known, never none: an answer that a user has no right to, or a broker does not give, is not an
+empty one.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,8 @@ class GroupType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`instance_id` of a static member: it stays in the group until its session times out, although its process is gone.
+    """`instance_id` of a static member: it stays in the group until its session times out, although its process is
+    gone.
 
     `topics` it reads; `partitions` it holds now, by topic, where that is told.
     """
@@ -42,7 +44,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """`offset` is the next record to read. `metadata` and `leader_epoch` are the application's own and are kept on the way back."""
+    """`offset` is the next record to read. `metadata` and `leader_epoch` are the application's own and are kept on the
+    way back.
+    """
 
     offset: int
     metadata: str = ""
@@ -51,7 +55,9 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`state` as Kafka names it. `is_streams`: whether its members speak the protocol of Streams; None of a group without members, where nobody can tell."""
+    """`state` as Kafka names it. `is_streams`: whether its members speak the protocol of Streams; None of a group
+    without members, where nobody can tell.
+    """
 
     id: str
     type: GroupType
@@ -117,7 +123,8 @@ def retention_of(configs: Mapping[str, str]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
-    """`topics` holds every topic that the unit names or owns and that exists. `readers` are groups with offsets on an output, `writers` connectors that write to one.
+    """`topics` holds every topic that the unit names or owns and that exists. `readers` are groups with offsets on an
+    output, `writers` connectors that write to one.
 
     `group` None: the cluster has no such group. `problems` are sentences about what could not be asked.
     """

@@ -44,12 +44,12 @@ class Owner:
     outputs: frozenset[str] = frozenset()
 
     def rest(self, topic: str) -> str | None:
-        """What stands behind `<application.id>-`, if it does."""
+        """What follows `<application.id>-` in the name; None when it does not begin so."""
         start = f"{self.application_id}-"
         return topic[len(start) :] if topic.startswith(start) and len(topic) > len(start) else None
 
     def names(self, topic: str) -> bool:
-        """Whether it is told to be its own."""
+        """Whether the config or the topology says that this topic is its own."""
         rest = self.rest(topic)
         return topic in self.listed or (
             rest is not None and self.topology is not None and rest in internal_names(self.topology)

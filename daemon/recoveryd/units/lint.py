@@ -57,7 +57,7 @@ def _unread_by_topology(unit: Unit, _facts: UnitFacts) -> Iterator[UnitFinding]:
 
 
 def _changelogs(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
-    """State that has no changelog is only on disks of instances."""
+    """A store without a changelog lies only on the disks of instances."""
     if unit.topology is None:
         return
     lost = tuple(
@@ -89,7 +89,7 @@ def _no_savepoint(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
 
 
 def _generated_names(_unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
-    """A node more in front of them renames them all, and the state is lost with the next version."""
+    """One more node in front of them renames them all, so that the next version of the application finds no state."""
     generated = tuple(name for name in facts.internal.certain if "-STATE-STORE-0" in name or "-REPARTITION-0" in name)
     if generated:
         message = f"{len(generated)} internal topics have names with an index, which the next version may change"
@@ -156,7 +156,7 @@ def _partition_counts(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
 
 
 def _untold(_unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
-    """The other rules only see what was told."""
+    """What the cluster did not tell, so that the other rules could not judge it."""
     for problem in facts.problems:
         yield UnitFinding("not_told", Grade.WARN, problem, "grant Describe on these groups, or look again")
 

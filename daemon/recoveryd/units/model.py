@@ -71,8 +71,8 @@ class Unit:
 
     @property
     def consumer_group(self) -> str:
-        """As whom it reads. Connect makes the group of a sink from the connector's name, unless its config says
-        otherwise.
+        """The group by which it reads. Connect makes the group of a sink from the connector's name, unless its config
+        says otherwise.
         """
         return f"connect-{self.group}" if self.kind is UnitKind.CONNECT else self.group
 

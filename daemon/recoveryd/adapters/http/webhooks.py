@@ -51,7 +51,7 @@ class HttpWebhooks:
             task.add_done_callback(lambda _: self._tasks.pop(effect.delivery, None))
 
     async def close(self) -> None:
-        """Without a word: the journal still holds what is wanted."""
+        """Break off deliveries and tell nobody: the journal still holds what is wanted."""
         tasks = tuple(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -107,7 +107,7 @@ class KafkaCanary:
         raise problem(record.error, f"write to {self._topic} on {self._cluster}", "Write", self._topic)
 
     def _failed(self, reason: ClusterProblem) -> Probe:
-        """Of a cluster that may come back the silence is the measurement."""
+        """While the cluster may come back, its silence is what is measured."""
         if reason.retriable:
             age_s = self._age_s()
             self._drop()

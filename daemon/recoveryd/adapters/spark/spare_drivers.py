@@ -61,9 +61,9 @@ class SparePool:
         self._bury(profile)
         spares = self._spares[profile]
         if not spares:
-            return (
-                None  # and none the later for it: recoveries that follow each other quickly would never find one again
-            )
+            # The next spare does not start later because of this: recoveries that follow each other quickly would never
+            # find one again.
+            return None
         self._not_before_s[profile] = time.monotonic() + REFILL_AFTER_S
         return spares.pop(0)
 
