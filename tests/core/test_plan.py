@@ -45,10 +45,20 @@ def timed_facts(starts: tuple[int, int], stops: tuple[int, int]):
         (AtOffset(10), AtOffset(20), [(0, 10, 20, False), (1, 10, 20, False)]),
         (AtOffsets({0: 5, 1: 50}), Latest(), [(0, 5, 100, False), (1, 50, 50, False)]),
         (AtOffset(50), AtOffset(50), [(0, 50, 50, False), (1, 50, 50, False)]),
+        (
+            AtOffsets({0: 9}, others_earliest=True, topic_id=SOURCE_ID),
+            Latest(),
+            [(0, 9, 100, False), (1, 7, 50, False)],
+        ),
     ],
 )
 def test_bounds_are_pinned_to_offsets(start, stop, expected) -> None:
     assert ranges(plan_of(make_spec(start, stop), make_facts((100, 50), starts=(5, 7)))) == expected
+
+
+def test_offsets_of_another_topic_of_this_name_are_refused() -> None:
+    assert refusal_of(make_spec(AtOffsets({0: 5, 1: 5}, topic_id="an-earlier-one"))) == "RCV-3002"
+    assert refusal_of(make_spec(AtOffsets({0: 5}, topic_id=SOURCE_ID))) == "RCV-1005"
 
 
 def test_a_time_that_no_record_reaches_resolves_to_the_end_and_says_so() -> None:

@@ -48,6 +48,14 @@ def pin(start_at: From, stop_at: To, facts: PartitionFacts, side: str) -> Planne
     )
 
 
+def check_topic(bound: From | To, topic: str, topic_id: str, field: str) -> None:
+    """Refuse offsets that are meant for another topic of this name: they mean nothing here."""
+    if isinstance(bound, AtOffsets) and bound.topic_id not in {"", topic_id}:
+        raise RefusedError(
+            Code.TOPIC_RECREATED, f"{field}: the offsets are of an earlier {topic}, which was deleted and created again"
+        )
+
+
 def offsets_in(partition: PlannedPartition) -> int:
     end = partition.high_watermark if partition.stop is None else partition.stop
     return max(0, end - partition.start)
@@ -89,6 +97,8 @@ def _start_offset(bound: From, facts: PartitionFacts, field: str) -> tuple[int, 
         return facts.log_start, False
     if isinstance(bound, AtTime):
         return _time_offset(facts.start_at, facts)
+    if isinstance(bound, AtOffsets) and bound.others_earliest and facts.partition not in bound.offsets:
+        return facts.log_start, False
     return _inside(_named_offset(bound, facts, field), facts, field), False
 
 

@@ -31,9 +31,13 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
-    """An offset per partition; planning refuses partitions that are not named."""
+    """An offset per partition. Planning refuses partitions that are not named, unless `others_earliest` says to take
+    them from their beginning, and a topic with another id than `topic_id`, unless that is empty.
+    """
 
     offsets: Mapping[int, int]
+    others_earliest: bool = False
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,9 @@ def _write_bound(bound: Any) -> Any:
         case AtOffset(offset):
             return {"offset": offset}
         case AtOffsets(offsets):
-            return {"offsets": {str(partition): offset for partition, offset in offsets.items()}}
+            written: dict[str, Any] = {"offsets": {str(partition): offset for partition, offset in offsets.items()}}
+            more = {"others": "earliest"} if bound.others_earliest else {}
+            return written | more | ({"topic_id": bound.topic_id} if bound.topic_id else {})
         case AtTime(time_ms):
             return format_time_ms(time_ms)
         case word:
@@ -77,7 +83,8 @@ def _read_bound(data: Any) -> Any:
         return _WORDS.get(data) or AtTime(parse_time_ms(data))
     if "offset" in data:
         return AtOffset(data["offset"])
-    return AtOffsets({int(partition): offset for partition, offset in data["offsets"].items()})
+    offsets = {int(partition): offset for partition, offset in data["offsets"].items()}
+    return AtOffsets(offsets, "others" in data, data.get("topic_id", ""))
 
 
 _BOUND = Written(_write_bound, _read_bound, {})

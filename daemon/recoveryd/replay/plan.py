@@ -17,7 +17,7 @@ from recoveryd.recovery.forecast_plan import NO_SAMPLES, retention_of, with_fore
 from recoveryd.recovery.lane_shares import assign_lanes
 from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTopic, Severity
 from recoveryd.recovery.params import Params
-from recoveryd.recovery.pinning import offsets_in, pin, range_findings, selected
+from recoveryd.recovery.pinning import check_topic, offsets_in, pin, range_findings, selected
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.recovery.spec import AtTime
 from recoveryd.replay.preflight import created_configs, created_replicas, inspect_target
@@ -44,6 +44,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         raise RefusedError(
             Code.SOURCE_TOPIC_MISSING, f"topic {spec.source.topic} does not exist on cluster {spec.source.cluster}"
         )
+    check_topic(spec.source.start, spec.source.topic, source.topic_id, "source.from")
     wanted = selected(spec.source.topic, spec.source.partitions, facts.source_partitions)
     partitions = tuple(pin(spec.source.start, spec.source.stop, p, "source") for p in wanted)
     _check_target(spec, facts, partitions)

@@ -22,7 +22,8 @@ class SourceData(Strict):
     start: Start = Field(
         alias="from",
         description=(
-            '`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}`, a time with zone, or a duration back from now (`-2h`)'
+            '`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}` (with `"others":"earliest"` for partitions not named, and '
+            "`topic_id` of the topic they are meant for), a time with zone, or a duration back from now (`-2h`)"
         ),
     )
     stop: End = Field(

@@ -17,7 +17,7 @@ from recoveryd.recovery.forecast_plan import NO_SAMPLES, retention_of, with_fore
 from recoveryd.recovery.lane_shares import assign_lanes
 from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTopic, Severity
 from recoveryd.recovery.params import Params
-from recoveryd.recovery.pinning import listed, offsets_in, pin, range_findings, selected
+from recoveryd.recovery.pinning import check_topic, listed, offsets_in, pin, range_findings, selected
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.recovery.spec import AtTime, CaughtUp, Latest, Never, To
 from recoveryd.verification.spec import VerificationSpec
@@ -57,6 +57,7 @@ def _make_plan(spec: VerificationSpec, facts: PlanFacts) -> Plan:
         raise RefusedError(Code.INVALID_VALUE, "source.to of a verification needs an end: latest, an offset or a time")
     window = _window(spec, target)
     wanted = selected(spec.source.topic, spec.source.partitions, facts.source_partitions)
+    check_topic(spec.source.start, spec.source.topic, source.topic_id, "source.from")
     partitions = tuple(pin(spec.source.start, _read_to(spec.source.stop), p, "source") for p in wanted)
     ranges = _target_ranges(spec, facts, partitions, target)
     retention_ms, retention_bytes = retention_of(source)
@@ -120,6 +121,8 @@ def _target_ranges(
         )
     is_part = spec.source.partitions is not None and spec.target.mapping == "same"
     wanted = tuple(p.partition for p in partitions) if is_part else None
+    if spec.target.start is not None:
+        check_topic(spec.target.start, target.topic, target.topic_id, "target.from")
     start, stop = spec.target_bounds
     return tuple(pin(start, stop, p, "target") for p in selected(spec.target.topic, wanted, facts.target_partitions))
 

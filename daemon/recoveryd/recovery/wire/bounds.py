@@ -21,6 +21,7 @@ from recoveryd.wire.fields import (
 from recoveryd.wire.problems import nearest, one_of, shown, wrong
 
 _PARTITION_KEY: Final = re.compile(r"0|[1-9][0-9]{0,9}", flags=re.ASCII)
+_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9+/_=-]{0,64}", flags=re.ASCII)
 _FROM_WORDS: Final = {"earliest": Earliest()}
 _TO_WORDS: Final = {"latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
 _PINNED_WORDS: Final = {"latest": Latest()}
@@ -31,7 +32,7 @@ _BACK_SCHEMA: Final = {
     "examples": ["-2h", "-PT2H"],
     "description": "duration back from now",
 }
-_OFFSET_BOUNDS: Final = [
+_OFFSET_BOUNDS: Final[list[dict[str, Any]]] = [
     {"type": "object", "properties": {"offset": OFFSET_SCHEMA}, "required": ["offset"], "additionalProperties": False},
     {
         "type": "object",
@@ -50,6 +51,8 @@ _OFFSET_BOUNDS: Final = [
 
 
 def _parse_from(value: Any, info: ValidationInfo) -> From:
+    if isinstance(value, dict) and "offsets" in value and "offset" not in value and len(value) > 1:
+        return _parse_continued(value)
     if value in ("latest", "caught_up", "never"):
         raise wrong(
             f'cannot be "{value}"', "A range starts at earliest, an offset, a time or a duration back from now."
@@ -57,6 +60,23 @@ def _parse_from(value: Any, info: ValidationInfo) -> From:
     found = _parse_bound(value, info, _FROM_WORDS)
     assert isinstance(found, Earliest | AtOffset | AtOffsets | AtTime)
     return found
+
+
+def _parse_continued(value: dict[str, Any]) -> AtOffsets:
+    """Offsets with what is said about the topic beside them."""
+    more = {name: inner for name, inner in value.items() if name != "offsets"}
+    others, topic_id = more.pop("others", None), more.pop("topic_id", "")
+    if more:
+        raise wrong(
+            f"has the unknown field {shown(next(iter(more)))}",
+            'Beside "offsets" there may be "others" and "topic_id".',
+            code=Code.UNKNOWN_FIELD,
+        )
+    if others not in {None, "earliest"}:
+        raise wrong(f"has others {shown(others)}", 'Write "others": "earliest", or leave it out.')
+    if not isinstance(topic_id, str) or not _TOPIC_ID.fullmatch(topic_id):
+        raise wrong(f"has the topic_id {shown(topic_id)}, which is not an id of a topic")
+    return AtOffsets(parse_offsets(value["offsets"]).offsets, others is not None, topic_id)
 
 
 def _parse_to(value: Any, info: ValidationInfo) -> To:
@@ -128,10 +148,18 @@ def _offset(value: Any, name: str) -> int:
     return int(value)
 
 
+_CONTINUED_BOUND: Final = {
+    **_OFFSET_BOUNDS[1],
+    "properties": {
+        **_OFFSET_BOUNDS[1]["properties"],
+        "others": {"const": "earliest", "description": "where partitions start that are not named; else refused"},
+        "topic_id": {"type": "string", "description": "refused when the topic has another id"},
+    },
+}
 Start = Annotated[
     Any,
     PlainValidator(_parse_from),
-    WithJsonSchema({"anyOf": [{"const": "earliest"}, *_OFFSET_BOUNDS, TIME_SCHEMA, _BACK_SCHEMA]}),
+    WithJsonSchema({"anyOf": [{"const": "earliest"}, _OFFSET_BOUNDS[0], _CONTINUED_BOUND, TIME_SCHEMA, _BACK_SCHEMA]}),
 ]
 End = Annotated[
     Any,
