@@ -21,7 +21,7 @@ from recoveryd.wire.forms import CommandData
 from recoveryd.wire.topics import TopicNames, own_topics
 from tools import examples
 from tools.markdown import table
-from tools.status_schemas import recovery_schema, watch_schema, workflow_schema
+from tools.status_schemas import recovery_schema, schedule_schema, watch_schema, workflow_schema
 
 CONTRACT_FILE: Final = Path("docs/contract.md")
 ERRORS_FILE: Final = Path("docs/errors.md")
@@ -73,6 +73,9 @@ def _blocks() -> dict[str, str]:
         "workflow-status-fields": _status_table(workflow_schema()),
         "example-reset": _example(examples.COMMANDS["reset"]),
         "watch-status-fields": _status_table(watch_schema(), "Watched"),
+        "schedule-fields": _fields_table(make_codec().verbs["schedule"].model),
+        "schedule-status-fields": _status_table(schedule_schema(), "Scheduled"),
+        "example-schedule": _example(examples.COMMANDS["schedule"]),
         "example-verify": _example(examples.COMMANDS["verify"]),
         "example-watch": _example(examples.COMMANDS["watch"]),
         "answers": _kinds(ANSWERS),
@@ -110,7 +113,9 @@ def _verbs() -> str:
     for verb, spec in make_codec().verbs.items():
         own = [name for name in spec.model.model_fields if name not in CommandData.model_fields]
         fields = (
-            "see below" if verb in {"replay", "verify", "watch", "reset"} else ", ".join(f"`{name}`" for name in own)
+            "see below"
+            if verb in {"replay", "verify", "watch", "reset", "schedule"}
+            else ", ".join(f"`{name}`" for name in own)
         )
         rows.append((f"`{verb}`", fields, spec.effect))
     return table(("verb", "data besides `reason`", "effect"), rows)

@@ -54,6 +54,30 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
         "orders-again",
     ),
     "rollback": _command("rollback", {"reason": "the wrong Friday"}, 17, "orders-again"),
+    "schedule": _command(
+        "schedule",
+        {
+            "reason": "the corrected topic is kept up each night",
+            "cron": "0 2 * * *",
+            "time_zone": "Europe/Berlin",
+            "overrun": "skip",
+            "max_runtime": "4h",
+            "command": {
+                "verb": "replay",
+                "data": {
+                    "source": {
+                        "topic": "flights",
+                        "from": {"schedule": "last_end", "first": "earliest"},
+                        "to": "latest",
+                    },
+                    "target": {"topic": "flights.v42", "create": True, "on_existing": "append"},
+                },
+            },
+        },
+        14,
+        "flights-nightly",
+    ),
+    "unschedule": _command("unschedule", {"reason": "v42 is live"}, 15, "flights-nightly"),
     "watch": _command(
         "watch",
         {
@@ -165,6 +189,18 @@ MORE: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "replay": MORE_REPLAYS,
     "verify": MORE_VERIFICATIONS,
     "watch": MORE_WATCHES,
+    "schedule": (
+        _command(
+            "schedule",
+            {
+                "reason": "the night belongs to the batch",
+                "cron": "30 22 * * 1-5",
+                "command": {"verb": "pause", "subject": "flights-rerun", "data": {}},
+            },
+            18,
+            "rest-at-night",
+        ),
+    ),
 }
 
 SIGNALS: Final[dict[str, dict[str, Any]]] = {
@@ -447,3 +483,71 @@ WORKFLOW_STATUS: Final[dict[str, Any]] = {
     "stop": None,
     "internal": {"format": 2},
 }  # fmt: skip
+
+SCHEDULE_STATUS: Final[dict[str, Any]] = {
+    "recovery": "flights-nightly",
+    "kind": "schedule",
+    "state": "running",
+    "why": "flights-nightly.20261122t0100 is completed: zero_lag: 167,100 records copied and verified (match)",
+    "version": 5,
+    "created": "2026-11-21T06:00:00.000Z",
+    "updated": "2026-11-22T01:04:10.000Z",
+    "command": {
+        "id": COMMANDS["schedule"]["id"],
+        "source": "//ops/alice",
+        "reason": "the corrected topic is kept up each night",
+    },
+    "error_code": None,
+    "stop": None,
+    "schedule": {
+        "cron": "0 2 * * *",
+        "command": {
+            "verb": "replay",
+            "data": {
+                "reason": "the corrected topic is kept up each night",
+                **COMMANDS["schedule"]["data"]["command"]["data"],
+            },
+            "subject": None,
+        },
+        "time_zone": "Europe/Berlin",
+        "overrun": "skip",
+        "max_runtime": "4h",
+        "next_run": "2026-11-23T01:00:00.000Z",
+        "queued": None,
+        "run": None,
+        "last_run": {
+            "due": "2026-11-22T01:00:00.000Z",
+            "fired": "2026-11-22T01:00:00.000Z",
+            "command_id": "schedule:flights-nightly:2026-11-22T01:00:00.000Z",
+            "recovery": "flights-nightly.20261122t0100",
+            "deadline": "2026-11-22T05:00:00.000Z",
+            "data": {},
+            "control_offset": 117,
+            "answer": {
+                "kind": "accepted",
+                "code": "",
+                "message": "planned: 167,100 records at most in 2 partitions",
+            },
+            "outcome": "completed",
+            "why": "zero_lag: 167,100 records copied and verified (match)",
+            "ended": "2026-11-22T01:04:10.000Z",
+        },
+        "counts": {
+            "fired": 1,
+            "late": 0,
+            "skipped": 0,
+            "completed": 1,
+            "stopped": 0,
+            "failed": 0,
+            "refused": 0,
+        },
+        "last_end": {
+            "cluster": "main",
+            "topic": "flights",
+            "topic_id": "Yz2rBQm1Q3yXbq8xw0l3-A",
+            "offsets": {"0": 84000, "1": 83100},
+            "recovery": "flights-nightly.20261122t0100",
+        },
+    },
+    "internal": {"format": 2},
+}

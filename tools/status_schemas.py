@@ -8,6 +8,9 @@ from recoveryd.forecast.outlook import Outlook
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.wire.status import BESIDE_LIMITS, PUBLIC, PUBLIC_PARTITION, PUBLIC_PLAN
+from recoveryd.schedules.model import KIND as SCHEDULE
+from recoveryd.schedules.model import Schedule
+from recoveryd.schedules.wire import status as schedule_status
 from recoveryd.watches.model import KIND, Watch
 from recoveryd.watches.wire.status import ENVELOPE, PARTS
 from recoveryd.wire.nouns import NounForm
@@ -117,6 +120,33 @@ _WATCH_WORDS: Final[Told] = {
     "Delivery.id": "idempotency key, sent as X-Recoveryd-Delivery",
     "Delivery.status": "HTTP status of the last try; null = nobody answered",
 }
+_SCHEDULE_WORDS: Final[Told] = {
+    "Schedule.recovery": "the schedule's id",
+    "Schedule.state": {"enum": ["running", "stopped", "failed"]},
+    "Schedule.why": "one sentence, always current",
+    "Schedule.error_code": "of the catalogue, when it failed",
+    "Schedule.stop": "why it ended",
+    "Scheduled.command": "what is sent: verb, data, and the subject of one that steers",
+    "Scheduled.overrun": {"enum": ["skip", "queue"]},
+    "Scheduled.max_runtime": "duration, such as 4h",
+    "Scheduled.next_run": "the next due time; null once the schedule has ended",
+    "Scheduled.queued": "a due time that waits for the end of the present run",
+    "Scheduled.run": "the run that goes on",
+    "Scheduled.last_run": "the last one that ended",
+    "Scheduled.last_end": "where the last run ended, for one that starts there",
+    "ScheduleRun.due": "its time by `cron`",
+    "ScheduleRun.fired": "when it was decided",
+    "ScheduleRun.recovery": "the id of what it began, or of what its command is about",
+    "ScheduleRun.deadline": "absolute",
+    "ScheduleRun.data": "what was sent, while it goes on",
+    "ScheduleRun.control_offset": "where its command lies on the control topic; -1 = not read yet",
+    "ScheduleRun.outcome": "the state in which it ended, or the answer to its command; empty while it goes on",
+    "RunAnswer.kind": {"enum": ["accepted", "rejected", "duplicate", "expired"]},
+    "LastEnd.offsets": "the next offset to copy, by partition",
+    "LastEnd.recovery": "the run that came that far",
+    "RunCounts.late": "of those fired: made up for due times without a daemon",
+    "RunCounts.skipped": "due times left out because the last run still went on",
+}
 _DAEMON_WORDS: Final[Told] = {
     "DaemonRecord.applied_control_offset": {
         "minimum": -1,
@@ -200,6 +230,20 @@ def workflow_schema() -> Schema:
         "Value on the status topic of a record with `kind` workflow (key = its id), and `GET /api/v1/recoveries/{id}`."
     )
     return finished(schema, _WORKFLOW_WORDS)
+
+
+def schedule_schema() -> Schema:
+    schema = NounForm(Schedule).schema()
+    parts, fields = schema["$defs"], schema["properties"]
+    own = {**parts["ScheduleSpec"]["properties"], **{name: fields[name] for name in schedule_status.PARTS}}
+    parts["Scheduled"] = make_object(own)
+    kind = {"const": SCHEDULE, "type": "string"}
+    fields |= {"kind": kind, "schedule": ref("Scheduled"), "internal": dict(INTERNAL)}
+    only(schema, ("recovery", "kind", *schedule_status.ENVELOPE[1:], "schedule", "internal"))
+    schema["description"] = (
+        "Value on the status topic of a record with `kind` schedule (key = its id), and `GET /api/v1/recoveries/{id}`."
+    )
+    return finished(schema, _SCHEDULE_WORDS)
 
 
 def daemon_schema() -> Schema:

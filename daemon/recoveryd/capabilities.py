@@ -11,6 +11,8 @@ from recoveryd.recovery.effects import LaunchAttempt
 from recoveryd.recovery.job_specs import JobDefaults
 from recoveryd.recovery.params import Params
 from recoveryd.replay.kind import REPLAY
+from recoveryd.schedules.capability import make_schedules
+from recoveryd.schedules.params import ScheduleParams
 from recoveryd.units.capability import make_units
 from recoveryd.verification.kind import VERIFICATION
 from recoveryd.watches.capability import make_watches
@@ -26,7 +28,7 @@ KINDS = (REPLAY, VERIFICATION)
 
 def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) -> Sequence[Capability[Any]]:
     """`webhooks`: the names of those in the config."""
-    return (
+    others: tuple[Capability[Any], ...] = (
         make_live(params.live),
         make_units(params.units),
         make_recoveries(params, KINDS),
@@ -53,6 +55,8 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
             )
         ),
     )
+    kept = ScheduleParams(keep_terminal_ms=params.keep_terminal_ms, keep_terminal_most=params.keep_terminal_most)
+    return (*others, make_schedules(kept, others))
 
 
 def make_status_topic() -> StatusTopic:

@@ -22,7 +22,7 @@ CASES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "recoveryd.rules.test.yml
 WANTED = {
     "RecoverydDown", "RecoverydNoLeader", "RecoverydCommitsStalled", "RecoverydRecoveryStalled", "RecoverydDataLost",
     "RecoverydVerificationMismatch", "RecoverydTelemetryStale", "RecoverydRetentionRace", "RecoverydLiveSloViolatedByReplay",
-    "RecoverydRetentionBelowObjective",
+    "RecoverydRetentionBelowObjective", "RecoverydScheduleOverdue", "RecoverydScheduleRunFailed",
 }  # fmt: skip
 _TIMEOUT_S = 180
 

@@ -73,6 +73,9 @@ CONTRACT = {
     "recoveryd_recovery_stop_evidence": ("recovery", "name"),
     "recoveryd_journal_failing_seconds": (),
     "recoveryd_unit_retention_short": ("unit",),
+    "recoveryd_schedule_due_total": ("result",),
+    "recoveryd_schedule_runs_total": ("outcome",),
+    "recoveryd_schedule_overdue_seconds": (),
 }
 
 

@@ -38,6 +38,7 @@ class Code(StrEnum):
     UNKNOWN_WEBHOOK = "RCV-1030"
     NOT_FOR_THIS_KIND = "RCV-1031"
     TOO_MANY_WATCHES = "RCV-1032"
+    TOO_MANY_SCHEDULES = "RCV-1033"
     UNKNOWN_UNIT = "RCV-1040"
     NOTHING_TO_DO = "RCV-1041"
     GROUP_TYPE = "RCV-1042"
@@ -75,6 +76,7 @@ class Code(StrEnum):
     RECORD_REFUSED = "RCV-3013"
     WATCH_UNFULFILLED = "RCV-3030"
     WEBHOOK_FAILED = "RCV-3031"
+    LAST_END_UNKNOWN = "RCV-3032"
     SLOTS_MISSING = "RCV-3040"
     EXECUTORS_UNFIT = "RCV-3041"
     SPARK_UNSECURED = "RCV-3042"
@@ -199,12 +201,16 @@ CATALOGUE: dict[Code, Entry] = {
         "Use a name under `webhooks:` of the config; `recoveryctl config show` lists them.",
     ),
     Code.NOT_FOR_THIS_KIND: Entry(
-        "The command is not possible for a watch, which copies nothing.",
-        "End the watch with `recoveryctl stop ID`, or name a replay.",
+        "The command is not possible for a watch or a schedule, which copies nothing.",
+        "End the watch or schedule with `recoveryctl stop ID`, or name a replay.",
     ),
     Code.TOO_MANY_WATCHES: Entry(
         "As many watches are active as one daemon allows.",
         "Wait until one ends, or stop one that is no longer needed.",
+    ),
+    Code.TOO_MANY_SCHEDULES: Entry(
+        "As many schedules are active as one daemon allows.",
+        "End one that is no longer needed with `recoveryctl schedule remove ID`.",
     ),
     Code.UNKNOWN_UNIT: Entry(
         "The config has no unit of this name.", "Use a name under `units`; `recoveryctl unit list` shows them."
@@ -338,6 +344,10 @@ CATALOGUE: dict[Code, Entry] = {
     Code.WEBHOOK_FAILED: Entry(
         "The condition of the watch held, but its webhook could not be reached.",
         "Do by hand what the webhook should have done; then check the receiver, and `webhooks:` of the config.",
+    ),
+    Code.LAST_END_UNKNOWN: Entry(
+        "A run of the schedule ended at a position that is not known exactly, so no next run can start there.",
+        "Find the last copied record of each partition, then make a new schedule whose `first` starts behind it.",
     ),
     Code.SLOTS_MISSING: Entry(
         "The Spark application has fewer task slots than lanes that have to run at once.",

@@ -4,7 +4,7 @@ Handlers write what changed; nothing here reads a clock or does I/O. `Draft` is 
 capability sees it through a view of its own, which knows its slice of the state and its parameters.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -50,6 +50,11 @@ class Draft:
 
     def set_daemon(self, record: DaemonRecord) -> None:
         self._daemon = record
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """Those of this step so far."""
+        return self._answers
 
     def applied(self, offset: int) -> None:
         """Note that the outcome of the control record at `offset` is part of this decision."""

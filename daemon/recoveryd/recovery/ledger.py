@@ -126,7 +126,8 @@ def use_ledger(case: Case) -> LedgerRead | None:
     found = _at_least_heard(recovery, ledger.partitions) if ledger.problems else ledger.partitions
     partitions = with_losses(case, found)
     exact = with_ledger(recovery, partitions)
-    case.draft.journal(replace(exact, completeness=completeness(exact, partitions)))
+    rows = completeness(exact, partitions)
+    case.draft.journal(replace(exact, completeness=rows, is_position_exact=not ledger.problems))
     if ledger.problems and recovery.state is not State.STOPPING:
         fail(case, "ledger_broken", ledger.problems[0])
         return None

@@ -249,6 +249,7 @@ class Recovery:
     # while no lane runs, from exact positions.
     allowances: tuple[Allowance, ...] = ()
     approved: str = ""  # who approved the plan and why, "" = nobody did yet
+    is_position_exact: bool = True  # False: it ended, and its positions are only the last ones heard
 
     @property
     def is_terminal(self) -> bool:

@@ -276,7 +276,10 @@ def _stopping(case: Case) -> None:
     elif not read_when_drained(case, frozenset({"done"})):
         unreadable = unreadable_ledger(case)
         if unreadable:
-            case.journal(completeness=case.recovery.completeness or last_heard_completeness(case.recovery))
+            case.journal(
+                completeness=case.recovery.completeness or last_heard_completeness(case.recovery),
+                is_position_exact=False,
+            )
             settle(case, S.FAILED, f"{case.recovery.why}; {unreadable}, so the positions are the last ones heard")
     else:
         _ended(case, late)

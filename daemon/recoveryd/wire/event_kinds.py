@@ -105,6 +105,26 @@ OTHERS: Final[dict[str, EventKind]] = {
     "watch_fulfilled": _kind(
         "The condition of a watch held; `evidence` has the numbers it saw.", "reason mode why evidence webhook"
     ),
+    "schedule_started": _kind("A schedule waits for its first due time.", "why cron time_zone verb next_run"),
+    "schedule_fired": _kind(
+        "A due time has come: the command is journaled and sent. `missed_since` is the first due time that it makes up "
+        "for, after a time without a daemon.",
+        "due verb recovery command_id missed_since next_run why",
+    ),
+    "schedule_queued": _kind(
+        "The last run still goes on: the run of this due time begins when it ends.", "due recovery next_run why"
+    ),
+    "schedule_skipped": _kind(
+        "The last run still goes on: this due time is left out; `reason` is overrun.",
+        "due recovery next_run reason why",
+    ),
+    "schedule_not_sent": _kind("The command of a run could not be sent; it is tried again.", "code message why"),
+    "schedule_run_ended": _kind(
+        "A run is over: `outcome` is the state in which it ended, or the answer to its command.",
+        "due recovery outcome answer code why",
+    ),
+    "schedule_stopped": _kind("A schedule was ended; a run that goes on is left alone.", "from to why"),
+    "schedule_failed": _kind("A schedule cannot go on; `code` says why.", "from to why code"),
     "unit_retention_short": _kind(
         "An input of a unit is kept shorter than its retention objective.", "why objective_ms kept_ms"
     ),

@@ -14,6 +14,7 @@ from rich.text import Text
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.forecast import forecast_facts, interval
 from recoveryd.cli.render.proof import result_parts
+from recoveryd.cli.render.scheduled import schedule_parts
 from recoveryd.cli.render.tables import columns, facts
 from recoveryd.cli.render.watched import watch_parts
 from recoveryd.cli.render.workflows import workflow_parts, workflow_plan_parts
@@ -80,6 +81,8 @@ def describe(document: Document, events: Sequence[Document]) -> list[RenderableT
         parts += ["", Text("Forecast as it runs", style="bold"), forecast_facts(document["progress"]["forecast"])]
     if document.get("watch"):
         parts += watch_parts(document)
+    if document.get("schedule"):
+        parts += schedule_parts(document)
     parts += result_parts(document)
     if events:
         parts += ["", Text("Events (UTC)", style="bold"), timeline_table(events)]
@@ -214,7 +217,7 @@ def _heading(document: Document) -> Table:
         (
             "limits",
             None
-            if document.get("watch") or document.get("workflow")
+            if document.get("watch") or document.get("workflow") or document.get("schedule")
             else f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}",
         ),
         ("rule", limits.get("rule")),

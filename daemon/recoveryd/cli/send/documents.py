@@ -1,5 +1,7 @@
-"""Reading the YAML or JSON document that `replay -f` takes: the data of a control record, as plain JSON values."""
+"""Reading the YAML or JSON document that `-f` takes: the data of a control record, as plain JSON values."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -19,8 +21,18 @@ _TextTimesLoader.yaml_implicit_resolvers = {
 }
 
 
-def read_mapping(text: str, origin: str) -> dict[str, Any]:
-    """The one mapping in `text`. Raises `Failure` naming the line when it is none."""
+def read_file(file: Path, holds: str) -> dict[str, Any]:
+    """The one mapping in a file, `-` = stdin. Times stay text: YAML would make them objects without their zone. Raises
+    `Failure` naming the line when it is none; `holds` is the sentence that says what it should hold.
+    """
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise usage(f"{file} cannot be read: {error}.", "Give the path of a YAML or JSON file.") from None
+    return _mapping(text, str(file), holds)
+
+
+def _mapping(text: str, origin: str, holds: str) -> dict[str, Any]:
     try:
         document = yaml.load(text, Loader=_TextTimesLoader)  # noqa: S506  (a SafeLoader with less)
     except yaml.YAMLError as error:
@@ -28,7 +40,7 @@ def read_mapping(text: str, origin: str) -> dict[str, Any]:
         place = f"{origin}:{mark.line + 1}" if mark is not None else origin
         raise usage(f"{place} is no YAML: {getattr(error, 'problem', error)}.", "Correct the line.") from None
     if not isinstance(document, dict):
-        raise usage(f"{origin} is no mapping.", "It holds the data of a replay record: source, target, reason.")
+        raise usage(f"{origin} is no mapping.", holds)
     return {str(name): _with_text_keys(value) for name, value in document.items()}
 
 

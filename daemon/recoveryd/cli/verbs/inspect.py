@@ -57,7 +57,7 @@ def get(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> 
 def describe(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> int:
     """Everything about one recovery: plan, positions, completeness, verification and its events."""
     document = _find(connection, recovery)
-    show_all(document, _events(connection, document), output)
+    show_all(document, events_of(connection, document), output)
     return ExitCode.DONE
 
 
@@ -98,7 +98,7 @@ def wait(
     return exit_code_of_state(document) or ExitCode.FAILED
 
 
-def _events(connection: Connection, document: Document) -> list[Document]:
+def events_of(connection: Connection, document: Document) -> list[Document]:
     """None when only `--http` was given: the API has no events."""
     try:
         return connection.backend.events(document["recovery"], since=document.get("created"))

@@ -5,7 +5,6 @@ the answer, stay if wanted.
 """
 
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -130,16 +129,12 @@ def _ask(connection: Connection, verb: str, recovery: str, data: Document) -> No
 
 
 def _read(file: Path | None) -> Document:
-    """The document of `-f`. Times stay text: YAML would make them objects without their zone."""
+    """The document of `-f`."""
     if file is None:
         return {}
-    from recoveryd.cli.send.documents import read_mapping  # noqa: PLC0415
+    from recoveryd.cli.send.documents import read_file  # noqa: PLC0415
 
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise usage(f"{file} cannot be read: {error}.", "Give the path of a YAML or JSON file.") from None
-    return read_mapping(text, str(file))
+    return read_file(file, "It holds the data of a replay record: source, target, reason.")
 
 
 def _next_command(table: FlagTable, file: Path | None, recovery: str, flags: Values) -> str:

@@ -1,0 +1,74 @@
+"""Schedules as a capability: which commands and events they take."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
+from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.decision import Noun
+from recoveryd.kernel.events import BecameLeader, CommandNotSent, Tick
+from recoveryd.kernel.state import CoreState
+from recoveryd.schedules.commands import end_schedule, on_schedule
+from recoveryd.schedules.draft import SCHEDULES, ScheduleDraft
+from recoveryd.schedules.firing import fire_what_is_due
+from recoveryd.schedules.following import follow, hear, on_not_sent
+from recoveryd.schedules.forgetting import forget_old
+from recoveryd.schedules.known import Schedules
+from recoveryd.schedules.metrics import make_measures
+from recoveryd.schedules.model import KIND, Schedule
+from recoveryd.schedules.params import ScheduleParams
+from recoveryd.schedules.spec import EndSchedule, StartSchedule
+from recoveryd.schedules.wire.command import NEVER_SENT, make_forms
+from recoveryd.schedules.wire.status import ScheduleForm
+
+NAME = "schedules"
+_FORM = ScheduleForm()
+
+
+def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) -> Capability[ScheduleDraft]:
+    """It has to come after the `others`, whose commands it sends, because it hears the answers that they give."""
+    forms = {verb: form for c in others for verb, form in c.forms.items() if verb not in NEVER_SENT}
+    beginning = frozenset(verb.name for c in others for verb in c.verbs if verb.is_beginning)
+
+    def find(state: CoreState, noun_id: str) -> Noun | None:
+        return next((known[noun_id] for c in others if noun_id in (known := c.known(state))), None)
+
+    return Capability(
+        name=NAME,
+        view=ScheduleDraft,
+        make_view=lambda draft: ScheduleDraft(draft, params, find),
+        verbs=(
+            begins(StartSchedule, on_schedule),
+            steers(EndSchedule, end_schedule),
+            steers(StopCommand, end_schedule),
+        ),
+        handlers=(on(CommandNotSent, on_not_sent),),
+        forms=make_forms(forms, beginning),
+        steer=_steer,
+        subject=_subject,
+        status=StatusForm(Schedule, lambda kind: kind == KIND, _FORM.write, _FORM.read),
+        measures=make_measures(),
+        restore=_restore,
+        known=lambda state: {schedule.id: schedule for schedule in state.of(SCHEDULES)},
+        is_active=lambda state: bool(state.of(SCHEDULES).live),
+    )
+
+
+def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:
+    return state.having(SCHEDULES, Schedules.of(noun for noun in nouns.values() if isinstance(noun, Schedule)))
+
+
+def _subject(draft: ScheduleDraft, schedule_id: str) -> Subject | None:
+    schedule = draft.schedules.get(schedule_id)
+    return None if schedule is None else Subject("schedule", schedule.state.value)
+
+
+def _steer(draft: ScheduleDraft, event: object) -> None:
+    hear(draft, event)
+    if isinstance(event, BecameLeader):
+        draft.schedules = replace(draft.schedules, led_ms=draft.now_ms, sent_ms={})
+    if isinstance(event, Tick | BecameLeader):
+        for schedule in list(draft.schedules.live.values()):
+            fire_what_is_due(draft, follow(draft, schedule))
+        forget_old(draft)

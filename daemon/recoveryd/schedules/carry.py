@@ -1,0 +1,72 @@
+"""Where the next run of an incremental replay starts: exactly where the last one ended, by partition.
+
+A command says so with `source.from: {"schedule": "last_end"}`, and with `first` where its first run starts. The end is
+taken from the record of the run once that is over, when its ledger was read: positions that were only heard of are not
+used, since a record before them could be copied twice, or one behind them never.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from recoveryd.recovery.model import Recovery
+from recoveryd.schedules.model import LastEnd, Schedule
+from recoveryd.schedules.spec import ScheduledCommand
+
+MARK: Final = "schedule"
+LAST_END: Final = "last_end"
+FIRST: Final = "first"
+DEFAULT_FIRST: Final = "earliest"
+
+
+def is_incremental(command: ScheduledCommand) -> bool:
+    """Whether its runs continue each other."""
+    return is_mark(source_of(command.data).get("from"))
+
+
+def is_mark(bound: object) -> bool:
+    """Whether a bound stands for the end of the last run."""
+    return isinstance(bound, Mapping) and MARK in bound
+
+
+def source_of(data: Mapping[str, object]) -> Mapping[str, Any]:
+    source = data.get("source")
+    return source if isinstance(source, Mapping) else {}
+
+
+def with_start(data: Mapping[str, object], last_end: LastEnd | None) -> dict[str, object]:
+    """The data of the next run. Partitions that were added since are taken from their beginning."""
+    source = source_of(data)
+    bound = source.get("from")
+    if not isinstance(bound, Mapping) or not is_mark(bound):
+        return dict(data)
+    start: object = bound.get(FIRST, DEFAULT_FIRST)
+    if last_end is not None:
+        offsets = {str(partition): offset for partition, offset in sorted(last_end.offsets.items())}
+        start = {"offsets": offsets, "others": "earliest", "topic_id": last_end.topic_id}
+    return {**data, "source": {**source, "from": start}}
+
+
+def end_of(recovery: Recovery, before: LastEnd | None) -> LastEnd | None:
+    """Where the next run starts after this one, which has ended. `before` when it came to no plan."""
+    plan = recovery.plan
+    if plan is None or not recovery.progress.partitions:
+        return before
+    known = before.offsets if before is not None and before.topic_id == plan.source.topic_id else {}
+    reached = {row.partition: row.position for row in recovery.progress.partitions}
+    return LastEnd(plan.source.cluster, plan.source.topic, plan.source.topic_id, {**known, **reached}, recovery.id)
+
+
+def continues(schedule: Schedule, command: ScheduledCommand) -> bool:
+    """Whether runs of `command` go on where those of an ended schedule stopped: same source, same target."""
+    before = schedule.spec.command
+    if not (is_incremental(before) and is_incremental(command)):
+        return False
+    return _place(before, "source") == _place(command, "source") and _place(before, "target") == _place(
+        command, "target"
+    )
+
+
+def _place(command: ScheduledCommand, side: str) -> tuple[object, object]:
+    found = command.data.get(side)
+    named = found if isinstance(found, Mapping) else {}
+    return named.get("cluster", "main"), named.get("topic")

@@ -1,0 +1,98 @@
+"""Commands about schedules: `schedule`, which makes one, and `unschedule` or `stop`, which end it."""
+
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.effects import WakeAt
+from recoveryd.kernel.events import CommandReceived
+from recoveryd.kernel.refused import Refused
+from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.kernel.times import format_time_ms
+from recoveryd.schedules.carry import continues
+from recoveryd.schedules.draft import ScheduleDraft
+from recoveryd.schedules.due import next_due_ms
+from recoveryd.schedules.firing import MAX_ID_CHARS
+from recoveryd.schedules.model import Schedule, changed
+from recoveryd.schedules.spec import EndSchedule, ScheduleSpec, StartSchedule
+
+ACTIVE_MOST = 200
+
+
+def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSchedule) -> None:
+    """Begin the schedule or refuse it; answered at once."""
+    meta, spec = command.meta, command.spec
+    known = draft.schedules.get(meta.subject)
+    if known is not None and not known.is_terminal:
+        hint = f"End it first with `recoveryctl schedule remove {known.id}`; its runs then go on where they stopped."
+        draft.answer(event, "rejected", f"schedule {known.id} exists already", Code.ID_IN_USE.value, hint)
+        return
+    next_ms = next_due_ms(spec.cron, spec.time_zone, draft.now_ms)
+    refusal = _refuse(draft, meta.subject, spec, next_ms)
+    if refusal is not None or next_ms is None:
+        assert refusal is not None
+        draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
+        return
+    next_run = format_time_ms(next_ms)
+    schedule = Schedule(
+        id=meta.subject,
+        state=State.RUNNING,
+        why=f"waits for its first run at {next_run}",
+        version=known.version + 1 if known else 1,
+        created_ms=draft.now_ms,
+        updated_ms=draft.now_ms,
+        command=CommandRef(meta.id, meta.source, meta.reason),
+        spec=spec,
+        next_run_ms=next_ms,
+        last_end=known.last_end if known is not None and continues(known, spec.command) else None,
+    )
+    draft.put_schedule(schedule)
+    draft.answer(event, "accepted", f"{schedule.id} sends {spec.command.verb}, first at {next_run}")
+    told = {
+        "why": meta.reason,
+        "cron": spec.cron,
+        "time_zone": spec.time_zone,
+        "verb": spec.command.verb,
+        "next_run": next_run,
+    }
+    draft.notice("schedule_started", schedule.id, told, meta.id)
+    draft.effect(WakeAt(next_ms))
+
+
+def _refuse(draft: ScheduleDraft, schedule_id: str, spec: ScheduleSpec, next_ms: int | None) -> Refused | None:
+    known = draft.schedules.get(schedule_id)
+    if known is not None and known.run is not None:
+        message = f"schedule {schedule_id} was ended, but its run {known.run.recovery} still goes on"
+        return Refused(Code.ID_IN_USE, message, "Wait until the run has ended, or stop it; or choose another id.")
+    if known is not None and known.error_code == Code.LAST_END_UNKNOWN.value:
+        message = f"schedule {schedule_id} failed because nobody knows where its last run ended"
+        return Refused(Code.ID_IN_USE, message, "Choose another id, and say with `first` where its first run starts.")
+    if len(schedule_id) > MAX_ID_CHARS:
+        message = f"the id {schedule_id} has {len(schedule_id)} characters, a schedule's has at most {MAX_ID_CHARS}"
+        return Refused(Code.INVALID_SUBJECT, message, "Choose a shorter one: the ids of its runs add the due time.")
+    if next_ms is None:
+        message = f"data.cron: {spec.cron!r} is never due"
+        return Refused(Code.INVALID_VALUE, message, "Name a day that exists, for instance `0 2 1 * *`.")
+    if len(draft.schedules.live) >= ACTIVE_MOST:
+        message = f"{len(draft.schedules.live)} schedules are active, at most {ACTIVE_MOST} can be"
+        return Refused(Code.TOO_MANY_SCHEDULES, message)
+    return None
+
+
+def end_schedule(draft: ScheduleDraft, event: CommandReceived, command: EndSchedule | StopCommand) -> None:
+    """End the schedule. A run that goes on is a recovery of its own and is left alone."""
+    schedule = draft.schedules.get(command.meta.subject)
+    assert schedule is not None  # the kernel has checked that the subject is a schedule
+    if schedule.is_terminal:
+        message = f"{command.verb} is not possible while {schedule.id} is {schedule.state.value}"
+        draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+        return
+    run = schedule.run
+    rest = f"; its run {run.recovery} goes on" if run is not None else ""
+    draft.answer(event, "accepted", f"{schedule.id} sends nothing any more{rest}")
+    why = f"ended by {command.meta.who}{rest}"
+    stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
+    ended = replace(schedule, state=State.STOPPED, stop=stop, next_run_ms=None, queued_ms=None)
+    draft.put_schedule(changed(ended, draft.now_ms, why=why))
+    told = {"from": schedule.state.value, "to": State.STOPPED.value, "why": why}
+    draft.notice("schedule_stopped", schedule.id, told, command.meta.id)

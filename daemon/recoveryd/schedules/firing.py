@@ -1,0 +1,174 @@
+"""What happens when a time has come: at most one command for each due time, whatever dies in between.
+
+A firing is journaled with the command's id, which is made from the schedule and the due time, and with its whole data;
+then it is sent. Until it was read from the control topic it is sent again from time to time. A second copy has the same
+id and content, so it is answered as a duplicate and nothing else happens.
+
+Due times that passed while no daemon ran are made up for by one run. A due time at which the last run still goes on is
+left out, or queued: one at most.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from recoveryd.kernel.effects import SendCommand, WakeAt
+from recoveryd.kernel.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
+from recoveryd.schedules.carry import with_start
+from recoveryd.schedules.draft import ScheduleDraft
+from recoveryd.schedules.due import last_due_ms, next_due_ms
+from recoveryd.schedules.model import Schedule, ScheduleRun, changed
+from recoveryd.schedules.spec import QUEUE
+
+LATE_MS = 60_000
+# A run's id is the schedule's with its due time, `.20261122t0200` in UTC.
+MAX_ID_CHARS = 63 - len(".20261122t0200")
+
+
+def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
+    """Take the next step of a schedule whose run was looked at already."""
+    if schedule.run is not None and schedule.run.control_offset < 0:
+        send(draft, schedule)  # it may still be refused, so nothing is left out because of it
+        return
+    if schedule.is_terminal:
+        return
+    if schedule.run is None and schedule.queued_ms is not None:
+        schedule = _fire(draft, replace(schedule, queued_ms=None), schedule.queued_ms)
+    due_ms = schedule.next_run_ms
+    if due_ms is None:
+        return
+    if draft.now_ms < due_ms:
+        draft.effect(WakeAt(due_ms))
+        return
+    if is_settling(draft, due_ms):
+        return
+    spec = schedule.spec
+    last_ms = last_due_ms(spec.cron, spec.time_zone, due_ms, draft.now_ms)
+    then_ms = next_due_ms(spec.cron, spec.time_zone, max(last_ms, draft.now_ms))
+    ahead = replace(schedule, next_run_ms=then_ms)
+    if schedule.run is not None:
+        _overrun(draft, ahead, last_ms)
+    else:
+        _fire(draft, ahead, last_ms, first_missed_ms=due_ms)
+    if then_ms is not None:
+        draft.effect(WakeAt(then_ms))
+
+
+def _overrun(draft: ScheduleDraft, schedule: Schedule, due_ms: int) -> None:
+    run = schedule.run
+    assert run is not None
+    told = {"due": format_time_ms(due_ms), "recovery": run.recovery, "next_run": _text(schedule.next_run_ms)}
+    if schedule.spec.overrun == QUEUE and schedule.queued_ms is None:
+        why = f"{run.recovery} still goes on: the run due at {told['due']} begins when it ends"
+        draft.notice("schedule_queued", schedule.id, {**told, "why": why})
+        draft.put_schedule(changed(schedule, draft.now_ms, why=why, queued_ms=due_ms))
+    else:
+        waits = ", and one run waits already" if schedule.queued_ms is not None else ""
+        why = f"{run.recovery} still goes on{waits}: the run due at {told['due']} is left out"
+        draft.notice("schedule_skipped", schedule.id, {**told, "reason": "overrun", "why": why})
+        counts = replace(schedule.counts, skipped=schedule.counts.skipped + 1)
+        draft.put_schedule(changed(schedule, draft.now_ms, why=why, counts=counts))
+    draft.reason = why
+
+
+def _fire(draft: ScheduleDraft, schedule: Schedule, due_ms: int, first_missed_ms: int | None = None) -> Schedule:
+    spec, now_ms = schedule.spec, draft.now_ms
+    deadline_ms = None if spec.max_runtime_ms is None else now_ms + spec.max_runtime_ms
+    data = with_start(spec.command.data, schedule.last_end)
+    if spec.max_runtime_ms is not None and deadline_ms is not None:
+        data = with_limits(data, spec.max_runtime_ms, deadline_ms, now_ms)
+    due = format_time_ms(due_ms)
+    subject = spec.command.subject or run_id(schedule.id, due_ms)
+    run = ScheduleRun(due_ms, now_ms, command_id(schedule.id, due_ms), subject, deadline_ms, data)
+    is_late = first_missed_ms is not None and (first_missed_ms < due_ms or now_ms - due_ms > LATE_MS)
+    late = " late" if is_late else ""
+    why = f"sends {spec.command.verb} {subject}, due at {due}{late}"
+    counts = replace(schedule.counts, fired=schedule.counts.fired + 1, late=schedule.counts.late + is_late)
+    fired = draft.put_schedule(changed(schedule, now_ms, run=run, counts=counts, why=why))
+    told = {
+        "due": due,
+        "verb": spec.command.verb,
+        "recovery": subject,
+        "command_id": run.command_id,
+        "missed_since": format_time_ms(first_missed_ms) if is_late and first_missed_ms is not None else None,
+        "next_run": _text(schedule.next_run_ms),
+        "why": why,
+    }
+    draft.notice("schedule_fired", schedule.id, told, schedule.command.id)
+    draft.reason = why
+    _send_now(draft, fired, run)
+    return fired
+
+
+def send(draft: ScheduleDraft, schedule: Schedule) -> None:
+    """Send the command of the run once more, if nothing was heard of it for some time."""
+    run = schedule.run
+    if run is None or is_settling(draft, run.fired_ms):
+        return
+    sent_ms = draft.schedules.sent_ms.get(schedule.id)
+    if sent_ms is None or draft.now_ms - sent_ms >= draft.params.send_again_ms:
+        _send_now(draft, schedule, run)
+
+
+def is_settling(draft: ScheduleDraft, since_ms: int) -> bool:
+    """Whether a new leader still waits with what is older than its lead. Commands that came meanwhile are read first:
+    the one that was sent, or one that ends the schedule.
+    """
+    led_ms = draft.schedules.led_ms
+    return since_ms < led_ms and 0 <= draft.now_ms - led_ms < draft.params.settle_ms  # a clock may be set back
+
+
+def _send_now(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun) -> None:
+    draft.sent(schedule.id)
+    origin = schedule.command
+    draft.effect(
+        SendCommand(
+            about=schedule.id,
+            verb=schedule.spec.command.verb,
+            subject=run.recovery,
+            data=run.data,
+            id=run.command_id,
+            source=origin.source,
+            at_ms=run.fired_ms,
+        )
+    )
+
+
+def command_id(schedule_id: str, due_ms: int) -> str:
+    """The id of the command for this due time, the same however often it is made."""
+    return f"schedule:{schedule_id}:{format_time_ms(due_ms)}"
+
+
+def run_id(schedule_id: str, due_ms: int) -> str:
+    """The id of what the run begins: `nightly.20261122t0200`, in UTC, so that no two due times share one."""
+    text = format_time_ms(due_ms)
+    return f"{schedule_id}.{text[0:4]}{text[5:7]}{text[8:10]}t{text[11:13]}{text[14:16]}"
+
+
+def with_limits(data: Mapping[str, object], max_runtime_ms: int, deadline_ms: int, now_ms: int) -> dict[str, object]:
+    """The data with the limits of a run. Limits that the command has already hold where they are tighter; what is none
+    is left for the command's own form to refuse.
+    """
+    found = data.get("limits")
+    limits: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
+    runtime, deadline = limits.get("max_runtime"), limits.get("deadline")
+    if limits != (found or {}) or not all(isinstance(limit, str | None) for limit in (runtime, deadline)):
+        return dict(data)
+    if runtime is not None:
+        max_runtime_ms = min(max_runtime_ms, parse_duration_ms(runtime))
+    if deadline is not None:
+        deadline_ms = min(deadline_ms, _moment(deadline, now_ms))
+    limits |= {"max_runtime": format_duration_ms(max_runtime_ms), "deadline": format_time_ms(deadline_ms)}
+    return {**data, "limits": limits}
+
+
+def _moment(text: str, now_ms: int) -> int:
+    """A deadline as a command has it: a time, or a duration from now."""
+    try:
+        return now_ms + parse_duration_ms(text)
+    except ValueError:
+        return parse_time_ms(text)
+
+
+def _text(time_ms: int | None) -> str | None:
+    return None if time_ms is None else format_time_ms(time_ms)

@@ -1,0 +1,139 @@
+"""What became of a run: its command's answer, and the end of what it began.
+
+The command is recognised by its id and source when it is read from the control topic, from then on by its offset there.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.decision import Noun
+from recoveryd.kernel.events import CommandNotSent, CommandReceived
+from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop, StopReason
+from recoveryd.kernel.times import format_time_ms
+from recoveryd.recovery.model import Recovery
+from recoveryd.schedules.carry import end_of, is_incremental
+from recoveryd.schedules.draft import ScheduleDraft
+from recoveryd.schedules.model import RunAnswer, RunCounts, Schedule, ScheduleRun, changed
+
+ACCEPTED: Final = "accepted"
+_COUNTED: Final = {
+    State.COMPLETED.value: "completed",
+    State.PLANNED.value: "completed",
+    ACCEPTED: "completed",
+    State.STOPPED.value: "stopped",
+    "rejected": "refused",
+    "expired": "refused",
+    "duplicate": "refused",
+}
+
+
+def hear(draft: ScheduleDraft, event: object) -> None:
+    """Note that a command of a run was read, and its answer."""
+    if isinstance(event, CommandReceived):
+        _read(draft, event)
+    for answer in draft.answers:
+        for schedule in list(draft.schedules.live.values()):
+            run = schedule.run
+            if run is not None and run.answer is None and 0 <= run.control_offset == answer.control_offset:
+                told = RunAnswer(answer.kind, answer.code, answer.message)
+                why = f"{run.recovery}: {answer.message}"
+                draft.put_schedule(changed(schedule, draft.now_ms, run=replace(run, answer=told), why=why))
+
+
+def _read(draft: ScheduleDraft, event: CommandReceived) -> None:
+    command = event.command
+    about = command if isinstance(command, RefusedCommand) else command.meta
+    for schedule in list(draft.schedules.live.values()):
+        run = schedule.run
+        if run is None or (run.command_id, schedule.command.source) != (about.id, about.source):
+            continue
+        if run.control_offset < 0:
+            draft.put_schedule(changed(schedule, draft.now_ms, run=replace(run, control_offset=event.offset)))
+
+
+def on_not_sent(draft: ScheduleDraft, event: CommandNotSent) -> None:
+    """Say so; the command is sent again in its time, unless the daemon itself would refuse it."""
+    schedule = draft.schedules.live.get(event.about)
+    if schedule is None or schedule.run is None or schedule.run.command_id != event.command_id:
+        return
+    if schedule.run.control_offset >= 0:
+        return
+    if not event.retriable:
+        answer = RunAnswer("rejected", event.code, event.message)
+        _ended(draft, schedule, replace(schedule.run, answer=answer), answer.kind, answer.message)
+        return
+    why = f"{schedule.run.recovery} could not be sent and is tried again: {event.message}"
+    if why != schedule.why:
+        draft.notice("schedule_not_sent", schedule.id, {"code": event.code, "message": event.message, "why": why})
+        draft.put_schedule(changed(schedule, draft.now_ms, why=why))
+    draft.reason = why
+
+
+def follow(draft: ScheduleDraft, schedule: Schedule) -> Schedule:
+    """The schedule, without its run if that has ended."""
+    run = schedule.run
+    if run is None or run.control_offset < 0:
+        return schedule
+    if run.answer is not None and run.answer.kind != ACCEPTED:
+        return _ended(draft, schedule, run, run.answer.kind, run.answer.message)
+    if schedule.spec.command.subject is not None:
+        return schedule if run.answer is None else _ended(draft, schedule, run, ACCEPTED, run.answer.message)
+    noun = draft.find(run.recovery)
+    if noun is None or not _began(noun, schedule, run):
+        # What an accepted command began has ended and is forgotten already, or it began nothing.
+        return schedule if run.answer is None else _ended(draft, schedule, run, ACCEPTED, run.answer.message)
+    state = getattr(noun, "state", None)
+    if state in TERMINAL or state is State.PLANNED:
+        return _ended(draft, schedule, run, state.value, getattr(noun, "why", ""), noun)
+    return schedule
+
+
+def _began(noun: Noun, schedule: Schedule, run: ScheduleRun) -> bool:
+    """Whether the run's command made this noun."""
+    origin = getattr(noun, "command", None)
+    return isinstance(origin, CommandRef) and (origin.id, origin.source) == (run.command_id, schedule.command.source)
+
+
+def _ended(
+    draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun, outcome: str, why: str, noun: Noun | None = None
+) -> Schedule:
+    over = replace(run, outcome=outcome, why=why, ended_ms=draft.now_ms, data={})
+    last_end = schedule.last_end
+    said = f"{run.recovery} is {outcome}: {why}"
+    told = {
+        "due": format_time_ms(over.due_ms),
+        "recovery": run.recovery,
+        "outcome": outcome,
+        "answer": run.answer.kind if run.answer else None,
+        "code": getattr(noun, "error_code", None) or (run.answer.code if run.answer else "") or None,
+        "why": said,
+    }
+    draft.notice("schedule_run_ended", schedule.id, told, run.command_id)
+    draft.reason = said
+    counts = _counted(schedule.counts, outcome)
+    if is_incremental(schedule.spec.command) and isinstance(noun, Recovery):
+        if not noun.is_position_exact:
+            return _lost_its_place(draft, schedule, over, counts)
+        last_end = end_of(noun, last_end)
+    return draft.put_schedule(
+        changed(schedule, draft.now_ms, run=None, last_run=over, counts=counts, last_end=last_end, why=said)
+    )
+
+
+def _lost_its_place(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun, counts: RunCounts) -> Schedule:
+    """End the schedule: nobody knows where its next run would have to start."""
+    why = f"where {run.recovery} ended is not known exactly, so no run can start there: {run.why}"
+    code = Code.LAST_END_UNKNOWN
+    told = {"from": schedule.state.value, "to": State.FAILED.value, "why": why, "code": code.value}
+    draft.notice("schedule_failed", schedule.id, told)
+    draft.reason = why
+    stop = Stop(StopReason.TARGET_UNAVAILABLE, None, draft.now_ms, {"recovery": run.recovery})
+    ended = replace(schedule, state=State.FAILED, error_code=code.value, stop=stop, next_run_ms=None, queued_ms=None)
+    return draft.put_schedule(changed(ended, draft.now_ms, run=None, last_run=run, counts=counts, why=why))
+
+
+def _counted(counts: RunCounts, outcome: str) -> RunCounts:
+    name = _COUNTED.get(outcome, "failed")
+    return replace(counts, **{name: getattr(counts, name) + 1})

@@ -1,0 +1,53 @@
+"""All schedules of a daemon: the journaled records, and when their commands were last sent, which is not journaled."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from recoveryd.schedules.model import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Schedules:
+    """Immutable. `live` and `ended` share no id. `sent_ms`: by schedule, when this daemon last sent the command of its
+    run. `led_ms`: since when it leads.
+    """
+
+    live: Mapping[str, Schedule] = field(default_factory=dict)
+    ended: Mapping[str, Schedule] = field(default_factory=dict)
+    sent_ms: Mapping[str, int] = field(default_factory=dict)
+    led_ms: int = 0
+
+    @staticmethod
+    def of(schedules: Iterable[Schedule]) -> "Schedules":
+        """The schedules as a new daemon knows them."""
+        made = Schedules()
+        for schedule in schedules:
+            made = made.with_schedule(schedule)
+        return made
+
+    def get(self, schedule_id: str) -> Schedule | None:
+        return self.live.get(schedule_id) or self.ended.get(schedule_id)
+
+    def __iter__(self) -> Iterator[Schedule]:
+        yield from self.live.values()
+        yield from self.ended.values()
+
+    def with_schedule(self, schedule: Schedule) -> "Schedules":
+        """These, with a new or changed one; the ended ones are in the order in which they ended."""
+        live = {i: s for i, s in self.live.items() if i != schedule.id}
+        ended = {i: s for i, s in self.ended.items() if i != schedule.id} if schedule.id in self.ended else self.ended
+        if schedule.is_live:
+            return replace(self, live={**live, schedule.id: schedule}, ended=ended)
+        return replace(self, live=live, ended={**ended, schedule.id: schedule})
+
+    def with_sent(self, schedule_id: str, at_ms: int) -> "Schedules":
+        return replace(self, sent_ms={**self.sent_ms, schedule_id: at_ms})
+
+    def without(self, forgotten: Collection[str]) -> "Schedules":
+        """These, without the ended ones `forgotten`."""
+        gone = frozenset(forgotten)
+        return replace(
+            self,
+            ended={i: s for i, s in self.ended.items() if i not in gone},
+            sent_ms={i: at for i, at in self.sent_ms.items() if i not in gone},
+        )

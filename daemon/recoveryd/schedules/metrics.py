@@ -1,0 +1,58 @@
+"""The metrics about schedules, and their values."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from recoveryd.kernel.metrics import Measures, Sample, count_states, counter, gauge
+from recoveryd.kernel.state import CoreState
+from recoveryd.schedules.draft import SCHEDULES
+from recoveryd.schedules.model import KIND, RunCounts
+
+DUE_TIMES: Final = counter(
+    "recoveryd_schedule_due_total",
+    "Due times of schedules: fired, of those late (after a time without a daemon), or skipped because the last run "
+    "still went on.",
+    "result",
+)
+RUNS: Final = counter("recoveryd_schedule_runs_total", "Runs of schedules that ended.", "outcome")
+OVERDUE_SECONDS: Final = gauge(
+    "recoveryd_schedule_overdue_seconds", "How long the most overdue schedule has been due; 0 while none is."
+)
+_RESULTS: Final = ("fired", "late", "skipped")
+_OUTCOMES: Final = ("completed", "stopped", "failed", "refused")
+
+
+def make_measures() -> Measures:
+    return Measures(
+        metrics=(DUE_TIMES, RUNS, OVERDUE_SECONDS),
+        first=(
+            *(Sample(DUE_TIMES, (result,), 0) for result in _RESULTS),
+            *(Sample(RUNS, (outcome,), 0) for outcome in _OUTCOMES),
+        ),
+        gauges=_gauges,
+        increments=_increments,
+    )
+
+
+def _gauges(state: CoreState, now_ms: int) -> Iterator[Sample]:
+    known = state.of(SCHEDULES)
+    yield from count_states([KIND], Counter((schedule.kind, schedule.state) for schedule in known))
+    waiting = [schedule.next_run_ms for schedule in known.live.values() if schedule.next_run_ms is not None]
+    if waiting:
+        yield Sample(OVERDUE_SECONDS, (), max(0, now_ms - min(waiting)) / 1000)
+
+
+def _increments(before: CoreState, after: CoreState) -> Iterator[Sample]:
+    known = before.of(SCHEDULES)
+    if after.of(SCHEDULES) is known:
+        return
+    for schedule in after.of(SCHEDULES):
+        earlier = known.get(schedule.id)
+        if earlier is schedule:
+            continue
+        is_same = earlier is not None and earlier.created_ms == schedule.created_ms  # else an old id is used again
+        was = earlier.counts if earlier is not None and is_same else RunCounts()
+        for metric, names in ((DUE_TIMES, _RESULTS), (RUNS, _OUTCOMES)):
+            for name in names:
+                yield Sample(metric, (name,), max(0, getattr(schedule.counts, name) - getattr(was, name)))

@@ -1,0 +1,111 @@
+"""The record of a schedule: everything that must survive a restart. All times are milliseconds since the epoch (UTC).
+
+A run is journaled, with its id and its whole data, before its command is sent, so that it can be sent again and is
+still the same command.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.written import TimeMs, named
+from recoveryd.schedules.spec import ScheduleSpec
+
+KIND = "schedule"
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """The answer to the command: accepted, rejected, duplicate or expired, with code and message."""
+
+    kind: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """One firing. `due_ms` is its time by the cron expression, `fired_ms` when it was decided; `deadline_ms` is absolute.
+
+    `data` is what was sent, while the run goes on. `control_offset` is where its command lies on the control topic, -1
+    while it was not read from there. `outcome` says how it ended: the state of what it began, or the answer.
+    """
+
+    due_ms: TimeMs = field(metadata=named("due"))
+    fired_ms: TimeMs = field(metadata=named("fired"))
+    command_id: str
+    recovery: str
+    deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
+    data: Mapping[str, object] = field(default_factory=dict)
+    control_offset: int = -1
+    answer: RunAnswer | None = None
+    outcome: str = ""
+    why: str = ""
+    ended_ms: TimeMs | None = field(default=None, metadata=named("ended"))
+
+
+@dataclass(frozen=True, slots=True)
+class LastEnd:
+    """Where the last run ended: the next offset to copy, by partition. `recovery` is the run that came that far."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    offsets: Mapping[int, int]
+    recovery: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """`late`: runs that made up for due times which passed while no daemon ran. `skipped`: due times left out because
+    the last run still went on. `completed`, `stopped`, `failed` and `refused` add up to the runs that ended.
+    """
+
+    fired: int = 0
+    late: int = 0
+    skipped: int = 0
+    completed: int = 0
+    stopped: int = 0
+    failed: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`run` is the one that goes on, `last_run` the last that ended. `queued_ms`: a due time that waits for its end.
+
+    A schedule that was ended stays known until its run has ended too.
+    """
+
+    id: str = field(metadata=named("recovery"))
+    state: State
+    why: str
+    version: int
+    created_ms: TimeMs = field(metadata=named("created"))
+    updated_ms: TimeMs = field(metadata=named("updated"))
+    command: CommandRef
+    spec: ScheduleSpec
+    next_run_ms: TimeMs | None = field(default=None, metadata=named("next_run"))
+    run: ScheduleRun | None = None
+    last_run: ScheduleRun | None = None
+    queued_ms: TimeMs | None = field(default=None, metadata=named("queued"))
+    counts: RunCounts = RunCounts()
+    last_end: LastEnd | None = None
+    stop: Stop | None = None
+    error_code: str | None = None
+    kind = KIND
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def is_live(self) -> bool:
+        """Whether time or its run can still change something about it."""
+        return not self.is_terminal or self.run is not None
+
+
+def changed(schedule: Schedule, now_ms: int, **changes: Any) -> Schedule:
+    """The schedule with its next version."""
+    return replace(schedule, version=schedule.version + 1, updated_ms=now_ms, **changes)

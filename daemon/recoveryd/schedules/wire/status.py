@@ -1,0 +1,36 @@
+"""The status record of a schedule: the envelope that every record has; fields that only schedules have are under
+`schedule`, fields that only the daemon needs under `internal`.
+
+`ScheduleForm.read(write(s)) == s` for every schedule.
+"""
+
+from typing import Final
+
+from recoveryd.schedules.model import KIND, Schedule
+from recoveryd.wire.nouns import Document, NounForm, take
+from recoveryd.wire.status_topic import FORMAT, format_of
+
+ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command", "error_code", "stop")
+# Parts under `schedule`, beside the specification, whose own `command` is the one that is sent.
+PARTS: Final = ("next_run", "queued", "run", "last_run", "counts", "last_end")
+
+
+class ScheduleForm:
+    def __init__(self) -> None:
+        self._schedule = NounForm(Schedule)
+
+    def write(self, schedule: Schedule) -> Document:
+        """The status record as JSON values."""
+        data = self._schedule.write(schedule)
+        own = {**data.pop("spec"), **take(data, PARTS)}
+        return {**take(data, ENVELOPE), "kind": KIND, "schedule": own, "internal": {"format": FORMAT, **data}}
+
+    def read(self, document: Document) -> Schedule:
+        """The schedule in a document of `write`. Raises KeyError, TypeError, ValueError or AttributeError for anything
+        else.
+        """
+        format_of(document)
+        own = document["schedule"]
+        envelope = {name: document[name] for name in ENVELOPE}
+        parts = {name: own[name] for name in PARTS}
+        return self._schedule.read({**document["internal"], **envelope, **parts, "spec": own})

@@ -1,0 +1,180 @@
+"""Runs that continue each other: each record in one of them, whatever dies in between."""
+
+import random
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.recovery.effects import ReadLedger
+from recoveryd.recovery.events import LedgerRead
+from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
+
+
+def covered(world: ScheduleWorld) -> dict[int, list[tuple[int, int]]]:
+    """By partition: the ranges that runs copied, in the order of the runs, without the empty ones."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for run in world.runs():
+        plan = world.recovery(run).plan
+        if plan is None:
+            continue
+        for row in plan.partitions:
+            end = world.receipts.get(run, {}).get(row.partition, row.start)
+            if end > row.start:
+                found.setdefault(row.partition, []).append((row.start, end))
+    return found
+
+
+def assert_seamless(world: ScheduleWorld, first: int = 0) -> None:
+    for ranges in covered(world).values():
+        assert [start for start, _ in ranges] == [first, *(end for _, end in ranges[:-1])], ranges
+
+
+def settle(world: ScheduleWorld) -> None:
+    """Let the last run end, and no other begin."""
+    world.command("unschedule")
+    for _ in range(300):
+        if world.schedule().run is None:
+            return
+        world.second()
+    raise AssertionError(world.schedule().why)
+
+
+def test_the_next_run_starts_exactly_where_the_last_one_ended() -> None:
+    world = ScheduleWorld(ends=(1_000, 1_000), speed=500)
+    world.add(data=CONTINUED)
+    world.second(60)
+    assert world.schedule().last_end is not None
+    assert world.schedule().last_end.offsets == {0: 1_000, 1: 1_000}
+    world.ends = {0: 1_500, 1: 1_000}
+    world.minutes(2)
+    assert world.sent[1].data["source"]["from"] == {
+        "offsets": {"0": 1_000, "1": 1_000}, "others": "earliest", "topic_id": "source-topic-id",
+    }  # fmt: skip
+    assert covered(world) == {0: [(0, 1_000), (1_000, 1_500)], 1: [(0, 1_000)]}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ten_runs_under_live_traffic_and_kills_leave_nothing_out_and_copy_nothing_twice(seed: int) -> None:
+    chance = random.Random(seed)
+    world = ScheduleWorld(ends=(200, 80), speed=40)
+    world.live_per_s = 7
+    world.add(data=CONTINUED, max_runtime="50s")
+    while len(world.runs()) < 10:
+        world.second(chance.randrange(1, 25))
+        if chance.random() < 0.3:
+            world.swallows = chance.choice((0, 0, 1))
+            world.restart(down_s=chance.randrange(1, 40), applications_die=chance.random() < 0.5)
+    settle(world)
+    assert_seamless(world)
+    last = world.schedule().last_end
+    assert last is not None
+    ranges = covered(world)
+    assert last.offsets == {partition: rows[-1][1] for partition, rows in ranges.items()}
+
+
+def test_a_run_that_was_stopped_early_is_continued_where_it_stopped() -> None:
+    world = ScheduleWorld(ends=(10_000, 0), speed=50)
+    world.add(data=CONTINUED, max_runtime="20s")
+    world.minutes(3)
+    settle(world)
+    assert world.schedule().counts.stopped >= 2
+    assert_seamless(world)
+
+
+def test_a_run_that_was_refused_moves_nothing() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.add(data=CONTINUED | {"plan_hash": "sha256:stale"})
+    world.minutes(2)
+    assert world.schedule().last_end is None
+    world.command("unschedule")
+    assert covered(world) == {}
+
+
+def test_the_first_run_starts_where_the_schedule_says() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    first = REPLAY["source"] | {"from": {"schedule": "last_end", "first": {"offset": 100}}}
+    world.add(data=CONTINUED | {"source": first})
+    world.second(80)
+    world.ends = {0: 700, 1: 700}
+    world.minutes(2)
+    settle(world)
+    assert_seamless(world, first=100)
+
+
+def test_partitions_that_are_added_are_taken_from_their_beginning() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.add(data=CONTINUED)
+    world.second(80)
+    world.ends, world.log_starts = {0: 500, 1: 600, 2: 70}, {0: 0, 1: 0, 2: 0}
+    world.minutes(2)
+    settle(world)
+    assert covered(world) == {0: [(0, 500)], 1: [(0, 500), (500, 600)], 2: [(0, 70)]}
+
+
+def test_a_topic_created_anew_is_not_continued() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.add(data=CONTINUED)
+    world.second(80)
+    world.topic_id = "another"
+    before = covered(world)
+    world.minutes(1)
+    assert covered(world) == before
+    assert world.told("schedule_run_ended")[-1].data["code"] == Code.TOPIC_RECREATED.value
+
+
+def test_records_that_were_deleted_before_their_run_are_not_passed_over_silently() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.add(data=CONTINUED)
+    world.second(80)
+    world.ends, world.log_starts = {0: 900, 1: 900}, {0: 600, 1: 0}
+    world.minutes(1)
+    assert world.told("schedule_run_ended")[-1].data["code"] == Code.OFFSET_OUTSIDE_LOG.value
+    assert world.schedule().last_end is not None
+    assert world.schedule().last_end.offsets == {0: 500, 1: 500}
+
+
+class NoLedger(ScheduleWorld):
+    """The ledger cannot be read as a whole."""
+
+    is_broken = False
+
+    def _ledger(self, effect: ReadLedger) -> LedgerRead:
+        read = super()._ledger(effect)
+        if not self.is_broken:
+            return read
+        return LedgerRead(read.recovery, read.attempt, read.fenced, read.partitions, ("a gap",), read.sequence)
+
+
+def test_after_an_end_that_is_not_known_exactly_nothing_is_continued() -> None:
+    world = NoLedger(ends=(10_000, 0), speed=50)
+    world.add(data=CONTINUED, max_runtime="20s")
+    world.second(45)
+    world.is_broken = True
+    world.minutes(3)
+    schedule = world.schedule()
+    assert (schedule.state, schedule.error_code) == (State.FAILED, Code.LAST_END_UNKNOWN.value)
+    assert len(world.runs()) == 1
+    assert world.add(data=CONTINUED).code == Code.ID_IN_USE.value
+
+
+def test_a_schedule_that_is_made_again_goes_on_where_the_old_one_stopped() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.add(data=CONTINUED)
+    world.second(80)
+    world.command("unschedule")
+    world.ends = {0: 800, 1: 800}
+    world.add("*/2 * * * *", data=CONTINUED)
+    world.minutes(4)
+    settle(world)
+    assert_seamless(world)
+    assert covered(world)[0][-1][1] == 800
+
+
+def test_a_schedule_of_another_target_begins_anew() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.add(data=CONTINUED)
+    world.second(80)
+    world.command("unschedule")
+    world.add(data=CONTINUED | {"target": {"topic": "flights.v3", "on_existing": "append"}})
+    assert world.schedule().last_end is None
