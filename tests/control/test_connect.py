@@ -34,8 +34,8 @@ class Connect:
         self.server: Answering | None = None
 
     async def answer(self, request: Asked) -> web.Response:
-        assert request.path.startswith("/base/connectors/my sink/"), request.path
-        what = request.path.rpartition("/")[2]
+        assert request.path.startswith("/base/connectors/my sink"), request.path
+        what = request.path.removeprefix("/base/connectors/my sink").removeprefix("/") or "connector"
         if what in self.answers:
             return self.answers[what]()
         if what == "status":
@@ -173,7 +173,7 @@ def refusing(status: int, message: str) -> Callable[[], web.Response]:
 @pytest.mark.parametrize(
     ("what", "answer", "needs", "says"),
     [
-        ("status", refusing(404, "No status found for connector my sink"), Needs.MENDING, "no connector my sink"),
+        ("status", refusing(404, "No status found for connector my sink"), Needs.TIME, "knows no status"),
         ("status", refusing(401, "User cannot access the resource."), Needs.MENDING, "does not accept who asks"),
         ("status", refusing(403, "no"), Needs.MENDING, "may not do this"),
         ("stop", refusing(409, "rebalance in process"), Needs.TIME, "it answered 409"),
@@ -199,6 +199,16 @@ async def test_what_connect_cannot_do_is_a_sentence(
     assert not report.fulfils(Desired.STOPPED)
     assert says in report.why
     assert "s3cret" not in report.why
+
+
+async def test_a_connector_that_is_not_there_is_named() -> None:
+    connect = Connect()
+    connect.answers["status"] = refusing(404, "No status found for connector my sink")
+    connect.answers["connector"] = refusing(404, "Connector my sink not found")
+    async with controlled(connect) as control:
+        report = await control.ask(wish(Desired.STOPPED, since_ms=1_000_000))
+    assert (report.state, report.needs) == (ApplicationState.UNKNOWN, Needs.MENDING)
+    assert report.why == "Kafka Connect has no connector my sink"
 
 
 async def test_what_was_not_taken_is_sent_again() -> None:

@@ -72,7 +72,11 @@ class ConnectApi:
         self._questions = HttpQuestions(tls, timeout_s=timeout_s, body_most=BODY_MOST)
 
     async def state(self) -> ConnectorState:
-        return _state(await self._ask("GET", "/status"))
+        try:
+            return _state(await self._ask("GET", "/status"))
+        except NoConnector:
+            await self._ask("GET", "")  # one that was made just now has no status yet
+            raise HttpRefusal("it knows no status of the connector yet", is_passing=True) from None
 
     async def stop(self) -> None:
         await self._ask("PUT", "/stop")
