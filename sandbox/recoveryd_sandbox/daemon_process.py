@@ -98,7 +98,10 @@ class DaemonProcess:
         return self.get("/readyz")[0] == 200
 
     def await_leader(self, deadline_s: float = READY_DEADLINE_S) -> None:
-        self.wait_for(self.is_leader, "lead", deadline_s)
+        try:
+            self.wait_for(self.is_leader, "lead", deadline_s)
+        except SandboxError as error:
+            raise SandboxError(f"{error} (/readyz: {self.get('/readyz')})") from None
 
     def wait_for(self, condition: Callable[[], object], what: str, deadline_s: float, every_s: float = _POLL_S) -> None:
         """Ask until `condition()` is true-ish. Raises `SandboxError` with the end of the log past the deadline, or when

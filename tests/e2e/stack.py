@@ -72,6 +72,11 @@ class Stack:
         for daemon in self._daemons:
             daemon.reap()
 
+    def kill_daemons(self) -> None:
+        """Sends SIGKILL to those that still run."""
+        for daemon in self._daemons:
+            daemon.kill()
+
     def apply_topics(self) -> None:
         """Create the topics as a new user does: `recoveryctl topics apply`."""
         run_tool("recoveryctl", "topics", "apply", "--config", str(self.write_config("apply")), deadline_s=_APPLY_S)

@@ -3,8 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.protocol.group import LeaveGroupRequest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -22,23 +25,42 @@ pytestmark = pytest.mark.broker
 
 RECORDS = 40
 COMMIT_INTERVAL_S = 0.05
+HEARTBEAT_S = 0.5
+JOINED_S = 60.0
+
+
+class Leadership:
+    """Notes what the feed tells. An expelled feed waits for `may_join`."""
+
+    waits_for_journal = False
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.may_join = asyncio.Event()
+
+    def assigned(self) -> None:
+        self.told.append("assigned")
+
+    def revoked(self) -> None:
+        self.told.append("revoked")
+
+    async def expelled(self) -> None:
+        self.told.append("expelled")
+        await self.may_join.wait()
 
 
 class Rig:
     """A feed into an inbox that the test empties itself."""
 
-    def __init__(self, bootstrap: str, name: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, name: str, folder: Path, **settings: Any) -> None:
         self.bootstrap, self.topic, self.group = bootstrap, f"{name}control", f"{name}group"
-        self.assignments: list[str] = []
+        self.leadership = Leadership()
         self.inbox = Inbox()
         self.intake = ControlIntake(self.inbox, KafkaControlLog({"bootstrap.servers": bootstrap}, self.topic), _decode)
-        config = FeedConfig((bootstrap,), self.topic, self.group, folder, commit_interval_s=COMMIT_INTERVAL_S)
-        self.feed = Feed(
-            config,
-            self.intake,
-            lambda: self.assignments.append("assigned"),
-            lambda: self.assignments.append("revoked"),
+        config = FeedConfig(
+            (bootstrap,), self.topic, self.group, folder, commit_interval_s=COMMIT_INTERVAL_S, **settings
         )
+        self.feed = Feed(config, self.intake, self.leadership)
 
     async def take(self, count: int) -> list[Item]:
         items: list[Item] = []
@@ -46,6 +68,12 @@ class Rig:
             while len(items) < count:
                 items += await self.inbox.take(count - len(items), 0.2)
         return items
+
+    async def settle(self, count: int) -> None:
+        """Take and journal these."""
+        for item in await self.take(count):
+            assert item.done is not None
+            item.done.set_result(None)
 
     async def committed(self) -> int:
         def ask() -> int:
@@ -71,14 +99,20 @@ def _decode(record: ControlRecord) -> Event:
 @pytest.fixture
 async def rig(bootstrap: str, unique: str, tmp_path: Path) -> AsyncIterator[Rig]:
     """A feed that joined its group, with RECORDS records on the topic: keys, tombstones, repeated and null headers."""
-    made = Rig(bootstrap, unique, tmp_path)
+    made = Rig(bootstrap, unique, tmp_path, heartbeat_interval_s=HEARTBEAT_S)
     await asyncio.to_thread(_fill, bootstrap, made.topic)
+    await _open(made)
+    await within(made.feed.start(), 20)
+    yield made
+    made.leadership.may_join.set()  # a worker that waits for it cannot be stopped
+    await until(lambda: made.leadership.told[-1:] != ["expelled"])
+    await within(made.feed.stop(5.0), 10)
+
+
+async def _open(made: Rig) -> None:
     made.intake.open_at(RECORDS)  # so that nothing is read directly: this is about what the group delivers
     await within(made.intake.catch_up(), 20)
     made.intake._next = 0
-    await within(made.feed.start(), 20)
-    yield made
-    await within(made.feed.stop(5.0), 10)
 
 
 def _fill(bootstrap: str, topic: str) -> None:
@@ -110,7 +144,7 @@ async def test_records_arrive_as_they_lie_on_the_topic(rig: Rig) -> None:
         )
         for i in range(RECORDS)
     ]
-    assert rig.assignments == ["assigned"]
+    assert rig.leadership.told == ["assigned"]
 
 
 async def test_a_record_read_directly_is_the_same_as_one_delivered(rig: Rig) -> None:
@@ -155,9 +189,7 @@ async def test_a_worker_that_breaks_down_is_noticed(rig: Rig) -> None:
 async def test_a_record_that_cannot_be_taken_in_ends_the_watch_and_is_not_acknowledged(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for item in await rig.take(RECORDS):
-        assert item.done is not None
-        item.done.set_result(None)
+    await rig.settle(RECORDS)
     await rig.committed_becomes(RECORDS)
 
     async def broken(_: ControlRecord) -> asyncio.Future[None]:
@@ -169,6 +201,46 @@ async def test_a_record_that_cannot_be_taken_in_ends_the_watch_and_is_not_acknow
     with pytest.raises(ClusterProblem):
         await within(watching, 20)
     assert await rig.committed() == RECORDS
+
+
+async def test_a_feed_that_the_group_took_for_dead_joins_again_only_when_it_may(rig: Rig) -> None:
+    await rig.settle(RECORDS)
+    await _expel(rig)
+    await asyncio.sleep(5 * HEARTBEAT_S)
+    assert await asyncio.to_thread(_members, rig) == []
+    rig.leadership.may_join.set()
+    await until(lambda: rig.leadership.told == ["assigned", "expelled", "revoked", "assigned"], JOINED_S)
+    await asyncio.to_thread(_send_one, rig.bootstrap, rig.topic)
+    assert [item.record.offset for item in await rig.take(1)] == [RECORDS]
+
+
+async def test_a_feed_that_the_group_took_for_dead_does_not_join_once_more_when_it_stops(rig: Rig) -> None:
+    await rig.settle(RECORDS)
+    await _expel(rig)
+    await within(rig.feed.stop(5.0), 1.0)
+    assert rig.leadership.told == ["assigned", "expelled"]
+    assert await asyncio.to_thread(_members, rig) == []
+
+
+async def _expel(rig: Rig) -> None:
+    """Take the feed's worker out of its group, as the broker does with one that it does not hear."""
+    [member] = await asyncio.to_thread(_members, rig)
+    client = AIOKafkaClient(bootstrap_servers=rig.bootstrap)
+    await client.bootstrap()
+    try:
+        coordinator = await client.coordinator_lookup(CoordinationType.GROUP, rig.group)
+        await client.ready(coordinator, group=ConnectionGroup.COORDINATION)
+        left = await client.send(coordinator, LeaveGroupRequest(rig.group, member), group=ConnectionGroup.COORDINATION)
+        assert left.error_code == 0
+    finally:
+        await client.close()
+    await until(lambda: rig.leadership.told == ["assigned", "expelled"], JOINED_S)
+
+
+def _members(rig: Rig) -> list[str]:
+    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
+    described = admin.describe_consumer_groups([rig.group])
+    return [member.member_id for member in described[rig.group].result(timeout=20).members]
 
 
 def _send_one(bootstrap: str, topic: str) -> None:

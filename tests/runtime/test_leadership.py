@@ -97,6 +97,31 @@ async def test_a_partition_that_comes_back_after_another_led_ends_this_daemon() 
     assert len(rig.journal.batches) == 1
 
 
+async def test_a_daemon_that_the_group_took_for_dead_joins_again_when_the_journal_is_still_its_own() -> None:
+    rig = Rig()
+    async with rig.leading():
+        await within(rig.runtime.expelled())
+        assert rig.journal.batches[1:] == [JournalBatch(daemon=rig.runtime.state.daemon)]
+        rig.runtime.revoked()
+        await within(rig.runtime.expelled())
+        assert len(rig.journal.batches) == 2, "without the partition there is nothing to lose"
+
+
+async def test_a_daemon_that_the_group_took_for_dead_does_not_join_again_when_another_leads() -> None:
+    rig = Rig()
+    async with rig.leading() as running:
+        rig.journal.failures = [Fenced()]
+        joining = asyncio.create_task(rig.runtime.expelled())
+        with pytest.raises(Fenced):
+            await within(running)
+        assert not joining.done()
+        joining.cancel()
+
+
+async def test_a_daemon_that_does_not_lead_yet_joins_again_at_once() -> None:
+    await within(Rig().runtime.expelled())
+
+
 async def test_a_daemon_that_was_frozen_asks_the_journal_before_it_goes_on() -> None:
     rig = Rig()
     async with rig.leading() as running:

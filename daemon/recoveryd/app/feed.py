@@ -10,13 +10,13 @@ because the intake goes by the journal's position.
 import asyncio
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import faust
 import structlog
+from aiokafka.protocol.commit import OffsetCommitRequest
 from faust import Stream
 from faust.tables.manager import TableManager
 from faust.types import TP, EventT, StreamT
@@ -52,21 +52,31 @@ class FeedConfig:
     credentials: Any = None
 
 
-class Feed:
-    """Runs the worker. `assigned` and `revoked` are called when the control partition comes and goes. `is_silent` says
-    that the broker does not answer other questions either, so that missing commits mean nothing.
+class Leadership(Protocol):
+    """What the feed tells: that the control partition comes (`assigned`) and goes (`revoked`), and, just before it goes,
+    that the group took this daemon for dead (`expelled`). It joins again only when `expelled` has returned.
+
+    `waits_for_journal` says that the broker does not answer other questions either, so that missing commits mean
+    nothing.
     """
 
-    def __init__(
-        self,
-        config: FeedConfig,
-        intake: ControlIntake,
-        assigned: Callable[[], None],
-        revoked: Callable[[], None],
-        is_silent: Callable[[], bool] = lambda: False,
-    ) -> None:
+    @property
+    def waits_for_journal(self) -> bool: ...
+
+    def assigned(self) -> None: ...
+
+    def revoked(self) -> None: ...
+
+    async def expelled(self) -> None: ...
+
+
+class Feed:
+    """Runs the worker."""
+
+    def __init__(self, config: FeedConfig, intake: ControlIntake, leadership: Leadership) -> None:
         self._config = config
-        self._is_silent = is_silent
+        self._leadership = leadership
+        self._is_expelled = False
         self._partition = TP(config.topic, 0)
         self._intake = intake
         self._app = _make_app(config)
@@ -77,8 +87,8 @@ class Feed:
         self._acking: asyncio.Task[None] | None = None
         topic = self._app.topic(config.topic, key_serializer="raw", value_serializer="raw")
         self._app.agent(topic, name="control", concurrency=1)(self._deliver)
-        self._app.on_partitions_assigned.connect(_calling(self._partition, assigned), weak=False)
-        self._app.on_partitions_revoked.connect(_calling(self._partition, revoked), weak=False)
+        self._app.on_partitions_assigned.connect(self._on_assigned, weak=False)
+        self._app.on_partitions_revoked.connect(self._on_revoked, weak=False)
 
     async def start(self) -> None:
         """Join the group. Records come from now on."""
@@ -92,6 +102,8 @@ class Feed:
         """
         if self._acking is not None:
             self._acking.cancel()
+        if self._is_expelled:
+            return  # the group has no such member, and the worker would join once more before it stops
         with warnings.catch_warnings(action="ignore"):
             # Records not acknowledged yet come again; waiting for them could take for ever.
             self._app.conf.stream_wait_empty = False
@@ -114,8 +126,8 @@ class Feed:
                 if crashed.done():
                     raise RecoverydError(Code.INVARIANT_BROKEN, f"The Faust worker stopped: {self._app.crash_reason!r}")
                 committed = self._app.monitor.tp_committed_offsets.get(self._partition)
-                now_s = time.monotonic()
-                if watch.is_stalled(self._acked_offset, self._acked_s, committed, now_s, is_silent=self._is_silent()):
+                now_s, is_silent = time.monotonic(), self._leadership.waits_for_journal
+                if watch.is_stalled(self._acked_offset, self._acked_s, committed, now_s, is_silent=is_silent):
                     raise RecoverydError(Code.COMMITS_STALLED)
         finally:
             crashed.cancel()
@@ -130,6 +142,20 @@ class Feed:
                 if not self._failed.done():
                     self._failed.set_exception(problem)
                 await asyncio.Event().wait()
+
+    async def _on_assigned(self, _app: Any, /, *partitions: set[TP], **_: Any) -> None:
+        if self._partition in set().union(*partitions):
+            self._leadership.assigned()
+
+    async def _on_revoked(self, _app: Any, /, *partitions: set[TP], **_: Any) -> None:
+        """The worker joins the group again when this returns."""
+        if self._partition not in set().union(*partitions):
+            return
+        if _is_no_member(self._app):
+            self._is_expelled = True
+            await self._leadership.expelled()
+            self._is_expelled = False
+        self._leadership.revoked()
 
     async def _acknowledge(self) -> None:
         while True:
@@ -200,12 +226,11 @@ class _NoTables(TableManager):
         await super().sleep(0)
 
 
-def _calling(partition: TP, action: Callable[[], None]) -> Callable[..., Any]:
-    async def on_partitions(_app: Any, partitions: set[TP], **_: Any) -> None:
-        if partition in partitions:
-            action()
-
-    return on_partitions
+def _is_no_member(app: faust.App) -> bool:
+    """Whether the group took this worker for dead, which its client then knows by having no generation of the group."""
+    consumer: Any = app.consumer
+    coordinator = consumer._thread._ensure_consumer()._coordinator  # noqa: SLF001  (Faust tells it only when assigned)
+    return bool(coordinator.generation == OffsetCommitRequest.DEFAULT_GENERATION_ID)
 
 
 def _record(event: EventT[Any]) -> ControlRecord:

@@ -64,10 +64,7 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event) -> in
         await _until_stopped(_check_own_topics(daemon), stopped)
         if stopped.is_set():
             return EXIT_CLEAN
-        runtime = daemon.runtime
-        feed = Feed(
-            _feed_config(settings), daemon.intake, runtime.assigned, runtime.revoked, lambda: runtime.waits_for_journal
-        )
+        feed = Feed(_feed_config(settings), daemon.intake, daemon.runtime)
         tasks = [asyncio.create_task(work) for work in _work(daemon, feed)]
         try:
             await feed.start()

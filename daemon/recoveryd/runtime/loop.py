@@ -76,7 +76,8 @@ class Vitals:
 
 
 class Runtime:
-    """`assigned` and `revoked` tell what the group says, `run` is the loop, `stop` ends it after the present round.
+    """`assigned`, `revoked` and `expelled` tell what the group says, `run` is the loop, `stop` ends it after the present
+    round.
 
     A gap of `freeze_s` between two turns of the loop means that the process was frozen and may have been replaced.
     `when_leading` is called once, when this daemon first leads: it starts what only a leader needs.
@@ -116,6 +117,7 @@ class Runtime:
         self._journaled_s = self._turned_s = clock.monotonic_s()
         self._freeze_s = freeze_s
         self._is_ours = asyncio.Event()
+        self._epoch_held = asyncio.Event()
         self._stop = asyncio.Event()
 
     @property
@@ -143,6 +145,17 @@ class Runtime:
         """
         self._is_ours.clear()
         self.vitals.role = "standby"
+
+    async def expelled(self) -> None:
+        """The group took this daemon for dead, because it was frozen or could not be heard: return when it may join
+        again. If another daemon leads by now, that is never, since the write to the journal ends `run`; to join would
+        only interrupt the other.
+        """
+        if self.vitals.is_loaded and self._is_ours.is_set():
+            self.vitals.role = "taking_over"
+            self._epoch_held.clear()
+            self._inbox.nudge()
+            await self._epoch_held.wait()
 
     def stop(self) -> None:
         """Let `run` return after the present round. Waiting control records stay unanswered and are read again by the
@@ -185,6 +198,7 @@ class Runtime:
             # Same daemon, same epoch: the state is right unless another daemon fenced us meanwhile, and only a write
             # shows that.
             await self._commit(JournalBatch(daemon=self.state.daemon))
+            self._epoch_held.set()
             said = "leads on, the epoch still holds"
         else:
             await self._load()
