@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import sys
+from functools import partial
 from importlib.metadata import version
 from typing import NoReturn
 
@@ -34,8 +35,9 @@ def run(options: argparse.Namespace) -> int:
     from recoveryd.settings import load  # noqa: PLC0415  (help and version stay fast)
 
     flags = {key: (flag, value) for key, flag, value in _flags(options) if value is not None}
+    read = partial(load, options.config, options.bootstrap, flags=flags)
     try:
-        settings = load(options.config, options.bootstrap, flags=flags)
+        settings = read()
     except ConfigProblem as problem:
         print(f"recoveryd: {problem}\n  {problem.hint}", file=sys.stderr)  # noqa: T201  (no logging yet)
         return EXIT_CONFIG
@@ -45,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
     log.configure(settings.values.log.format, settings.values.log.level)
     # Not asyncio.run: its end waits for every worker thread, and one may be in a client call that no broker answers.
-    return asyncio.new_event_loop().run_until_complete(serve(settings))
+    return asyncio.new_event_loop().run_until_complete(serve(settings, read))
 
 
 def _flags(options: argparse.Namespace) -> list[tuple[str, str, str | None]]:

@@ -4,7 +4,7 @@ Nothing runs yet after `build`.
 Only this module and the command line know the settings; every other part is handed the values it needs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from recoveryd.collectors.canary import CanaryCollector
 from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.collectors.queries import Query, QueryCollector
 from recoveryd.collectors.retention import RetentionCollector
+from recoveryd.collectors.unit_files import UnitFiles
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.events import Event
 from recoveryd.kernel.metrics import Sample
@@ -50,6 +51,8 @@ from recoveryd.runtime.loop import Core
 from recoveryd.runtime.runners import command_runners, recovery_runners, workflow_runners
 from recoveryd.settings import Settings
 from recoveryd.settings.live import CANARY_READING
+from recoveryd.settings.rereading import units_again
+from recoveryd.units.draft import units_in
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic
@@ -78,7 +81,7 @@ class Daemon:
     intake: ControlIntake
     interpreter: Interpreter
     collector: OffsetCollector
-    readings: tuple[CanaryCollector | QueryCollector | RetentionCollector, ...]
+    readings: tuple[CanaryCollector | QueryCollector | RetentionCollector | UnitFiles, ...]
     server: HealthServer
     journal: Journal
     clusters: Clusters
@@ -86,10 +89,11 @@ class Daemon:
     progress: ProgressFeed
     applications: ApplicationControl
     pulse: Pulse
+    unit_files: UnitFiles
 
 
-def build(settings: Settings) -> Daemon:
-    """Make all parts. Call inside the event loop."""
+def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
+    """Make all parts. Call inside the event loop. `read_again` reads the config once more, as it was read before."""
     names, values, params = settings.topic_names, settings.values, settings.params()
     capabilities = make_capabilities(params, frozenset(values.webhooks))
     book = MetricsBook(capabilities)
@@ -168,12 +172,20 @@ def build(settings: Settings) -> Daemon:
         period_s=values.monitor.interval / 1000,
         monitored=[Monitored(m.cluster, m.topic, m.group) for m in values.monitor.topics],
     )
+    unit_files = UnitFiles(
+        lambda: units_again(settings, read_again()), inbox.emit, lambda: runtime.vitals.role == "leader"
+    )
     readings = (
         _canaries(settings, inbox.emit, metrics, runtime, clock),
         _queries(settings, inbox.emit, metrics, runtime, clock),
         RetentionCollector(
-            params.units.values(), KafkaRetention(clients), inbox.emit, lambda: runtime.vitals.role == "leader", clock
+            lambda: units_in(runtime.state, params.units).values(),
+            KafkaRetention(clients),
+            inbox.emit,
+            lambda: runtime.vitals.role == "leader",
+            clock,
         ),
+        unit_files,
     )
     sources = _sources(runtime, core, status, params, collector, pulse, clock, metrics)
     server = HealthServer(sources, values.http.host, values.http.port)
@@ -190,6 +202,7 @@ def build(settings: Settings) -> Daemon:
         progress,
         applications,
         pulse,
+        unit_files,
     )
 
 

@@ -23,6 +23,7 @@ WANTED = {
     "RecoverydDown", "RecoverydNoLeader", "RecoverydCommitsStalled", "RecoverydRecoveryStalled", "RecoverydDataLost",
     "RecoverydVerificationMismatch", "RecoverydTelemetryStale", "RecoverydRetentionRace", "RecoverydLiveSloViolatedByReplay",
     "RecoverydRetentionBelowObjective", "RecoverydScheduleOverdue", "RecoverydScheduleRunFailed",
+    "RecoverydUnitsRefused",
 }  # fmt: skip
 _TIMEOUT_S = 180
 

@@ -28,6 +28,7 @@ from tests.e2e.stack import Stack
 pytestmark = pytest.mark.broker
 
 MEMORY_AT_MOST_KIB = 150 * 1024
+METRIC = "recoveryd_units_reread_refused"
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +181,36 @@ def test_help_and_version_load_no_client_library() -> None:
     )
     assert done.stdout.startswith("recoveryd ")
     assert not re.search(r"\b(faust|confluent_kafka|pydantic|aiohttp)\b", done.stderr)
+
+
+def test_a_hangup_makes_it_read_its_units_again_and_a_bad_one_leaves_all_as_they_were(
+    stack: Stack, tmp_path: Path
+) -> None:
+    folder = tmp_path / "units.d"
+    folder.mkdir()
+    text = "{{kind: group, group: {0}, inputs: [{0}-in], retention_objective: 1h}}\n"
+    (folder / "one.yaml").write_text(text.format("one"), encoding="utf-8")
+
+    def refused() -> str:
+        return next(line for line in daemon.get("/metrics")[1].splitlines() if line.startswith(METRIC))
+
+    with stack.running(name="hangup", settings={"units_dir": str(folder)}) as daemon:
+        (folder / "two.yaml").write_text(text.format("two"), encoding="utf-8")
+        os.kill(daemon.pid, signal.SIGHUP)
+        [event] = stack.follower.wait(lambda: stack.follower.events(kind="units_read"), 60, "the units read again")
+        assert (event["subject"], event["data"]["added"], event["data"]["changed"]) == ("units", ["two"], [])
+        (folder / "two.yaml").write_text("{kind: group, grup: two}\n", encoding="utf-8")
+        (folder / "one.yaml").unlink()
+        os.kill(daemon.pid, signal.SIGHUP)
+        [event] = stack.follower.wait(lambda: stack.follower.events(kind="units_refused"), 60, "the refusal")
+        assert "two.yaml" in event["data"]["message"]
+        assert "grup" in event["data"]["message"]
+        wait_for(lambda: refused() == f"{METRIC} 1.0", 60)
+        (folder / "two.yaml").write_text(text.format("two"), encoding="utf-8")
+        os.kill(daemon.pid, signal.SIGHUP)
+        events = stack.follower.wait(
+            lambda: found if len(found := stack.follower.events(kind="units_read")) > 1 else None, 60, "those after it"
+        )
+        assert events[1]["data"]["removed"] == ["one"]
+        wait_for(lambda: refused() == f"{METRIC} 0.0", 60)
+    assert "the units stay as they are" in daemon.log.read_text(encoding="utf-8")

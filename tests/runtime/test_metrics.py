@@ -76,6 +76,7 @@ CONTRACT = {
     "recoveryd_schedule_due_total": ("result",),
     "recoveryd_schedule_runs_total": ("outcome",),
     "recoveryd_schedule_overdue_seconds": (),
+    "recoveryd_units_reread_refused": (),
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from recoveryd.adapters.memory import ManualClock
 from recoveryd.collectors.retention import RetentionCollector
 from recoveryd.units.events import RetentionSeen
+from tests.runtime.fakes import until
 from tests.units.test_lint import WORDS
 
 
@@ -31,7 +32,7 @@ def make(topics: Topics, events: list[object], *, leads: bool = True) -> Retenti
         replace(WORDS, name="far", cluster="dr"),
         replace(WORDS, name="free", retention_objective_ms=None),
     ]
-    return RetentionCollector(units, topics, events.append, lambda: leads, ManualClock())
+    return RetentionCollector(lambda: units, topics, events.append, lambda: leads, ManualClock())
 
 
 async def test_each_cluster_is_asked_once_for_the_inputs_of_all_units_with_an_objective() -> None:
@@ -55,5 +56,19 @@ async def test_a_leader_asks_at_once_and_a_standby_never() -> None:
         assert len(topics.asked) == asked
 
 
-async def test_without_units_there_is_nothing_to_run() -> None:
-    await asyncio.wait_for(RetentionCollector([], Topics(), print, lambda: True, ManualClock()).run(), 5)
+async def test_units_that_are_new_are_asked_for_at_once() -> None:
+    topics, events = Topics(), []  # type: ignore[var-annotated]
+    units = [WORDS]
+    collector = RetentionCollector(lambda: units, topics, events.append, lambda: True, ManualClock())
+    task = asyncio.create_task(collector.run())
+    await until(lambda: len(topics.asked) == 1)
+    units.append(replace(WORDS, name="far", cluster="dr"))
+    await until(lambda: len(topics.asked) == 3)
+    task.cancel()
+    assert topics.asked == [("main", ["words"]), ("dr", ["words"]), ("main", ["words"])]
+
+
+async def test_without_units_nobody_is_asked() -> None:
+    topics = Topics()
+    await RetentionCollector(list, topics, print, lambda: True, ManualClock()).collect()
+    assert topics.asked == []

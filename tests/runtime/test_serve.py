@@ -47,6 +47,7 @@ class FakeDaemon:
         self.interpreter, self.progress, self.jobs, self.journal = Closable(), Closable(), Closable(), Closable()
         self.applications = Closable()
         self.readings = ()
+        self.unit_files, self.asked = self, asyncio.Event()
         self.runtime = self.intake = self.collector = self.server = self.clusters = self.pulse = self.ticker = self
         self.port, self.closed, self.log = 1, 0, list[str]()
         self.waits = asyncio.Event()
@@ -78,6 +79,9 @@ class FakeDaemon:
         self.log.append("stop")
         self.stopping.set()
 
+    def ask(self) -> None:
+        self.asked.set()
+
     def beat(self) -> None:
         return
 
@@ -106,7 +110,7 @@ class FakeFeed:
 def make(monkeypatch: pytest.MonkeyPatch):
     def made(script: Script) -> FakeDaemon:
         fake = FakeDaemon(script)
-        monkeypatch.setattr(serving, "build", lambda _: fake)
+        monkeypatch.setattr(serving, "build", lambda *_: fake)
         monkeypatch.setattr(serving, "Feed", FakeFeed)
         monkeypatch.setattr(serving, "RETRY_S", 0.001)
         monkeypatch.setattr(serving, "ROUND_LIMIT_S", 0.05)
@@ -132,7 +136,7 @@ async def test_what_ends_the_daemon_gives_the_exit_code_and_everything_is_closed
     make, script: Script, code: int
 ) -> None:
     fake = make(script)
-    assert await within(serving.serve(SETTINGS)) == code
+    assert await within(serving.serve(SETTINGS, lambda: SETTINGS)) == code
     parts = (fake.interpreter, fake.progress, fake.jobs, fake.journal, fake.applications)
     assert [part.closed for part in parts] == [1, 1, 1, 1, 1]
     assert fake.closed == 3, "clusters, collector and server"
@@ -140,7 +144,7 @@ async def test_what_ends_the_daemon_gives_the_exit_code_and_everything_is_closed
 
 async def test_a_broker_that_comes_late_is_waited_for(make) -> None:
     fake = make(Script(topics=[ClusterProblem("no broker"), ClusterProblem("no broker")], ends=Fenced()))
-    assert await within(serving.serve(SETTINGS)) == EXIT_BROKEN
+    assert await within(serving.serve(SETTINGS, lambda: SETTINGS)) == EXIT_BROKEN
     assert fake.script.topics == []
     assert fake.log == ["stop"], "it had got as far as running"
 
@@ -148,16 +152,27 @@ async def test_a_broker_that_comes_late_is_waited_for(make) -> None:
 async def test_a_broker_that_never_comes_is_given_up_after_a_minute(make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "BROKER_PATIENCE_S", 0.0)
     fake = make(Script(topics=[ClusterProblem("no broker")] * 3))
-    assert await within(serving.serve(SETTINGS)) == EXIT_BROKEN
+    assert await within(serving.serve(SETTINGS, lambda: SETTINGS)) == EXIT_BROKEN
     assert len(fake.script.topics) == 2
 
 
 @pytest.mark.parametrize("ignores_stop", [False, True])
 async def test_a_wish_to_stop_ends_it_cleanly_even_when_a_round_hangs(make, *, ignores_stop: bool) -> None:
     fake = make(Script(ignores_stop=ignores_stop))
-    running = asyncio.create_task(serving.serve(SETTINGS))
+    running = asyncio.create_task(serving.serve(SETTINGS, lambda: SETTINGS))
     await within(fake.waits.wait())
     assert not running.done()
     os.kill(os.getpid(), signal.SIGTERM)
     assert await within(running) == EXIT_CLEAN
     assert fake.log == ["stop"]
+
+
+async def test_a_hangup_asks_for_the_units_again_and_ends_nothing(make) -> None:
+    fake = make(Script())
+    running = asyncio.create_task(serving.serve(SETTINGS, lambda: SETTINGS))
+    await within(fake.waits.wait())
+    os.kill(os.getpid(), signal.SIGHUP)
+    await within(fake.asked.wait())
+    assert not running.done()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await within(running) == EXIT_CLEAN

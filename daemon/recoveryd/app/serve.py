@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import structlog
@@ -35,13 +35,16 @@ BEAT_S: Final = 0.5
 ROUND_LIMIT_S, GROUP_LIMIT_S, CLOSE_LIMIT_S = 4.0, 3.0, 2.0
 
 
-async def serve(settings: Settings) -> int:
-    """Run the daemon until a signal or a failure; returns the exit code and raises nothing."""
+async def serve(settings: Settings, read_again: Callable[[], Settings]) -> int:
+    """Run the daemon until a signal or a failure; returns the exit code and raises nothing. SIGHUP reads the units
+    again.
+    """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    daemon = build(settings)
+    daemon = build(settings, read_again)
+    loop.add_signal_handler(signal.SIGHUP, daemon.unit_files.ask)
     try:
         return await _run(settings, daemon, stopped)
     except (ConfigProblem, OwnTopicProblem) as problem:

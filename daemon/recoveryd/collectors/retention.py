@@ -13,17 +13,17 @@ _IDLE_S: Final = 1.0
 
 
 class RetentionCollector:
-    """Asks only for units that have an objective, all of one cluster together."""
+    """Asks only for units that have an objective, all of one cluster together; when others are in force, at once."""
 
     def __init__(
         self,
-        units: Iterable[Unit],
+        units: Callable[[], Iterable[Unit]],
         retention: TopicRetention,
         emit: Emit,
         leads: Callable[[], bool],
         clock: Clock,
     ) -> None:
-        self._units = tuple(unit for unit in units if unit.retention_objective_ms is not None and unit.inputs)
+        self._units = units
         self._retention = retention
         self._emit = emit
         self._leads = leads
@@ -32,12 +32,13 @@ class RetentionCollector:
     async def run(self) -> None:
         """Run until cancelled; never raises."""
         asked_s: float | None = None
-        while self._units:
-            now_s = self._clock.monotonic_s()
+        asked: tuple[Unit, ...] = ()
+        while True:
+            now_s, wanted = self._clock.monotonic_s(), self._wanted()
             if not self._leads():
                 asked_s = None
-            elif asked_s is None or now_s - asked_s >= EVERY_S:
-                asked_s = now_s
+            elif asked_s is None or now_s - asked_s >= EVERY_S or wanted != asked:
+                asked_s, asked = now_s, wanted
                 await self.collect()
             await asyncio.sleep(_IDLE_S)
 
@@ -46,9 +47,13 @@ class RetentionCollector:
 
     async def collect(self) -> None:
         """Look once."""
-        for cluster in sorted({unit.cluster for unit in self._units}):
-            units = [unit for unit in self._units if unit.cluster == cluster]
+        wanted = self._wanted()
+        for cluster in sorted({unit.cluster for unit in wanted}):
+            units = [unit for unit in wanted if unit.cluster == cluster]
             kept = await self._retention.kept_ms(cluster, {topic for unit in units for topic in unit.inputs})
             for unit in units:
                 known = {topic: kept[topic] for topic in unit.inputs if topic in kept}
                 self._emit(RetentionSeen(unit.name, known, tuple(t for t in unit.inputs if t not in kept)))
+
+    def _wanted(self) -> tuple[Unit, ...]:
+        return tuple(unit for unit in self._units() if unit.retention_objective_ms is not None and unit.inputs)

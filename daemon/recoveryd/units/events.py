@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recoveryd.units.model import Unit
+
 
 @dataclass(frozen=True, slots=True)
 class RetentionSeen:
@@ -13,3 +15,19 @@ class RetentionSeen:
     unit: str
     kept_ms: Mapping[str, int | None] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsRead:
+    """The config's units were read again. `units` None: nothing that was ever read again could be used, and those of
+    the start stand.
+
+    `problem`, `code` and `hint`: why the last reading was refused. `is_told_again`: by a daemon that has just begun to
+    lead, of a reading before.
+    """
+
+    units: Mapping[str, Unit] | None = None
+    problem: str | None = None
+    code: str = ""
+    hint: str = ""
+    is_told_again: bool = False

@@ -4,12 +4,8 @@ somebody hears of it before an incident and not during one.
 What was seen is soft: a new daemon looks again, and tells again where an input is kept too short.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-
-from recoveryd.kernel.draft import Draft, View
-from recoveryd.kernel.metrics import Measures, Metric, MetricKind, Sample
-from recoveryd.kernel.state import CoreState, Slot
+from recoveryd.kernel.metrics import Metric, MetricKind
+from recoveryd.units.draft import UnitsDraft
 from recoveryd.units.events import RetentionSeen
 from recoveryd.units.model import Unit
 
@@ -20,29 +16,6 @@ RETENTION_SHORT = Metric(
     ("unit",),
 )
 _HOUR_MS = 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class UnitsSlice:
-    """`short`: by unit, the inputs that are kept too short; a unit of which something is not known is absent."""
-
-    short: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-UNITS = Slot("units", UnitsSlice())
-
-
-class UnitsDraft(View):
-    """`short` may be replaced."""
-
-    def __init__(self, draft: Draft, units: Mapping[str, Unit]) -> None:
-        super().__init__(draft)
-        self.units = units
-        self._before = draft.before.of(UNITS)
-        self.short = self._before.short
-
-    def finish(self, state: CoreState) -> CoreState:
-        return state if self.short is self._before.short else state.having(UNITS, UnitsSlice(self.short))
 
 
 def on_retention(draft: UnitsDraft, event: RetentionSeen) -> None:
@@ -78,14 +51,6 @@ def _tell(draft: UnitsDraft, unit: Unit, event: RetentionSeen, short: tuple[str,
     why = f"{worst} is kept for {_hours(kept[worst] or 0)}, the objective of {unit.name} is {_hours(objective_ms)}"
     draft.notice("unit_retention_short", unit.name, {"why": why, "objective_ms": objective_ms, "kept_ms": kept})
     draft.reason = why
-
-
-def make_measures() -> Measures:
-    return Measures((RETENTION_SHORT,), gauges=_gauges)
-
-
-def _gauges(state: CoreState, _now_ms: int) -> Iterator[Sample]:
-    return (Sample(RETENTION_SHORT, (unit,), float(bool(short))) for unit, short in state.of(UNITS).short.items())
 
 
 def _hours(ms: int) -> str:

@@ -129,6 +129,11 @@ OTHERS: Final[dict[str, EventKind]] = {
         "An input of a unit is kept shorter than its retention objective.", "why objective_ms kept_ms"
     ),
     "unit_retention_met": _kind("Every input of a unit is kept long enough again.", "why objective_ms"),
+    "units_read": _kind("The units of the config were read again and are in force.", "why added changed removed"),
+    "units_refused": _kind(
+        "The units of the config were read again and something is wrong: those of before stand.",
+        "why code message hint",
+    ),
     "leader_changed": _kind("This daemon became the leader.", "epoch recoveries control_topic_known"),
 }
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
@@ -10,6 +11,7 @@ from recoveryd.kernel.events import BecameLeader, Tick
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.commands import Approve, Reject
+from recoveryd.units.draft import units_in
 from recoveryd.workflows.draft import WORKFLOWS, WorkflowDraft
 from recoveryd.workflows.events import GatheringFailed, GroupGathered, StepReported
 from recoveryd.workflows.known import Workflows
@@ -31,7 +33,7 @@ def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
     return Capability(
         name=NAME,
         view=WorkflowDraft,
-        make_view=lambda draft: WorkflowDraft(draft, params),
+        make_view=lambda draft: WorkflowDraft(draft, _with_units(params, draft.before)),
         events=(GroupGathered, GatheringFailed, StepReported),
         verbs=(
             begins(Reset, on_reset),
@@ -50,6 +52,12 @@ def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
         known=lambda state: {workflow.id: workflow for workflow in state.of(WORKFLOWS)},
         is_active=lambda state: bool(state.of(WORKFLOWS).live),
     )
+
+
+def _with_units(params: WorkflowParams, state: CoreState) -> WorkflowParams:
+    """With the units that are in force."""
+    units = units_in(state, params.units)
+    return params if units is params.units else replace(params, units=units)
 
 
 def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:

@@ -1,0 +1,54 @@
+"""The units of a config that is read again have to fit what the daemon started with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from recoveryd.errors import ConfigProblem
+from recoveryd.settings import Settings, load
+from recoveryd.settings.rereading import units_again
+
+UNIT: dict[str, Any] = {"kind": "group", "group": "app", "inputs": ["orders"]}
+PROCESS = {"kind": "process", "start": ["true"]}
+
+
+def settings(folder: Path, *, dr: bool = False, **units: dict[str, Any]) -> Settings:
+    (folder / "units.d").mkdir(exist_ok=True)
+    for old in (folder / "units.d").iterdir():
+        old.unlink()
+    for name, unit in units.items():
+        (folder / "units.d" / f"{name}.yaml").write_text(yaml.safe_dump(unit))
+    clusters = {name: {"bootstrap.servers": "h:1"} for name in ("main", *(["dr"] if dr else []))}
+    path = folder / "c.yaml"
+    path.write_text(yaml.safe_dump({"clusters": clusters, "units_dir": "units.d"}))
+    return load(path, env={})
+
+
+def test_new_changed_and_removed_units_are_taken(tmp_path: Path) -> None:
+    before = settings(tmp_path, one=UNIT, two=UNIT)
+    found = units_again(before, settings(tmp_path, two=UNIT | {"owner": "team"}, three=UNIT))
+    assert {name: unit.owner for name, unit in found.items()} == {"two": "team", "three": None}
+
+
+def test_control_that_stays_as_it_is_may_stay(tmp_path: Path) -> None:
+    before = settings(tmp_path, one=UNIT | {"control": PROCESS})
+    assert units_again(before, settings(tmp_path, one=UNIT | {"control": PROCESS, "owner": "team"})).keys() == {"one"}
+    assert units_again(before, settings(tmp_path)) == {}
+
+
+@pytest.mark.parametrize(
+    ("unit", "dr", "key"),
+    [
+        (UNIT | {"cluster": "dr"}, True, "units.one.cluster"),
+        (UNIT | {"control": PROCESS}, False, "units.one.control"),
+    ],
+)
+def test_what_needs_a_restart_is_refused_with_its_place(tmp_path: Path, unit: Any, dr: bool, key: str) -> None:
+    before = settings(tmp_path, one=UNIT)
+    with pytest.raises(ConfigProblem) as refused:
+        units_again(before, settings(tmp_path, dr=dr, one=unit))
+    assert refused.value.key == key
+    assert "one.yaml" in str(refused.value)
+    assert refused.value.hint.startswith("Restart")
