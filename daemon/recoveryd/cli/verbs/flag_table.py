@@ -5,6 +5,7 @@ Both ways are made from the rows: flags over a document, and the command line th
 are `recoveryd.cli.verbs.flags`.
 """
 
+import copy
 import functools
 import inspect
 import shlex
@@ -64,7 +65,7 @@ class FlagTable:
 
     def overlay(self, document: Document, given: Values) -> Document:
         """The document with the given flags over it; what no flag names stays. The document itself is not changed."""
-        merged = _copy(document)
+        merged = copy.deepcopy(document)
         for flag, value in self._given(given):
             place = merged
             for part in flag.path[:-1]:
@@ -113,7 +114,3 @@ def _parameter(flag: Flag) -> inspect.Parameter:
         default=False if is_switch else None,
         annotation=Annotated[kind, option(f"--{flag.name}", flag.help, flag.metavar, flag.panel)],
     )
-
-
-def _copy(document: Document) -> Document:
-    return {name: _copy(value) if isinstance(value, dict) else value for name, value in document.items()}
