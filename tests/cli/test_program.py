@@ -45,7 +45,7 @@ def test_what_needs_no_broker_loads_nothing_that_is_slow_to_load(args: tuple[str
         "import sys\nfrom recoveryd.cli import main\n"
         f"try: main({list(args)})\nexcept SystemExit: pass\n"
         "print(*{m.partition('.')[0] for m in sys.modules} - sys.stdlib_module_names, file=sys.stderr)\n"
-        "print(*{m for m in sys.modules if m.startswith('daemon.')}, file=sys.stderr)"
+        "print(*{m for m in sys.modules if m.startswith('recoveryd.')}, file=sys.stderr)"
     )
 
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
@@ -55,6 +55,7 @@ def test_what_needs_no_broker_loads_nothing_that_is_slow_to_load(args: tuple[str
         {"pydantic"} if args[0] == "sandbox" else set()
     )  # Typer parses a group's arguments with it
     assert foreign & own_doing == set()
+    assert "recoveryd.cli.app" in own
     assert own & {"recoveryd.wire.codec", "recoveryd.recovery.model", "recoveryd.bootstrap"} == set()
     assert "asyncio" not in result.stderr
 

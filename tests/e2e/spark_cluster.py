@@ -158,8 +158,8 @@ def make_python(folder: Path) -> Path:
     python = folder / "bin" / "python"
     seen = subprocess.run(
         [python, "-c", (
-            "import confluent_kafka, pyspark, importlib.util as u; print([u.find_spec(n) for n in ('daemon', "
-            "'spark_jobs')])"
+            "import confluent_kafka, pyspark, importlib.util as u; print([u.find_spec(n) for n in ('recoveryd', "
+            "'recoveryd_jobs')])"
         )],
         capture_output=True, text=True, timeout=60, check=False, cwd=folder, env={"PATH": os.environ["PATH"]},
     )  # fmt: skip
