@@ -4,6 +4,8 @@
 time. Nothing is flushed, no handler runs: what survives is what Kafka holds. With `RECOVERYD_FAILPOINT_ONCE=FILE` the
 point fires only while FILE does not exist and creates it first, so the restarted process passes. Without the variable a
 point costs one comparison. Standard library only.
+
+`step.before.NAME` and `step.after.NAME` lie around what a step of a workflow does.
 """
 
 import os

@@ -2,25 +2,21 @@
 the control topic.
 """
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from tests.builders.history import create_topics
+from tests.e2e.committing_group import BEFORE, EACH, PARTITIONS, Group, at
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import BASE_MS, fill_plain
-from tests.e2e.follower import Document
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
-PARTITIONS, EACH = 3, 100
-Place = tuple[int, str, int | None]
-_numbers = itertools.count(1)
 UNIT = {"kind": "group", "group": "owned", "inputs": ["reset-owned"], "approvers": ["//ops/kim"]}
 
 
@@ -36,62 +32,9 @@ def daemon(stack: Stack) -> Iterator[DaemonProcess]:
         yield leading
 
 
-class Group:
-    """A topic of 3 x 100 records, one per second, and a group that committed 50 on each partition, with metadata."""
-
-    def __init__(self, bootstrap: str, stack: Stack) -> None:
-        self.stack, self.bootstrap = stack, bootstrap
-        self.id = f"g{next(_numbers)}"
-        self.topic, self.group = f"{stack.mark}-{self.id}", f"{stack.mark}-{self.id}"
-        fill_plain(bootstrap, self.topic, PARTITIONS, EACH)
-        self.commit(*(TopicPartition(self.topic, p, 50, f"m{p}", 0) for p in range(PARTITIONS)))
-
-    def commit(self, *offsets: TopicPartition) -> None:
-        consumer = self.consumer()
-        consumer.commit(offsets=list(offsets), asynchronous=False)
-        consumer.close()
-
-    def consumer(self, **more: str) -> Consumer:
-        return Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group, **more})
-
-    def committed(self) -> dict[int, Place]:
-        """Offset, metadata and leader epoch by partition."""
-        consumer = self.consumer()
-        found = consumer.committed([TopicPartition(self.topic, p) for p in range(PARTITIONS)], timeout=60)
-        consumer.close()
-        return {w.partition: (w.offset, w.metadata or "", w.leader_epoch) for w in found if w.offset >= 0}
-
-    def reset(self, run: str, to: Any, **more: Any) -> str:
-        data = {"reason": "r", "group": self.group, "to": to, "topics": [self.topic], **more}
-        return self.stack.control.command("reset", run, data)
-
-    def rolled_back(self, run: str) -> Document:
-        self.stack.control.command("rollback", run, {"reason": "it was wrong"})
-        return self.becomes(run, "rolled_back")
-
-    def becomes(self, run: str, state: str) -> Document:
-        """Also from a state in which a recovery would be over."""
-
-        def look() -> Document | None:
-            status = self.stack.follower.status(run)
-            return status if status is not None and status["state"] == state else None
-
-        return self.stack.follower.wait(look, 120.0, f"{run} is {state}") or {}
-
-    def done(self, run: str) -> Document:
-        return self.stack.follower.wait_state(run, "completed")
-
-
 @pytest.fixture
 def group(bootstrap: str, stack: Stack) -> Group:
     return Group(bootstrap, stack)
-
-
-def at(offset: int) -> dict[int, Place]:
-    return dict.fromkeys(range(PARTITIONS), (offset, "", None))
-
-
-BEFORE = {p: (50, f"m{p}", 0) for p in range(PARTITIONS)}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from recoveryd.failpoints import hit
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import CommandNotSent
@@ -104,9 +105,16 @@ def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool
 
 def workflow_runners(groups: GroupAdmin) -> Mapping[type, Runner]:
     """Of workflows. Steps of one workflow keep their order."""
+
+    async def take(effect: TakeStep) -> StepReported:
+        hit(f"step.before.{effect.step}")
+        report = await groups.take(effect)
+        hit(f"step.after.{effect.step}")
+        return report
+
     return {
         GatherGroup: Runner("gather_group", groups.gather, _gathering_failed, is_bug_final=True),
-        TakeStep: Runner("take_step", groups.take, _step_failed, queue=lambda effect: f"workflow {effect.workflow}"),
+        TakeStep: Runner("take_step", take, _step_failed, queue=lambda effect: f"workflow {effect.workflow}"),
     }
 
 
