@@ -139,12 +139,13 @@ class DaemonProcess:
         return f"{self.log} ends with:\n{tail(self.log)}"
 
 
-def run_tool(tool: str, *arguments: str, deadline_s: float = READY_DEADLINE_S) -> None:
-    """Run a command of this project. Raises `SandboxError` with its output."""
+def run_tool(tool: str, *arguments: str, deadline_s: float = READY_DEADLINE_S) -> str:
+    """Run a command of this project, and give what it printed to stdout. Raises `SandboxError` with its output."""
     command = [str(Path(sys.executable).with_name(tool)), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s, check=False)
     if done.returncode != 0:
         raise SandboxError(f"`{' '.join((tool, *arguments))}` failed", (done.stderr or done.stdout).strip())
+    return done.stdout
 
 
 def end(process: subprocess.Popen[bytes], deadline_s: float = STOP_DEADLINE_S) -> None:

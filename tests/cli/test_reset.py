@@ -130,6 +130,36 @@ def test_a_file_gives_topics_and_offsets_of_this_group(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("flags", [(), ("--to", "current")])
+def test_an_export_prints_the_plan_as_csv_and_changes_nothing(flags: tuple[str, ...]) -> None:
+    backend = ScriptedBackend(becomes=[to_document(RUNNING), to_document(PLANNED)])
+    result = run(backend, *ARGS, "--export", *flags, env=ENV)
+    assert (result.exit_code, result.stdout) == (0, "reports,orders,0,61200\nreports,orders,1,0\n")
+    assert backend.sent[0]["data"] == {"reason": "r", "group": "reports", "to": "current", "dry_run": True}
+
+
+def test_an_export_without_a_plan_says_why() -> None:
+    refused = replace(PLANNED, state=State.REJECTED, why="no topics", plan=None, error_code=Code.NOTHING_TO_DO.value)
+    backend = ScriptedBackend(becomes=[to_document(refused)])
+    result = run(backend, *ARGS, "--export", env=ENV)
+    assert (result.exit_code, "no topics" in result.stdout) == (4, True)
+
+
+def test_files_are_about_the_group_of_a_unit(tmp_path: Path) -> None:
+    config, file = tmp_path / "recoveryd.yaml", tmp_path / "offsets.csv"
+    config.write_text(
+        "clusters: {main: {bootstrap.servers: 'a:1'}}\nunits: {sink: {kind: connect, group: files, inputs: [orders]}}\n"
+    )
+    file.write_text('"connect-files","orders",0,17\n"files","orders",0,1\n')
+    known = ("--unit", "sink", "--config", str(config))
+    assert data_of(*known, "--from-file", str(file))["to"] == {"offsets": {"orders": {"0": 17}}}
+    backend = ScriptedBackend(becomes=[to_document(PLANNED)])
+    result = run(backend, "reset", "--reason", "r", *known, "--export")
+    assert result.stdout.startswith("connect-files,orders,0,61200\n"), result.stderr
+    result = run(backend, "reset", "--reason", "r", "--unit", "sinc", "--config", str(config), "--from-file", str(file))
+    assert (result.exit_code, "no unit 'sinc'" in result.stderr) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("flags", "says"),
     [

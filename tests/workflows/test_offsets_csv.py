@@ -18,7 +18,7 @@ def test_what_is_written_is_read_again(group: str, found: dict[str, dict[int, in
 
 
 def test_it_looks_like_that_of_kafkas_tool() -> None:
-    assert write_offsets("app", {"b": {0: 5}, "a": {1: 7, 0: 3}}) == '"app","a",0,3\n"app","a",1,7\n"app","b",0,5\n'
+    assert write_offsets("app", {"b": {0: 5}, "a": {1: 7, 0: 3}}) == "app,a,0,3\napp,a,1,7\napp,b,0,5\n"
 
 
 @pytest.mark.parametrize(

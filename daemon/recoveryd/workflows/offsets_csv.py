@@ -17,9 +17,9 @@ class OffsetsUnreadable(ValueError):  # noqa: N818  (named for what happened)
 
 
 def write_offsets(group: str, offsets: Offsets) -> str:
-    """In the order of topics and partitions. Every text is quoted, as Kafka's own tool does."""
+    """In the order of topics and partitions, and only what needs quotes has them, as Kafka's own tool writes it."""
     out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\n")
     for topic in sorted(offsets):
         for partition in sorted(offsets[topic]):
             writer.writerow([group, topic, partition, offsets[topic][partition]])

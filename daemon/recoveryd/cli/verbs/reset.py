@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from recoveryd.cli.failure import ExitCode, Failure, usage
+from recoveryd.cli.failure import ExitCode, usage
 from recoveryd.cli.options import Reason, option
+from recoveryd.cli.render.output import say
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
@@ -15,7 +16,8 @@ from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.sending import Staying, begin, quiet_status
 from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, has_ended, is_settled
-from recoveryd.kernel.catalogue import Code
+from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
+from recoveryd.kernel.states import State
 
 _TO = "earliest, latest, current, offset:N, shift:N, a time with zone, or -2h."
 NewId = Annotated[str | None, option("--id", "Id of the workflow; made from the group when left out.", "ID")]
@@ -46,6 +48,9 @@ def reset(
         Literal["fail", "at_end"], option("--on-no-record", "A time that no record reaches.", shows_default=True)
     ] = "fail",
     plan_only: Annotated[bool, option("--plan-only", "Make and show the plan; nothing is changed.")] = False,
+    export: Annotated[
+        bool, option("--export", "Print the plan as CSV, of --to current when that is left out; nothing is changed.")
+    ] = False,
     plan_hash: Annotated[
         str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")
     ] = None,
@@ -57,25 +62,29 @@ def reset(
     """Set where a consumer group goes on, once it has no members; `rollback` puts it back."""
     if (unit is None) == (group is None):
         raise usage("Say whose offsets.", "Give --unit or --group.")
+    to = "current" if export and to is None and from_file is None else to
     if (to is None) == (from_file is None):
         raise usage("Say where to.", f"Give --to ({_TO}) or --from-file.")
     data: Document = {"reason": reason, "unit": unit, "group": group, "cluster": cluster, "plan_hash": plan_hash}
     data = {name: value for name, value in data.items() if value is not None}
-    data["to"] = _parse_to(to) if to is not None else _read_file(connection, from_file, unit, group)
+    data["to"] = _read_to(connection, to, from_file, unit, group)
     if topics:
         data["topics"] = _parse_topics(topics)
     elif isinstance(data["to"], dict) and "offsets" in data["to"]:
         data["topics"] = list(data["to"]["offsets"])
     data |= {} if on_out_of_range == "fail" else {"on_out_of_range": on_out_of_range}
     data |= {} if on_no_record == "fail" else {"on_no_record": on_no_record}
-    data |= {"dry_run": True} if plan_only else {}
+    data |= {"dry_run": True} if plan_only or export else {}
     workflow = new_id or make_id(unit or group or "reset")
     record = sending.make(connection, "reset", workflow, data)
     if record is None:
         return ExitCode.DONE
     born_of = begin(connection, record, sending.timeout_s)
-    if plan_only or sending.wait:
+    if plan_only or export or sending.wait:
         document = sending.stay(connection, workflow, is_settled, born_of)
+        if export and document["state"] == State.PLANNED:
+            say(plan_as_csv(connection, document, unit, group), end="")
+            return ExitCode.DONE
         show_recovery(document, sending.output, with_plan=True)
         return exit_code_of_state(document)
     show_recovery(quiet_status(connection, workflow, born_of), sending.output, with_plan=True)
@@ -104,6 +113,15 @@ def rollback(connection: Connection, workflow: Id, reason: Reason = None, *, sen
     return ExitCode.DONE if document["state"] == "rolled_back" else ExitCode.FAILED
 
 
+def _read_to(
+    connection: Connection, to: str | None, from_file: Path | None, unit: str | None, group: str | None
+) -> Any:
+    if to is not None:
+        return _parse_to(to)
+    assert from_file is not None
+    return read_file(connection, from_file, unit, group)
+
+
 def _parse_to(text: str) -> Any:
     name, _, rest = text.partition(":")
     if name in {"offset", "shift"} and rest.lstrip("-").isascii() and rest.lstrip("-").isdigit():
@@ -129,21 +147,3 @@ def _parse_topics(texts: list[str]) -> Any:
         except ValueError:
             raise usage(f"{text} is not TOPIC:0,2.", "Partitions are whole numbers, separated by commas.") from None
     return found
-
-
-def _read_file(connection: Connection, file: Path | None, unit: str | None, group: str | None) -> Any:
-    from recoveryd.workflows.offsets_csv import OffsetsUnreadable, read_offsets  # noqa: PLC0415
-
-    assert file is not None
-    whose = group
-    if whose is None:
-        found = connection.settings.units().get(unit or "")
-        if found is None:
-            raise Failure(Code.UNKNOWN_UNIT, f"The config has no unit {unit!r}.", otherwise=ExitCode.NOT_FOUND)
-        whose = found.group
-    try:
-        offsets = read_offsets(file.read_text(encoding="utf-8"), whose)
-    except (OSError, UnicodeDecodeError, OffsetsUnreadable) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise usage(f"{file}: {why}.", "Write [group,]topic,partition,offset in each line.") from None
-    return {"offsets": {topic: {str(p): at for p, at in rows.items()} for topic, rows in offsets.items()}}
