@@ -90,6 +90,20 @@ def test_each_rule_finds_its_own(change: Change, name: str, severity: Grade, say
     assert found[0].hint
 
 
+def test_names_with_an_index_are_told_from_those_that_people_chose() -> None:
+    generated = (
+        "app-KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition",
+        "app-KSTREAM-JOINTHIS-0000000004-store-changelog",
+        "app-KSTREAM-KEY-SELECT-0000000001-repartition",
+        "app-KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000006-topic",
+        "app-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
+        "app-orders-STATE-STORE-0000000000-changelog",
+    )
+    chosen = ("app-counts-changelog", "app-1700000000-changelog", "app-joined-subscription-response-topic")
+    found = lint(WORDS, replace(WELL, internal=InternalTopics((*generated, *chosen))))
+    assert [f.topics for f in found if f.name == "generated_names"] == [generated]
+
+
 def test_an_append_only_output_counts_where_somebody_reads_it() -> None:
     appending = replace(WORDS, outputs={"counts-out": Output(Behaviour.APPEND_ONLY, "r")})
     assert lint(appending, WELL) == ()

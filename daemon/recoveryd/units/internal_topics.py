@@ -94,6 +94,11 @@ def internal_names(topology: Topology) -> frozenset[str]:
     return between | frozenset(f"{store}-changelog" for store in topology.stores)
 
 
+def has_index(topic: str) -> bool:
+    """Whether Streams numbered what the topic is for, so that another number comes with the next change of the code."""
+    return bool(_PART_GENERATED.search(topic) or _TABLE.fullmatch(topic))
+
+
 def _is_in_question(owner: Owner, topic: str) -> bool:
     rest = owner.rest(topic)
     is_told_otherwise = topic in owner.outputs or topic in (owner.inputs or ())

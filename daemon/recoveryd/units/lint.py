@@ -7,6 +7,7 @@ from typing import Final
 
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.findings import Grade, UnitFinding
+from recoveryd.units.internal_topics import has_index
 from recoveryd.units.model import Behaviour, Unit, UnitKind
 
 _NAMED_MOST: Final = 5
@@ -90,7 +91,7 @@ def _no_savepoint(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
 
 def _generated_names(_unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     """One more node in front of them renames them all, so that the next version of the application finds no state."""
-    generated = tuple(name for name in facts.internal.certain if "-STATE-STORE-0" in name or "-REPARTITION-0" in name)
+    generated = tuple(name for name in facts.internal.certain if has_index(name))
     if generated:
         message = f"{len(generated)} internal topics have names with an index, which the next version may change"
         yield UnitFinding(
