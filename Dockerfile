@@ -13,9 +13,12 @@ FROM ${BUILDER} AS builder
 WORKDIR /src
 
 # The dependencies first, in the versions the tests run with: this layer stays while only the sources change. No pip goes into the environment itself.
+# EXTRAS: one extra of pyproject.toml besides, such as `kubernetes`.
+ARG EXTRAS=
 COPY pyproject.toml constraints.txt ./
-RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
-        > requirements.txt \
+RUN python3 -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+extra = p["optional-dependencies"][sys.argv[1]] if sys.argv[1] else []; print(*p["dependencies"], *extra, sep="\n")' \
+        "${EXTRAS}" > requirements.txt \
     && python3 -m venv --without-pip /opt/recoveryd \
     && python3 -m pip --python /opt/recoveryd/bin/python3 install --no-cache-dir \
         --requirement requirements.txt --constraint constraints.txt

@@ -108,3 +108,24 @@ async def test_a_defect_of_an_adapter_is_a_report(tmp_path: Path, monkeypatch: p
     assert (report.state, report.needs) == (ApplicationState.UNKNOWN, Needs.MENDING)
     assert "ZeroDivisionError" in report.why
     assert "secret" not in report.why
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "says"),
+    [
+        ("kind: kubernetes\n      workload: deployment/x\n      kubeconfig: lost", 10, "lost cannot be used"),
+        ("kind: kubernetes\n      workload: deployment/x", 8, "this is not a pod of Kubernetes"),
+        (
+            "kind: webhook\n      webhook: w\n      status_url: http://x/\n      ca_file: lost.pem",
+            11,
+            "lost.pem holds no certificates that can be used: No such file",
+        ),
+    ],
+)
+def test_what_the_daemon_could_not_use_ends_its_start(tmp_path: Path, lines: str, line: int, says: str) -> None:
+    webhooks = "webhooks: {w: {url: 'http://x/', secret: 0123456789abcdef}}\n"
+    settings = loaded(tmp_path, f"{HEAD}      {lines}\n{webhooks}")
+    with pytest.raises(ConfigProblem) as caught:
+        made(settings, tmp_path)
+    assert says in str(caught.value)
+    assert caught.value.line == line

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications
 from recoveryd.adapters.control.controls import ManualApplications, UnitControls
+from recoveryd.adapters.control.kube_api import KubeApi, NoKubernetes
+from recoveryd.adapters.control.kubernetes import KubernetesApplication, KubernetesApplications
 from recoveryd.adapters.control.process import ProcessApplications
 from recoveryd.adapters.control.process_sight import ProcessApplication
 from recoveryd.adapters.control.webhook import WebhookApplication, WebhookApplications
@@ -53,9 +55,12 @@ def make_controls(units: Mapping[str, ControlOptions], around: Surroundings) -> 
         ControlKind.CONNECT: ConnectApplications(
             [_connect(options) for options in by_kind.get(ControlKind.CONNECT, [])], around.now_ms
         ),
+        ControlKind.KUBERNETES: KubernetesApplications(
+            [_kubernetes(options, around.environment) for options in by_kind.get(ControlKind.KUBERNETES, [])],
+            around.now_ms,
+        ),
     }
-    manual = adapters[ControlKind.MANUAL]  # a person, too, where a kind cannot be asked by a daemon yet
-    by_unit = {options.unit: adapters.get(kind, manual) for kind, group in by_kind.items() for options in group}
+    by_unit = {options.unit: adapters[kind] for kind, group in by_kind.items() for options in group}
     return UnitControls(by_unit, tuple(adapters.values()))
 
 
@@ -96,6 +101,26 @@ def _connect(options: ControlOptions) -> ConnectApplication:
         url=values.url,
         login=None if values.user is None or password is None else (values.user, password),
         tls=_trusted(options),
+        timeout_ms=values.stop_timeout,
+    )
+
+
+def _kubernetes(options: ControlOptions, environment: Mapping[str, str]) -> KubernetesApplication:
+    values = options.values
+    assert values.workload is not None
+    api = KubeApi(options.path("kubeconfig"), values.context, environment)
+    try:
+        namespace = api.check()
+    except NoKubernetes as problem:
+        key = "kind" if values.kubeconfig is None else "kubeconfig"
+        hint = "Install recoveryd[kubernetes]; outside of a pod, name a kubeconfig."
+        raise options.problem(key, f"{values.kind.value} is not usable: {problem}.", hint) from None
+    return KubernetesApplication(
+        unit=options.unit,
+        workload=values.workload,
+        namespace=values.namespace or namespace,
+        api=api,
+        replicas=values.replicas,
         timeout_ms=values.stop_timeout,
     )
 
