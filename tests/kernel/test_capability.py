@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recoveryd.capabilities import make_capabilities
-from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
+from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, names, on, steers
 from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.draft import Draft, View
@@ -221,6 +221,25 @@ def test_a_capability_that_steers_a_command_twice_is_refused() -> None:
     twice = replace(make_bells(), verbs=(begins(SetBell, _set), steers(StopCommand, _stop), steers(StopCommand, _stop)))
     with pytest.raises(ValueError, match="StopCommand is steered twice by bells"):
         Decider([twice, *make_capabilities(Params())])
+
+
+def test_a_command_that_names_what_it_is_about_takes_a_free_id_or_one_of_its_own_kind() -> None:
+    heard: list[str] = []
+
+    def hush(draft: BellDraft, event: CommandReceived, given: SetBell) -> None:
+        heard.append(given.meta.subject)
+        draft.answer(event, "accepted", "quiet")
+
+    hushing = replace(make_bells(), verbs=(names(SetBell, hush), steers(StopCommand, _stop)))
+    house = House([*make_capabilities(Params()), hushing])
+    house.state = house.state.having(BELLS, {"b1": Bell("b1", NOW_MS, NOW_MS)})
+    house.feed(command("replay", "r1"))
+    assert [house.send("bell", name, in_ms=1) for name in ("b1", "nothing", "r1")] == [
+        ["accepted"], ["accepted"], ["rejected"],
+    ]  # fmt: skip
+    assert heard == ["b1", "nothing"]
+    decision = house.core.decide(house.state, command("pause", "b1", "c9", offset=9), NOW_MS)
+    assert [answer.code for answer in decision.answers] == ["RCV-1031"]
 
 
 def test_a_command_about_an_id_that_nothing_has_speaks_of_no_kind() -> None:

@@ -43,11 +43,12 @@ def on(event: type[E], handle: Callable[[V, E], None]) -> Handler[V]:
 
 @dataclass(frozen=True, slots=True)
 class Verb(Generic[V]):
-    """Made by `begins` or `steers`."""
+    """Made by `begins`, `steers` or `names`."""
 
     command: type[Command]
     handle: Callable[[V, CommandReceived, Any], None]
     is_beginning: bool
+    is_new: bool = True
 
     @property
     def name(self) -> str:
@@ -63,6 +64,11 @@ def begins(command: type[C], handle: Callable[[V, CommandReceived, C], None]) ->
 def steers(command: type[C], handle: Callable[[V, CommandReceived, C], None]) -> Verb[V]:
     """The command is about an existing subject of this capability."""
     return Verb(command, handle, is_beginning=False)
+
+
+def names(command: type[C], handle: Callable[[V, CommandReceived, C], None]) -> Verb[V]:
+    """The command says in its data what it is about. Its subject is one of this capability, or an id that nothing has."""
+    return Verb(command, handle, is_beginning=True, is_new=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Decider:
     def __init__(self, capabilities: Sequence[_Any]) -> None:
         self._capabilities = tuple(capabilities)
         self._views = {c.view: c.make_view for c in capabilities}
-        self._begins: dict[type, tuple[_Any, Callable[..., None]]] = {}
+        self._begins: dict[type, tuple[_Any, Verb[Any]]] = {}
         self._steers: dict[tuple[str, type], Callable[..., None]] = {}
         self._handlers: dict[type, list[tuple[_Any, Callable[..., None]]]] = {
             kind: [] for kind in (Tick, BecameLeader, SignalReceived, *(e for c in capabilities for e in c.events))
@@ -54,7 +54,7 @@ class Decider:
         for verb in capability.verbs:
             self._refuse_second(capability, verb)
             if verb.is_beginning:
-                self._begins[verb.command] = (capability, verb.handle)
+                self._begins[verb.command] = (capability, verb)
             else:
                 self._steers[capability.name, verb.command] = verb.handle
         for handler in capability.handlers:
@@ -124,19 +124,20 @@ class Decider:
         owner = self._owner(draft, command)
         begin = self._begins.get(type(command))
         if begin is not None:
-            capability, handle = begin
-            if owner is not None and owner[0] is not capability:
+            capability, verb = begin
+            if owner is None or owner[0] is capability:
+                verb.handle(draft.view(capability.view), event, command)
+            elif verb.is_new:
                 subject = owner[1]
                 message = f"{subject.kind} {command.meta.subject} exists already and is {subject.state}"
                 draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
             else:
-                handle(draft.view(capability.view), event, command)
+                _refuse_kind(draft, event, command, owner[1])
         elif owner is not None:
             capability = owner[0]
             steer = self._steers.get((capability.name, type(command)))
             if steer is None:
-                message = f"{command.meta.subject} is a {owner[1].kind}, which {command.verb} does not apply to"
-                draft.answer(event, "rejected", message, Code.NOT_FOR_THIS_KIND.value)
+                _refuse_kind(draft, event, command, owner[1])
             else:
                 steer(draft.view(capability.view), event, command)
         else:
@@ -152,6 +153,11 @@ class Decider:
             if subject is not None:
                 return capability, subject
         return None
+
+
+def _refuse_kind(draft: Draft, event: CommandReceived, command: Command, subject: Subject) -> None:
+    message = f"{command.meta.subject} is a {subject.kind}, which {command.verb} does not apply to"
+    draft.answer(event, "rejected", message, Code.NOT_FOR_THIS_KIND.value)
 
 
 def _on_leader(draft: Draft, event: BecameLeader) -> None:
