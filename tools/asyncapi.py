@@ -19,7 +19,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...], str]]] = {
     "status": (
         _NAMES.status,
         "key = recovery id: its full record; key `_daemon`: applied control offset and epoch",
-        ("status", "status.watch", "status.schedule", "status.workflow", "status.daemon"),
+        ("status", "status.watch", "status.hold", "status.schedule", "status.workflow", "status.daemon"),
         "application/json",
     ),
     "events": (

@@ -16,12 +16,12 @@ from pydantic.fields import FieldInfo
 
 from recoveryd.capabilities import make_codec
 from recoveryd.kernel.catalogue import CATALOGUE
-from recoveryd.wire.event_kinds import ANSWERS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS, EventKind
+from recoveryd.wire.event_kinds import ANSWERS, HOLD_ENDS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS, EventKind
 from recoveryd.wire.forms import CommandData
 from recoveryd.wire.topics import TopicNames, own_topics
 from tools import examples
 from tools.markdown import table
-from tools.status_schemas import recovery_schema, schedule_schema, watch_schema, workflow_schema
+from tools.status_schemas import hold_schema, recovery_schema, schedule_schema, watch_schema, workflow_schema
 
 CONTRACT_FILE: Final = Path("docs/contract.md")
 ERRORS_FILE: Final = Path("docs/errors.md")
@@ -32,6 +32,9 @@ _ERRORS_HEAD: Final = """\
 Every refusal and failure has a stable code. `recoveryctl explain CODE` prints the same offline.
 Made from `daemon/recoveryd/kernel/catalogue.py` by `python -m tools.generate`."""
 _BLOCK: Final = re.compile(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", flags=re.DOTALL)
+_SHOWN_BELOW: Final = frozenset(
+    {"replay", "verify", "watch", "hold", "release", "reset", "schedule"}
+)  # have a table of their own
 _GROUPS: Final = {
     "1": "Commands: refused for what they say",
     "2": "Planning: refused for what the clusters say",
@@ -77,9 +80,13 @@ def _blocks() -> dict[str, str]:
         "schedule-status-fields": _status_table(schedule_schema(), "Scheduled"),
         "example-schedule": _example(examples.COMMANDS["schedule"]),
         "example-verify": _example(examples.COMMANDS["verify"]),
+        "hold-fields": _fields_table(make_codec().verbs["hold"].model),
+        "release-fields": _fields_table(make_codec().verbs["release"].model),
+        "hold-status-fields": _status_table(hold_schema(), "Held"),
+        "example-hold": _example(examples.COMMANDS["hold"]),
         "example-watch": _example(examples.COMMANDS["watch"]),
         "answers": _kinds(ANSWERS),
-        "events": _kinds(TRANSITIONS | OTHERS | WATCH_ENDS | WORKFLOWS),
+        "events": _kinds(TRANSITIONS | OTHERS | WATCH_ENDS | HOLD_ENDS | WORKFLOWS),
         "status-fields": _status_table(recovery_schema()),
         "example-replay": _example(examples.COMMANDS["replay"]),
         "example-answer": _example(examples.ANSWER),
@@ -112,11 +119,7 @@ def _verbs() -> str:
     rows = []
     for verb, spec in make_codec().verbs.items():
         own = [name for name in spec.model.model_fields if name not in CommandData.model_fields]
-        fields = (
-            "see below"
-            if verb in {"replay", "verify", "watch", "reset", "schedule"}
-            else ", ".join(f"`{name}`" for name in own)
-        )
+        fields = "see below" if verb in _SHOWN_BELOW else ", ".join(f"`{name}`" for name in own)
         rows.append((f"`{verb}`", fields, spec.effect))
     return table(("verb", "data besides `reason`", "effect"), rows)
 

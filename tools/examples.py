@@ -91,6 +91,17 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
         10,
         "reports-caught-up",
     ),
+    "hold": _command(
+        "hold",
+        {
+            "reason": "the mirror of airports is being corrected until noon",
+            "topics": ["airports", "flights.v42"],
+            "ttl": "6h",
+        },
+        20,
+        "airports-correction",
+    ),
+    "release": _command("release", {"reason": "airports are right again"}, 21, "airports-correction"),
 }
 
 MORE_REPLAYS: Final[tuple[dict[str, Any], ...]] = (
@@ -185,6 +196,28 @@ MORE_WATCHES: Final[tuple[dict[str, Any], ...]] = (
         "reports-caught-up",
     ),
 )
+MORE_HOLDS: Final[tuple[dict[str, Any], ...]] = (
+    _command(
+        "hold",
+        {
+            "reason": "delays of a whole day came twice: nobody may copy them before they are sorted out",
+            "cluster": "main",
+            "topics": ["flights"],
+            "reads": True,
+            "ttl": "2026-11-22T06:00:00Z",
+        },
+        22,
+        "flights-doubled",
+    ),
+)
+MORE_RELEASES: Final[tuple[dict[str, Any], ...]] = (
+    _command(
+        "release",
+        {"reason": "airports are right, flights.v42 is not yet", "cluster": "main", "topics": ["airports"]},
+        23,
+        "airports-are-right",
+    ),
+)
 MORE: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "replay": MORE_REPLAYS,
     "verify": MORE_VERIFICATIONS,
@@ -201,6 +234,8 @@ MORE: Final[dict[str, tuple[dict[str, Any], ...]]] = {
             "rest-at-night",
         ),
     ),
+    "hold": MORE_HOLDS,
+    "release": MORE_RELEASES,
 }
 
 SIGNALS: Final[dict[str, dict[str, Any]]] = {
@@ -550,4 +585,29 @@ SCHEDULE_STATUS: Final[dict[str, Any]] = {
         },
     },
     "internal": {"format": 2},
+}
+
+HOLD_STATUS: Final[dict[str, Any]] = {
+    "recovery": "airports-correction",
+    "kind": "hold",
+    "state": "running",
+    "why": "flights.v42 released by //ops/alice: it can be written again; airports still held",
+    "version": 2,
+    "created": "2026-11-21T06:00:00.000Z",
+    "updated": "2026-11-21T06:20:00.000Z",
+    "command": {
+        "id": COMMANDS["hold"]["id"],
+        "source": "//ops/alice",
+        "reason": "the mirror of airports is being corrected until noon",
+    },
+    "stop": None,
+    "hold": {
+        "cluster": "main",
+        "topics": ["airports"],
+        "reads": False,
+        "expires": "2026-11-21T12:00:00.000Z",
+        "released": ["flights.v42"],
+        "missing": [],
+    },
+    "internal": {},
 }

@@ -17,7 +17,14 @@ from recoveryd.wire.codec import COMMAND_TYPE, SIGNAL_TYPE, SUBJECT_PATTERN
 from recoveryd.wire.event_kinds import ANSWERS, EVENT_KINDS
 from recoveryd.wire.events import EVENT_TYPE
 from tools import asyncapi, examples
-from tools.status_schemas import daemon_schema, recovery_schema, schedule_schema, watch_schema, workflow_schema
+from tools.status_schemas import (
+    daemon_schema,
+    hold_schema,
+    recovery_schema,
+    schedule_schema,
+    watch_schema,
+    workflow_schema,
+)
 
 FOLDER: Final = Path("config/schemas")
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -43,6 +50,7 @@ def make_schemas() -> dict[str, dict[str, Any]]:
     schemas["status.watch.v1.json"] = watch_schema() | {"examples": [examples.WATCH_STATUS]}
     schemas["status.workflow.v1.json"] = workflow_schema() | {"examples": [examples.WORKFLOW_STATUS]}
     schemas["status.schedule.v1.json"] = schedule_schema() | {"examples": [examples.SCHEDULE_STATUS]}
+    schemas["status.hold.v1.json"] = hold_schema() | {"examples": [examples.HOLD_STATUS]}
     schemas["status.daemon.v1.json"] = daemon_schema()
     return {
         name: {"$schema": _DIALECT, "title": name.removesuffix(".json")} | schema for name, schema in schemas.items()

@@ -5,6 +5,10 @@
 from typing import Any, Final
 
 from recoveryd.forecast.outlook import Outlook
+from recoveryd.holds.model import KIND as HOLD_KIND
+from recoveryd.holds.model import Hold
+from recoveryd.holds.wire.status import ENVELOPE as HOLD_ENVELOPE
+from recoveryd.holds.wire.status import OWN
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.wire.status import BESIDE_LIMITS, PUBLIC, PUBLIC_PARTITION, PUBLIC_PLAN
@@ -147,6 +151,21 @@ _SCHEDULE_WORDS: Final[Told] = {
     "RunCounts.late": "of those fired: made up for due times without a daemon",
     "RunCounts.skipped": "due times left out because the last run still went on",
 }
+_HOLD_WORDS: Final[Told] = {
+    **_STOP_WORDS,
+    "Hold.recovery": "the hold's id",
+    "Hold.state": {
+        "enum": ["running", "completed", "stopped", "expired"],
+        "description": "its topics are held while it is `running`, and only then",
+    },
+    "Hold.why": "one sentence, always current",
+    "Hold.stop": "when it ended",
+    "Held.topics": "held while `state` is `running`; when it ended, those that it had last",
+    "Held.reads": "nothing may be copied from there either",
+    "Held.expires": "null = only a person releases it",
+    "Held.released": "topics that were let go before the others",
+    "Held.missing": "topics of it that do not exist, as the broker said last",
+}
 _DAEMON_WORDS: Final[Told] = {
     "DaemonRecord.applied_control_offset": {
         "minimum": -1,
@@ -244,6 +263,18 @@ def schedule_schema() -> Schema:
         "Value on the status topic of a record with `kind` schedule (key = its id), and `GET /api/v1/recoveries/{id}`."
     )
     return finished(schema, _SCHEDULE_WORDS)
+
+
+def hold_schema() -> Schema:
+    schema = NounForm(Hold).schema()
+    parts, fields = schema["$defs"], schema["properties"]
+    parts["Held"] = make_object({name: fields[name] for name in OWN})
+    fields |= {"kind": {"const": HOLD_KIND, "type": "string"}, "hold": ref("Held"), "internal": dict(INTERNAL)}
+    only(schema, ("recovery", "kind", *HOLD_ENVELOPE[1:], "hold", "internal"))
+    schema["description"] = (
+        "Value on the status topic of a record with `kind` hold (key = its id), and `GET /api/v1/recoveries/{id}`."
+    )
+    return finished(schema, _HOLD_WORDS)
 
 
 def daemon_schema() -> Schema:

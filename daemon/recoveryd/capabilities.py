@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from recoveryd.holds.capability import make_holds
+from recoveryd.holds.params import HoldParams
 from recoveryd.kernel.capability import Capability
 from recoveryd.kernel.decide import Decider
 from recoveryd.live.capability import make_live
@@ -31,6 +33,14 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
     others: tuple[Capability[Any], ...] = (
         make_live(params.live),
         make_units(params.units),
+        make_holds(
+            HoldParams(
+                clusters=params.clusters,
+                own_topics=params.own_topics,
+                keep_terminal_ms=params.keep_terminal_ms,
+                keep_terminal_most=params.keep_terminal_most,
+            )
+        ),
         make_recoveries(params, KINDS),
         make_watches(
             WatchParams(

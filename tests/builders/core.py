@@ -3,6 +3,7 @@
 from typing import Any
 
 from recoveryd.capabilities import make_codec, make_status_topic
+from recoveryd.holds.spec import HoldSpec, Release, StartHold
 from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import CommandReceived, Seen
@@ -28,10 +29,17 @@ SOURCE_ID = "source-topic-id"
 TARGET_ID = "target-topic-id"
 
 
-def make_meta(subject: str = "r1", command_id: str = "c1", *, content: str = "h", expiry_ms: int | None = None) -> Meta:
+def make_meta(
+    subject: str = "r1",
+    command_id: str = "c1",
+    *,
+    content: str = "h",
+    expiry_ms: int | None = None,
+    source: str = "//ops/alice",
+) -> Meta:
     return Meta(
         id=command_id,
-        source="//ops/alice",
+        source=source,
         subject=subject,
         reason="because",
         content_hash=content,
@@ -71,6 +79,10 @@ def make_verification(
         limits=limits or Limits(),
         **more,  # type: ignore[arg-type]
     )
+
+
+def make_hold(*topics: str, reads: bool = False, expires_ms: int | None = None) -> HoldSpec:
+    return HoldSpec("main", topics or ("flights.v2",), reads, expires_ms)
 
 
 FOLLOWING = make_spec(stop=CaughtUp())
@@ -128,10 +140,11 @@ def command(
     *,
     offset: int = 0,
     previous: Seen | None = None,
+    source: str = "//ops/alice",
     **more: object,
 ) -> CommandReceived:
     """The event of a command, as the codec makes it."""
-    meta = make_meta(subject, command_id or f"{verb}-{subject}")
+    meta = make_meta(subject, command_id or f"{verb}-{subject}", source=source)
     made = {
         "replay": lambda: Replay(meta, more.get("spec") or make_spec()),  # type: ignore[arg-type]
         "verify": lambda: Verify(meta, more.get("spec") or make_verification()),  # type: ignore[arg-type]
@@ -142,6 +155,8 @@ def command(
         "approve": lambda: Approve(meta, str(more.get("plan_hash"))),
         "reject": lambda: Reject(meta, str(more.get("plan_hash"))),
         "watch": lambda: StartWatch(meta, more["spec"]),  # type: ignore[arg-type]
+        "hold": lambda: StartHold(meta, more.get("spec") or make_hold()),  # type: ignore[arg-type]
+        "release": lambda: Release(meta, "main", more.get("topics")),  # type: ignore[arg-type]
     }[verb]()
     return CommandReceived(offset=offset, broker_ms=NOW_MS, command=made, previous=previous)
 

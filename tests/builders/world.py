@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from recoveryd.capabilities import make_decider
+from recoveryd.holds.draft import HOLDS
 from recoveryd.kernel.decision import Answer, Decision, Notice
 from recoveryd.kernel.effects import Effect
 from recoveryd.kernel.events import BecameLeader, Event, Tick
@@ -340,9 +341,9 @@ class World:
                 app.alive = False
         self.lost_effects = False
         self.epoch += 1
-        known = self.state.of(RECOVERY).recoveries
+        known = {**self.state.of(RECOVERY).recoveries, **{hold.id: hold for hold in self.state.of(HOLDS)}}
         folded = STATUS.fold([encode_daemon(self.state.daemon), *map(STATUS.encode, known.values())])
-        assert folded.nouns == dict(known), "a restart forgets something"
+        assert folded.nouns == known, "a restart forgets something"
         self.state = self.decider.restore(folded.daemon, folded.nouns, {})
         self.feed(BecameLeader(self.epoch + 1, "control"))
 

@@ -20,7 +20,9 @@ from recoveryd.kernel.catalogue import Code
 from tests.cli.recoveries import make_answer
 
 Document = dict[str, Any]
-_BEGINS = tuple(f"io.recoveryd.command.{verb}.v1" for verb in ("replay", "verify", "watch", "reset", "schedule"))
+_BEGINS = tuple(
+    f"io.recoveryd.command.{verb}.v1" for verb in ("replay", "verify", "watch", "hold", "reset", "schedule")
+)
 
 
 @dataclass

@@ -24,6 +24,7 @@ WANTED = {
     "RecoverydVerificationMismatch", "RecoverydTelemetryStale", "RecoverydRetentionRace", "RecoverydLiveSloViolatedByReplay",
     "RecoverydRetentionBelowObjective", "RecoverydScheduleOverdue", "RecoverydScheduleRunFailed",
     "RecoverydUnitsRefused",
+    "RecoverydTopicHeldLong",
 }  # fmt: skip
 _TIMEOUT_S = 180
 

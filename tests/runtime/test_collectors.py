@@ -17,7 +17,7 @@ from recoveryd.live.events import OffsetsSampled, ReaderSampled, TopicSample
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.window import LagSample
 from recoveryd.recovery.recoveries import Recoveries
-from tests.builders.core import command, state_of
+from tests.builders.core import command, make_hold, state_of
 from tests.builders.world import World
 from tests.runtime.fakes import ManualClock, QuietClusters, until
 
@@ -95,6 +95,15 @@ def test_topics_in_play_are_those_of_active_recoveries_and_the_configs(
     states: tuple[State, ...], topics: list[tuple[str, str]]
 ) -> None:
     assert topics_in_play(state_with(*states), MONITORED) == topics
+
+
+def test_held_topics_are_in_play_until_they_are_released() -> None:
+    world = World()
+    world.feed(command("hold", "h1", spec=make_hold("airports", "flights.v2")))
+    world.feed(command("hold", "h2", offset=1, spec=make_hold("airports")))
+    assert topics_in_play(world.state, ()) == [("main", "airports"), ("main", "flights.v2")]
+    world.feed(command("release", "h1", offset=2))
+    assert topics_in_play(world.state, ()) == [("main", "airports")]
 
 
 async def test_a_look_becomes_an_event() -> None:

@@ -77,6 +77,7 @@ CONTRACT = {
     "recoveryd_schedule_runs_total": ("outcome",),
     "recoveryd_schedule_overdue_seconds": (),
     "recoveryd_units_reread_refused": (),
+    "recoveryd_topic_held_seconds": ("topic",),
 }
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from recoveryd.forecast.outlook import Outlook
 from recoveryd.forecast.view import CostView, EtaRange, ForecastView, Storage
+from recoveryd.holds.model import Hold
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import MAX_TIME_MS
 from recoveryd.live.lag.verdicts import LagVerdict
@@ -33,7 +34,7 @@ from recoveryd.watches.model import Delivery, DeliveryState, Watch, WatchedParti
 from recoveryd.watches.spec import UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
 from recoveryd_jobs.contract import Difference, ReceiptsHome, Verification
 from tests.wire.of_types import filled
-from tools.examples import COMMANDS, MORE_REPLAYS, MORE_VERIFICATIONS, MORE_WATCHES, SIGNALS
+from tools.examples import COMMANDS, MORE_HOLDS, MORE_RELEASES, MORE_REPLAYS, MORE_VERIFICATIONS, MORE_WATCHES, SIGNALS
 
 text = st.text(st.characters(codec="utf-8"), max_size=20)
 counts = st.integers(0, 2**63 - 1)
@@ -263,7 +264,15 @@ recoveries = _replays | st.builds(
 )
 
 good_events: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
-    [*COMMANDS.values(), *MORE_REPLAYS, *MORE_VERIFICATIONS, *MORE_WATCHES, *SIGNALS.values()]
+    [
+        *COMMANDS.values(),
+        *MORE_REPLAYS,
+        *MORE_VERIFICATIONS,
+        *MORE_WATCHES,
+        *MORE_HOLDS,
+        *MORE_RELEASES,
+        *SIGNALS.values(),
+    ]
 )
 # Copied, because a value that was put into an event may be changed again.
 _odd_values = json_values | st.sampled_from(
@@ -349,6 +358,24 @@ headers = st.lists(
 ).map(tuple)
 
 
+_topics = st.lists(text, max_size=3).map(tuple)
+holds = st.builds(
+    Hold,
+    id=text,
+    state=st.sampled_from([State.RUNNING, State.COMPLETED, State.STOPPED, State.EXPIRED]),
+    why=text,
+    version=counts,
+    created_ms=times_ms,
+    updated_ms=times_ms,
+    command=st.builds(CommandRef, text, text, text),
+    cluster=text,
+    topics=_topics,
+    reads=st.booleans(),
+    expires_ms=st.none() | times_ms,
+    released=_topics,
+    missing=_topics,
+    stop=st.none() | st.builds(Stop, st.sampled_from(StopReason), st.none(), times_ms, st.just({"held_ms": 5})),
+)
 _watched_partitions = st.builds(
     WatchedPartition,
     text,

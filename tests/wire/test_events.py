@@ -12,7 +12,7 @@ from recoveryd.kernel.decision import Answer, Notice
 from recoveryd.kernel.events import ControlUnreadable
 from recoveryd.kernel.states import State
 from recoveryd.watches.model import DeliveryState
-from recoveryd.wire.event_kinds import EVENT_KINDS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS
+from recoveryd.wire.event_kinds import EVENT_KINDS, HOLD_ENDS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS
 from recoveryd.wire.events import WireRecord, encode_answer, encode_dead_letter, encode_notice
 from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES
 from recoveryd.workflows.lifecycle import MOVES as WORKFLOW_MOVES
@@ -135,4 +135,5 @@ def test_the_documented_kinds_are_those_the_core_tells() -> None:
     assert set(WATCH_ENDS) == ends | {
         f"webhook_{state}" for state in DeliveryState if state is not DeliveryState.PENDING
     }
-    assert len(EVENT_KINDS) == 4 + len(TRANSITIONS) + len(OTHERS) + len(WATCH_ENDS) + len(WORKFLOWS)
+    assert set(HOLD_ENDS) == {f"hold_{state}" for state in ("completed", "stopped", "expired")}
+    assert len(EVENT_KINDS) == 4 + sum(map(len, (TRANSITIONS, OTHERS, WATCH_ENDS, HOLD_ENDS, WORKFLOWS)))

@@ -31,6 +31,8 @@ EXAMPLES = [
     *examples.MORE_REPLAYS,
     *examples.MORE_VERIFICATIONS,
     *examples.MORE_WATCHES,
+    *examples.MORE_HOLDS,
+    *examples.MORE_RELEASES,
     *examples.SIGNALS.values(),
 ]
 

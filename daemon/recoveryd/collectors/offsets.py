@@ -16,6 +16,7 @@ import structlog
 
 from recoveryd.collectors.groups import GroupLooks, Positions, make_reader_sampled
 from recoveryd.errors import RecoverydError
+from recoveryd.holds.draft import HOLDS
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
@@ -146,6 +147,7 @@ def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tup
             topics[recovery.spec.target.cluster, recovery.spec.target.topic] = None
     for reader in readers_of_watches(state.of(WATCHES)):
         topics[reader.cluster, reader.topic] = None
+    topics |= dict.fromkeys(state.of(HOLDS).held)
     return list(topics)
 
 

@@ -47,6 +47,10 @@ class Code(StrEnum):
     STEP_FAILED = "RCV-3050"
     NOT_AN_APPROVER = "RCV-1043"
     IN_USE = "RCV-1044"
+    TOPIC_HELD = "RCV-1060"
+    NOT_HELD = "RCV-1061"
+    NOT_THE_HOLDER = "RCV-1062"
+    TOO_MANY_HOLDS = "RCV-1063"
     SOURCE_TOPIC_MISSING = "RCV-2001"
     SOURCE_PARTITION_MISSING = "RCV-2002"
     OFFSET_OUTSIDE_LOG = "RCV-2003"
@@ -238,6 +242,22 @@ CATALOGUE: dict[Code, Entry] = {
         "Have it approved by one of the unit's `approvers` who did not ask for it.",
     ),
     Code.IN_USE: Entry("Another workflow works on the same group.", "Wait for it, or stop it; the message names it."),
+    Code.TOPIC_HELD: Entry(
+        "Somebody holds the topic: nothing may be written to it or reset there now.",
+        "Ask the owner that the message names; once the hold is released, send the command again under a new id.",
+    ),
+    Code.NOT_HELD: Entry(
+        "Nobody holds this topic, or the hold that was named does not.",
+        "Look at `recoveryctl list --state running`; `recoveryctl describe ID` shows the topics of a hold.",
+    ),
+    Code.NOT_THE_HOLDER: Entry(
+        "The topic is held by somebody else, and was not released.",
+        "Ask the owner that the message names, or release the hold by its id: `recoveryctl release --id ID`.",
+    ),
+    Code.TOO_MANY_HOLDS: Entry(
+        "As many holds are active as one daemon allows.",
+        "Release one that is no longer needed, or hold several topics at once.",
+    ),
     Code.SOURCE_TOPIC_MISSING: Entry(
         "The source topic does not exist.", "Check the name and the cluster of the source."
     ),

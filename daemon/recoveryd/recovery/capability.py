@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
+from recoveryd.holds.draft import HoldDraft
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Noun
@@ -70,7 +71,8 @@ def _subject(draft: RecoveryDraft, recovery_id: str) -> Subject | None:
 def _steer(draft: RecoveryDraft, event: object) -> None:
     """Steer every recovery that the event can have touched; then forget old ones and adjust quotas."""
     is_time = isinstance(event, Tick | BecameLeader)
-    touched = [r.id for r in draft.live()] if is_time or isinstance(event, OffsetsSampled) else _named(event)
+    is_for_all = is_time or isinstance(event, OffsetsSampled) or draft.draft.view(HoldDraft).are_others_held
+    touched = [r.id for r in draft.live()] if is_for_all else _named(event)
     for recovery_id in touched:
         steer(draft, recovery_id)
     if is_time:

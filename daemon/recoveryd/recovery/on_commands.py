@@ -17,6 +17,7 @@ from recoveryd.recovery.conflicts import target_conflict
 from recoveryd.recovery.directing import want
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.ending import begin_end
+from recoveryd.recovery.holding import held_from, held_now
 from recoveryd.recovery.lifecycle import is_reusable
 from recoveryd.recovery.limits import changed_limits, lacks_rate, with_limits
 from recoveryd.recovery.model import ACTIVE, WORKING, Recovery, Wanted
@@ -61,7 +62,7 @@ def begin(draft: RecoveryDraft, event: CommandReceived, command: _Begins) -> Non
         message = f"recovery {meta.subject} exists already and is {existing.state.value}"
         draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
         return
-    refusal = refuse_recovery(spec, draft.live(), draft.params)
+    refusal = refuse_recovery(spec, draft.live(), draft.params) or (None if spec.dry_run else held_from(draft, spec))
     if refusal is not None:
         draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
         return
@@ -102,7 +103,7 @@ def _pause(case: Case, event: CommandReceived, command: Pause) -> None:
     if recovery.state in {S.PAUSING, S.PAUSED}:
         _accept(case, event, f"{recovery.id} is {recovery.state.value} already")
         if recovery.held:  # from now on this is the operator's pause, which only an operator ends
-            case.revise(held="")
+            case.revise(held="", why=f"paused by {command.meta.who}")
         return
     if recovery.state not in WORKING:
         _wrong_state(case, event)
@@ -122,6 +123,9 @@ def _resume(case: Case, event: CommandReceived, command: Resume) -> None:
         return
     if recovery.held == TELEMETRY:
         _reject(case, event, Code.LIVE_UNKNOWN, f"{recovery.id}: {recovery.rule}")
+        return
+    if held := held_now(case):
+        case.draft.answer(event, "rejected", held.message, held.code.value, held.hint)
         return
     _accept(case, event, f"{recovery.id} goes on {'verifying' if recovery.is_proving else 'at its exact position'}")
     begin_resume(case, f"resumed by {command.meta.who}")
@@ -177,6 +181,8 @@ def _approve(case: Case, event: CommandReceived, command: Approve) -> None:
         _reject(case, event, Code.STALE_PLAN, f"the plan waiting for approval has the hash {recovery.plan.hash}")
     elif recovery.approved:
         _accept(case, event, f"{recovery.id} is approved already")
+    elif held := held_now(case):
+        case.draft.answer(event, "rejected", held.message, held.code.value, held.hint)
     elif conflict := target_conflict(recovery, case.draft.live()):
         _reject(case, event, Code.TARGET_IN_USE, conflict)
     elif over_slo := refuse_over_slo(case.draft, recovery):

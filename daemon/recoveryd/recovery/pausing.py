@@ -3,7 +3,8 @@ daemon paused it.
 
 An operator's pause has no `held` and only an operator ends it. A recovery held for `telemetry` goes on by itself once
 live traffic is measured again, also after a restart. One held for `live_slo` waits for an operator: live traffic stayed
-over its SLO although the replay was at its floor, so the replay is not the cause, or even its floor is too much.
+over its SLO although the replay was at its floor, so the replay is not the cause, or even its floor is too much. One
+held for `topic_held` goes on by itself once nobody holds its topics (`recoveryd.recovery.holding`).
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from recoveryd.recovery.model import Recovery, Wanted
 
 TELEMETRY: Final = "telemetry"
 LIVE_SLO: Final = "live_slo"
+TOPIC_HELD: Final = "topic_held"
 
 
 def begin_pause(case: Case, why: str, held: str = "") -> None:
@@ -42,11 +44,13 @@ def hold(case: Case, reason: str, why: str, evidence: Mapping[str, object]) -> N
     begin_pause(case, why, reason)
 
 
-def paused_why(recovery: Recovery) -> str:
-    """The sentence (`why`) of a paused recovery."""
+def paused_why(recovery: Recovery, held: str = "") -> str:
+    """The sentence (`why`) of a paused recovery; `held` is the one of the hold that keeps it, if one does."""
     rest = "the verification reads nothing" if recovery.is_proving else "every position is in a receipt"
     if recovery.held == TELEMETRY:
         return f"paused by itself until live traffic is measured again; {rest}"
     if recovery.held == LIVE_SLO:
         return f"paused by itself, live traffic stayed over its SLO: look at it, then resume; {rest}"
+    if recovery.held == TOPIC_HELD:
+        return f"paused until its topics are free{f': {held}' if held else ''}; {rest}"
     return f"paused: {rest}" if recovery.is_proving else f"paused: no chunk is open and {rest}"

@@ -12,6 +12,7 @@ from recoveryd.recovery.conflicts import target_conflict
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.effects import GatherFacts
 from recoveryd.recovery.events import FactsGathered, TargetReady
+from recoveryd.recovery.holding import held_finding, held_now
 from recoveryd.recovery.model import PartitionProgress, Plan, Progress, Recovery
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.throttling import refuse_over_slo
@@ -74,6 +75,7 @@ def _start_approved(case: Case, facts: PlanFacts) -> None:
     recovery = case.recovery
     found = case.draft.kinds[recovery.kind].stale(case.plan, recovery.spec, facts)
     conflict = target_conflict(recovery, case.draft.live())
+    found = found or held_now(case)
     if found is not None:
         refuse(case, found.code, f"{found.message}; {recovery.approved}")
     elif conflict is not None:
@@ -88,6 +90,7 @@ def _on_first_facts(case: Case, facts: PlanFacts) -> None:
     if isinstance(plan, Refused):
         refuse(case, plan.code, plan.message)
         return
+    plan = replace(plan, findings=(*plan.findings, *held_finding(case.draft, spec)))
     case.journal(plan=plan, progress=_progress_at_start(plan) if spec.copies else Progress(eta_seconds=_eta(plan)))
     if spec.plan_hash is not None and spec.plan_hash != plan.hash:
         refuse(case, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
@@ -101,6 +104,9 @@ def _proceed(case: Case) -> None:
     if case.recovery.spec.dry_run:
         case.draft.answer_creation(case.recovery, "accepted", f"planned: {size}")
         case.move(State.PLANNED, f"dry run: {size}, nothing was started", _told(plan))
+        return
+    if held := held_now(case):
+        refuse(case, held.code, held.message)
         return
     if conflict := target_conflict(case.recovery, case.draft.live()):
         refuse(case, Code.TARGET_IN_USE, conflict)

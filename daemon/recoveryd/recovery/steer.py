@@ -21,6 +21,7 @@ from recoveryd.recovery.ending import FINAL_ERRORS, begin_end, completeness, fai
 from recoveryd.recovery.events import LedgerRead
 from recoveryd.recovery.forecast_run import review
 from recoveryd.recovery.growth import blocked_why, left_out
+from recoveryd.recovery.holding import obey_holds, why_it_rests
 from recoveryd.recovery.lane_shares import NOTHING_SAMPLED, shared_out_again
 from recoveryd.recovery.lane_trouble import STALLED, lane_trouble
 from recoveryd.recovery.ledger import (
@@ -33,7 +34,6 @@ from recoveryd.recovery.ledger import (
 )
 from recoveryd.recovery.losses import awaits_look
 from recoveryd.recovery.model import Wanted
-from recoveryd.recovery.pausing import paused_why
 from recoveryd.recovery.planning import ask_facts, facts_given_up
 from recoveryd.recovery.progress import describe_rate, says_the_same
 from recoveryd.recovery.proving import begin_proof, has_begun, is_at_rest, proved_why
@@ -53,6 +53,7 @@ def steer(draft: RecoveryDraft, recovery_id: str) -> None:
         return
     case = Case(draft, recovery_id)
     for _ in range(_STEPS_AT_ONCE):
+        obey_holds(case)
         state = case.recovery.state
         _STEPS[state](case)
         if case.recovery.state is state:
@@ -249,7 +250,7 @@ def _pausing(case: Case) -> None:
     progress = case.recovery.progress
     positions = [{"partition": p.partition, "position": p.position} for p in progress.partitions]
     idle = replace(progress, records_per_s=0.0, bytes_per_s=0.0, eta_seconds=None)
-    case.move(S.PAUSED, paused_why(case.recovery), {"positions": positions}, progress=idle)
+    case.move(S.PAUSED, why_it_rests(case, case.recovery), {"positions": positions}, progress=idle)
 
 
 def _paused(case: Case) -> None:

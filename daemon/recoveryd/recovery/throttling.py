@@ -26,6 +26,7 @@ from recoveryd.recovery.case import Case
 from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import renew
 from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.holding import hand_to_hold
 from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains
 from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
@@ -253,7 +254,7 @@ def _is_told_at_once(held: float | None, grant: Grant, publish: bool) -> bool:
 
 
 def _release_if_held(case: Case, why: str) -> None:
-    if case.recovery.held == TELEMETRY and case.recovery.state in _DRAINED:
+    if case.recovery.held == TELEMETRY and case.recovery.state in _DRAINED and not hand_to_hold(case):
         begin_resume(case, why)
 
 

@@ -70,7 +70,8 @@ OTHERS: Final[dict[str, EventKind]] = {
         "A policy ends a recovery by itself; `evidence` has the numbers it saw.", "reason mode evidence ends why"
     ),
     "auto_pause": _kind(
-        "The daemon pauses a recovery by itself for the sake of live traffic; `reason` is telemetry or live_slo.",
+        "The daemon pauses a recovery by itself; `reason` is telemetry or live_slo (for the sake of live traffic), or "
+        "topic_held.",
         "reason evidence why",
     ),
     "throttle_decided": _kind(
@@ -125,6 +126,9 @@ OTHERS: Final[dict[str, EventKind]] = {
     ),
     "schedule_stopped": _kind("A schedule was ended; a run that goes on is left alone.", "from to why"),
     "schedule_failed": _kind("A schedule cannot go on; `code` says why.", "from to why code"),
+    "hold_started": _kind("Topics are held: nothing is written to or reset in them.", "why cluster topics reads"),
+    "hold_narrowed": _kind("A hold lets go of some of its topics and goes on.", "why released topics"),
+    "hold_topics_seen": _kind("Topics of a hold do not exist, or do so now.", "why missing"),
     "unit_retention_short": _kind(
         "An input of a unit is kept shorter than its retention objective.", "why objective_ms kept_ms"
     ),
@@ -168,4 +172,11 @@ WORKFLOWS: Final[dict[str, EventKind]] = {
     "step_failed": _kind("A step of a workflow failed.", "step why code"),
 }
 
-EVENT_KINDS: Final[dict[str, EventKind]] = ANSWERS | TRANSITIONS | OTHERS | WATCH_ENDS | WORKFLOWS
+_HOLD_END: Final = "from to why cluster topics held_ms"
+HOLD_ENDS: Final[dict[str, EventKind]] = {
+    "hold_completed": _kind("A hold is released.", _HOLD_END),
+    "hold_stopped": _kind("An operator stopped a hold, which ends it too.", _HOLD_END),
+    "hold_expired": _kind("The time of a hold is over.", _HOLD_END),
+}
+
+EVENT_KINDS: Final[dict[str, EventKind]] = ANSWERS | TRANSITIONS | OTHERS | WATCH_ENDS | WORKFLOWS | HOLD_ENDS

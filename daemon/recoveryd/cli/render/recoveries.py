@@ -13,6 +13,7 @@ from rich.text import Text
 
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.forecast import forecast_facts, interval
+from recoveryd.cli.render.holds import hold_parts
 from recoveryd.cli.render.proof import result_parts
 from recoveryd.cli.render.scheduled import schedule_parts
 from recoveryd.cli.render.tables import columns, facts
@@ -83,6 +84,8 @@ def describe(document: Document, events: Sequence[Document]) -> list[RenderableT
         parts += watch_parts(document)
     if document.get("schedule"):
         parts += schedule_parts(document)
+    if document.get("hold"):
+        parts += hold_parts(document)
     parts += result_parts(document)
     if events:
         parts += ["", Text("Events (UTC)", style="bold"), timeline_table(events)]
@@ -217,7 +220,7 @@ def _heading(document: Document) -> Table:
         (
             "limits",
             None
-            if document.get("watch") or document.get("workflow") or document.get("schedule")
+            if any(document.get(kind) for kind in ("watch", "workflow", "schedule", "hold"))
             else f"asked: {asked or 'none'}; in effect: {figures.rate(held) if held else 'no limit'}",
         ),
         ("rule", limits.get("rule")),

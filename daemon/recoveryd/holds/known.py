@@ -1,0 +1,74 @@
+"""All holds of a daemon, and the index by topic that other capabilities ask.
+
+Ended holds are kept apart, so that the cost of a step depends on the live ones only. The index is the same object until
+a topic is held or let go, so that a step can tell cheaply whether that happened.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from recoveryd.holds.model import Hold
+
+Topic = tuple[str, str]  # cluster and name
+
+
+class HeldBy(NamedTuple):
+    """What a hold says to those that meet it."""
+
+    hold: str
+    owner: str
+    reason: str
+    reads: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Immutable. `live` and `ended` share no id. `held`: by topic, the holds on it, the oldest first."""
+
+    live: Mapping[str, Hold] = field(default_factory=dict)
+    ended: Mapping[str, Hold] = field(default_factory=dict)
+    held: Mapping[Topic, tuple[HeldBy, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(holds: Iterable[Hold]) -> "Holds":
+        made = Holds()
+        for hold in sorted(holds, key=lambda one: (one.created_ms, one.id)):
+            made = made.with_hold(hold)
+        return made
+
+    def get(self, hold_id: str) -> Hold | None:
+        return self.live.get(hold_id) or self.ended.get(hold_id)
+
+    def __len__(self) -> int:
+        return len(self.live) + len(self.ended)
+
+    def __iter__(self) -> Iterator[Hold]:
+        yield from self.live.values()
+        yield from self.ended.values()
+
+    def with_hold(self, hold: Hold) -> "Holds":
+        """These, with a new or changed hold."""
+        known = self.live.get(hold.id)
+        before, after = known.topics if known else (), () if hold.is_terminal else hold.topics
+        if hold.is_terminal:
+            live = {i: h for i, h in self.live.items() if i != hold.id}
+            made = replace(self, live=live, ended={**self.ended, hold.id: hold})
+        else:
+            made = replace(self, live={**self.live, hold.id: hold})
+        return made if before == after else replace(made, held=_index(made.live.values()))
+
+    def without(self, forgotten: Collection[str]) -> "Holds":
+        """These, without the ended ones `forgotten`."""
+        gone = frozenset(forgotten)
+        return replace(self, ended={i: h for i, h in self.ended.items() if i not in gone})
+
+
+def _index(live: Iterable[Hold]) -> Mapping[Topic, tuple[HeldBy, ...]]:
+    held: dict[Topic, tuple[HeldBy, ...]] = {}
+    for hold in sorted(live, key=lambda one: (one.created_ms, one.id)):  # as after a restart
+        by = HeldBy(hold.id, hold.owner, hold.command.reason, hold.reads)
+        for topic in hold.topics:
+            key = hold.cluster, topic
+            held[key] = (*held.get(key, ()), by)
+    return held

@@ -1,0 +1,50 @@
+"""The record of a hold: everything that must survive a restart. All times are milliseconds since the epoch (UTC).
+
+A hold has the envelope of a recovery and the states running (held), completed (released), stopped and expired. A topic
+is held while a hold is running that has it among its `topics`; whoever wants to know needs nothing else.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.written import TimeMs, named
+
+KIND = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """`topics` are held as long as it runs; when it ended, those that it had last. `released` are those that were let
+    go before. `missing`: topics of it that do not exist, as the broker said last.
+    """
+
+    id: str = field(metadata=named("recovery"))
+    state: State
+    why: str
+    version: int
+    created_ms: TimeMs = field(metadata=named("created"))
+    updated_ms: TimeMs = field(metadata=named("updated"))
+    command: CommandRef
+    cluster: str
+    topics: tuple[str, ...]
+    reads: bool = False
+    expires_ms: TimeMs | None = field(default=None, metadata=named("expires"))
+    released: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    stop: Stop | None = None
+    kind = KIND
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def owner(self) -> str:
+        """Who placed it: the source of its command."""
+        return self.command.source
+
+
+def changed(hold: Hold, now_ms: int, **changes: Any) -> Hold:
+    """The hold with its next version."""
+    return replace(hold, version=hold.version + 1, updated_ms=now_ms, **changes)

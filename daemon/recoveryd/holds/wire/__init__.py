@@ -1,0 +1,1 @@
+"""The JSON forms of holds: the data of their commands, and their status record."""

@@ -1,0 +1,69 @@
+"""Held topics (`recoveryd.holds`): a recovery neither begins nor goes on to write where somebody holds the topic.
+
+A command or a plan that would begin is refused at once, so that whoever sent it knows the hold, its owner and the
+reason; nothing waits in silence for a release that may come in a week. A recovery that runs already pauses, drained,
+and goes on by itself on release, but only if it was the hold that paused it. Steering looks at the holds themselves,
+not at the command that changed them, so nothing depends on the order of the two, nor on a restart between.
+"""
+
+from recoveryd.holds.draft import HoldDraft
+from recoveryd.holds.held import refuse_held
+from recoveryd.kernel.refused import Refused
+from recoveryd.kernel.states import State
+from recoveryd.recovery.case import Case
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.model import WORKING, Finding, Recovery, Severity
+from recoveryd.recovery.pausing import TOPIC_HELD, begin_resume, hold, paused_why
+from recoveryd.recovery.spec import Spec
+
+
+def held_from(draft: RecoveryDraft, spec: Spec) -> Refused | None:
+    """The refusal that names the hold in the way of this specification, or None."""
+    if not spec.copies:
+        return None
+    source, target = spec.source, spec.target
+    holds = draft.draft.view(HoldDraft).holds
+    return refuse_held(holds, [(target.cluster, target.topic)], [(source.cluster, source.topic)])
+
+
+def held_now(case: Case) -> Refused | None:
+    """The same for a recovery: none is in the way once nothing is left to copy."""
+    recovery = case.recovery
+    return None if recovery.is_proving else held_from(case.draft, recovery.spec)
+
+
+def held_finding(draft: RecoveryDraft, spec: Spec) -> tuple[Finding, ...]:
+    """For the plan of a dry run, which may be made while the topic is held."""
+    held = held_from(draft, spec)
+    return () if held is None else (Finding("topic_held", Severity.WARN, held.message),)
+
+
+def obey_holds(case: Case) -> None:
+    """Pause it if its topics are held, let it go on if they are free again and a hold had paused it."""
+    recovery = case.recovery
+    if recovery.state in WORKING:
+        held = held_now(case)
+        if held is not None:
+            hold(case, TOPIC_HELD, f"paused by a hold: {held.message}", {"code": held.code.value})
+    elif recovery.held == TOPIC_HELD and recovery.state in _RESTING:
+        if held_now(case) is None:
+            begin_resume(case, "goes on by itself: its topics are no longer held")
+        elif recovery.state is State.PAUSED and recovery.why != (why := why_it_rests(case, recovery)):
+            case.revise(why=why)  # another hold keeps it now
+
+
+def hand_to_hold(case: Case) -> bool:
+    """Let a hold keep what the daemon itself had paused for another reason, which is over. True if one is there."""
+    held = held_now(case)
+    if held is not None:
+        case.revise(held=TOPIC_HELD, why=paused_why(case.recovery, held.message))
+    return held is not None
+
+
+def why_it_rests(case: Case, recovery: Recovery) -> str:
+    """The sentence of a paused recovery, with the hold that keeps it, if one does."""
+    held = held_now(case) if recovery.held == TOPIC_HELD else None
+    return paused_why(recovery, held.message if held else "")
+
+
+_RESTING = frozenset({State.PAUSING, State.PAUSED})
