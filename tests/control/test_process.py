@@ -104,7 +104,10 @@ async def test_it_ends_by_sigterm_and_stopping_twice_is_harmless(make: Make, tmp
 
 async def test_what_was_never_started_is_stopped(make: Make) -> None:
     report = await make().ask(wish(Desired.STOPPED))
-    assert (report.state, report.why) == (ApplicationState.STOPPED, "no process of it runs that a daemon started")
+    assert (report.state, report.why) == (
+        ApplicationState.STOPPED,
+        f"no process of it runs on {os.uname().nodename} that a daemon started",
+    )
 
 
 async def test_one_that_does_not_end_gets_sigkill_after_its_time(make: Make, tmp_path: Path) -> None:
@@ -247,6 +250,24 @@ async def test_one_that_another_machine_started_is_not_started_twice(make: Make,
     assert (report.state, report.needs) == (ApplicationState.UNKNOWN, Needs.MENDING)
     assert "started on elsewhere" in report.why
     assert marked_pids() == []
+
+
+@pytest.mark.parametrize("desired", list(Desired))
+async def test_one_that_ran_on_another_machine_is_never_taken_for_stopped(make: Make, desired: Desired) -> None:
+    control = make()
+    report = await control.ask(wish(desired, before={"host": "elsewhere", "boot": "its own"}))
+    assert (report.state, report.needs) == (ApplicationState.UNKNOWN, Needs.MENDING)
+    assert report.why.startswith("it ran on elsewhere before, and this daemon is on ")
+    assert marked_pids() == []
+
+
+async def test_a_container_that_was_made_anew_is_on_the_same_machine(make: Make, tmp_path: Path) -> None:
+    before = (await running(make(), tmp_path)).before
+    assert before == {"host": os.uname().nodename, "boot": boot()}
+    report = await asked(make(), wish(Desired.STOPPED, before={**before, "host": "its-name-before"}))
+    assert report.state is ApplicationState.STOPPED
+    report = await asked(make(), wish(Desired.RUNNING, before={**before, "host": "its-name-before"}))
+    assert report.state is ApplicationState.RUNNING
 
 
 async def test_two_daemons_that_ask_at_once_start_one(make: Make) -> None:

@@ -86,6 +86,9 @@ class ProcessApplications:
                 note = sight.note()
                 if sight.is_elsewhere(note):
                     return sight.report(note)
+                if sight.ran_elsewhere(wish.before) and not sight.members(note):
+                    why = f"it ran on {wish.before['host']} before, and this daemon is on {sight.host}"
+                    return Report(wish.unit, ApplicationState.UNKNOWN, why, needs=Needs.MENDING)
                 # What was told to end and has not ended yet comes first, whatever is wanted now.
                 if wish.desired is Desired.STOPPED or note.is_ending:
                     note, report = self._end(sight, note)

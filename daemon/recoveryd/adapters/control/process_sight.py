@@ -5,7 +5,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,8 +56,15 @@ class ProcessSight:
         return note if self.is_elsewhere(note) else note.of_boot(self.boot, boot_s())
 
     def is_elsewhere(self, note: Note) -> bool:
-        is_other_boot = note.boot != self.boot or not self.boot
-        return note.pid is not None and note.host != self.host and is_other_boot
+        return note.pid is not None and self._is_another_machine(note.host, note.boot)
+
+    def ran_elsewhere(self, before: Mapping[str, Any]) -> bool:
+        """By what an earlier report told."""
+        return "host" in before and self._is_another_machine(before["host"], before.get("boot"))
+
+    def _is_another_machine(self, host: object, boot: object) -> bool:
+        """A container that is made anew has another name, on the same machine."""
+        return host != self.host and (boot != self.boot or not self.boot)
 
     def members(self, note: Note) -> tuple[Process, ...]:
         """All that lives of it, oldest first."""
@@ -87,7 +94,8 @@ class ProcessSight:
         if lived_s < self.application.steady_s:
             why = f"{_named(members)} began {lived_s:.1f} s ago"
             return self._report(ApplicationState.CHANGING, why, evidence)
-        return self._report(ApplicationState.RUNNING, f"{_named(members)} for {lived_s:.0f} s", evidence)
+        report = self._report(ApplicationState.RUNNING, f"{_named(members)} for {lived_s:.0f} s", evidence)
+        return replace(report, before={"host": self.host, "boot": self.boot})
 
     def is_stuck(self, note: Note) -> bool:
         return note.killed_s is not None and boot_s() - note.killed_s > KILL_WAIT_S
@@ -117,7 +125,7 @@ class ProcessSight:
         if note.is_ending:
             return "it ended as it was told to"
         if note.pid is None:
-            return "no process of it runs that a daemon started"
+            return f"no process of it runs on {self.host} that a daemon started"
         code = self._exit_code(note)
         told = "how is not known, since another daemon had started it" if code is None else _ending(code)
         return f"it ended by itself, {told}; its output is in {log_path(self.home)}"
