@@ -58,6 +58,7 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
             WorkflowParams(
                 clusters=params.clusters,
                 units=params.units,
+                approvals=params.approvals,
                 own_topics=params.own_topics,
                 approval_ttl_ms=params.approval_ttl_ms,
                 keep_terminal_ms=params.keep_terminal_ms,

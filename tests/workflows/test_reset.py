@@ -9,6 +9,8 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import AtOffset, Latest
+from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
+from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Unit
 from recoveryd.workflows.effects import TakeStep
@@ -237,6 +239,44 @@ def test_a_unit_with_approvers_waits_for_one_who_did_not_ask() -> None:
     assert (world.approve("//ops/kim", "another"), world.answers[-1].code) == ("rejected", Code.STALE_PLAN.value)
     assert world.approve("//ops/kim") == "accepted"
     assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[1]))
+
+
+OF_THE_OWNER = ApprovalRule(ApprovalBy.OWNER, frozenset({ApprovedVerb.RESET}))
+
+
+def test_a_rule_of_the_config_says_who_approves() -> None:
+    world = GroupWorld(replace(OWNED, owner="//team/orders"), approvals=(OF_THE_OWNER,))
+    assert world.reset() == "accepted"
+    assert world.workflow.why == "waits for approval by one of //team/orders: 3 offsets of app are to be set"
+    assert (world.approve("//ops/kim"), world.answers[-1].code) == ("rejected", Code.NOT_AN_APPROVER.value)
+    assert world.approve("//team/orders") == "accepted"
+    assert world.workflow.state is State.COMPLETED
+
+
+def test_a_rule_can_let_it_run_without_approval() -> None:
+    world = GroupWorld(OWNED, approvals=(ApprovalRule(ApprovalBy.NOBODY),))
+    assert world.reset() == "accepted"
+    assert world.workflow.state is State.COMPLETED
+
+
+def test_an_approval_that_nobody_can_give_is_refused_with_the_plan() -> None:
+    world = GroupWorld(OWNED, approvals=(OF_THE_OWNER,))
+    assert (world.reset(), world.answers[-1].code) == ("rejected", Code.NOT_AN_APPROVER.value)
+    assert world.answers[-1].message == "an approval by the owner of owned is needed, and it has none"
+    assert world.committed == BEFORE
+
+
+def test_units_that_are_read_again_have_their_new_approvers_also_for_what_waits() -> None:
+    world = GroupWorld(OWNED)
+    world.reset()
+    world.feed(UnitsRead({"owned": replace(OWNED, approvers=("//ops/lee",))}))
+    assert world.approve("//ops/kim") == "rejected"
+    assert world.approve("//ops/lee") == "accepted"
+    world = GroupWorld(OWNED)
+    world.reset()
+    world.feed(UnitsRead({}))
+    assert (world.approve("//ops/kim"), world.answers[-1].code) == ("rejected", Code.NOT_AN_APPROVER.value)
+    assert "nobody is asked to approve w1 any more" in world.answers[-1].message
 
 
 def test_an_approval_that_nobody_gives_expires() -> None:

@@ -12,6 +12,7 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.commands import Approve, Reject
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Earliest
+from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.facts import Committed, Group, GroupType, Member
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.wire.status_topic import encode_daemon
@@ -35,8 +36,8 @@ class GroupWorld:
     world. `lost`: effects that are journaled and never run, as when the daemon dies.
     """
 
-    def __init__(self, *units: Unit) -> None:
-        self.params = Params(units={unit.name: unit for unit in units})
+    def __init__(self, *units: Unit, approvals: tuple[ApprovalRule, ...] = ()) -> None:
+        self.params = Params(units={unit.name: unit for unit in units}, approvals=approvals)
         self.core, self.state, self.now_ms, self.offset = make_decider(self.params), CoreState(), NOW_MS, 0
         self.committed: Offsets = dict.fromkeys(range(PARTITIONS), 50)
         self.members: list[Member] = []

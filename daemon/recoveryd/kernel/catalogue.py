@@ -239,7 +239,7 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.NOT_AN_APPROVER: Entry(
         "Whoever sent this may not approve it.",
-        "Have it approved by one of the unit's `approvers` who did not ask for it.",
+        "Have it approved by one of those whom the message names, who did not ask for it (docs/units.md).",
     ),
     Code.IN_USE: Entry("Another workflow works on the same group.", "Wait for it, or stop it; the message names it."),
     Code.TOPIC_HELD: Entry(

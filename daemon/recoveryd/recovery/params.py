@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from recoveryd.forecast.cost import Pricing
 from recoveryd.live.params import ControlParams, LiveParams
+from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 
 
@@ -63,3 +64,4 @@ class Params:
     control: ControlParams = ControlParams()
     live: LiveParams = LiveParams()
     units: Mapping[str, Unit] = field(default_factory=dict)
+    approvals: tuple[ApprovalRule, ...] = ()

@@ -14,7 +14,7 @@ from recoveryd.settings.kinds import Count, Duration, Listen, Section, Size, Wor
 from recoveryd.settings.live import ControlSection, MonitorSection
 from recoveryd.settings.prices import PricesSection
 from recoveryd.settings.profiles import Profile
-from recoveryd.settings.units import UnitSection
+from recoveryd.settings.units import ApprovalRuleSection, UnitSection
 from recoveryd.settings.webhooks import WebhookSection
 
 # What the file may hold; the model gets texts only, since secrets are read before.
@@ -211,6 +211,9 @@ class SettingsModel(Section):
         {}, "What gets recovered: NAME: {kind, group, inputs, outputs, owner, ...}."
     )
     units_dir: str | None = option(None, "A folder with one NAME.yaml per further unit.")
+    approvals: Annotated[tuple[ApprovalRuleSection, ...], Field(max_length=1_000)] = option(
+        (), "Who approves what is done to units: rules, of which the first that fits decides."
+    )
     rates: RatesSection = option(RatesSection(), "Rates that are assumed until they are measured.")
     prices: PricesSection = option(PricesSection(), "What forecasts count as cost; 0 is not shown.")
     work_dir: str | None = option(
@@ -237,6 +240,10 @@ class SettingsModel(Section):
                 raise ValueError(
                     f"units.{name} names the webhook {unit.control.webhook!r}, which is not under webhooks"
                 )
+        for number, rule in enumerate(self.approvals):
+            unknown = next((name for name in rule.units if "*" not in name and name not in self.units), None)
+            if unknown is not None:
+                raise ValueError(f"approvals.{number} names the unit {unknown!r}, which is not under units")
         if self.chunk.max_interval * 2 > self.attempts.transaction_timeout:
             raise ValueError("attempts.transaction_timeout must be at least twice chunk.max_interval")
         return self

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from recoveryd.settings.kinds import Duration, Section, TopicName, Word
 from recoveryd.settings.unit_control import UnitControl
+from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb, OutputKind
 from recoveryd.units.model import Behaviour, ControlKind, UnitKind
 
 _GROUP: Final = Field(min_length=1, max_length=255)
@@ -87,3 +88,23 @@ class UnitSection(Section):
         if self.topology is not None and self.kind is not UnitKind.STREAMS:
             raise ValueError(f"topology is of Kafka Streams; this is a {self.kind.value}")
         return self
+
+
+class ApprovalRuleSection(Section):
+    verbs: Annotated[tuple[ApprovedVerb, ...], Field(max_length=20)] = Field(
+        default=(), description="reset | reprocess | savepoint | restore_savepoint | upgrade | runbook; empty: all."
+    )
+    units: Annotated[tuple[Annotated[str, _GROUP], ...], Field(max_length=1_000)] = Field(
+        default=(), description="Names of units, in which * stands for anything; empty: all."
+    )
+    outputs: Annotated[tuple[OutputKind, ...], Field(max_length=4)] = Field(
+        default=(),
+        description="idempotent | transactional | append_only | undeclared: units with such an output; empty: all.",
+    )
+    by: ApprovalBy = Field(
+        description="nobody | owner | approvers | owner_or_approvers: who has to approve; never who asked for it."
+    )
+
+    @property
+    def rule(self) -> ApprovalRule:
+        return ApprovalRule(self.by, frozenset(self.verbs), self.units, frozenset(self.outputs))

@@ -117,6 +117,7 @@ class Settings:
             control=make_control_params(v.control),
             live=make_live_params(v.monitor, v.control),
             units=self.units(),
+            approvals=tuple(section.rule for section in v.approvals),
         )
 
     def units(self) -> dict[str, Unit]:

@@ -13,7 +13,7 @@ from recoveryd.units.model import Unit
 from recoveryd.workflows.draft import WorkflowDraft
 from recoveryd.workflows.model import StepState, Workflow
 from recoveryd.workflows.params import WorkflowParams
-from recoveryd.workflows.planning import gather
+from recoveryd.workflows.planning import asked_for_approval, gather
 from recoveryd.workflows.reset import PUT_BACK, SET, rollback_steps
 from recoveryd.workflows.spec import Reset, ResetSpec, Rollback
 from recoveryd.workflows.steps import go_on
@@ -59,15 +59,12 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
     if workflow.state is not State.AWAITING_APPROVAL:
         _wrong_state(draft, event, workflow)
         return
-    unit = draft.params.units.get(workflow.unit or "")
-    source = command.meta.source
-    if source == workflow.command.source:
-        message = f"{source} asked for {workflow.id}, so somebody else has to approve it"
-        draft.answer(event, "rejected", message, Code.NOT_AN_APPROVER.value)
-    elif unit is None or source not in unit.approvers:
-        listed = ", ".join(unit.approvers) if unit is not None else "nobody"
-        message = f"{source} is no approver of {workflow.unit}; it has {listed}"
-        draft.answer(event, "rejected", message, Code.NOT_AN_APPROVER.value)
+    asked = asked_for_approval(draft, workflow)
+    refusal: str | None = f"nobody is asked to approve {workflow.id} any more; send the command again"
+    if asked is not None:
+        refusal = asked.refusal(workflow.command.source, command.meta.source)
+    if refusal is not None:
+        draft.answer(event, "rejected", refusal, Code.NOT_AN_APPROVER.value)
     elif workflow.plan is not None and command.plan_hash != workflow.plan.hash:
         message = f"the plan of {workflow.id} has the hash {workflow.plan.hash}"
         draft.answer(event, "rejected", message, Code.STALE_PLAN.value)

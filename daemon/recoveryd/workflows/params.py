@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 
 
@@ -12,6 +13,7 @@ class WorkflowParams:
 
     clusters: frozenset[str] = frozenset({"main"})
     units: Mapping[str, Unit] = field(default_factory=dict)
+    approvals: tuple[ApprovalRule, ...] = ()
     own_topics: frozenset[str] = frozenset()
     approval_ttl_ms: int = 86_400_000
     keep_terminal_ms: int = 90 * 86_400_000

@@ -4,6 +4,7 @@ from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
+from recoveryd.units.approvals import Approval, approval_for
 from recoveryd.workflows.draft import WorkflowDraft
 from recoveryd.workflows.effects import GatherGroup
 from recoveryd.workflows.events import GatheringFailed, GroupGathered
@@ -60,18 +61,27 @@ def refuse(draft: WorkflowDraft, workflow: Workflow, code: Code, message: str, h
 def _proceed(draft: WorkflowDraft, workflow: Workflow) -> None:
     plan = workflow.plan
     assert plan is not None
+    asked = asked_for_approval(draft, workflow)
+    if asked is not None and asked.dead_end is not None:
+        refuse(draft, workflow, Code.NOT_AN_APPROVER, asked.dead_end)
+        return
     size = f"{len(plan.changes)} offsets of {workflow.spec.group} are to be set"
     workflow = draft.answer_creation(workflow, "accepted", f"planned: {size}")
     told = {"plan_hash": plan.hash, "changes": len(plan.changes)}
-    unit = draft.params.units.get(workflow.unit or "")
     if workflow.spec.dry_run:
         draft.move(workflow, State.PLANNED, f"dry run: {size}, nothing was changed", told)
-    elif unit is not None and unit.approvers:
-        asked = ", ".join(unit.approvers)
-        draft.move(workflow, State.AWAITING_APPROVAL, f"waits for approval by one of {asked}: {size}", told)
+    elif asked is not None:
+        why = f"{asked.wait(workflow.command.source)}: {size}"
+        draft.move(workflow, State.AWAITING_APPROVAL, why, told)
         draft.effect(WakeAt(draft.now_ms + draft.params.approval_ttl_ms))
     else:
         go_on(draft, draft.move(workflow, State.RUNNING, f"plan made: {size}", told))
+
+
+def asked_for_approval(draft: WorkflowDraft, workflow: Workflow) -> Approval | None:
+    """By the units and rules that are in force now; None = none is needed."""
+    unit = draft.params.units.get(workflow.unit or "")
+    return None if unit is None else approval_for(draft.params.approvals, workflow.verb, unit)
 
 
 def _waiting(draft: WorkflowDraft, workflow_id: str) -> Workflow | None:
