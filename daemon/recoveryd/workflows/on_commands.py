@@ -11,6 +11,7 @@ from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Reject
 from recoveryd.units.model import Unit
 from recoveryd.workflows.draft import WorkflowDraft
+from recoveryd.workflows.holding import held_from
 from recoveryd.workflows.model import StepState, Workflow
 from recoveryd.workflows.params import WorkflowParams
 from recoveryd.workflows.planning import asked_for_approval, gather
@@ -68,6 +69,8 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
     elif workflow.plan is not None and command.plan_hash != workflow.plan.hash:
         message = f"the plan of {workflow.id} has the hash {workflow.plan.hash}"
         draft.answer(event, "rejected", message, Code.STALE_PLAN.value)
+    elif held := held_from(draft, workflow, workflow.plan):
+        draft.answer(event, "rejected", held.message, held.code.value, held.hint)
     else:
         why = f"approved by {command.meta.who}"
         draft.answer(event, "accepted", f"{workflow.id} is approved")
@@ -116,6 +119,9 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
     rival = _rival(workflow.spec, workflow.id, draft.workflows.live.values())
     if rival is not None:
         draft.answer(event, "rejected", rival, Code.IN_USE.value)
+        return
+    if held := held_from(draft, workflow, workflow.plan):
+        draft.answer(event, "rejected", held.message, held.code.value, held.hint)
         return
     draft.answer(event, "accepted", f"{workflow.id} is rolled back")
     back_steps = rollback_steps(workflow)

@@ -1,5 +1,7 @@
 """From facts to the plan of a workflow, and from the plan to the answer of the command that asked for it."""
 
+from dataclasses import replace
+
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.refused import Refused
@@ -8,6 +10,7 @@ from recoveryd.units.approvals import Approval, approval_for
 from recoveryd.workflows.draft import WorkflowDraft
 from recoveryd.workflows.effects import GatherGroup
 from recoveryd.workflows.events import GatheringFailed, GroupGathered
+from recoveryd.workflows.holding import held_from
 from recoveryd.workflows.model import Workflow
 from recoveryd.workflows.reset import make_plan
 from recoveryd.workflows.steps import go_on
@@ -29,6 +32,12 @@ def on_gathered(draft: WorkflowDraft, event: GroupGathered) -> None:
         refuse(draft, workflow, made.code, made.message, made.hint)
         return
     plan, steps = made
+    held = held_from(draft, workflow, plan)
+    if held is not None and not workflow.spec.dry_run:
+        refuse(draft, workflow, held.code, held.message, held.hint)
+        return
+    if held is not None:
+        plan = replace(plan, findings=(*plan.findings, held.message))
     if workflow.approved:
         if workflow.plan is None or plan.hash != workflow.plan.hash:
             refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}; {workflow.approved}")

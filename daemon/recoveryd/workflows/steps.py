@@ -9,8 +9,9 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.draft import WorkflowDraft
 from recoveryd.workflows.effects import take_step
 from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.holding import held_from
 from recoveryd.workflows.model import StepState, WaitingFor, Workflow, WorkflowStep
-from recoveryd.workflows.reset import NOTE, with_positions
+from recoveryd.workflows.reset import NOTE, PUT_BACK, SET, with_positions
 
 _TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
 
@@ -20,7 +21,11 @@ def go_on(draft: WorkflowDraft, workflow: Workflow) -> None:
     step = workflow.step
     if step is None:
         _end(draft, workflow)
-    elif step.state is StepState.PENDING:
+    elif step.state is not StepState.PENDING:
+        return
+    elif step.name in {SET, PUT_BACK} and (held := held_from(draft, workflow, workflow.plan)):
+        fail(draft, workflow, step, held.message, held.code.value)
+    else:
         draft.notice("step_started", workflow.id, {"step": step.name, "why": f"step {step.name} begins"})
         _take(draft, workflow, replace(step, state=StepState.RUNNING, began_ms=draft.now_ms))
 
