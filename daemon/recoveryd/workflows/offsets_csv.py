@@ -18,12 +18,18 @@ class OffsetsUnreadable(ValueError):  # noqa: N818  (named for what happened)
 
 def write_offsets(group: str, offsets: Offsets) -> str:
     """In the order of topics and partitions, and only what needs quotes has them, as Kafka's own tool writes it."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for topic in sorted(offsets):
-        for partition in sorted(offsets[topic]):
-            writer.writerow([group, topic, partition, offsets[topic][partition]])
-    return out.getvalue()
+    named = _quoted(group)
+    return "".join(
+        f"{named},{topic},{partition},{offset}\n"
+        for topic, found in sorted(offsets.items())
+        for partition, offset in sorted(found.items())
+    )
+
+
+def _quoted(text: str) -> str:
+    """Blanks at the beginning too: readers pass over them, as over those that people put behind a comma."""
+    needs_quotes = text.startswith(" ") or any(each in text for each in ',"\r\n')
+    return '"' + text.replace('"', '""') + '"' if needs_quotes else text
 
 
 def read_offsets(text: str, group: str) -> dict[str, dict[int, int]]:
