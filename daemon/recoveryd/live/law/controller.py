@@ -5,14 +5,14 @@ decayed when too little is known.
 for any capacity, and gains are per loop delay, so it holds for any delay. The rules by number, in the order in which
 they are tried:
 
-        8 protect     nothing is to be protected: the ceiling; our rate does not move the pressure: stay at the floor
+    8 protect     nothing is to be protected: the ceiling; our rate does not move the pressure: stay at the floor
     1 stale       a protected signal is old or was never seen: decay to the floor; lost for five minutes: pause
-        3 guard       pressure >= 1 in samples taken since the last cut: cut by severity
+    3 guard       pressure >= 1 in samples taken since the last cut: cut by severity
     2 gate        no sample since the last cut, or none since the last step: hold
     6 no wind-up  the lanes do not use what they have: do not raise
-        4 slow start  far below the target: grow exponentially, after a cut only up to the rate that was well
+    4 slow start  far below the target: grow exponentially, after a cut only up to the rate that was well
     5 track       integrate the distance to the target
-        7 publish     lanes are told of large enough changes, and of every cut at once
+    7 publish     lanes are told of large enough changes, and of every cut at once
 
 `rules` chooses the move; `assessment` adds the readings; `recoveryd.live.budget_shares` divides the budget among
 recoveries.
