@@ -19,7 +19,7 @@ class Shell(StrEnum):
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Set-up")(completion)
+    app.command(rich_help_panel="Set up")(completion)
 
 
 def completion(

@@ -17,7 +17,7 @@ _group = typer.Typer(help="The daemon's config.", no_args_is_help=True)
 
 
 def add_to(app: typer.Typer) -> None:
-    app.add_typer(_group, name="config", rich_help_panel="Set-up")
+    app.add_typer(_group, name="config", rich_help_panel="Set up")
 
 
 @_group.command()

@@ -25,7 +25,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Set-up")(doctor)
+    app.command(rich_help_panel="Set up")(doctor)
 
 
 @connected

@@ -15,7 +15,7 @@ from recoveryd.kernel.catalogue import CATALOGUE, Code
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Set-up")(explain)
+    app.command(rich_help_panel="Set up")(explain)
 
 
 def explain(

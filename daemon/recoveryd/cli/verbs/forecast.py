@@ -47,7 +47,7 @@ PricesFile = Annotated[Path | None, option("--prices", "A config with a `prices:
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Recoveries")(forecast)
+    app.command(rich_help_panel="Start")(forecast)
 
 
 def forecast(

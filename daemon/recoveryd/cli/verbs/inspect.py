@@ -20,7 +20,7 @@ from recoveryd.kernel.states import State
 
 
 def add_to(app: typer.Typer) -> None:
-    panel = "Recoveries"
+    panel = "Look"
     app.command("list", rich_help_panel=panel)(list_recoveries)
     for verb in (get, describe, watch, wait):
         app.command(rich_help_panel=panel)(verb)

@@ -37,7 +37,7 @@ _SURE = (">AGE", ">WINDOW", ">LOST", "WHY")
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Recoveries")(lag)
+    app.command(rich_help_panel="Look")(lag)
 
 
 @connected

@@ -40,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
             VERIFY, "Prove that a topic is a copy of another one, whoever copied it; reads both, writes nothing."
         ),
     ):
-        app.command(rich_help_panel="Recoveries")(verb)
+        app.command(rich_help_panel="Start")(verb)
 
 
 def make_verb(table: FlagTable, summary: str) -> Callable[..., int | None]:

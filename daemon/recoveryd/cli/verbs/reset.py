@@ -24,8 +24,8 @@ NewId = Annotated[str | None, option("--id", "Id of the workflow; made from the 
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Recoveries")(reset)
-    app.command(rich_help_panel="Steering")(rollback)
+    app.command(rich_help_panel="Start")(reset)
+    app.command(rich_help_panel="Steer")(rollback)
 
 
 @connected

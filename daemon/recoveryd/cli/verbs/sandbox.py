@@ -23,7 +23,7 @@ Folder = Annotated[Path | None, option("--dir", "Where its data lives.", "DIR")]
 
 
 def add_to(app: typer.Typer) -> None:
-    app.add_typer(_group, name="sandbox", rich_help_panel="Set-up")
+    app.add_typer(_group, name="sandbox", rich_help_panel="Set up")
 
 
 @_group.command()

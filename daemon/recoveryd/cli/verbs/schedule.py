@@ -32,7 +32,7 @@ MaxRuntime = Annotated[str | None, option("--max-runtime", "End each run this lo
 
 
 def add_to(app: typer.Typer) -> None:
-    app.add_typer(_group, name="schedule", rich_help_panel="Recoveries")
+    app.add_typer(_group, name="schedule", rich_help_panel="Start")
 
 
 @_group.callback()

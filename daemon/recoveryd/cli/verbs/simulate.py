@@ -56,7 +56,7 @@ Processes = Annotated[int, option("--processes", "That share the work.", "N", sh
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Set-up")(simulate)
+    app.command(rich_help_panel="Set up")(simulate)
 
 
 def simulate(

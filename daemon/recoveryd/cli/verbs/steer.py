@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
         _make_judging("approve", "Let a recovery run that waits for approval; --wait stays until it ended.", Staying),
         _make_judging("reject", "Refuse a recovery that waits for approval; it ends as rejected.", Sending),
     ):
-        app.command(rich_help_panel="Steering")(verb)
+        app.command(rich_help_panel="Steer")(verb)
 
 
 def _is_paused(document: Document) -> bool:

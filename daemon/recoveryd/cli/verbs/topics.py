@@ -32,7 +32,7 @@ class Row(TypedDict):
 
 
 def add_to(app: typer.Typer) -> None:
-    app.add_typer(_group, name="topics", rich_help_panel="Set-up")
+    app.add_typer(_group, name="topics", rich_help_panel="Set up")
 
 
 @_group.callback()

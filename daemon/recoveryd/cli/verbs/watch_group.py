@@ -56,7 +56,7 @@ Cluster = Annotated[str, option("--cluster", "A cluster of the daemon's config."
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("watch-group", rich_help_panel="Recoveries")(watch_group)
+    app.command("watch-group", rich_help_panel="Start")(watch_group)
 
 
 @connected
