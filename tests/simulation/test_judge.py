@@ -24,7 +24,7 @@ PARAMS = ModelParams()
 
 
 def trace(finished_s: int | None, latency: list[float], lag: list[float]) -> Trace:
-    return Trace(finished_s, latency, lag, [0.0] * len(lag), [0.0] * len(lag), 5)
+    return Trace(finished_s, latency, lag, [0.0] * len(lag), 5)
 
 
 def test_only_what_the_world_alone_does_not_show_is_attributed() -> None:

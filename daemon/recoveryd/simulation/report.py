@@ -28,7 +28,6 @@ class Curve:
     """One run for a picture, per second from the start of the replay: rate in force, p99, time lag, and their SLOs."""
 
     policy: str
-    scenario: Scenario
     finished_s: int | None
     rate: Sequence[float]
     latency_s: Sequence[float]
@@ -94,7 +93,6 @@ def curve(policy: str, scenario: Scenario, seed: int, params: ModelParams | None
     trace = simulate(make_world(scenario, seed, model), POLICIES[policy](model), seed, model)
     return Curve(
         policy,
-        scenario,
         trace.finished_s,
         trace.rate,
         trace.latency_s,

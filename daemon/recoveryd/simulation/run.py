@@ -20,15 +20,14 @@ _ORACLE_UTILISATION = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Per second from the start of the replay: p99 and time lag in seconds, rate in force and rate served. `finished_s`
-    None = not within the horizon.
+    """Per second from the start of the replay: p99 and time lag in seconds, and the rate in force. `finished_s` None = not
+    within the horizon.
     """
 
     finished_s: int | None
     latency_s: Sequence[float]
     lag_s: Sequence[float]
     rate: Sequence[float]
-    served: Sequence[float]
     updates: int
 
 
@@ -63,7 +62,7 @@ def rest(world: World, params: ModelParams, seconds: int) -> Trace:
         if at >= params.warm_up_s:
             latency.append(broker.latency_s)
             lag.append(broker.lag_s())
-    return Trace(None, latency, lag, [0.0] * seconds, [0.0] * seconds, 0)
+    return Trace(None, latency, lag, [0.0] * seconds, 0)
 
 
 class _Run:
@@ -83,7 +82,6 @@ class _Run:
         latency: list[float] = []
         lag: list[float] = []
         rates: list[float] = []
-        served: list[float] = []
         finished: int | None = None
         for at in range(warm + params.horizon_s):
             left = backlog - broker.replayed
@@ -95,12 +93,11 @@ class _Run:
             latency.append(broker.latency_s)
             lag.append(broker.lag_s())
             rates.append(rate)
-            served.append(broker.served_replay)
             if finished is None and broker.replayed >= backlog - 1e-6:
                 finished = at - warm + 1
             if finished is not None and at - warm >= finished + TAIL_S:
                 break
-        return Trace(finished, latency, lag, rates, served, self._updates)
+        return Trace(finished, latency, lag, rates, self._updates)
 
     def _second(self, at: int, rate: float, left: float) -> None:
         world, broker = self._world, self._broker
