@@ -84,6 +84,17 @@ def test_following_shows_lines_without_control_characters() -> None:
     assert harmful(result.stdout) <= {"\n"}
 
 
+def test_a_shell_is_offered_no_id_with_control_characters() -> None:
+    backend = ScriptedBackend({name: documents()[ID] for name in ("fl-1", "fl-\x1b[2J")})
+    env: dict[str, str | None] = {
+        "_RECOVERYCTL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "recoveryctl get fl",
+        "COMP_CWORD": "2",
+    }
+
+    assert run(backend, env=env).stdout.split() == ["fl-1"]
+
+
 def test_a_console_keeps_its_own_control_sequences() -> None:
     stream = io.StringIO()
     console = HarmlessConsole(stream, 80)

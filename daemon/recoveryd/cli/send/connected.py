@@ -17,6 +17,7 @@ from typing import Annotated, Any, Concatenate, ParamSpec
 import typer
 
 from recoveryd.cli.options import Bootstrap, Config, Debug, Http, argument
+from recoveryd.cli.render.harmless import harmless
 from recoveryd.cli.send.connect import Connection, Tools
 
 P = ParamSpec("P")
@@ -32,9 +33,14 @@ def complete_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
         suppress(Exception),
         Connection(given.get("bootstrap"), given.get("config"), given.get("http"), tools) as found,
     ):
-        statuses = found.backend.statuses()
-        return [(name, status["state"]) for name, status in statuses.items() if name.startswith(incomplete)]
+        offered = [(name, status["state"]) for name, status in found.backend.statuses().items()]
+        return [(name, state) for name, state in offered if name.startswith(incomplete) and _is_harmless(name, state)]
     return []
+
+
+def _is_harmless(*words: str) -> bool:
+    """What a shell is told it shows as it is."""
+    return all(harmless(word) == word for word in words)
 
 
 Id = Annotated[str, argument("ID", "Recovery id.", autocompletion=complete_ids)]
