@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from recoveryd.capabilities import make_codec, make_status_topic
+from recoveryd.capabilities import make_capabilities, make_codec, make_status_topic
 from recoveryd.holds.spec import HoldSpec, Release, StartHold
 from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.decision import Noun
@@ -10,7 +10,7 @@ from recoveryd.kernel.events import CommandReceived, Seen
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.live.protecting import Protecting
 from recoveryd.live.slice import LIVE, LiveSlice
-from recoveryd.metrics.book import make_book
+from recoveryd.metrics.book import MetricsBook
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
@@ -163,6 +163,12 @@ def command(
 
 STATUS = make_status_topic()
 CODEC = make_codec()
+
+
+def make_book(params: Params) -> MetricsBook:
+    return MetricsBook(make_capabilities(params))
+
+
 BOOK = make_book(Params())
 
 

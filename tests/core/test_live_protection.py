@@ -15,10 +15,9 @@ from recoveryd.live.law.types import ControlVerdict, Rule
 from recoveryd.live.signals import HealthSignal, LagSignal
 from recoveryd.live.signals import SignalledPartition as SignalSample
 from recoveryd.live.slice import LIVE
-from recoveryd.metrics.book import make_book
 from recoveryd.recovery.model import Wanted
 from recoveryd.recovery.spec import Limits
-from tests.builders.core import NOW_MS, command, make_facts, make_spec
+from tests.builders.core import NOW_MS, command, make_book, make_facts, make_spec
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, lag_look, make_params
 from tests.builders.world import World
 

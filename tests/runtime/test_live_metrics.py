@@ -11,9 +11,8 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.live.wire.page import control_document, lag_document
-from recoveryd.metrics.book import make_book
 from recoveryd.recovery.spec import Limits
-from tests.builders.core import BOOK, FOLLOWING, command, make_spec
+from tests.builders.core import BOOK, FOLLOWING, command, make_book, make_spec
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, LiveWorld, lag_look, make_params
 
 

@@ -6,12 +6,11 @@ from typing import Any
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
-from recoveryd.metrics.book import make_book
 from recoveryd.recovery.params import Params
 from recoveryd.units.draft import units_in
 from recoveryd.units.events import RetentionSeen, UnitsRead
 from recoveryd.units.rereading import NOT_REREAD
-from tests.builders.core import NOW_MS
+from tests.builders.core import NOW_MS, make_book
 from tests.units.test_lint import WORDS
 
 GONE, NEW = replace(WORDS, name="gone"), replace(WORDS, name="new")

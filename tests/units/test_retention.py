@@ -8,11 +8,10 @@ from types import MappingProxyType
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
-from recoveryd.metrics.book import make_book
 from recoveryd.recovery.params import Params
 from recoveryd.units.events import RetentionSeen
 from recoveryd.units.retention import RETENTION_SHORT
-from tests.builders.core import NOW_MS
+from tests.builders.core import NOW_MS, make_book
 from tests.units.test_lint import HOUR_MS, WORDS
 
 TWO = replace(WORDS, inputs=("words", "more"))

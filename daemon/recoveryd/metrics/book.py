@@ -5,20 +5,14 @@ exposes them.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from recoveryd.capabilities import make_capabilities
 from recoveryd.kernel.capability import Capability
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.metrics import RECOVERIES, Metric, Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.metrics import definitions
 from recoveryd.metrics.definitions import COMMANDS
-from recoveryd.recovery.params import Params
 
 _ANSWERS: Final = ("accepted", "rejected", "duplicate", "expired")
-
-
-def make_book(params: Params) -> "MetricsBook":
-    return MetricsBook(make_capabilities(params))
 
 
 class MetricsBook:

@@ -94,16 +94,8 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def failure_lines(failure: RecoverydError) -> list[str]:
-    """`RCV-1012 sentence` and `next: step`."""
-    return [f"{failure.code.value} {failure.message}", f"  next: {failure.hint}"]
-
-
-def is_colour_wanted() -> bool:
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-
-
 def print_failure(failure: RecoverydError) -> None:
-    first, second = failure_lines(failure)
-    note(first, colour="31" if is_colour_wanted() else "")
-    note(second)
+    """`RCV-1012 sentence`, in red on a terminal, and `next: step`."""
+    is_red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    note(f"{failure.code.value} {failure.message}", colour="31" if is_red else "")
+    note(f"  next: {failure.hint}")
