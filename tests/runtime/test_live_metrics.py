@@ -31,6 +31,7 @@ def test_before_anything_is_known_only_what_the_config_says_is_there() -> None:
     assert {key: value for key, value in gauges(world).items() if key[0] != "recoveries"} == {
         ("live_slo_seconds", "main", "produce_latency"): 0.2,
         ("live_slo_seconds", "main", LAG.name): 30.0,
+        ("units_reread_refused",): 0.0,
     }
 
 
