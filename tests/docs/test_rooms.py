@@ -42,6 +42,11 @@ def test_every_package_of_the_daemon_has_its_layer() -> None:
     assert there - EVERYWHERE - {"__init__"} - {name.removeprefix("recoveryd.") for name in named} == set()
 
 
+def test_every_package_of_the_daemon_is_on_the_map() -> None:
+    named = set(re.findall(r"^    (\w+)/ ", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {path.parent.name for path in DAEMON.glob("*/__init__.py")} - named == set()
+
+
 def test_every_capability_and_kind_is_bound_to_be_pure() -> None:
     pure = names_in(contract("The core is pure")["source_modules"])
     found = {f"recoveryd.{path.parent.name}" for part in ("capability", "kind") for path in DAEMON.glob(f"*/{part}.py")}
