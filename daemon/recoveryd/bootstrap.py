@@ -119,7 +119,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms)
     jobs = SparkJobs(_profiles(settings), make_job(settings.job_defaults()), settings.work_dir, inbox.emit)
     progress = KafkaProgressFeed(clients[MAIN], names.progress, clock.now_ms)
-    applications = make_controls(settings.control_options(), _surroundings(settings, clock))
+    applications = make_controls(settings.control_options(), surroundings(settings, clock.now_ms))
 
     async def when_leading() -> None:
         await progress.start(inbox.emit)
@@ -206,7 +206,8 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     )
 
 
-def _surroundings(settings: Settings, clock: Clock) -> Surroundings:
+def surroundings(settings: Settings, now_ms: Callable[[], int]) -> Surroundings:
+    """Of the applications of units. Reads secret files; raises `ConfigProblem`."""
     installation = f"{settings.values.scope} on {settings.librdkafka(MAIN)['bootstrap.servers']}"
     return Surroundings(
         settings.work_dir / "applications",
@@ -214,7 +215,7 @@ def _surroundings(settings: Settings, clock: Clock) -> Surroundings:
         settings.values.scope,
         settings.webhook_targets(),
         settings.environment,
-        clock.now_ms,
+        now_ms,
     )
 
 

@@ -49,3 +49,40 @@ def test_names_with_brackets_and_colons_are_shown_as_they_are(monkeypatch: pytes
     text = shown(monkeypatch, config, replace(FACTS, group=group, readers={"out": ("[/billing]", "[red]")}))
     assert "[worker-1] :cat: on h" in text
     assert "out is read by [/billing], [red]" in text
+
+
+@pytest.mark.parametrize(
+    ("control", "state", "why", "exit_code"),
+    [
+        ({}, "unknown", "a person stops and starts it, so its state is not known here", 0),
+        ({"kind": "process", "start": ["run"]}, "stopped", "no process of it runs on ", 0),
+        ({"kind": "connect", "url": "http://127.0.0.1:1"}, "unknown", "Kafka Connect could not be asked: no conn", 1),
+    ],
+)
+def test_who_stops_and_starts_it_and_whether_it_runs(
+    tmp_path: Path, control: dict[str, object], state: str, why: str, exit_code: int
+) -> None:
+    unit = {"kind": "connect", "group": "app", "inputs": ["in"], "control": control}
+    config = tmp_path / "c.yaml"
+    clusters = {"main": {"bootstrap.servers": "nowhere:1"}}
+    config.write_text(
+        yaml.safe_dump({"clusters": clusters, "units": {"app": unit}, "work_dir": str(tmp_path / "work")})
+    )
+    found = run(None, "unit", "control", "app", "--config", str(config), "-o", "json")
+    told = json.loads(found.stdout)
+    assert (found.exit_code, told["control"], told["state"]) == (exit_code, control.get("kind", "manual"), state)
+    assert told["why"].startswith(why)
+
+
+def test_a_file_that_control_needs_and_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        "clusters: {main: {bootstrap.servers: 'nowhere:1'}}\nunits:\n  app:\n    kind: group\n    group: app\n"
+        "    inputs: [in]\n    control:\n      kind: process\n      start: [run]\n      environment: {A: {file: lost}}\n"
+    )
+    found = run(None, "unit", "control", "app", "--config", str(config))
+    assert found.exit_code != 0
+    assert f"{config}:10" in found.stderr
+    assert "units.app.control.environment.A is not usable" in found.stderr
+    validated = run(None, "config", "validate", "--config", str(config))
+    assert "units.app.control.environment.A is not usable" in validated.stderr

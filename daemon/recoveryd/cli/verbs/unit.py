@@ -2,6 +2,7 @@
 can be trusted. Nothing is changed.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,6 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from recoveryd.units.control import Report
     from recoveryd.units.facts import UnitFacts
     from recoveryd.units.model import Unit
 
@@ -118,6 +120,40 @@ def graph_of(
     rows = [{"from": start, "to": end} for start, end in graph.edges]
     document = {"unit": graph.unit, "nodes": [asdict(node) for node in graph.nodes], "edges": rows}
     show(document, output, lambda: [_table(("from", "to"), rows)], [node.id for node in graph.nodes])
+
+
+@_group.command("control")
+@connected
+def control_of(connection: Connection, unit: Name, output: Output = Format.TABLE) -> int:
+    """Show who stops and starts its application, and whether it runs. Exits with 1 when that cannot be told."""
+    from recoveryd.units.control import ApplicationState  # noqa: PLC0415
+    from recoveryd.units.model import ControlKind  # noqa: PLC0415
+
+    kind = find_unit(connection, unit).control
+    report = asyncio.run(_ask_control(connection, unit))
+    document = {
+        "unit": unit,
+        "control": kind.value,
+        "state": report.state.value,
+        "why": report.why,
+        "evidence": dict(report.evidence),
+    }
+    show(document, output, lambda: [_table(("unit", "control", "state", "why"), [document])], [report.state.value])
+    is_told = report.state is not ApplicationState.UNKNOWN or kind is ControlKind.MANUAL
+    return ExitCode.DONE if is_told else ExitCode.FAILED
+
+
+async def _ask_control(connection: Connection, unit: str) -> "Report":
+    from recoveryd.adapters.control.make import make_controls  # noqa: PLC0415
+    from recoveryd.bootstrap import surroundings  # noqa: PLC0415
+
+    settings = connection.settings
+    around = surroundings(settings, lambda: int(time.time() * 1000))
+    controls = make_controls({unit: settings.control_options()[unit]}, around)
+    try:
+        return await controls.look(unit)
+    finally:
+        await controls.close()
 
 
 def find_unit(connection: Connection, name: str) -> "Unit":
