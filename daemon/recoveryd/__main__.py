@@ -34,6 +34,12 @@ def run(options: argparse.Namespace) -> int:
     """Load the config and serve. Returns the exit code."""
     from recoveryd.settings import load  # noqa: PLC0415  (help and version stay fast)
 
+    try:
+        once_for_s = _once_for_s(options)
+    except ValueError as problem:
+        print(f"recoveryd: {problem}", file=sys.stderr)  # noqa: T201  (no logging yet)
+        return EXIT_CONFIG
+
     flags = {key: (flag, value) for key, flag, value in _flags(options) if value is not None}
     read = partial(load, options.config, options.bootstrap, flags=flags)
     try:
@@ -47,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
     log.configure(settings.values.log.format, settings.values.log.level)
     # Not asyncio.run: its end waits for every worker thread, and one may be in a client call that no broker answers.
-    return asyncio.new_event_loop().run_until_complete(serve(settings, read))
+    return asyncio.new_event_loop().run_until_complete(serve(settings, read, once_for_s))
 
 
 def _flags(options: argparse.Namespace) -> list[tuple[str, str, str | None]]:
@@ -57,6 +63,25 @@ def _flags(options: argparse.Namespace) -> list[tuple[str, str, str | None]]:
         ("log.level", "--log-level", options.log_level),
         ("work_dir", "--work-dir", options.work_dir),
     ]
+
+
+def _once_for_s(options: argparse.Namespace) -> float | None:
+    """How long one-shot mode works; None = it is not wanted. Raises ValueError."""
+    if not options.once:
+        if options.max_runtime is not None:
+            raise ValueError("--max-runtime is the time of --once; give both")
+        return None
+    if options.max_runtime is None:
+        return float("inf")
+    from recoveryd.kernel.times import TimeProblem, parse_duration_ms  # noqa: PLC0415
+
+    try:
+        runtime_ms = parse_duration_ms(options.max_runtime)
+    except TimeProblem as problem:
+        raise ValueError(f"--max-runtime `{options.max_runtime}` {problem}; write 4m or 90s") from None
+    if runtime_ms <= 0:
+        raise ValueError("--max-runtime must be longer than zero")
+    return runtime_ms / 1000
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,6 +97,12 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--log-format", choices=("auto", "console", "json"), help="of the log on stderr")
     running.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="of the log on stderr")
     running.add_argument("--work-dir", metavar="DIR", help="logs and spec files of attempts, never state")
+    running.add_argument(
+        "--once", action="store_true", help="end when nothing is left to do: 0 nothing, 75 something is left"
+    )
+    running.add_argument(
+        "--max-runtime", metavar="DURATION", help="of --once: begin to end after this time, such as 4m"
+    )
     return parser
 
 

@@ -4,7 +4,7 @@ Nothing runs yet after `build`.
 Only this module and the command line know the settings; every other part is handed the values it needs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,6 +90,9 @@ class Daemon:
     applications: ApplicationControl
     pulse: Pulse
     unit_files: UnitFiles
+    inbox: Inbox
+    remaining: Callable[[], Sequence[str]]  # ids with something left to do that waits for no person
+    moving: Callable[[], Sequence[str]]  # ids that are not at rest yet after `Leaving`
 
 
 def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
@@ -112,7 +115,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         LogSizes(accesses),
     )
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
-    core: Core = Decider(capabilities)
+    core: Core = (decider := Decider(capabilities))
     if values.log.events is not None:
         core = RecordedCore(core, params, frozenset(values.webhooks), Path(values.log.events), values.log.events_most)
     status, codec = StatusTopic(capabilities), Codec(capabilities)
@@ -203,6 +206,9 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         applications,
         pulse,
         unit_files,
+        inbox,
+        remaining=lambda: decider.remaining(runtime.state, clock.now_ms()),
+        moving=lambda: decider.moving(runtime.state, clock.now_ms()),
     )
 
 

@@ -3,7 +3,7 @@
         HTTP up -> own topics checked -> group joined -> (assigned) journal opened -> leads ...
       -> a signal, or a failure that only a restart mends
 
-Exit codes: 0 asked to end; 70 own invariant broken, fenced or stalled commits (the supervisor restarts it); 78 the
+Exit codes: 0 asked to end; 75 one-shot mode ended with something left to do; 70 own invariant broken, fenced or stalled commits (the supervisor restarts it); 78 the
 config or the own topics are wrong (a restart changes nothing). Ending takes at most ten seconds; Spark applications run
 on under their lease.
 """
@@ -20,6 +20,7 @@ import structlog
 from recoveryd.adapters.kafka.clusters import MAIN
 from recoveryd.app.credentials import credentials_of
 from recoveryd.app.feed import Feed, FeedConfig
+from recoveryd.app.once import OneShot
 from recoveryd.bootstrap import Daemon, build
 from recoveryd.errors import ConfigProblem, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
@@ -27,7 +28,7 @@ from recoveryd.settings import Settings
 
 log = structlog.stdlib.get_logger(__name__)
 
-EXIT_CLEAN, EXIT_BROKEN, EXIT_CONFIG = 0, 70, 78
+EXIT_CLEAN, EXIT_BROKEN, EXIT_LEFT, EXIT_CONFIG = 0, 70, 75, 78
 BROKER_PATIENCE_S: Final = 60.0
 RETRY_S: Final = 2.0
 BEAT_S: Final = 0.5
@@ -35,10 +36,11 @@ BEAT_S: Final = 0.5
 ROUND_LIMIT_S, GROUP_LIMIT_S, CLOSE_LIMIT_S = 4.0, 3.0, 2.0
 
 
-async def serve(settings: Settings, read_again: Callable[[], Settings]) -> int:
+async def serve(settings: Settings, read_again: Callable[[], Settings], once_for_s: float | None = None) -> int:
     """Run the daemon until a signal or a failure; returns the exit code and raises nothing. SIGHUP reads the units
-    again.
+    again. With `once_for_s` it also ends when nothing is left to do, and begins to end when this time is over.
     """
+    end_s = None if once_for_s is None else time.monotonic() + once_for_s
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -46,7 +48,7 @@ async def serve(settings: Settings, read_again: Callable[[], Settings]) -> int:
     daemon = build(settings, read_again)
     loop.add_signal_handler(signal.SIGHUP, daemon.unit_files.ask)
     try:
-        return await _run(settings, daemon, stopped)
+        return await _run(settings, daemon, stopped, None if end_s is None else OneShot(daemon, end_s))
     except (ConfigProblem, OwnTopicProblem) as problem:
         _tell(problem)
         return EXIT_CONFIG
@@ -60,7 +62,7 @@ async def serve(settings: Settings, read_again: Callable[[], Settings]) -> int:
         await _within("closing", CLOSE_LIMIT_S, _close(daemon))
 
 
-async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event) -> int:
+async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once: OneShot | None) -> int:
     beating = asyncio.create_task(_beat(daemon))
     try:
         await _listen(settings, daemon)
@@ -72,13 +74,16 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event) -> in
         try:
             await feed.start()
             log.info("has joined the group", group=settings.group, topic=settings.topic_names.control)
-            await _until_stopped(_first_failure(tasks), stopped)
+            await _until_stopped(_first_failure(tasks), stopped, once)
         finally:
             await _wind_down(daemon, feed, tasks)
     finally:
         beating.cancel()
-    log.info("ends as asked")
-    return EXIT_CLEAN
+    if once is None:
+        log.info("ends as asked")
+        return EXIT_CLEAN
+    log.info("ends", remaining=once.left, has_led=once.has_led)
+    return EXIT_CLEAN if once.is_done else EXIT_LEFT
 
 
 def _work(daemon: Daemon, feed: Feed) -> list[Coroutine[Any, Any, None]]:
@@ -163,18 +168,21 @@ async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
             return
 
 
-async def _until_stopped(work: Awaitable[None], stopped: asyncio.Event) -> None:
-    """Wait for `work` (and raise what it raises) or for the request to stop."""
-    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stopped.wait())
+async def _until_stopped(work: Awaitable[None], stopped: asyncio.Event, once: OneShot | None = None) -> None:
+    """Wait for `work` (and raise what it raises), for the request to stop, or for the end of one-shot mode."""
+    working = asyncio.ensure_future(work)
+    tasks = [working, asyncio.ensure_future(stopped.wait())]
+    if once is not None:
+        tasks.append(asyncio.ensure_future(once.run()))
     try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
     finally:
-        for task in (working, stopping):
+        for task in tasks:
             task.cancel()
         with contextlib.suppress(Exception):
-            await asyncio.gather(working, stopping, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _beat(daemon: Daemon) -> None:

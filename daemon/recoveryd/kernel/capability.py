@@ -103,6 +103,10 @@ def _never(_state: CoreState) -> bool:
     return False
 
 
+def _no_work(_state: CoreState, _now_ms: int) -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Capability(Generic[V]):
     """`make_view` gives the other functions their view of a draft. After all handlers of an event, each capability's
@@ -116,6 +120,9 @@ class Capability(Generic[V]):
 
     A new leader calls `restore` with all nouns of the status topic and, by recovery, the sequence of its last
     directive. `known` are the nouns that have a status now. While `is_active`, the core wants a tick each second.
+
+    `remaining` are the ids with something left to do that waits for no person; `moving` those that are not at rest yet
+    after `Leaving`.
     """
 
     name: str
@@ -133,3 +140,5 @@ class Capability(Generic[V]):
     restore: Callable[[CoreState, Mapping[str, Noun], Mapping[str, int]], CoreState] = _unchanged
     known: Callable[[CoreState], Mapping[str, Noun]] = _none
     is_active: Callable[[CoreState], bool] = _never
+    remaining: Callable[[CoreState, int], Sequence[str]] = _no_work
+    moving: Callable[[CoreState, int], Sequence[str]] = _no_work

@@ -21,6 +21,7 @@ from recoveryd.kernel.events import (
     CommandNotSent,
     CommandReceived,
     ControlUnreadable,
+    Leaving,
     SignalReceived,
     SignalRefused,
     Tick,
@@ -41,7 +42,8 @@ class Decider:
         self._begins: dict[type, tuple[_Any, Verb[Any]]] = {}
         self._steers: dict[tuple[str, type], Callable[..., None]] = {}
         self._handlers: dict[type, list[tuple[_Any, Callable[..., None]]]] = {
-            kind: [] for kind in (Tick, BecameLeader, SignalReceived, *(e for c in capabilities for e in c.events))
+            kind: []
+            for kind in (Tick, BecameLeader, Leaving, SignalReceived, *(e for c in capabilities for e in c.events))
         }
         for capability in capabilities:
             self._add(capability)
@@ -114,6 +116,14 @@ class Decider:
     def is_active(self, state: CoreState) -> bool:
         """Whether the passing of time alone can change something."""
         return any(c.is_active(state) for c in self._capabilities)
+
+    def remaining(self, state: CoreState, now_ms: int) -> Sequence[str]:
+        """Ids of everything that has something left to do and waits for no person."""
+        return [noun_id for c in self._capabilities for noun_id in c.remaining(state, now_ms)]
+
+    def moving(self, state: CoreState, now_ms: int) -> Sequence[str]:
+        """Ids of everything that is not at rest yet after `Leaving`."""
+        return [noun_id for c in self._capabilities for noun_id in c.moving(state, now_ms)]
 
     def _on_command(self, draft: Draft, event: CommandReceived) -> None:
         """Answer one command or refusal, and do what it asks for."""

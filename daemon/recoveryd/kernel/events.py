@@ -70,6 +70,13 @@ class BecameLeader:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaving:
+    """The daemon will end soon, on purpose: what runs comes to rest at exact positions, and nothing more begins. The
+    next leader goes on with it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time passed; wakes what waits for it."""
 

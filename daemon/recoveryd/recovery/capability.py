@@ -8,15 +8,18 @@ from recoveryd.holds.draft import HoldDraft
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
+from recoveryd.kernel.events import BecameLeader, CommandReceived, Leaving, Tick
 from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery import events, forgetting, on_commands, on_observations, planning, quotas
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.kinds import Kind
 from recoveryd.recovery.measures import make_measures
-from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.params import Params
+from recoveryd.recovery.pausing import LEAVING, TELEMETRY, come_to_rest, go_on_after_rest
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 from recoveryd.recovery.steer import steer
@@ -48,6 +51,8 @@ def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[Recover
         restore=_restore,
         known=lambda state: state.of(RECOVERY).recoveries,
         is_active=lambda state: bool(state.of(RECOVERY).recoveries.live),
+        remaining=lambda state, _: [r.id for r in state.of(RECOVERY).recoveries.live.values() if _goes_on(r)],
+        moving=lambda state, _: [r.id for r in state.of(RECOVERY).recoveries.live.values() if _moves(r)],
     )
 
 
@@ -70,14 +75,33 @@ def _subject(draft: RecoveryDraft, recovery_id: str) -> Subject | None:
 
 def _steer(draft: RecoveryDraft, event: object) -> None:
     """Steer every recovery that the event can have touched; then forget old ones and adjust quotas."""
-    is_time = isinstance(event, Tick | BecameLeader)
+    is_time = isinstance(event, Tick | BecameLeader | Leaving)
     is_for_all = is_time or isinstance(event, OffsetsSampled) or draft.draft.view(HoldDraft).are_others_held
     touched = [r.id for r in draft.live()] if is_for_all else _named(event)
     for recovery_id in touched:
+        _rest_if_leaving(draft, recovery_id)  # before, or steering would begin what has just been planned
         steer(draft, recovery_id)
+        _rest_if_leaving(draft, recovery_id)
     if is_time:
         forgetting.forget_old(draft)
     quotas.keep_quotas(draft, touched, everything=is_time or isinstance(event, events.QuotasSwept))
+
+
+def _rest_if_leaving(draft: RecoveryDraft, recovery_id: str) -> None:
+    if draft.is_leaving and draft.recovery(recovery_id) is not None:
+        come_to_rest(Case(draft, recovery_id))
+
+
+def _goes_on(recovery: Recovery) -> bool:
+    """Whether it goes on without a person."""
+    if recovery.state is State.PAUSED:
+        return recovery.held in {TELEMETRY, LEAVING}
+    return not recovery.is_terminal and (recovery.state is not State.AWAITING_APPROVAL or bool(recovery.approved))
+
+
+def _moves(recovery: Recovery) -> bool:
+    """Whether it has an application, or will."""
+    return not recovery.attempt.released or recovery.state in WORKING | {State.PAUSING, State.STOPPING}
 
 
 def _named(event: object) -> list[str]:
@@ -98,6 +122,11 @@ def _on_leader(draft: RecoveryDraft, event: BecameLeader) -> None:
     for recovery in draft.live():
         draft.forget(recovery.id)
         draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
+        go_on_after_rest(Case(draft, recovery.id))
+
+
+def _on_leaving(draft: RecoveryDraft, _event: Leaving) -> None:
+    draft.is_leaving = True
 
 
 def _on_tick(draft: RecoveryDraft, _event: Tick) -> None:
@@ -121,4 +150,5 @@ _HANDLERS = (
     on(OffsetsSampled, on_observations.on_offsets),
     on(BecameLeader, _on_leader),
     on(Tick, _on_tick),
+    on(Leaving, _on_leaving),
 )

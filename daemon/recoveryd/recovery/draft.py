@@ -22,7 +22,7 @@ from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 
 
 class RecoveryDraft(View):
-    """`quotas` and `forgetting` may be replaced; `stored` are the recoveries as they were before the event."""
+    """`quotas`, `forgetting` and `is_leaving` may be replaced; `stored` are the recoveries as they were before the event."""
 
     def __init__(self, draft: Draft, params: Params, kinds: Mapping[str, Kind]) -> None:
         super().__init__(draft)
@@ -32,6 +32,7 @@ class RecoveryDraft(View):
         self.stored: Recoveries = self._before.recoveries
         self.quotas = self._before.quotas
         self.forgetting = self._before.forgetting
+        self.is_leaving = self._before.is_leaving
         self._forgotten: list[str] = []
         self._recoveries: dict[str, Recovery] = {}
         self._journaled: set[str] = set()
@@ -115,5 +116,5 @@ class RecoveryDraft(View):
             recoveries = recoveries.without(self._forgotten, state.of(LIVE).samples)
         if self._observed or recoveries.ended is not before.recoveries.ended:
             observed = {i: o for i, o in {**observed, **self._observed}.items() if i in recoveries.live}
-        after = RecoverySlice(recoveries, observed, self.quotas, self.forgetting)
+        after = RecoverySlice(recoveries, observed, self.quotas, self.forgetting, self.is_leaving)
         return state if after.is_same(before) else state.having(RECOVERY, after)

@@ -4,20 +4,23 @@ daemon paused it.
 An operator's pause has no `held` and only an operator ends it. A recovery held for `telemetry` goes on by itself once
 live traffic is measured again, also after a restart. One held for `live_slo` waits for an operator: live traffic stayed
 over its SLO although the replay was at its floor, so the replay is not the cause, or even its floor is too much. One
-held for `topic_held` goes on by itself once nobody holds its topics (`recoveryd.recovery.holding`).
+held for `topic_held` goes on by itself once nobody holds its topics (`recoveryd.recovery.holding`), one held for
+`leaving` with the next leader: its daemon ended on purpose.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 from recoveryd.kernel.states import State
+from recoveryd.recovery.attempts import release_application
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import want
-from recoveryd.recovery.model import Recovery, Wanted
+from recoveryd.recovery.model import WORKING, Recovery, Wanted
 
 TELEMETRY: Final = "telemetry"
 LIVE_SLO: Final = "live_slo"
 TOPIC_HELD: Final = "topic_held"
+LEAVING: Final = "leaving"
 
 
 def begin_pause(case: Case, why: str, held: str = "") -> None:
@@ -53,4 +56,21 @@ def paused_why(recovery: Recovery, held: str = "") -> str:
         return f"paused by itself, live traffic stayed over its SLO: look at it, then resume; {rest}"
     if recovery.held == TOPIC_HELD:
         return f"paused until its topics are free{f': {held}' if held else ''}; {rest}"
+    if recovery.held == LEAVING:
+        return f"rests until a daemon runs again; {rest}"
     return f"paused: {rest}" if recovery.is_proving else f"paused: no chunk is open and {rest}"
+
+
+def come_to_rest(case: Case) -> None:
+    """Take the next step towards a daemon's end: hold what works, and let go the application of what is paused."""
+    recovery = case.recovery
+    if recovery.state in WORKING:
+        hold(case, LEAVING, "the time of this daemon is over: rests until one runs again", {})
+    elif recovery.state is State.PAUSED and not recovery.attempt.released:
+        release_application(case, "the time of this daemon is over")
+
+
+def go_on_after_rest(case: Case) -> None:
+    """What an earlier daemon held because it ended."""
+    if case.recovery.held == LEAVING and case.recovery.state in {State.PAUSING, State.PAUSED}:
+        begin_resume(case, "a daemon runs again: goes on at its exact position")

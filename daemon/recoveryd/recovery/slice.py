@@ -22,12 +22,13 @@ class Forgetting:
 
 @dataclass(frozen=True, slots=True)
 class RecoverySlice:
-    """`observed` holds live recoveries only."""
+    """`observed` holds live recoveries only. `is_leaving`: this daemon will end, so nothing more may begin."""
 
     recoveries: Recoveries = field(default_factory=Recoveries)
     observed: Mapping[str, Observed] = field(default_factory=dict)
     quotas: QuotaBook = QuotaBook()
     forgetting: Forgetting = Forgetting()
+    is_leaving: bool = False
 
     def is_same(self, other: "RecoverySlice") -> bool:
         """Whether all parts are the same objects as in `other`, at a cost that no number of recoveries raises."""
@@ -36,6 +37,7 @@ class RecoverySlice:
             and self.observed is other.observed
             and self.quotas is other.quotas
             and self.forgetting is other.forgetting
+            and self.is_leaving == other.is_leaving
         )
 
 

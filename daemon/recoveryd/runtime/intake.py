@@ -42,6 +42,11 @@ class ControlIntake:
         """First offset not yet in the inbox."""
         return self._next
 
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether every record that lay on the topic when this daemon first led is decided and journaled."""
+        return self._is_open.is_set() and not self._is_behind and not self._waiting
+
     def open_at(self, offset: int) -> None:
         """Let `accept` go on, once everything from `offset` to the end was read directly. Call it once, when this
         daemon first leads.

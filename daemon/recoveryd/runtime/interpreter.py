@@ -84,6 +84,11 @@ class Interpreter:
             self._queues[queue] = task
             task.add_done_callback(lambda done: self._forget(queue, done))
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no effect runs."""
+        return not self._tasks
+
     async def close(self) -> None:
         """Cancel what has not ended. The next leader wants it again, by the journaled state."""
         for task in tuple(self._tasks):

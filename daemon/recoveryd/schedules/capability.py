@@ -11,7 +11,7 @@ from recoveryd.kernel.events import BecameLeader, CommandNotSent, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.schedules.commands import end_schedule, on_schedule
 from recoveryd.schedules.draft import SCHEDULES, ScheduleDraft
-from recoveryd.schedules.firing import fire_what_is_due
+from recoveryd.schedules.firing import fire_what_is_due, has_work
 from recoveryd.schedules.following import follow, hear, on_not_sent
 from recoveryd.schedules.forgetting import forget_old
 from recoveryd.schedules.known import Schedules
@@ -52,6 +52,7 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
         restore=_restore,
         known=lambda state: {schedule.id: schedule for schedule in state.of(SCHEDULES)},
         is_active=lambda state: bool(state.of(SCHEDULES).live),
+        remaining=lambda state, now_ms: [s.id for s in state.of(SCHEDULES).live.values() if has_work(s, now_ms)],
     )
 
 

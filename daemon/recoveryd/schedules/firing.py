@@ -172,3 +172,9 @@ def _moment(text: str, now_ms: int) -> int:
 
 def _text(time_ms: int | None) -> str | None:
     return None if time_ms is None else format_time_ms(time_ms)
+
+
+def has_work(schedule: Schedule, now_ms: int) -> bool:
+    """Whether it is due, or follows a run. One that waits for its time has nothing to do."""
+    is_due = schedule.next_run_ms is not None and schedule.next_run_ms <= now_ms
+    return is_due or schedule.run is not None or schedule.queued_ms is not None

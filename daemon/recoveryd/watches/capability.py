@@ -48,6 +48,7 @@ def make_watches(params: WatchParams) -> Capability[WatchDraft]:
         restore=_restore,
         known=lambda state: {watch.id: watch for watch in state.of(WATCHES)},
         is_active=lambda state: bool(state.of(WATCHES).live),
+        remaining=lambda state, _: tuple(state.of(WATCHES).live),
     )
 
 

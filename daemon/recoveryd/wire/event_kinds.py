@@ -70,8 +70,8 @@ OTHERS: Final[dict[str, EventKind]] = {
         "A policy ends a recovery by itself; `evidence` has the numbers it saw.", "reason mode evidence ends why"
     ),
     "auto_pause": _kind(
-        "The daemon pauses a recovery by itself; `reason` is telemetry or live_slo (for the sake of live traffic), or "
-        "topic_held.",
+        "The daemon pauses a recovery by itself; `reason` is telemetry or live_slo (for the sake of live traffic), "
+        "topic_held, or leaving (the daemon ends on purpose).",
         "reason evidence why",
     ),
     "throttle_decided": _kind(

@@ -51,6 +51,7 @@ def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
         restore=_restore,
         known=lambda state: {workflow.id: workflow for workflow in state.of(WORKFLOWS)},
         is_active=lambda state: bool(state.of(WORKFLOWS).live),
+        remaining=lambda state, _now_ms: [w.id for w in state.of(WORKFLOWS).live.values() if not w.waits_for_a_person],
     )
 
 

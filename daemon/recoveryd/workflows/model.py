@@ -120,6 +120,11 @@ class Workflow:
     kind = KIND
 
     @property
+    def waits_for_a_person(self) -> bool:
+        asked = self.waiting_for.kind if self.waiting_for is not None else ""
+        return asked in {"ack", "approval"} or (self.state is State.AWAITING_APPROVAL and not self.approved)
+
+    @property
     def is_terminal(self) -> bool:
         return self.state in TERMINAL
 

@@ -1,0 +1,76 @@
+"""One-shot mode: do what can be done in a given time, come to rest, and say whether something is left.
+
+    joined -> leads -> every waiting command decided -> works until nothing is left, or the time is over
+      -> `Leaving`: lanes drain, positions are exact, applications are let go -> ends
+
+All state is in Kafka, so any number of such runs, on any machines, add up to what one long run does. Commands that come
+while this one ends are either decided, and begin with the next run, or not read, and wait on the control topic.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from recoveryd.bootstrap import Daemon
+from recoveryd.kernel.events import Leaving
+
+log = structlog.stdlib.get_logger(__name__)
+
+LOOK_EVERY_S: Final = 0.2
+QUIET_S: Final = 2.0  # so long nothing has to be left, before it counts: what an effect found is decided a little later
+REST_LIMIT_S: Final = 60.0
+
+
+@dataclass(slots=True)
+class OneShot:
+    """`end_s` is monotonic time. `is_done` once nothing was left to do; `has_led` once this daemon led at all."""
+
+    daemon: Daemon
+    end_s: float
+    is_done: bool = False
+    has_led: bool = False
+
+    async def run(self) -> None:
+        """Return when nothing is left or the time is over, with everything at rest."""
+        await self._work()
+        if self.daemon.runtime.vitals.role == "leader":
+            await self._come_to_rest()
+
+    @property
+    def left(self) -> list[str]:
+        """Ids of what the next run has to do."""
+        return list(self.daemon.remaining()) if self.has_led else []
+
+    async def _work(self) -> None:
+        quiet_since_s: float | None = None
+        while (now_s := time.monotonic()) < self.end_s:
+            self.has_led = self.has_led or self.daemon.runtime.vitals.role == "leader"
+            if not self._has_nothing_left():
+                quiet_since_s = None
+            elif quiet_since_s is None:
+                quiet_since_s = now_s
+            elif now_s - quiet_since_s >= QUIET_S:
+                self.is_done = True
+                log.info("has nothing left to do")
+                return
+            await asyncio.sleep(LOOK_EVERY_S)
+        log.info("has no time left", remaining=self.left)
+
+    def _has_nothing_left(self) -> bool:
+        daemon = self.daemon
+        leads = daemon.runtime.vitals.role == "leader"
+        return leads and daemon.intake.is_caught_up and not len(daemon.inbox) and not daemon.remaining()
+
+    async def _come_to_rest(self) -> None:
+        give_up_s = time.monotonic() + REST_LIMIT_S
+        self.daemon.inbox.emit(Leaving())
+        while len(self.daemon.inbox) or self.daemon.moving() or not self.daemon.interpreter.is_idle:
+            if time.monotonic() >= give_up_s:
+                # Nothing is lost: chunks that are open then are not visible, and are copied again.
+                log.warning("did not come to rest in time", moving=list(self.daemon.moving()), limit_s=REST_LIMIT_S)
+                return
+            await asyncio.sleep(LOOK_EVERY_S)
+        log.info("is at rest", remaining=self.left)

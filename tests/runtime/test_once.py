@@ -1,0 +1,127 @@
+"""One-shot mode over a scripted daemon: when it ends, and what it says."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from recoveryd.__main__ import _once_for_s, _parser
+from recoveryd.app import once
+from recoveryd.app.once import OneShot
+from recoveryd.kernel.events import Leaving
+from recoveryd.runtime.inbox import Inbox
+from tests.runtime.fakes import until, within
+
+
+class Scripted:
+    """What one-shot mode looks at; the test changes it. Whatever was emitted is taken at once."""
+
+    def __init__(self, role: str = "leader", remaining: Sequence[str] = (), moving: Sequence[str] = ()) -> None:
+        self.vitals = type("Vitals", (), {"role": role})()
+        self.runtime = self.intake = self.interpreter = self
+        self.is_caught_up = self.is_idle = True
+        self.ids, self.moving_ids = list(remaining), list(moving)
+        self.events: list[object] = []
+        self.inbox = self
+        self.looks = 0
+
+    def emit(self, event: object) -> None:
+        self.events.append(event)
+
+    def __len__(self) -> int:
+        return 0
+
+    def remaining(self) -> list[str]:
+        self.looks += 1
+        return self.ids
+
+    def moving(self) -> list[str]:
+        self.looks += 1
+        return self.moving_ids
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(once, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(once, "QUIET_S", 0.01)
+
+
+def shot(daemon: Any, seconds: float = 3_600.0) -> OneShot:
+    return OneShot(daemon, time.monotonic() + seconds)
+
+
+async def test_with_nothing_left_it_ends_at_once_and_is_done() -> None:
+    daemon = Scripted()
+    made = shot(daemon)
+    await within(made.run())
+    assert (made.is_done, made.left, daemon.events) == (True, [], [Leaving()])
+
+
+async def test_it_ends_once_the_last_thing_is_done() -> None:
+    daemon = Scripted(remaining=["r1"])
+    made = shot(daemon)
+    running = asyncio.create_task(made.run())
+    await until(lambda: daemon.looks > 20)
+    assert not running.done()
+    daemon.ids.clear()
+    await within(running)
+    assert made.is_done
+
+
+async def test_when_the_time_is_over_it_comes_to_rest_and_says_what_is_left() -> None:
+    daemon = Scripted(remaining=["r1"], moving=["r1"])
+    made = shot(daemon, 0.02)
+    running = asyncio.create_task(made.run())
+    await until(lambda: bool(daemon.events))
+    await until(lambda: daemon.looks > 20)
+    assert not running.done()
+    daemon.moving_ids.clear()
+    await within(running)
+    assert (made.is_done, made.left) == (False, ["r1"])
+
+
+async def test_what_does_not_come_to_rest_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(once, "REST_LIMIT_S", 0.02)
+    made = shot(Scripted(remaining=["r1"], moving=["r1"]), 0.0)
+    await within(made.run())
+    assert not made.is_done
+
+
+@pytest.mark.parametrize("change", [{"role": "standby"}, {"role": "taking_over"}])
+async def test_a_standby_waits_and_is_not_done(change: dict[str, str]) -> None:
+    daemon = Scripted(**change)
+    made = shot(daemon, 0.05)
+    await within(made.run())
+    assert (made.is_done, made.has_led, daemon.events) == (False, False, [])
+
+
+async def test_commands_that_wait_are_decided_first() -> None:
+    daemon = Scripted()
+    daemon.is_caught_up = False
+    made = shot(daemon, 0.05)
+    await within(made.run())
+    assert not made.is_done
+
+
+@pytest.mark.parametrize(
+    ("flags", "seconds"),
+    [((), None), (("--once",), float("inf")), (("--once", "--max-runtime", "4m"), 240.0)],
+)
+def test_the_flags_say_how_long(flags: tuple[str, ...], seconds: float | None) -> None:
+    assert _once_for_s(_parser().parse_args(["run", *flags])) == seconds
+
+
+@pytest.mark.parametrize(
+    "flags", [("--max-runtime", "4m"), ("--once", "--max-runtime", "soon"), ("--once", "--max-runtime", "0s")]
+)
+def test_flags_that_say_nothing_good_are_refused(flags: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="max-runtime"):
+        _once_for_s(_parser().parse_args(["run", *flags]))
+
+
+def test_an_inbox_says_how_much_waits() -> None:
+    inbox = Inbox()
+    inbox.emit(Leaving())
+    assert len(inbox) == 1
