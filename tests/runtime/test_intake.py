@@ -6,7 +6,7 @@ import pytest
 
 from recoveryd.errors import ClusterProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import ControlUnreadable, Event, SignalRefused
+from recoveryd.kernel.events import ControlRead, ControlUnreadable, Event, SignalRefused
 from recoveryd.ports import ControlRecord
 from recoveryd.runtime import intake as intake_module
 from recoveryd.runtime.inbox import Inbox
@@ -46,6 +46,22 @@ async def test_taking_over_reads_from_the_journals_position_to_the_end() -> None
     assert intake.next_offset == 9
 
 
+async def test_that_the_topic_was_read_is_told_once_and_behind_what_lay_on_it() -> None:
+    intake, inbox, _ = make(ListLog([record(offset) for offset in (3, 4)]))
+    assert not intake.is_caught_up
+    intake.open_at(3)
+    await within(intake.catch_up())
+    await within(intake.accept(record(5)))
+    taken = await inbox.take(10, 0.01)
+    assert [item.event for item in taken if item.record is None] == [ControlRead()]
+    assert [None if item.record is None else item.record.offset for item in taken] == [3, 4, None, 5]
+    assert not intake.is_caught_up
+    for item in taken:
+        if item.done is not None:
+            item.done.set_result(None)
+    await until(lambda: intake.is_caught_up)
+
+
 async def test_records_that_the_group_left_out_are_read_directly() -> None:
     intake, inbox, log = make()
     intake.open_at(0)
@@ -72,7 +88,7 @@ async def test_a_record_that_comes_again_while_it_waits_shares_the_first_ones_en
     intake.open_at(0)
     first = await within(intake.accept(record(0)))
     again = await within(intake.accept(record(0)))
-    [item] = await inbox.take(10, 0.01)
+    _, item = await inbox.take(10, 0.01)
     assert not again.done()
     assert item.done is not None
     item.done.set_result(None)
@@ -113,7 +129,8 @@ async def test_a_codec_that_breaks_makes_the_record_unreadable() -> None:
     intake = ControlIntake(inbox, ListLog(), broken)
     intake.open_at(0)
     await within(intake.accept(record(0, b"[[[")))
-    [item] = await inbox.take(10, 0.01)
+    read, item = await inbox.take(10, 0.01)
+    assert read.event == ControlRead()
     assert item.event == ControlUnreadable(
         0, 0, Code.INVARIANT_BROKEN.value, "recoveryd could not read this record: RecursionError", None, b"[[[", ()
     )
@@ -123,7 +140,7 @@ async def test_a_full_inbox_holds_the_delivery_back() -> None:
     intake, inbox, _ = make(inbox=Inbox(capacity=2))
     intake.open_at(0)
     accepting = [asyncio.create_task(intake.accept(record(offset))) for offset in range(5)]
-    await until(lambda: len(inbox) == 2)
+    await until(lambda: len(inbox) == 3)  # with the event that the topic was read
     await asyncio.sleep(0)
     assert [task.done() for task in accepting] == [True, True, False, False, False]
     taken = []

@@ -104,12 +104,11 @@ def test_due_times_that_passed_without_a_daemon_are_made_up_for_once() -> None:
 def test_a_command_that_ends_the_schedule_is_read_before_anything_is_made_up_for() -> None:
     world = ScheduleWorld()
     world.add("0 2 * * *")
-    made = world.control[-1]
-    world.restart(down_s=3_600)
-    assert world.command("unschedule").kind == "accepted"
+    world.leave_command("unschedule")
+    world.restart(down_s=3_600, unread_s=60)
     world.minutes(5)
     assert world.sent == []
-    assert made is world.control[0]
+    assert world.schedule().state is State.STOPPED
 
 
 @pytest.mark.parametrize(("overrun", "begun"), [("skip", 2), ("queue", 3)])

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from recoveryd.kernel.decision import Answer, Decision, Notice
 from recoveryd.kernel.effects import Effect, SendCommand
-from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, Event, Seen
+from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Event, Seen
 from recoveryd.recovery.effects import GatherFacts
 from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.plan_facts import PlanFacts
@@ -58,6 +58,7 @@ class ScheduleWorld(World):
         super().__init__(make_facts(ends), speed=speed)
         self.now_ms = at(now)
         self.feed(BecameLeader(1, "control"))
+        self.feed(ControlRead())
 
     def _note(self, before: Any, decision: Decision) -> None:
         super()._note(before, self._recoveries_only(decision))
@@ -127,6 +128,14 @@ class ScheduleWorld(World):
         self.second(60 * count)
 
     def command(self, verb: str, subject: str = "nightly", data: Mapping[str, Any] | None = None) -> Answer:
+        """Send a command, and have it read."""
+        self.leave_command(verb, subject, data)
+        before = len(self.answers)
+        self.read()
+        return self.answers[before]
+
+    def leave_command(self, verb: str, subject: str = "nightly", data: Mapping[str, Any] | None = None) -> None:
+        """Send a command that nobody reads yet."""
         made = CODEC.encode(
             verb,
             subject,
@@ -137,9 +146,6 @@ class ScheduleWorld(World):
         )
         assert isinstance(made, EncodedCommand), made
         self.write(made)
-        before = len(self.answers)
-        self.read()
-        return self.answers[before]
 
     def add(
         self,
@@ -165,8 +171,10 @@ class ScheduleWorld(World):
         """The ids of all recoveries that began, in order."""
         return [notice.subject for notice in self.told("recovery_requested")]
 
-    def restart(self, *, down_s: int = 0, applications_die: bool = False) -> None:
-        """Kill -9, some time without a daemon, and a new leader that knows only what was journaled."""
+    def restart(self, *, down_s: int = 0, applications_die: bool = False, unread_s: int = 0) -> None:
+        """Kill -9, some time without a daemon, and a new leader that knows only what was journaled. It takes `unread_s`
+        to read the control topic.
+        """
         self.lost_effects = False
         for _ in range(down_s):
             self.now_ms += 1_000
@@ -178,4 +186,6 @@ class ScheduleWorld(World):
         assert journaled == {s.id: s for s in self.state.of(SCHEDULES)}, "a restart forgets something"
         self.state = self.decider.restore(folded.daemon, folded.nouns, {})
         self.feed(BecameLeader(self.epoch + 1, "control"))
+        super().second(unread_s)
         self.read()
+        self.feed(ControlRead())

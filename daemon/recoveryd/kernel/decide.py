@@ -20,6 +20,7 @@ from recoveryd.kernel.events import (
     BecameLeader,
     CommandNotSent,
     CommandReceived,
+    ControlRead,
     ControlUnreadable,
     Leaving,
     SignalReceived,
@@ -50,7 +51,8 @@ class Decider:
         unheard = [kind.__name__ for kind, heard in self._handlers.items() if not heard]
         if unheard:
             raise ValueError(f"no capability handles {', '.join(unheard)}")
-        self._handlers.setdefault(CommandNotSent, [])  # only those that send commands need to know
+        for kind in (CommandNotSent, ControlRead):  # only those that send commands need to know
+            self._handlers.setdefault(kind, [])
 
     def _add(self, capability: _Any) -> None:
         for verb in capability.verbs:

@@ -70,6 +70,13 @@ class BecameLeader:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlRead:
+    """Every command that lay on the control topic when this daemon began to lead was handed in before: what was sent
+    while no daemon ran is known from now on.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Leaving:
     """The daemon will end soon, on purpose: what runs comes to rest at exact positions, and nothing more begins. The
     next leader goes on with it.

@@ -14,7 +14,7 @@ import structlog
 
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import ControlUnreadable, Event
+from recoveryd.kernel.events import ControlRead, ControlUnreadable, Event
 from recoveryd.ports import ControlLog, ControlRecord
 from recoveryd.runtime.inbox import Inbox
 
@@ -67,6 +67,7 @@ class ControlIntake:
         if self._is_behind:
             await self._read(None)
             self._is_behind = False
+            self._inbox.emit(ControlRead())
 
     async def accept(self, record: ControlRecord) -> asyncio.Future[None]:
         """Take in a delivered record; the future resolves once the journal holds its outcome."""

@@ -7,7 +7,7 @@ from typing import Any
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, CommandNotSent, Tick
+from recoveryd.kernel.events import BecameLeader, CommandNotSent, ControlRead, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.schedules.commands import end_schedule, on_schedule
 from recoveryd.schedules.draft import SCHEDULES, ScheduleDraft
@@ -67,9 +67,9 @@ def _subject(draft: ScheduleDraft, schedule_id: str) -> Subject | None:
 
 def _steer(draft: ScheduleDraft, event: object) -> None:
     hear(draft, event)
-    if isinstance(event, BecameLeader):
-        draft.schedules = replace(draft.schedules, led_ms=draft.now_ms, sent_ms={})
-    if isinstance(event, Tick | BecameLeader):
+    if isinstance(event, ControlRead):
+        draft.schedules = replace(draft.schedules, has_read=True)
+    if isinstance(event, Tick | BecameLeader | ControlRead):
         for schedule in list(draft.schedules.live.values()):
             fire_what_is_due(draft, follow(draft, schedule))
         forget_old(draft)

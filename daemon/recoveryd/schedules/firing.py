@@ -26,7 +26,11 @@ MAX_ID_CHARS = 63 - len(".20261122t0200")
 
 
 def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
-    """Take the next step of a schedule whose run was looked at already."""
+    """Take the next step of a schedule whose run was looked at already. A new leader first reads what came while none
+    led: the command that was sent, or one that ends the schedule.
+    """
+    if not draft.schedules.has_read:
+        return
     if schedule.run is not None and schedule.run.control_offset < 0:
         send(draft, schedule)  # it may still be refused, so nothing is left out because of it
         return
@@ -39,8 +43,6 @@ def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
         return
     if draft.now_ms < due_ms:
         draft.effect(WakeAt(due_ms))
-        return
-    if is_settling(draft, due_ms):
         return
     spec = schedule.spec
     last_ms = last_due_ms(spec.cron, spec.time_zone, due_ms, draft.now_ms)
@@ -103,19 +105,11 @@ def _fire(draft: ScheduleDraft, schedule: Schedule, due_ms: int, first_missed_ms
 def send(draft: ScheduleDraft, schedule: Schedule) -> None:
     """Send the command of the run once more, if nothing was heard of it for some time."""
     run = schedule.run
-    if run is None or is_settling(draft, run.fired_ms):
+    if run is None:
         return
     sent_ms = draft.schedules.sent_ms.get(schedule.id)
     if sent_ms is None or draft.now_ms - sent_ms >= draft.params.send_again_ms:
         _send_now(draft, schedule, run)
-
-
-def is_settling(draft: ScheduleDraft, since_ms: int) -> bool:
-    """Whether a new leader still waits with what is older than its lead. Commands that came meanwhile are read first:
-    the one that was sent, or one that ends the schedule.
-    """
-    led_ms = draft.schedules.led_ms
-    return since_ms < led_ms and 0 <= draft.now_ms - led_ms < draft.params.settle_ms  # a clock may be set back
 
 
 def _send_now(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun) -> None:

@@ -9,13 +9,13 @@ from recoveryd.schedules.model import Schedule
 @dataclass(frozen=True, slots=True)
 class Schedules:
     """Immutable. `live` and `ended` share no id. `sent_ms`: by schedule, when this daemon last sent the command of its
-    run. `led_ms`: since when it leads.
+    run. `has_read`: whether it knows what was sent while no daemon ran, such as a command that ends a schedule.
     """
 
     live: Mapping[str, Schedule] = field(default_factory=dict)
     ended: Mapping[str, Schedule] = field(default_factory=dict)
     sent_ms: Mapping[str, int] = field(default_factory=dict)
-    led_ms: int = 0
+    has_read: bool = False
 
     @staticmethod
     def of(schedules: Iterable[Schedule]) -> "Schedules":
