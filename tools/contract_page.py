@@ -33,7 +33,7 @@ Every refusal and failure has a stable code. `recoveryctl explain CODE` prints t
 Made from `daemon/recoveryd/kernel/catalogue.py` by `python -m tools.generate`."""
 _BLOCK: Final = re.compile(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", flags=re.DOTALL)
 _SHOWN_BELOW: Final = frozenset(
-    {"replay", "verify", "watch", "hold", "release", "reset", "schedule"}
+    {"replay", "verify", "watch", "hold", "release", "reset", "reprocess", "schedule"}
 )  # have a table of their own
 _GROUPS: Final = {
     "1": "Commands: refused for what they say",
@@ -73,6 +73,8 @@ def _blocks() -> dict[str, str]:
         "verify-fields": _fields_table(make_codec().verbs["verify"].model),
         "watch-fields": _fields_table(make_codec().verbs["watch"].model),
         "reset-fields": _fields_table(make_codec().verbs["reset"].model),
+        "reprocess-fields": _fields_table(make_codec().verbs["reprocess"].model),
+        "example-reprocess": _example(examples.COMMANDS["reprocess"]),
         "workflow-status-fields": _status_table(workflow_schema()),
         "example-reset": _example(examples.COMMANDS["reset"]),
         "watch-status-fields": _status_table(watch_schema(), "Watched"),

@@ -54,6 +54,23 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
         "orders-again",
     ),
     "rollback": _command("rollback", {"reason": "the wrong Friday"}, 17, "orders-again"),
+    "reprocess": _command(
+        "reprocess",
+        {
+            "reason": "totals were too high since v43",
+            "unit": "order-processor",
+            "from": "earliest",
+            "outputs": {"customer-totals": "recreate", "order-log": {"new": "order-log.v44"}},
+        },
+        18,
+        "orders-from-scratch",
+    ),
+    "ack": _command(
+        "ack",
+        {"reason": "both machines are done", "step": "clean_local_state", "note": "state.dir removed on web1 and web2"},
+        20,
+        "orders-from-scratch",
+    ),
     "schedule": _command(
         "schedule",
         {
@@ -512,9 +529,10 @@ WORKFLOW_STATUS: Final[dict[str, Any]] = {
     "undo": [
         {
             "what": "offset", "name": "orders", "partition": 0, "to": 84000, "was_set": 61200, "state": "open", "metadata": "",
-            "leader_epoch": None,
+            "leader_epoch": None, "group": "order-processor",
         }
     ],
+    "cut": None,
     "stop": None,
     "internal": {"format": 2},
 }  # fmt: skip

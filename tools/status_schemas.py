@@ -172,6 +172,7 @@ _DAEMON_WORDS: Final[Told] = {
         "description": "offset of the last control record whose outcome is journaled",
     },
 }
+_UNDO_STATE: Final = {"enum": ["open", "done", "kept"], "description": "`kept`: somebody else changed it since"}
 _WORKFLOW_WORDS: Final[Told] = {
     **_STOP_WORDS,
     "Workflow.why": "one sentence, always current",
@@ -185,11 +186,22 @@ _WORKFLOW_WORDS: Final[Told] = {
     "Change.what": {"enum": ["offset", "topic", "config", "unit"]},
     "WorkflowStep.tries": "how often it was begun",
     "WorkflowStep.evidence": "the numbers that its result rests on",
-    "WaitingFor.kind": {"enum": ["ack", "group_empty", "approval", "ready"]},
+    "WaitingFor.kind": {"enum": ["ack", "group_empty", "approval", "ready", "recoveries"]},
     "WaitingFor.members": "of a group that must become empty",
-    "Undo.to": "what was there; null = nothing",
-    "Undo.was_set": "what was put there; null = nothing yet",
-    "Undo.state": {"enum": ["open", "done", "kept"], "description": "`kept`: somebody else changed it since"},
+    "Workflow.cut": "of a savepoint: where the application stood; null of others",
+    "OffsetUndo.to": "what was committed; null = nothing",
+    "OffsetUndo.was_set": "what was put there; null = nothing yet",
+    "OffsetUndo.state": _UNDO_STATE,
+    "TopicUndo.to": "the id of the topic before; null = it was not there",
+    "TopicUndo.was_set": "the id that it was given; null = it was taken away, or nothing was done yet",
+    "TopicUndo.state": _UNDO_STATE,
+    "ConfigUndo.to": "the value before; null = it was not set on the topic itself",
+    "ConfigUndo.state": _UNDO_STATE,
+    "ConfigUndo.is_temporary": "put back when the workflow ends, however it ends",
+    "Cut.offsets": "by topic and partition, of inputs and intermediate topics; null = nothing was committed",
+    "Cut.is_exact": "whether offsets and state are of one moment; `why` says how that is known",
+    "CutTopic.copy": "the topic that holds what lay between `starts` and `stops`",
+    "CutTopic.is_between": "what lies there was written and not read yet, as in a repartition topic",
 }
 # Fields that records of 0.1.0 lack, until they are written again.
 _LATER: Final = {

@@ -19,13 +19,13 @@ from recoveryd.adapters.kafka.client_quotas import KafkaClientQuotas
 from recoveryd.adapters.kafka.clusters import MAIN, Expectations, KafkaClusters
 from recoveryd.adapters.kafka.command_sender import KafkaCommandSender
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
-from recoveryd.adapters.kafka.group_admin import KafkaGroupAdmin
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.ledger import KafkaLedger
 from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.progress import KafkaProgressFeed
 from recoveryd.adapters.kafka.retention import KafkaRetention
+from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.spark.command import SparkProfile
 from recoveryd.adapters.spark.runner import SparkJobs
 from recoveryd.capabilities import make_capabilities, make_job
@@ -137,18 +137,18 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     quotas = KafkaClientQuotas(accesses, values.scope)
     targets = {name: WebhookTarget(*target) for name, target in settings.webhook_targets().items()}
     webhooks = HttpWebhooks(targets, values.scope, inbox.emit, clock.now_ms)
-    groups = KafkaGroupAdmin(clients, accesses)
+    steps = KafkaSteps(clients, accesses, lambda: units_in(runtime.state, params.units), applications)
     sender = KafkaCommandSender(clients[MAIN], names.control, codec)
 
     async def when_ending() -> None:
         await webhooks.close()
         await sender.close()
-        await groups.close()
+        await steps.close()
 
     runners = {
         **recovery_runners(clusters, ledger, jobs, quotas, inbox.emit),
         **command_runners(sender),
-        **workflow_runners(groups),
+        **workflow_runners(steps),
     }
     interpreter = Interpreter(runners, inbox.emit, {CallWebhook: webhooks.start}, when_ending)
     intake = ControlIntake(inbox, KafkaControlLog(clients[MAIN], names.control), decode)

@@ -28,8 +28,8 @@ from recoveryd.recovery.effects import (
 from recoveryd.recovery.events import LedgerRead, QuotaSet, QuotasSwept, TargetReady
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.units.control import Report, Wish
-from recoveryd.workflows.effects import GatherGroup, TakeStep
-from recoveryd.workflows.events import GroupGathered, StepReported
+from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.events import StepReported, WorkflowFacts
 from recoveryd_jobs.contract import Directive
 
 Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks
@@ -170,10 +170,10 @@ class Queries(Protocol):
     async def close(self) -> None: ...
 
 
-class GroupAdmin(Protocol):
+class WorkflowSteps(Protocol):
     """Looks at consumer groups and sets where they stand, for workflows. Raises `ClusterProblem`."""
 
-    async def gather(self, effect: GatherGroup) -> GroupGathered: ...
+    async def gather(self, effect: GatherForWorkflow) -> WorkflowFacts: ...
 
     async def take(self, effect: TakeStep) -> StepReported:
         """Harmless to do twice."""

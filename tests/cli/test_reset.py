@@ -13,8 +13,8 @@ from recoveryd.recovery.spec import Earliest
 from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
 from recoveryd.workflows.model import (
     Change,
+    OffsetUndo,
     StepState,
-    Undo,
     UndoState,
     WaitingFor,
     Workflow,
@@ -65,7 +65,7 @@ COMPLETED = replace(
     state=State.COMPLETED,
     why="2 offsets of reports are set, and were read back",
     steps=(*STEPS[:2], replace(STEPS[2], state=StepState.DONE, why="set", tries=1)),
-    undo=(Undo("offset", "orders", 0, 84_000, 61_200), Undo("offset", "orders", 1, None, 0)),
+    undo=(OffsetUndo("orders", 0, 84_000, 61_200), OffsetUndo("orders", 1, None, 0)),
 )
 FAILED = replace(RUNNING, state=State.FAILED, why="set_offsets: no answer", error_code=Code.STEP_FAILED.value)
 ROLLED_BACK = replace(

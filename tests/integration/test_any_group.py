@@ -9,16 +9,17 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.group_admin import KafkaGroupAdmin
+from recoveryd.adapters.control.controls import ManualApplications
+from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic
 from recoveryd.recovery.spec import Earliest
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import GroupType
 from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
-from recoveryd.workflows.effects import GatherGroup, TakeStep
-from recoveryd.workflows.events import GroupGathered, Outcome, StepReported
-from recoveryd.workflows.model import Undo
-from recoveryd.workflows.spec import ResetSpec
+from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.facts import GroupFound, GroupWanted, WantedFacts
+from recoveryd.workflows.model import OffsetUndo
 from tests.builders.group_members import connect_worker, share_member, streams_member, tell
 from tests.builders.history import create_topics
 
@@ -28,12 +29,15 @@ pytestmark = pytest.mark.broker
 class Asker:
     def __init__(self, bootstrap: str, unique: str) -> None:
         self.bootstrap, self.topic, self.group = bootstrap, f"{unique}in", f"{unique}group"
-        self.admin = KafkaGroupAdmin({"main": {"bootstrap.servers": bootstrap}}, {"main": ClientAccess(bootstrap)})
+        clusters = {"main": {"bootstrap.servers": bootstrap}}
+        self.admin = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications())
 
-    async def gather(self) -> GroupGathered:
-        return await self.admin.gather(GatherGroup("w", ResetSpec("main", self.group, Earliest()), (self.topic,)))
+    async def gather(self) -> GroupFound:
+        wanted = WantedFacts((GroupWanted("main", self.group, Earliest(), {self.topic: ()}),))
+        found = (await self.admin.gather(GatherForWorkflow("w", wanted))).found
+        return found.groups[0]
 
-    async def take(self, action: AwaitEmpty | TakeSnapshot | SetOffsets, *rows: Undo) -> StepReported:
+    async def take(self, action: AwaitEmpty | TakeSnapshot | SetOffsets, *rows: OffsetUndo) -> StepReported:
         return await self.admin.take(TakeStep("w", "s", 1, action, rows))
 
     async def is_empty(self) -> StepReported:
@@ -78,7 +82,7 @@ async def test_a_streams_group_is_told_with_its_members_and_set_once_they_left(a
     assert found.group is not None
     assert (found.group.type, found.group.state, found.group.members) == (GroupType.STREAMS, "empty", ())
     assert (await asker.is_empty()).outcome is Outcome.DONE
-    row = Undo("offset", asker.topic, 0, None, 0)
+    row = OffsetUndo(asker.topic, 0, None, 0, group=asker.group)
     assert (await asker.take(SetOffsets("main", asker.group), row)).outcome is Outcome.DONE
     assert (await asker.gather()).looks[0].committed == 0
     assert (await asker.take(SetOffsets("main", asker.group, is_back=True), row)).outcome is Outcome.DONE

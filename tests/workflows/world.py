@@ -18,9 +18,10 @@ from recoveryd.units.model import Unit, UnitKind
 from recoveryd.wire.status_topic import encode_daemon
 from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
 from recoveryd.workflows.draft import WORKFLOWS
-from recoveryd.workflows.effects import GatherGroup, TakeStep
-from recoveryd.workflows.events import GatheringFailed, GroupGathered, Outcome, StepReported
-from recoveryd.workflows.model import Undo, UndoState, Workflow
+from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
+from recoveryd.workflows.facts import Found, GroupFound
+from recoveryd.workflows.model import OffsetUndo, UndoState, Workflow
 from recoveryd.workflows.positions import PartitionLook, To
 from recoveryd.workflows.spec import Reset, ResetSpec, Rollback
 from tests.builders.core import NOW_MS, STATUS
@@ -31,24 +32,19 @@ Offsets = dict[int, int]
 Fault = Callable[[TakeStep], StepReported | None]
 
 
-class GroupWorld:
-    """`committed` is the truth; `members` keep the group from being empty. `fault` may answer a step instead of the
-    world. `lost`: effects that are journaled and never run, as when the daemon dies.
+class WorkflowWorld:
+    """The core of a daemon that leads, whose workflow is `w1`. `fault` may answer a step instead of the world. `lost`: effects that are journaled and never run,
+    as when the daemon dies.
     """
 
-    def __init__(self, *units: Unit, approvals: tuple[ApprovalRule, ...] = ()) -> None:
-        self.params = Params(units={unit.name: unit for unit in units}, approvals=approvals)
-        self.core, self.state, self.now_ms, self.offset = make_decider(self.params), CoreState(), NOW_MS, 0
-        self.committed: Offsets = dict.fromkeys(range(PARTITIONS), 50)
-        self.members: list[Member] = []
-        self.exists, self.topics = True, {TOPIC}
-        self.kind = GroupType.CLASSIC
+    def __init__(self, params: Params) -> None:
+        self.params = params
+        self.core, self.state, self.now_ms, self.offset = make_decider(params), CoreState(), NOW_MS, 0
         self.fault: Fault = lambda _: None
         self.lost = False
         self.gathering_fails: list[GatheringFailed] = []
         self.answers: list[Answer] = []
         self.notices: list[Notice] = []
-        self.sets = 0
         self.epoch = 0
         self.lead()
 
@@ -57,11 +53,6 @@ class GroupWorld:
         found = self.state.of(WORKFLOWS).get("w1")
         assert found is not None
         return found
-
-    def reset(self, to: To | None = None, source: str = "//ops/ann", **more: object) -> str:
-        """The kind of the answer."""
-        spec = ResetSpec("main", "app", to or Earliest(), topics={TOPIC: ()}, **more)  # type: ignore[arg-type]
-        return self.send(lambda meta: Reset(meta, spec), source)
 
     def rollback(self) -> str:
         return self.send(Rollback)
@@ -102,54 +93,82 @@ class GroupWorld:
         self.answers += decision.answers
         self.notices += decision.notices
         for effect in () if self.lost else decision.effects:
-            if isinstance(effect, GatherGroup):
-                self.feed(self.gathering_fails.pop(0) if self.gathering_fails else self._gather(effect))
+            if isinstance(effect, GatherForWorkflow):
+                self.feed(self.gathering_fails.pop(0) if self.gathering_fails else self.gather(effect))
             elif isinstance(effect, TakeStep):
                 self.feed(self.fault(effect) or self.take(effect))
         return decision
 
     def take(self, effect: TakeStep) -> StepReported:
         """What the cluster does."""
+        raise NotImplementedError
+
+    def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
+        """What the cluster says."""
+        raise NotImplementedError
+
+
+class GroupWorld(WorkflowWorld):
+    """`committed` is the truth; `members` keep the group from being empty."""
+
+    def __init__(self, *units: Unit, approvals: tuple[ApprovalRule, ...] = ()) -> None:
+        self.committed: Offsets = dict.fromkeys(range(PARTITIONS), 50)
+        self.members: list[Member] = []
+        self.exists, self.topics = True, {TOPIC}
+        self.kind = GroupType.CLASSIC
+        self.sets = 0
+        super().__init__(Params(units={unit.name: unit for unit in units}, approvals=approvals))
+
+    def reset(self, to: To | None = None, source: str = "//ops/ann", **more: object) -> str:
+        """The kind of the answer."""
+        spec = ResetSpec("main", "app", to or Earliest(), topics={TOPIC: ()}, **more)  # type: ignore[arg-type]
+        return self.send(lambda meta: Reset(meta, spec), source)
+
+    def take(self, effect: TakeStep) -> StepReported:
         match effect.action:
             case AwaitEmpty():
                 names = tuple(map(str, self.members))
                 outcome = Outcome.NOT_YET if names else Outcome.DONE
                 return report(effect, outcome, f"{len(names)} members", members=names)
             case TakeSnapshot():
-                rows = tuple(Undo("offset", TOPIC, p, self.committed.get(p)) for p in range(PARTITIONS))
+                rows = tuple(OffsetUndo(TOPIC, p, self.committed.get(p), group="app") for p in range(PARTITIONS))
                 return report(effect, Outcome.DONE, "noted", undo=rows)
             case SetOffsets(is_back=is_back):
                 return self._set(effect, is_back=is_back)
+            case other:
+                raise AssertionError(other)
 
     def _set(self, effect: TakeStep, *, is_back: bool) -> StepReported:
-        foreign = [r for r in effect.rows if self.committed.get(r.partition or 0) not in {r.to, r.was_set}]
+        rows = [row for row in effect.rows if isinstance(row, OffsetUndo)]
+        foreign = [r for r in rows if self.committed.get(r.partition) not in {r.to, r.was_set}]
         if foreign and not is_back:
             return report(effect, Outcome.FAILED, "somebody else set it", code=Code.GROUP_CHANGED.value)
-        for row in effect.rows:
+        for row in rows:
             goal = row.to if is_back else row.was_set
             if row in foreign:
                 continue
             self.sets += 1
             if goal is None:
-                self.committed.pop(row.partition or 0, None)
+                self.committed.pop(row.partition, None)
             else:
-                self.committed[row.partition or 0] = goal
-        done = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in effect.rows)
+                self.committed[row.partition] = goal
+        done = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in rows)
         return report(effect, Outcome.DONE, "set", undo=done if is_back else ())
 
-    def _gather(self, effect: GatherGroup) -> GroupGathered:
-        wanted = effect.topics or tuple(self.topics)
+    def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
+        (asked,) = effect.wanted.groups
+        wanted = asked.topics or tuple(self.topics)
         looks = [
             PartitionLook(topic, p, *LOG, self.committed.get(p))
             for topic in wanted
             if topic in self.topics
-            for p in (effect.spec.topics or {}).get(topic) or range(PARTITIONS)
+            for p in (asked.topics or {}).get(topic) or range(PARTITIONS)
             if p < PARTITIONS
         ]
         rows = {TOPIC: {p: Committed(at) for p, at in self.committed.items()}}
         group = Group("app", self.kind, "empty", tuple(self.members), rows) if self.exists else None
         missing = tuple(t for t in wanted if t not in self.topics)
-        return GroupGathered(effect.workflow, group, tuple(looks), missing, {TOPIC: "id"})
+        return WorkflowFacts(effect.workflow, Found((GroupFound(group, tuple(looks), missing, {TOPIC: "id"}),)))
 
 
 def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:

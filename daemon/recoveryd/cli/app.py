@@ -31,6 +31,7 @@ from recoveryd.cli.verbs import (
     inspect,
     lag,
     replay,
+    reprocess,
     reset,
     sandbox,
     schedule,
@@ -159,6 +160,7 @@ def _root(
 for group in (
     replay,
     watch_group,
+    reprocess,
     reset,
     schedule,
     inspect,

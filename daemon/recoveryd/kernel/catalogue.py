@@ -44,7 +44,11 @@ class Code(StrEnum):
     GROUP_TYPE = "RCV-1042"
     GROUP_NOT_EMPTY = "RCV-2040"
     GROUP_CHANGED = "RCV-2041"
+    TOPIC_CHANGED = "RCV-2042"
+    INPUT_INCOMPLETE = "RCV-2043"
     STEP_FAILED = "RCV-3050"
+    ACK_EXPIRED = "RCV-3051"
+    NOT_CAUGHT_UP = "RCV-3052"
     NOT_AN_APPROVER = "RCV-1043"
     IN_USE = "RCV-1044"
     TOPIC_HELD = "RCV-1060"
@@ -232,6 +236,22 @@ CATALOGUE: dict[Code, Entry] = {
     Code.GROUP_CHANGED: Entry(
         "Somebody else changed the offsets of the group meanwhile.",
         "Find out who did, then send the command again; nothing of theirs was overwritten.",
+    ),
+    Code.TOPIC_CHANGED: Entry(
+        "A topic is not the one that the plan saw: somebody made it again, or wrote to it.",
+        "Look who uses the topic, then begin the workflow anew.",
+    ),
+    Code.INPUT_INCOMPLETE: Entry(
+        "Records that the application would have to process again are no longer there.",
+        "Say `accept_missing` with the number that the message names, begin at a later position, or restore the input first.",
+    ),
+    Code.ACK_EXPIRED: Entry(
+        "Nobody answered a step that waits for a person in time.",
+        "Do what the step says, then begin the workflow again, or roll it back.",
+    ),
+    Code.NOT_CAUGHT_UP: Entry(
+        "The application made no progress for too long.",
+        "Look at the application and its logs; `recoveryctl rollback` puts back what was changed.",
     ),
     Code.STEP_FAILED: Entry(
         "A step of a workflow failed.",

@@ -6,7 +6,7 @@ from recoveryd.failpoints import hit
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import CommandNotSent
-from recoveryd.ports import ClientQuotas, Clusters, CommandSender, Emit, GroupAdmin, Jobs, Ledger
+from recoveryd.ports import ClientQuotas, Clusters, CommandSender, Emit, Jobs, Ledger, WorkflowSteps
 from recoveryd.recovery.effects import (
     CreateTarget,
     ForgetRecoveries,
@@ -19,7 +19,7 @@ from recoveryd.recovery.effects import (
 )
 from recoveryd.recovery.events import EffectFailed, FactsGathered, LedgerMoved, LedgerRead, RecoveriesForgotten
 from recoveryd.runtime.interpreter import Runner
-from recoveryd.workflows.effects import GatherGroup, TakeStep
+from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported
 
 
@@ -103,22 +103,24 @@ def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool
     )
 
 
-def workflow_runners(groups: GroupAdmin) -> Mapping[type, Runner]:
+def workflow_runners(steps: WorkflowSteps) -> Mapping[type, Runner]:
     """Of workflows. Steps of one workflow keep their order."""
 
     async def take(effect: TakeStep) -> StepReported:
         hit(f"step.before.{effect.step}")
-        report = await groups.take(effect)
+        report = await steps.take(effect)
         hit(f"step.after.{effect.step}")
         return report
 
     return {
-        GatherGroup: Runner("gather_group", groups.gather, _gathering_failed, is_bug_final=True),
+        GatherForWorkflow: Runner("gather_for_workflow", steps.gather, _gathering_failed, is_bug_final=True),
         TakeStep: Runner("take_step", take, _step_failed, queue=lambda effect: f"workflow {effect.workflow}"),
     }
 
 
-def _gathering_failed(effect: GatherGroup, _kind: str, code: Code, message: str, retriable: bool) -> GatheringFailed:
+def _gathering_failed(
+    effect: GatherForWorkflow, _kind: str, code: Code, message: str, retriable: bool
+) -> GatheringFailed:
     return GatheringFailed(effect.workflow, code.value, message, retriable)
 
 

@@ -109,6 +109,16 @@ def reset_acls(topic: str, group: str) -> tuple[Acl, ...]:
     )  # fmt: skip
 
 
+def reprocess_acls(output: str, internal: str) -> tuple[Acl, ...]:
+    """The ACLs for letting an application begin again, besides those of `reset`."""
+    again = ("Describe", "Create", "Delete", "DescribeConfigs")
+    return (
+        Acl((_D,), "unit", Resource.TOPIC, output, again, "makes it again, or another one like it", when="reprocess"),
+        Acl((_D,), "unit", Resource.TOPIC, output, ("Read",), "counts what lies there", when="reprocess"),
+        Acl((_D,), "unit", Resource.TOPIC, internal, ("Describe", "Delete"), "takes it away", when="reprocess"),
+    )
+
+
 def every_need(names: TopicNames) -> tuple[Acl, ...]:
     """The whole table, with placeholders for names that users choose."""
     return (
@@ -116,4 +126,5 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *replay_acls("the source", "the target", create=True),
         *watched_acls("the topic", "the group"),
         *reset_acls("an input", "the group of the unit"),
+        *reprocess_acls("an output", "an internal topic"),
     )

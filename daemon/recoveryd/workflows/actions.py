@@ -2,8 +2,9 @@
 and never overwrites what somebody else changed meanwhile.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +19,56 @@ class AwaitEmpty:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitStopped:
+    """Wait until somebody stopped the application: its group has no members, or a person says that it is stopped."""
+
+    cluster: str
+    group: str
+    unit: str
+    do: Literal["await_stopped"] = "await_stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitStarted:
+    """Wait until the application runs again: its group has a member, or a person says so. `note`: what is to be known for the start,
+    `before`: how it ran before it was stopped, as whoever stopped it said.
+    """
+
+    cluster: str
+    group: str
+    unit: str
+    note: str = ""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    do: Literal["await_started"] = "await_started"
+
+
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """Wait for an `ack`. `question` says what has to be done or looked at."""
+
+    question: str
+    do: Literal["ask_person"] = "ask_person"
+
+
+@dataclass(frozen=True, slots=True)
 class TakeSnapshot:
-    """Read the committed offsets of these topics, with metadata and leader epochs, so that they can be put back."""
+    """Read the committed offsets of `topics`, with metadata and leader epochs, so that they can be put back, and where their
+    logs and those of `end_topics` begin and end. `is_live`: while members commit; then ends are those of committed records,
+    and it is noted whether nobody committed between the two looks.
+    """
 
     cluster: str
     group: str
     topics: tuple[str, ...]
+    end_topics: tuple[str, ...] = ()
+    is_live: bool = False
     do: Literal["snapshot"] = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class SetOffsets:
-    """Commit what the undo rows of the workflow say, and read it back; `is_back`: the other way round. What is neither
-    as it was nor as it shall be is somebody's: forward nothing is set then, back it stays as they left it.
+    """Commit what the undo rows of the group say, and read it back; `is_back`: the other way round. What is neither as it
+    was nor as it shall be is somebody's: forward nothing is set then, back it stays as they left it.
     """
 
     cluster: str
@@ -39,4 +77,115 @@ class SetOffsets:
     do: Literal["set_offsets"] = "set_offsets"
 
 
-Action = AwaitEmpty | TakeSnapshot | SetOffsets
+@dataclass(frozen=True, slots=True)
+class TopicForm:
+    """What is needed to make a topic again. `configs` are those that were set on the topic itself."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopics:
+    """Make topics that do not exist; one that is there already must be empty and of this form."""
+
+    cluster: str
+    topics: tuple[TopicForm, ...]
+    do: Literal["create_topics"] = "create_topics"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics:
+    """Take topics away, each only as long as it has the id that `topics` names for it. `is_back`: only those without records. `group`: which has no members then,
+    and whose commits on them go with them. `with_records`: on the way back also those that have records.
+    """
+
+    cluster: str
+    topics: Mapping[str, str]
+    is_back: bool = False
+    group: str = ""
+    with_records: bool = False
+    do: Literal["delete_topics"] = "delete_topics"
+
+
+@dataclass(frozen=True, slots=True)
+class RecreateTopics:
+    """Take topics away and make them again, empty, with the same partitions and configs. `ids`: those that the plan saw, by name. `group`: which has no members
+    then.
+    """
+
+    cluster: str
+    topics: tuple[TopicForm, ...]
+    ids: Mapping[str, str]
+    group: str = ""
+    do: Literal["recreate_topics"] = "recreate_topics"
+
+
+@dataclass(frozen=True, slots=True)
+class SetConfigs:
+    """Give topics these configs, by topic and name; None takes one away. `is_temporary`: put back when the workflow ends,
+    however it ends. `is_back`: the other way round, and only where nobody else changed it since.
+    """
+
+    cluster: str
+    configs: Mapping[str, Mapping[str, str | None]]
+    is_temporary: bool = False
+    is_back: bool = False
+    do: Literal["set_configs"] = "set_configs"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRun:
+    """A command of its own, and the id of what it begins."""
+
+    recovery: str
+    verb: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunChildren:
+    """Put commands on the control topic, and wait until what they began has completed, with a match where it was verified."""
+
+    runs: tuple[ChildRun, ...] = ()
+    do: Literal["run_children"] = "run_children"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCaughtUp:
+    """Wait until the group has read everything up to `ends`, by topic and partition. Empty: to the ends that are found then."""
+
+    cluster: str
+    group: str
+    ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    do: Literal["await_caught_up"] = "await_caught_up"
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtTopics:
+    """Count what lies in these topics, as evidence for a person; changes nothing."""
+
+    cluster: str
+    topics: tuple[str, ...]
+    do: Literal["look_at_topics"] = "look_at_topics"
+
+
+Action = (
+    AwaitEmpty
+    | AwaitStopped
+    | AwaitStarted
+    | AskPerson
+    | TakeSnapshot
+    | SetOffsets
+    | CreateTopics
+    | DeleteTopics
+    | RecreateTopics
+    | SetConfigs
+    | RunChildren
+    | AwaitCaughtUp
+    | LookAtTopics
+)
+CHANGES: frozenset[type] = frozenset({SetOffsets, CreateTopics, DeleteTopics, RecreateTopics, SetConfigs})
+ANSWERED_BY_PEOPLE: frozenset[type] = frozenset({AwaitStopped, AwaitStarted, AskPerson})

@@ -7,22 +7,35 @@ from dataclasses import replace
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, Tick
+from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
-from recoveryd.recovery.commands import Approve, Reject
+from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.slice import RECOVERY
 from recoveryd.units.draft import units_in
+from recoveryd.workflows.all_kinds import KINDS
 from recoveryd.workflows.draft import WORKFLOWS, WorkflowDraft
-from recoveryd.workflows.events import GatheringFailed, GroupGathered, StepReported
+from recoveryd.workflows.events import GatheringFailed, StepReported, WorkflowFacts
 from recoveryd.workflows.known import Workflows
 from recoveryd.workflows.model import KIND, Workflow
-from recoveryd.workflows.on_commands import on_approve, on_reject, on_reset, on_rollback, on_stop
+from recoveryd.workflows.on_commands import (
+    on_ack,
+    on_approve,
+    on_begin,
+    on_pause,
+    on_reject,
+    on_resume,
+    on_rollback,
+    on_stop,
+)
 from recoveryd.workflows.params import WorkflowParams
 from recoveryd.workflows.planning import on_gathered, on_gathering_failed
-from recoveryd.workflows.spec import Reset, Rollback
-from recoveryd.workflows.steps import on_step
+from recoveryd.workflows.spec import Ack, Reprocess, Reset, Rollback
+from recoveryd.workflows.steps import hear_answers, on_step
 from recoveryd.workflows.ticking import forget_old, keep_time
-from recoveryd.workflows.wire.command import RESET_FORM, ROLLBACK_FORM
+from recoveryd.workflows.wire.command import ACK_FORM, RESET_FORM, ROLLBACK_FORM
+from recoveryd.workflows.wire.reprocess import REPROCESS_FORM
 from recoveryd.workflows.wire.status import WorkflowForm
 
 NAME = "workflows"
@@ -33,19 +46,28 @@ def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
     return Capability(
         name=NAME,
         view=WorkflowDraft,
-        make_view=lambda draft: WorkflowDraft(draft, _with_units(params, draft.before)),
-        events=(GroupGathered, GatheringFailed, StepReported),
+        make_view=lambda draft: WorkflowDraft(draft, _with_units(params, draft.before), KINDS, _find),
+        events=(WorkflowFacts, GatheringFailed, StepReported),
         verbs=(
-            begins(Reset, on_reset),
+            begins(Reset, on_begin),
+            begins(Reprocess, on_begin),
             steers(Approve, on_approve),
             steers(Reject, on_reject),
             steers(StopCommand, on_stop),
+            steers(Pause, on_pause),
+            steers(Resume, on_resume),
+            steers(Ack, on_ack),
             steers(Rollback, on_rollback),
         ),
-        handlers=(on(GroupGathered, on_gathered), on(GatheringFailed, on_gathering_failed), on(StepReported, on_step)),
+        handlers=(on(WorkflowFacts, on_gathered), on(GatheringFailed, on_gathering_failed), on(StepReported, on_step)),
         steer=_steer,
         subject=_subject,
-        forms={Reset.verb: RESET_FORM, Rollback.verb: ROLLBACK_FORM},
+        forms={
+            Reset.verb: RESET_FORM,
+            Reprocess.verb: REPROCESS_FORM,
+            Rollback.verb: ROLLBACK_FORM,
+            Ack.verb: ACK_FORM,
+        },
         status=StatusForm(Workflow, lambda kind: kind == KIND, form.write, form.read),
         measures=Measures(gauges=lambda state, _now_ms: _count(state)),
         restore=_restore,
@@ -65,6 +87,10 @@ def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[st
     return state.having(WORKFLOWS, Workflows.of(noun for noun in nouns.values() if isinstance(noun, Workflow)))
 
 
+def _find(state: CoreState, recovery: str) -> Recovery | None:
+    return state.of(RECOVERY).recoveries.get(recovery)
+
+
 def _count(state: CoreState) -> Iterator[Sample]:
     return count_states([KIND], Counter((KIND, workflow.state) for workflow in state.of(WORKFLOWS)))
 
@@ -79,3 +105,5 @@ def _steer(draft: WorkflowDraft, event: object) -> None:
     if isinstance(event, Tick | BecameLeader):
         keep_time(draft)
         forget_old(draft)
+    if isinstance(event, CommandReceived):
+        hear_answers(draft)

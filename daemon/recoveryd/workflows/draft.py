@@ -1,27 +1,41 @@
 """How a step of the core sees workflows, and the slice of the state that is theirs."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.state import CoreState, Slot
 from recoveryd.kernel.states import State
+from recoveryd.recovery.model import Recovery
+from recoveryd.workflows.kinds import WorkflowKind
 from recoveryd.workflows.known import Workflows
 from recoveryd.workflows.lifecycle import advance
 from recoveryd.workflows.model import Workflow, changed
 from recoveryd.workflows.params import WorkflowParams
 
+FindRecovery = Callable[[CoreState, str], Recovery | None]
 WORKFLOWS = Slot("workflows", Workflows())
 
 
 class WorkflowDraft(View):
     """Every change of a workflow is journaled; `due` is not."""
 
-    def __init__(self, draft: Draft, params: WorkflowParams) -> None:
+    def __init__(
+        self, draft: Draft, params: WorkflowParams, kinds: Mapping[str, WorkflowKind], find: FindRecovery
+    ) -> None:
         super().__init__(draft)
+        self._find = find
+        self.kinds = kinds
         self.params = params
         self.workflows = draft.before.of(WORKFLOWS)
+
+    def kind_of(self, workflow: Workflow) -> WorkflowKind:
+        return self.kinds[workflow.verb]
+
+    def recovery(self, recovery: str) -> Recovery | None:
+        """As it was before this step."""
+        return self._find(self.draft.before, recovery)
 
     def put(self, workflow: Workflow) -> Workflow:
         self.draft.journal(workflow)

@@ -1,34 +1,54 @@
 """What workflows want from the world."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from recoveryd.workflows.actions import Action, SetOffsets
-from recoveryd.workflows.model import Undo, Workflow, WorkflowStep
-from recoveryd.workflows.spec import ResetSpec
+from recoveryd.workflows.actions import Action, CreateTopics, DeleteTopics, RecreateTopics, SetConfigs, SetOffsets
+from recoveryd.workflows.facts import WantedFacts
+from recoveryd.workflows.model import ConfigUndo, OffsetUndo, TopicUndo, Undo, UndoState, Workflow, WorkflowStep
 
 
 @dataclass(frozen=True, slots=True)
-class GatherGroup:
-    """Ask the cluster what the plan needs → GroupGathered or GatheringFailed. `topics`: those of the unit, None = those
-    on which the group has a commit.
-    """
+class GatherForWorkflow:
+    """Ask the clusters what the plan needs → WorkflowFacts or GatheringFailed."""
 
     workflow: str
-    spec: ResetSpec
-    topics: tuple[str, ...] | None
+    wanted: WantedFacts
 
 
 @dataclass(frozen=True, slots=True)
 class TakeStep:
-    """Do what the action says, or find it done → StepReported."""
+    """Do what the action says, or find it done → StepReported. `rows`: what can be put back of that which the action is
+    about. `since_ms`: when the step began. `seen`: the evidence of an earlier look.
+    """
 
     workflow: str
     step: str
     try_number: int
     action: Action
-    rows: tuple[Undo, ...] = ()  # of SetOffsets
+    rows: tuple[Undo, ...] = ()
+    since_ms: int = 0
+    seen: Mapping[str, object] = field(default_factory=dict)
 
 
 def take_step(workflow: Workflow, step: WorkflowStep) -> TakeStep:
-    rows = workflow.undo if isinstance(step.action, SetOffsets) else ()
-    return TakeStep(workflow.id, step.name, step.tries, step.action, rows)
+    rows = _rows_of(workflow, step.action)
+    return TakeStep(
+        workflow.id, step.name, step.tries, step.action, rows, step.began_ms or workflow.updated_ms, step.evidence
+    )
+
+
+def _is_open(row: OffsetUndo, action: SetOffsets) -> bool:
+    return row.group == action.group and row.state is UndoState.OPEN
+
+
+def _rows_of(workflow: Workflow, action: Action) -> tuple[Undo, ...]:
+    match action:
+        case SetOffsets():
+            return tuple(r for r in workflow.undo if isinstance(r, OffsetUndo) and _is_open(r, action))
+        case CreateTopics() | DeleteTopics() | RecreateTopics():
+            return tuple(r for r in workflow.undo if isinstance(r, TopicUndo) and r.cluster == action.cluster)
+        case SetConfigs():
+            return tuple(r for r in workflow.undo if isinstance(r, ConfigUndo) and r.cluster == action.cluster)
+        case _:
+            return ()

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from recoveryd.units.facts import Group
+from recoveryd.units.facts import PartitionEnds
+from recoveryd.workflows.facts import Found
 from recoveryd.workflows.model import Undo
-from recoveryd.workflows.positions import PartitionLook
 
 
 class Outcome(StrEnum):
@@ -18,22 +18,15 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupGathered:
-    """The group as it is now (None = there is none), and the partitions of the topics that are meant, with what was
-    looked up for the wanted time. `missing`: topics that do not exist. `topic_ids` by name.
-    """
-
+class WorkflowFacts:
     workflow: str
-    group: Group | None
-    looks: tuple[PartitionLook, ...] = ()
-    missing: tuple[str, ...] = ()
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    found: Found
 
 
 @dataclass(frozen=True, slots=True)
 class StepReported:
-    """`members` in words, of a group that is not empty yet. `undo`: what the step saw that can be put back. `code` and
-    `is_retriable` of one that failed.
+    """`members` in words, of a group that is not empty yet. `undo`: what the step saw or did that can be put back. `logs`: by topic and partition, where each begins and ends. `left`: of
+    something that is waited for, how much is left. `code` and `is_retriable` of one that failed.
     """
 
     workflow: str
@@ -44,6 +37,8 @@ class StepReported:
     evidence: Mapping[str, object] = field(default_factory=dict)
     members: tuple[str, ...] = ()
     undo: tuple[Undo, ...] = ()
+    logs: Mapping[str, Mapping[int, PartitionEnds]] = field(default_factory=dict)
+    left: int | None = None
     code: str = ""
     is_retriable: bool = False
 

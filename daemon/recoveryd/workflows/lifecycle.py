@@ -3,8 +3,11 @@
     planning ──┬── planned (dry run), rejected
                ├── awaiting_approval ── rejected, expired, stopped
                └── running ◄──► waiting ──► completed, failed, stopped
-                      ▲                        │
-                      └────── rollback ────────┘   then rolled_back or failed
+                    │  ▲  pausing, paused       │
+                    │  └────── rollback ────────┘   then rolled_back or failed
+                    └── stopping ── stopped, failed
+
+    closing comes before an end as long as something is not put back that was changed for a time only.
 
 What has ended can be put back once, so `completed`, `failed` and `stopped` lead to `running` again.
 """
@@ -21,8 +24,12 @@ MOVES: dict[State, frozenset[State]] = {
     S.PLANNING: frozenset({S.PLANNED, S.AWAITING_APPROVAL, S.RUNNING, S.REJECTED, S.STOPPED, S.FAILED}),
     S.PLANNED: frozenset(),
     S.AWAITING_APPROVAL: frozenset({S.RUNNING, S.REJECTED, S.EXPIRED, S.STOPPED}),
-    S.RUNNING: frozenset({S.WAITING, *_ENDS}),
-    S.WAITING: frozenset({S.RUNNING, *_ENDS}),
+    S.RUNNING: frozenset({S.WAITING, S.PAUSING, S.PAUSED, S.STOPPING, S.CLOSING, *_ENDS}),
+    S.WAITING: frozenset({S.RUNNING, S.PAUSED, S.STOPPING, S.CLOSING, *_ENDS}),
+    S.PAUSING: frozenset({S.PAUSED, S.RUNNING, S.STOPPING, S.CLOSING, *_ENDS}),
+    S.PAUSED: frozenset({S.RUNNING, S.STOPPING, S.CLOSING, S.STOPPED}),
+    S.STOPPING: frozenset({S.STOPPED, S.CLOSING, S.FAILED}),
+    S.CLOSING: _ENDS,
     S.COMPLETED: frozenset({S.RUNNING}),
     S.FAILED: frozenset({S.RUNNING}),
     S.STOPPED: frozenset({S.RUNNING}),

@@ -4,15 +4,16 @@ It is a tuple of steps that are taken one after the other. Each step is journale
 ended, so that a daemon that dies between the two finds it running and does it again, which is harmless (`actions`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
 from recoveryd.kernel.written import TimeMs, named
 from recoveryd.workflows.actions import Action
-from recoveryd.workflows.spec import ResetSpec
+from recoveryd.workflows.cut import Cut
+from recoveryd.workflows.spec import Spec
 
 KIND = "workflow"
 
@@ -72,27 +73,97 @@ class WorkflowPlan:
 
 @dataclass(frozen=True, slots=True)
 class WaitingFor:
-    """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up."""
+    """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up. `left`: the least that was left so far of what is read."""
 
     kind: str  # ack | group_empty | approval | ready
     step: str
     since_ms: TimeMs = field(metadata=named("since"))
     deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
     members: tuple[str, ...] = ()
+    left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
-    """How one change is put back: `to` is what was there, `was_set` what we put there. None = nothing."""
+class OffsetUndo:
+    """How one committed offset is put back: `to` is what was there, `was_set` what we put there; None = nothing."""
 
-    what: str
-    name: str
-    partition: int | None
+    name: str  # of the topic
+    partition: int
     to: int | None
     was_set: int | None = None
     state: UndoState = UndoState.OPEN
     metadata: str = ""
     leader_epoch: int | None = None
+    group: str = ""
+    what: Literal["offset"] = "offset"
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        return (self.what, self.group, self.name, self.partition)
+
+    @property
+    def is_changed(self) -> bool:
+        return self.was_set is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUndo:
+    """What was done with one topic. `to`: its id before, None = it was not there; `was_set`: the id that it has by us, None = taken away or not done yet.
+
+    A topic that we made is taken away again while it is empty. Records that went with a topic do not come back, which is said.
+    """
+
+    name: str
+    to: str | None
+    was_set: str | None = None
+    is_gone: bool = False
+    state: UndoState = UndoState.OPEN
+    partition: int | None = None
+    cluster: str = ""
+    what: Literal["topic"] = "topic"
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        return (self.what, self.cluster, self.name, -1)
+
+    @property
+    def is_changed(self) -> bool:
+        return self.was_set is not None or self.is_gone
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigUndo:
+    """One config of a topic that was changed. `to`: its value before, `was_set`: ours; None = not set on the topic itself."""
+
+    name: str  # of the topic
+    config: str
+    to: str | None
+    was_set: str | None
+    is_temporary: bool = False
+    state: UndoState = UndoState.OPEN
+    partition: int | None = None
+    cluster: str = ""
+    what: Literal["config"] = "config"
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        return (self.what, self.cluster, f"{self.name} {self.config}", -1)
+
+    @property
+    def is_changed(self) -> bool:
+        return True
+
+
+Undo = OffsetUndo | TopicUndo | ConfigUndo
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a workflow ends once its temporary changes are put back."""
+
+    state: State
+    why: str
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +177,7 @@ class Workflow:
     command: CommandRef
     verb: str = field(metadata=named("workflow"))
     unit: str | None
-    spec: ResetSpec
+    spec: Spec
     control_offset: int
     answered: bool = False
     plan: WorkflowPlan | None = None
@@ -115,6 +186,8 @@ class Workflow:
     undo: tuple[Undo, ...] = ()
     approved: str = ""
     is_rolling_back: bool = False
+    ending: Ending | None = None
+    cut: Cut | None = None
     stop: Stop | None = None
     error_code: str | None = None
     kind = KIND
@@ -134,6 +207,23 @@ class Workflow:
         return next(
             (s for s in self.steps if s.state in {StepState.PENDING, StepState.RUNNING, StepState.WAITING}), None
         )
+
+    @property
+    def temporary(self) -> tuple[ConfigUndo, ...]:
+        """What it changed for its own time only, and has not put back yet."""
+        rows = (row for row in self.undo if isinstance(row, ConfigUndo))
+        return tuple(row for row in rows if row.is_temporary and row.state is UndoState.OPEN)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything was changed that can be put back."""
+        return any(row.is_changed and row.state is UndoState.OPEN for row in self.undo)
+
+    def with_undo(self, rows: Iterable[Undo]) -> "Workflow":
+        """With these rows in place of those about the same things, in their order, and new ones behind."""
+        by_key: dict[tuple[str, str, str, int], Undo] = {row.key: row for row in self.undo}
+        by_key.update((row.key, row) for row in rows)
+        return replace(self, undo=tuple(by_key.values()))
 
     def with_step(self, step: WorkflowStep) -> "Workflow":
         return replace(self, steps=tuple(step if s.name == step.name else s for s in self.steps))

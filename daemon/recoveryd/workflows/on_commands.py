@@ -1,41 +1,51 @@
 """Commands about workflows: those that ask for one, which are answered when its plan is made, and those that steer."""
 
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any, Protocol
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.commands import Command, StopCommand
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
-from recoveryd.recovery.commands import Approve, Reject
-from recoveryd.units.model import Unit
+from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
+from recoveryd.workflows.actions import ANSWERED_BY_PEOPLE
+from recoveryd.workflows.children import has_children, steer_children
 from recoveryd.workflows.draft import WorkflowDraft
+from recoveryd.workflows.events import Outcome, StepReported
 from recoveryd.workflows.holding import held_from
-from recoveryd.workflows.model import StepState, Workflow
-from recoveryd.workflows.params import WorkflowParams
+from recoveryd.workflows.kinds import Knows, WorkflowKind
+from recoveryd.workflows.model import Ending, StepState, Workflow
 from recoveryd.workflows.planning import asked_for_approval, gather
-from recoveryd.workflows.reset import PUT_BACK, SET, rollback_steps
-from recoveryd.workflows.spec import Reset, ResetSpec, Rollback
-from recoveryd.workflows.steps import go_on
+from recoveryd.workflows.spec import Ack, Rollback
+from recoveryd.workflows.steps import done, end, go_on, is_changing, take_anew
+from recoveryd.workflows.undoing import lost_for_good, without_lost_places
 
 _REUSABLE = frozenset({State.PLANNED, State.REJECTED, State.EXPIRED})
+_NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 _CAN_ROLL_BACK = frozenset({State.COMPLETED, State.FAILED, State.STOPPED})
 
 
-def on_reset(draft: WorkflowDraft, event: CommandReceived, command: Reset) -> None:
+class BeginsWorkflow(Command, Protocol):
+    """A command that asks for a new workflow."""
+
+    @property
+    def spec(self) -> Any: ...
+
+
+def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkflow) -> None:
     meta = command.meta
     known = draft.workflows.get(meta.subject)
     if known is not None and known.state not in _REUSABLE:
         message = f"workflow {known.id} exists already and is {known.state.value}"
         draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
         return
-    found = _spec_of(command.spec, draft.params)
-    refusal = found if isinstance(found, Refused) else _refuse(found, draft)
+    kind = draft.kinds[command.verb]
+    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows))
+    refusal = spec if isinstance(spec, Refused) else _refuse(kind, spec, draft)
     if refusal is not None:
         draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
         return
-    assert isinstance(found, ResetSpec)
     workflow = Workflow(
         id=meta.subject,
         state=State.PLANNING,
@@ -45,12 +55,12 @@ def on_reset(draft: WorkflowDraft, event: CommandReceived, command: Reset) -> No
         updated_ms=draft.now_ms,
         command=CommandRef(meta.id, meta.source, meta.reason),
         verb=command.verb,
-        unit=found.unit,
-        spec=found,
+        unit=spec.unit,
+        spec=spec,
         control_offset=event.offset,
     )
     draft.put(workflow)
-    told = {"why": meta.reason, "verb": command.verb, "unit": found.unit, "group": found.group}
+    told = {"why": meta.reason, "verb": command.verb, "unit": spec.unit, "group": spec.group}
     draft.notice("workflow_requested", workflow.id, told, meta.id)
     gather(draft, workflow)
 
@@ -88,12 +98,32 @@ def on_reject(draft: WorkflowDraft, event: CommandReceived, command: Reject) -> 
     draft.move(workflow, State.REJECTED, f"rejected by {command.meta.who}", {"code": code}, error_code=code)
 
 
+def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
+    """A person says that a step is done. Said again, or of one that went on by itself, it changes nothing."""
+    workflow = _known(draft, command.meta.subject)
+    step = next((s for s in workflow.steps if s.name == command.step), None)
+    if step is None:
+        hint = nearest_name(command.step, frozenset(s.name for s in workflow.steps)) if workflow.steps else ""
+        message = f"{workflow.id} has no step {command.step!r}"
+        draft.answer(event, "rejected", message, Code.INVALID_VALUE.value, hint)
+    elif step.state is StepState.DONE and type(step.action) in ANSWERED_BY_PEOPLE:
+        draft.answer(event, "accepted", f"{step.name} was done already")
+    elif step.state is not StepState.WAITING or type(step.action) not in ANSWERED_BY_PEOPLE:
+        message = f"step {step.name} of {workflow.id} waits for nobody; it is {step.state.value}"
+        draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+    elif workflow.state is State.PAUSED:
+        _wrong_state(draft, event, workflow)
+    else:
+        draft.answer(event, "accepted", f"{step.name} is done")
+        why = f"acknowledged by {command.meta.who}" + (f" ({command.note})" if command.note else "")
+        told = {"by": command.meta.source, "note": command.note}
+        done(draft, workflow, step, StepReported(workflow.id, step.name, step.tries, Outcome.DONE, why, evidence=told))
+
+
 def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) -> None:
     """At once where nothing is under way; a change that is being made is heard of first."""
     workflow = _known(draft, command.meta.subject)
-    step = workflow.step
-    is_changing = step is not None and step.state is StepState.RUNNING and step.name in {SET, PUT_BACK}
-    if workflow.is_terminal or workflow.state is State.PLANNED:
+    if workflow.is_terminal or workflow.state in {State.PLANNED, State.STOPPING, State.CLOSING}:
         _wrong_state(draft, event, workflow)
         return
     draft.answer(event, "accepted", f"{workflow.id} ends")
@@ -101,10 +131,41 @@ def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) 
         workflow = draft.answer_creation(workflow, "rejected", "stopped before its plan was made")
     stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
     why = f"stopped by {command.meta.who}"
-    if is_changing:
-        draft.revise(workflow, stop=stop, why=f"{why}; what is being changed is waited for")
+    if is_changing(workflow):
+        draft.move(workflow, State.STOPPING, f"{why}; what is being changed is waited for", stop=stop)
+    elif has_children(draft, workflow):
+        steer_children(draft, workflow, "stop")
+        draft.move(workflow, State.STOPPING, f"{why}; what it began is waited for", stop=stop)
     else:
-        draft.move(workflow, State.STOPPED, why, stop=stop, waiting_for=None)
+        end(draft, replace(workflow, stop=stop), Ending(State.STOPPED, why))
+
+
+def on_pause(draft: WorkflowDraft, event: CommandReceived, command: Pause) -> None:
+    """Between two steps; one that changes something is heard of first."""
+    workflow = _known(draft, command.meta.subject)
+    if workflow.state not in {State.RUNNING, State.WAITING}:
+        _wrong_state(draft, event, workflow)
+        return
+    why = f"paused by {command.meta.who}"
+    draft.answer(event, "accepted", f"{workflow.id} pauses")
+    if is_changing(workflow):
+        draft.move(workflow, State.PAUSING, why)
+    else:
+        steer_children(draft, workflow, "pause")
+        draft.move(workflow, State.PAUSED, why, waiting_for=None)
+
+
+def on_resume(draft: WorkflowDraft, event: CommandReceived, command: Resume) -> None:
+    workflow = _known(draft, command.meta.subject)
+    if workflow.state not in {State.PAUSED, State.PAUSING}:
+        _wrong_state(draft, event, workflow)
+        return
+    draft.answer(event, "accepted", f"{workflow.id} goes on")
+    was_paused = workflow.state is State.PAUSED
+    steer_children(draft, workflow, "resume")
+    running = draft.move(workflow, State.RUNNING, f"resumed by {command.meta.who}")
+    if was_paused:
+        take_anew(draft, running)
 
 
 def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback) -> None:
@@ -112,75 +173,54 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
     if workflow.state not in _CAN_ROLL_BACK:
         _wrong_state(draft, event, workflow)
         return
-    if not any(u.was_set is not None for u in workflow.undo):
-        message = f"{workflow.id} changed nothing, so there is nothing to put back"
-        draft.answer(event, "rejected", message, Code.NOTHING_TO_DO.value)
+    steps = draft.kind_of(workflow).undo(workflow)
+    if not steps:
+        gone = lost_for_good(workflow)
+        why = f"records of {', '.join(gone)} are gone for good" if gone else "it changed nothing"
+        draft.answer(event, "rejected", f"{workflow.id} has nothing to put back: {why}", Code.NOTHING_TO_DO.value)
         return
-    rival = _rival(workflow.spec, workflow.id, draft.workflows.live.values())
+    rival = _rival(draft, workflow.id, draft.kind_of(workflow).claims(workflow.spec))
     if rival is not None:
         draft.answer(event, "rejected", rival, Code.IN_USE.value)
         return
     if held := held_from(draft, workflow, workflow.plan):
         draft.answer(event, "rejected", held.message, held.code.value, held.hint)
         return
-    draft.answer(event, "accepted", f"{workflow.id} is rolled back")
-    back_steps = rollback_steps(workflow)
-    names = {step.name for step in back_steps}  # of a rollback that failed before
-    done = (s for s in workflow.steps if s.state is StepState.DONE and s.name not in names)
-    steps = (*done, *back_steps)
+    names = {step.name for step in steps}  # of a rollback that failed before
+    lost = lost_for_good(workflow)
+    told = f"{workflow.id} is rolled back" + (f"; records of {', '.join(lost)} are gone for good" if lost else "")
+    draft.answer(event, "accepted", told)
+    before = (s for s in workflow.steps if s.name not in names)
+    kept = (replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in before)
     why = f"rolled back by {command.meta.who}"
-    back = replace(workflow, steps=steps, is_rolling_back=True, error_code=None, stop=None)
+    back = replace(
+        without_lost_places(workflow), steps=(*kept, *steps), is_rolling_back=True, error_code=None, stop=None
+    )
     go_on(draft, draft.move(back, State.RUNNING, why))
 
 
-def _spec_of(spec: ResetSpec, params: WorkflowParams) -> ResetSpec | Refused:
-    """With what the config says of the unit. A group that is one's is the unit's also by its own name, so that who
-    approves it is asked.
-    """
-    if spec.unit is None:
-        owner = next((u for u in params.units.values() if _reads_as(u) == (spec.cluster, spec.group)), None)
-        return spec if owner is None else replace(spec, unit=owner.name)
-    unit = params.units.get(spec.unit)
-    if unit is None:
-        hint = nearest_name(spec.unit, frozenset(params.units)) if params.units else "the config has no units"
-        return Refused(Code.UNKNOWN_UNIT, f"unit: the config has no unit {spec.unit!r}", hint)
-    foreign = sorted(set(spec.topics or ()) - set(unit.inputs) - set(unit.intermediate))
-    if foreign:
-        message = f"topics: {foreign[0]} is neither input nor intermediate topic of {unit.name}"
-        return Refused(Code.INVALID_VALUE, message, nearest_name(foreign[0], frozenset(unit.inputs)))
-    return replace(spec, cluster=unit.cluster, group=unit.consumer_group, topics=spec.topics or _all_of(unit))
-
-
-def _reads_as(unit: Unit) -> tuple[str, str]:
-    return unit.cluster, unit.consumer_group
-
-
-def _all_of(unit: Unit) -> dict[str, tuple[int, ...]]:
-    return dict.fromkeys(unit.inputs, ())
-
-
-def _refuse(spec: ResetSpec, draft: WorkflowDraft) -> Refused | None:
+def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft) -> Refused | None:
     params = draft.params
     if spec.cluster not in params.clusters:
         hint = nearest_name(spec.cluster, params.clusters)
         return Refused(Code.UNKNOWN_CLUSTER, f"cluster: the config has no cluster {spec.cluster!r}", hint)
-    own = next((topic for topic in spec.topics or () if topic in params.own_topics), None)
+    own = next((topic for topic in kind.topics(spec) if topic in params.own_topics), None)
     if own is not None:
         return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
     active = [w for w in draft.workflows.live.values() if w.state is not State.AWAITING_APPROVAL]
     if len(active) >= params.active_most:
-        return Refused(
-            Code.TOO_MANY_RECOVERIES, f"{len(active)} workflows are active, at most {params.active_most} can be"
-        )
-    rival = None if spec.dry_run else _rival(spec, "", draft.workflows.live.values())
+        message = f"{len(active)} workflows are active, at most {params.active_most} can be"
+        return Refused(Code.TOO_MANY_RECOVERIES, message)
+    rival = None if spec.dry_run else _rival(draft, "", kind.claims(spec))
     return None if rival is None else Refused(Code.IN_USE, rival)
 
 
-def _rival(spec: ResetSpec, own_id: str, workflows: Iterable[Workflow]) -> str | None:
-    """The sentence that names another workflow on the same group, or None."""
-    for other in workflows:
-        if other.id != own_id and (other.spec.cluster, other.spec.group) == (spec.cluster, spec.group):
-            return f"workflow {other.id} works on the group {spec.group} and is {other.state.value}"
+def _rival(draft: WorkflowDraft, own_id: str, claims: frozenset[str]) -> str | None:
+    """The sentence that names another workflow on the same things, or None."""
+    for other in draft.workflows.live.values():
+        shared = claims & draft.kind_of(other).claims(other.spec) if other.id != own_id else frozenset()
+        if shared and not other.spec.dry_run:
+            return f"workflow {other.id} works on {min(shared)} and is {other.state.value}"
     return None
 
 

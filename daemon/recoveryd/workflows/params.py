@@ -19,8 +19,11 @@ class WorkflowParams:
     keep_terminal_ms: int = 90 * 86_400_000
     keep_terminal_most: int = 1_000
     empty_wait_ms: int = 600_000
+    ack_wait_ms: int = 86_400_000
+    ready_wait_ms: int = 1_800_000  # without progress
     look_every_ms: int = 2_000
     no_answer_ms: int = 120_000  # an effect of which nothing is heard is wanted again
+    close_every_ms: int = 60_000
     planning_deadline_ms: int = 60_000
     tries_most: int = 5
     active_most: int = 50

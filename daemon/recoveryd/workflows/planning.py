@@ -8,46 +8,45 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import Approval, approval_for
 from recoveryd.workflows.draft import WorkflowDraft
-from recoveryd.workflows.effects import GatherGroup
-from recoveryd.workflows.events import GatheringFailed, GroupGathered
+from recoveryd.workflows.effects import GatherForWorkflow
+from recoveryd.workflows.events import GatheringFailed, WorkflowFacts
 from recoveryd.workflows.holding import held_from
 from recoveryd.workflows.model import Workflow
-from recoveryd.workflows.reset import make_plan
 from recoveryd.workflows.steps import go_on
 
 
 def gather(draft: WorkflowDraft, workflow: Workflow) -> None:
     """Ask the cluster; again when nothing is heard for long."""
-    topics = tuple(workflow.spec.topics) if workflow.spec.topics is not None else None
-    draft.effect(GatherGroup(workflow.id, workflow.spec, topics))
+    draft.effect(GatherForWorkflow(workflow.id, draft.kind_of(workflow).wanted(workflow.spec, draft.params)))
     draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
 
 
-def on_gathered(draft: WorkflowDraft, event: GroupGathered) -> None:
+def on_gathered(draft: WorkflowDraft, event: WorkflowFacts) -> None:
     workflow = _waiting(draft, event.workflow)
     if workflow is None:
         return
-    made = make_plan(workflow.spec, event)
+    made = draft.kind_of(workflow).plan(workflow.spec, event.found, draft.params)
     if isinstance(made, Refused):
         refuse(draft, workflow, made.code, made.message, made.hint)
         return
-    plan, steps = made
+    plan = made.plan
     held = held_from(draft, workflow, plan)
     if held is not None and not workflow.spec.dry_run:
         refuse(draft, workflow, held.code, held.message, held.hint)
         return
     if held is not None:
         plan = replace(plan, findings=(*plan.findings, held.message))
+    planned = {"plan": plan, "steps": made.steps, "undo": made.undo, "cut": made.cut}
     if workflow.approved:
         if workflow.plan is None or plan.hash != workflow.plan.hash:
             refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}; {workflow.approved}")
         else:
-            go_on(draft, draft.move(draft.revise(workflow, plan=plan, steps=steps), State.RUNNING, workflow.approved))
+            go_on(draft, draft.move(draft.revise(workflow, **planned), State.RUNNING, workflow.approved))
         return
     if workflow.spec.plan_hash not in {None, plan.hash}:
         refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
         return
-    _proceed(draft, draft.revise(workflow, plan=plan, steps=steps))
+    _proceed(draft, draft.revise(workflow, **planned), made.told)
 
 
 def on_gathering_failed(draft: WorkflowDraft, event: GatheringFailed) -> None:
@@ -67,14 +66,13 @@ def refuse(draft: WorkflowDraft, workflow: Workflow, code: Code, message: str, h
     draft.move(answered, State.REJECTED, message, {"code": code.value}, error_code=code.value)
 
 
-def _proceed(draft: WorkflowDraft, workflow: Workflow) -> None:
+def _proceed(draft: WorkflowDraft, workflow: Workflow, size: str) -> None:
     plan = workflow.plan
     assert plan is not None
     asked = asked_for_approval(draft, workflow)
     if asked is not None and asked.dead_end is not None:
         refuse(draft, workflow, Code.NOT_AN_APPROVER, asked.dead_end)
         return
-    size = f"{len(plan.changes)} offsets of {workflow.spec.group} are to be set"
     workflow = draft.answer_creation(workflow, "accepted", f"planned: {size}")
     told = {"plan_hash": plan.hash, "changes": len(plan.changes)}
     if workflow.spec.dry_run:

@@ -4,93 +4,116 @@ Nothing is changed before every partition has a position. Positions that depend 
 shift) are worked out again when it is empty and has been noted, because until then it moves.
 """
 
-import hashlib
-import json
 from dataclasses import replace
-from typing import Any
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.refused import Refused
+from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.units.facts import Group, GroupType
+from recoveryd.units.model import Unit
 from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
-from recoveryd.workflows.events import GroupGathered
-from recoveryd.workflows.model import Change, Undo, Workflow, WorkflowPlan, WorkflowStep
-from recoveryd.workflows.positions import Current, NewPosition, PartitionLook, PositionRefused, Shift, resolve
+from recoveryd.workflows.events import StepReported
+from recoveryd.workflows.facts import Found, GroupFound, GroupWanted, WantedFacts
+from recoveryd.workflows.hashing import hash_of
+from recoveryd.workflows.kinds import Knows, Planned, WorkflowKind
+from recoveryd.workflows.model import Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.noting import change_key, change_of, moved_with, with_positions
+from recoveryd.workflows.params import WorkflowParams
+from recoveryd.workflows.positions import Current, NewPosition, PositionRefused, Shift, resolve
 from recoveryd.workflows.spec import ResetSpec, write_to
 
-EMPTY, NOTE, SET, PUT_BACK = "await_empty", "snapshot", "set_offsets", "put_back_offsets"
+EMPTY, NOTE, SET = "await_empty", "snapshot", "set_offsets"
 
 
-def make_plan(spec: ResetSpec, found: GroupGathered) -> tuple[WorkflowPlan, tuple[WorkflowStep, ...]] | Refused:
+def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
+    """With what the config says of the unit. A group that is one's is the unit's also by its own name, so that who approves
+    it is asked.
+    """
+    if spec.unit is None:
+        owner = next((u for u in knows.params.units.values() if _reads_as(u) == (spec.cluster, spec.group)), None)
+        return spec if owner is None else replace(spec, unit=owner.name)
+    unit = unit_of(spec.unit, knows.params)
+    if isinstance(unit, Refused):
+        return unit
+    foreign = sorted(set(spec.topics or ()) - set(unit.inputs) - set(unit.intermediate))
+    if foreign:
+        message = f"topics: {foreign[0]} is neither input nor intermediate topic of {unit.name}"
+        return Refused(Code.INVALID_VALUE, message, nearest_name(foreign[0], frozenset(unit.inputs)))
+    topics = spec.topics or dict.fromkeys(unit.inputs, ())
+    return replace(spec, cluster=unit.cluster, group=unit.consumer_group, topics=topics)
+
+
+def _reads_as(unit: Unit) -> tuple[str, str]:
+    return unit.cluster, unit.consumer_group
+
+
+def unit_of(name: str, params: WorkflowParams) -> Unit | Refused:
+    unit = params.units.get(name)
+    if unit is not None:
+        return unit
+    hint = nearest_name(name, frozenset(params.units)) if params.units else "the config has no units"
+    return Refused(Code.UNKNOWN_UNIT, f"unit: the config has no unit {name!r}", hint)
+
+
+def _wanted(spec: ResetSpec, _params: WorkflowParams) -> WantedFacts:
+    return WantedFacts(groups=(GroupWanted(spec.cluster, spec.group, spec.to, spec.topics),))
+
+
+def _plan(spec: ResetSpec, facts: Found, _params: WorkflowParams) -> Planned | Refused:
+    (found,) = facts.groups
     refusal = _refuse(spec, found)
     if refusal is not None:
         return refusal
     try:
-        positions = resolve_all(spec, found.looks)
+        positions = [resolve(spec.to, look, spec.on_out_of_range, spec.on_no_record) for look in found.looks]
     except PositionRefused as refused:
-        return Refused(
-            Code.OFFSET_OUTSIDE_LOG,
-            str(refused),
-            "Name a position inside the log, or say on_out_of_range or on_no_record.",
-        )
+        return outside_log(refused)
     moved = [(p, look) for p, look in zip(positions, found.looks, strict=True) if p.offset is not None]
     if not moved:
-        return Refused(
-            Code.NOTHING_TO_DO,
-            f"no partition of {spec.group} has a position to be set",
-            "Name topics that the group reads.",
-        )
-    changes = tuple(Change("offset", p.topic, p.partition, look.committed, p.offset) for p, look in moved)
+        message = f"no partition of {spec.group} has a position to be set"
+        return Refused(Code.NOTHING_TO_DO, message, "Name topics that the group reads.")
     findings = tuple(p.note for p in positions if p.note)
     if found.group is None:
         findings = (*findings, f"the cluster has no group {spec.group} yet; it begins with these offsets")
-    plan = WorkflowPlan(_hash(spec, found, positions), changes, findings)
-    return plan, _steps(spec, tuple(sorted({p.topic for p, _ in moved})))
-
-
-def resolve_all(spec: ResetSpec, looks: tuple[PartitionLook, ...]) -> list[NewPosition]:
-    """Raises `PositionRefused`."""
-    return [resolve(spec.to, look, spec.on_out_of_range, spec.on_no_record) for look in looks]
-
-
-def with_positions(workflow: Workflow, noted: tuple[Undo, ...]) -> Workflow:
-    """Once it is known where the group was: what is to be set, and how each of it is put back."""
-    assert workflow.plan is not None
-    by_place = {(row.name, row.partition): row for row in noted}
-    changes, undo = [], []
-    for change in workflow.plan.changes:
-        row = by_place.get((change.name, change.partition)) or Undo("offset", change.name, change.partition, None)
-        after = _moved_with(workflow.spec, change, row.to)
-        changes.append(replace(change, before=row.to, after=after))
-        undo.append(replace(row, was_set=after))
-    return replace(workflow, plan=replace(workflow.plan, changes=tuple(changes)), undo=tuple(undo))
-
-
-def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
-    """Back to what was noted, where nobody else moved it since."""
-    spec = workflow.spec
-    return (
-        WorkflowStep(f"{EMPTY}_again", AwaitEmpty(spec.cluster, spec.group)),
-        WorkflowStep(PUT_BACK, SetOffsets(spec.cluster, spec.group, is_back=True)),
+    changes = tuple(change_of(p, look) for p, look in moved)
+    steps = (
+        WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
+        WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(sorted({p.topic for p, _ in moved})))),
+        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group)),
     )
+    told = f"{len(changes)} offsets of {spec.group} are to be set"
+    return Planned(WorkflowPlan(_hash(spec, found, positions), changes, findings), steps, told)
 
 
-def _refuse(spec: ResetSpec, found: GroupGathered) -> Refused | None:
+def outside_log(refused: PositionRefused) -> Refused:
+    hint = "Name a position inside the log, or say on_out_of_range or on_no_record."
+    return Refused(Code.OFFSET_OUTSIDE_LOG, str(refused), hint)
+
+
+def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow:
+    """Once it is known where the group was: what is to be set, and how each of it is put back."""
+    spec = workflow.spec
+    if step.name != NOTE or workflow.plan is None or not isinstance(spec, ResetSpec):
+        return workflow.with_undo(event.undo)
+    after = {change_key(c): moved_with(spec.to, c, event) for c in workflow.plan.changes}
+    return with_positions(workflow, event, spec.group, after)
+
+
+def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
     if found.missing:
         named = ", ".join(found.missing)
-        return Refused(
-            Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {named}; nothing is changed", "Correct the names."
-        )
+        message = f"topics do not exist: {named}; nothing is changed"
+        return Refused(Code.SOURCE_TOPIC_MISSING, message, "Correct the names.")
     wanted = {(t, p) for t, partitions in (spec.topics or {}).items() for p in partitions}
     lost = sorted(wanted - {(look.topic, look.partition) for look in found.looks})
     if lost:
         return Refused(Code.SOURCE_PARTITION_MISSING, f"{lost[0][0]} has no partition {lost[0][1]}; nothing is changed")
-    return _refuse_group(spec, found.group)
+    return refuse_group(spec.group, found.group)
 
 
-def _refuse_group(spec: ResetSpec, group: Group | None) -> Refused | None:
-    """Groups of Streams commit offsets like those of consumers, in both protocols."""
-    name = spec.group
+def refuse_group(name: str, group: Group | None) -> Refused | None:
+    """Of a type whose offsets nobody can set by committing them. Groups of Streams commit like those of consumers, in both
+    protocols.
+    """
     match group.type if group is not None else None:
         case GroupType.SHARE:
             message = f"{name} is a share group, whose start offsets are not committed offsets"
@@ -106,33 +129,23 @@ def _refuse_group(spec: ResetSpec, group: Group | None) -> Refused | None:
             return None
 
 
-def _steps(spec: ResetSpec, topics: tuple[str, ...]) -> tuple[WorkflowStep, ...]:
-    return (
-        WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
-        WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, topics)),
-        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group)),
-    )
-
-
-def _moved_with(spec: ResetSpec, change: Change, before: int | None) -> Any:
-    """The position, worked out again from where the group is now, for those that depend on it."""
-    if (
-        isinstance(spec.to, Shift)
-        and before is not None
-        and isinstance(change.before, int)
-        and isinstance(change.after, int)
-    ):
-        return change.after + (before - change.before)
-    return before if isinstance(spec.to, Current) else change.after
-
-
-def _hash(spec: ResetSpec, found: GroupGathered, positions: list[NewPosition]) -> str:
+def _hash(spec: ResetSpec, found: GroupFound, positions: list[NewPosition]) -> str:
     """Over what is meant: for positions that move with the group the words, for others the numbers."""
     is_relative = isinstance(spec.to, Current | Shift)
-    matter = {
+    return hash_of({
         "group": (spec.cluster, spec.group),
         "topics": dict(found.topic_ids),
         "to": write_to(spec.to) if is_relative else [(p.topic, p.partition, p.offset) for p in positions],
         "policies": (spec.on_out_of_range.value, spec.on_no_record.value),
-    }
-    return "sha256:" + hashlib.sha256(json.dumps(matter, sort_keys=True).encode()).hexdigest()
+    })  # fmt: skip
+
+
+RESET = WorkflowKind(
+    spec=ResetSpec,
+    complete=_complete,
+    wanted=_wanted,
+    plan=_plan,
+    claims=lambda spec: frozenset({f"the group {spec.group} on {spec.cluster}"}),
+    topics=lambda spec: spec.topics or (),
+    after_step=_noted,
+)

@@ -1,12 +1,13 @@
 """What the commands of workflows ask for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, Literal
 
 from recoveryd.kernel.commands import Meta
 from recoveryd.kernel.times import format_time_ms, parse_time_ms
-from recoveryd.kernel.written import Written
+from recoveryd.kernel.written import Written, named
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 from recoveryd.workflows.positions import AtTopicOffsets, Current, OnNoRecord, OnOutOfRange, Shift, To
 
@@ -59,6 +60,54 @@ class ResetSpec:
     on_no_record: OnNoRecord = OnNoRecord.FAIL
     dry_run: bool = False
     plan_hash: str | None = None
+    verb: Literal["reset"] = "reset"
+
+
+class OutputPolicy(StrEnum):
+    """What becomes of an output before the application writes to it once more. `keep`: it is overwritten by key; `append`: old results stay beside new ones;
+    `new`: the application has to be started with another topic.
+    """
+
+    RECREATE = "recreate"
+    KEEP = "keep"
+    APPEND = "append"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChoice:
+    """`name` is that of the new topic, of `new` only."""
+
+    policy: OutputPolicy
+    name: str | None = None
+
+
+class IntermediatePolicy(StrEnum):
+    """Of topics that an application writes and reads again: what lies there was made from what is processed once more."""
+
+    SEEK_TO_END = "seek_to_end"
+    RECREATE = "recreate"
+
+
+@dataclass(frozen=True, slots=True)
+class ReprocessSpec:
+    """`to`: where the inputs are read from. `accept_missing`: so many records in front of the inputs may be gone."""
+
+    unit: str
+    to: ToField = field(metadata=named("from"))
+    outputs: Mapping[str, OutputChoice] = field(default_factory=dict)
+    intermediate: Mapping[str, IntermediatePolicy] = field(default_factory=dict)
+    accept_missing: int = 0
+    on_out_of_range: OnOutOfRange = OnOutOfRange.FAIL
+    on_no_record: OnNoRecord = OnNoRecord.FAIL
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["reprocess"] = "reprocess"
+
+
+Spec = ResetSpec | ReprocessSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +120,27 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Reprocess:
+    """The unit starts again from a point, with empty state."""
+
+    meta: Meta
+    spec: ReprocessSpec
+    verb = "reprocess"
+
+
+@dataclass(frozen=True, slots=True)
 class Rollback:
     """Put back what a workflow changed."""
 
     meta: Meta
     verb = "rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """A person's word that a step is done."""
+
+    meta: Meta
+    step: str
+    note: str = ""
+    verb = "ack"

@@ -5,15 +5,33 @@ step does.
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
+from recoveryd.workflows.actions import (
+    ANSWERED_BY_PEOPLE,
+    CHANGES,
+    Action,
+    AskPerson,
+    AwaitCaughtUp,
+    RunChildren,
+)
+from recoveryd.workflows.children import look_at_children, refused_child
 from recoveryd.workflows.draft import WorkflowDraft
 from recoveryd.workflows.effects import take_step
 from recoveryd.workflows.events import Outcome, StepReported
 from recoveryd.workflows.holding import held_from
-from recoveryd.workflows.model import StepState, WaitingFor, Workflow, WorkflowStep
-from recoveryd.workflows.reset import NOTE, PUT_BACK, SET, with_positions
+from recoveryd.workflows.model import Ending, StepState, WaitingFor, Workflow, WorkflowStep
+from recoveryd.workflows.params import WorkflowParams
+from recoveryd.workflows.undoing import restore_step
 
 _TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
+_NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
+_WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
+_GIVEN_UP = {
+    "group_empty": Code.GROUP_NOT_EMPTY,
+    "ack": Code.ACK_EXPIRED,
+    "ready": Code.NOT_CAUGHT_UP,
+}
 
 
 def go_on(draft: WorkflowDraft, workflow: Workflow) -> None:
@@ -23,11 +41,19 @@ def go_on(draft: WorkflowDraft, workflow: Workflow) -> None:
         _end(draft, workflow)
     elif step.state is not StepState.PENDING:
         return
-    elif step.name in {SET, PUT_BACK} and (held := held_from(draft, workflow, workflow.plan)):
+    elif type(step.action) in CHANGES and (held := held_from(draft, workflow, workflow.plan)):
         fail(draft, workflow, step, held.message, held.code.value)
     else:
         draft.notice("step_started", workflow.id, {"step": step.name, "why": f"step {step.name} begins"})
         _take(draft, workflow, replace(step, state=StepState.RUNNING, began_ms=draft.now_ms))
+
+
+def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """As if the present step began now: somebody mended what it stood at."""
+    step = workflow.step
+    if step is not None and step.state in _TAKEN:
+        workflow = draft.revise(workflow.with_step(replace(step, began_ms=draft.now_ms)))
+    take_again(draft, workflow)
 
 
 def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
@@ -44,10 +70,16 @@ def on_step(draft: WorkflowDraft, event: StepReported) -> None:
     step = None if workflow is None else workflow.step
     if workflow is None or step is None or (step.name, step.tries) != (event.step, event.try_number):
         return  # of an earlier try, or of somebody who ended meanwhile
+    if workflow.state is State.PAUSED:
+        return  # what was looked at before the pause is looked at again after it
+    take_report(draft, workflow, step, event)
+
+
+def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
     if event.outcome is Outcome.DONE:
-        _done(draft, workflow, step, event)
+        done(draft, workflow, step, event)
     elif event.outcome is Outcome.NOT_YET:
-        _wait(draft, workflow, step, event)
+        wait(draft, workflow, step, event)
     elif event.is_retriable and step.tries < draft.params.tries_most:
         draft.revise(workflow.with_step(replace(step, why=event.why)))
         draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms * 2**step.tries)
@@ -56,60 +88,134 @@ def on_step(draft: WorkflowDraft, event: StepReported) -> None:
         fail(draft, workflow, step, event.why, event.code or Code.STEP_FAILED.value)
 
 
+def hear_answers(draft: WorkflowDraft) -> None:
+    """A command of its own that was refused ends the step which sent it."""
+    for workflow in tuple(draft.workflows.live.values()):
+        answer = next((a for a in draft.draft.answers if refused_child(workflow, a)), None)
+        if answer is not None and workflow.step is not None and draft.recovery(answer.subject) is None:
+            fail(draft, workflow, workflow.step, f"{answer.subject}: {answer.message}", answer.code)
+
+
 def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str, code: str) -> None:
     """It stands here, with a reason; what was changed before can be put back."""
+    told = f"{step.name}: {why}"
+    if workflow.state is State.CLOSING:
+        if why != step.why:
+            draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
+        draft.revise(workflow.with_step(replace(step, why=why, tries=0)), why=f"{told}; it is tried until it is done")
+        draft.due(workflow.id, draft.now_ms + draft.params.close_every_ms)
+        return
     ended = replace(step, state=StepState.FAILED, why=why, ended_ms=draft.now_ms)
     draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
-    told = f"{step.name}: {why}"
-    if any(u.was_set is not None for u in workflow.undo) and not workflow.is_rolling_back:
+    if workflow.is_changed and not workflow.is_rolling_back:
         told += "; `rollback` puts back what was changed"
-    draft.move(workflow.with_step(ended), State.FAILED, told, {"code": code}, error_code=code, waiting_for=None)
+    end(draft, workflow.with_step(ended), Ending(State.FAILED, told, code))
+
+
+def end(draft: WorkflowDraft, workflow: Workflow, ending: Ending) -> None:
+    """Into its last state; before that, put back what was changed for its own time only."""
+    restore = restore_step(workflow)
+    if restore is None:
+        data = {"code": ending.code} if ending.code else {}
+        draft.move(workflow, ending.state, ending.why, data, error_code=ending.code, waiting_for=None, ending=None)
+        return
+    steps = tuple(replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in workflow.steps)
+    closing = replace(workflow, steps=(*steps, restore), ending=ending, waiting_for=None)
+    go_on(draft, draft.move(closing, State.CLOSING, f"{ending.why}; temporary changes are put back"))
+
+
+def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
+    ended = replace(step, state=StepState.DONE, why=event.why, evidence=dict(event.evidence), ended_ms=draft.now_ms)
+    after = draft.kind_of(workflow).after_step(replace(workflow.with_step(ended), waiting_for=None), ended, event)
+    if isinstance(after, Refused):
+        fail(draft, workflow, step, after.message, after.code.value)
+        return
+    draft.notice("step_done", workflow.id, {"step": step.name, "why": event.why, "evidence": dict(event.evidence)})
+    draft.reason = f"{step.name}: {event.why}"
+    if after.ending is not None:
+        end(draft, after, after.ending)
+    elif after.stop is not None:
+        end(draft, after, Ending(State.STOPPED, after.why))
+    elif after.state is State.PAUSING:
+        draft.move(after, State.PAUSED, after.why)
+    else:
+        is_waiting = after.state is State.WAITING
+        go_on(draft, draft.move(after, State.RUNNING, event.why) if is_waiting else draft.revise(after))
+
+
+def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
+    """Not yet: ask again in a while, until the deadline. Where something is left that grows less, the deadline begins anew with each progress."""
+    waiting = workflow.waiting_for
+    kind = _waiting_kind(step.action)
+    is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
+    since_ms = waiting.since_ms if waiting is not None else draft.now_ms
+    deadline_ms = draft.now_ms + _patience_ms(kind, draft.params)
+    if waiting is not None and waiting.deadline_ms is not None and not is_moving:
+        deadline_ms = waiting.deadline_ms
+    if draft.now_ms >= deadline_ms and kind not in _WITHOUT_DEADLINE:
+        fail(draft, workflow, step, f"{event.why}, and was waited for long enough", _GIVEN_UP[kind].value)
+        return
+    left = event.left if waiting is None or is_moving else waiting.left
+    until_ms = None if kind in _WITHOUT_DEADLINE else deadline_ms
+    now = WaitingFor(kind, step.name, since_ms, until_ms, event.members, left)
+    seen = event.evidence or step.evidence
+    waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen))
+    if workflow.state is State.RUNNING:
+        told = {"step": step.name, "why": event.why, "for": kind, "members": list(event.members)}
+        draft.notice("step_waiting", workflow.id, told)
+        draft.move(waits, State.WAITING, event.why, waiting_for=now)
+    elif now != waiting or seen != step.evidence:
+        draft.revise(waits, waiting_for=now, why=event.why if workflow.state is State.WAITING else workflow.why)
+    draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms)
 
 
 def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
+    if isinstance(step.action, AskPerson):
+        asked = StepReported(workflow.id, step.name, step.tries, Outcome.NOT_YET, step.action.question)
+        wait(draft, workflow.with_step(step), step, asked)
+        return
+    if isinstance(step.action, RunChildren):
+        begun = replace(step, tries=step.tries + 1)
+        take_report(draft, draft.put(workflow.with_step(begun)), begun, look_at_children(draft, workflow, begun))
+        return
     begun = replace(step, tries=step.tries + 1)
-    draft.revise(workflow.with_step(begun))
+    if step.state is StepState.WAITING:
+        draft.put(workflow.with_step(begun))  # asked every few seconds: no version of its own
+    else:
+        draft.revise(workflow.with_step(begun))
     draft.effect(take_step(workflow, begun))
     draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
 
 
-def _done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
-    ended = replace(step, state=StepState.DONE, why=event.why, evidence=dict(event.evidence), ended_ms=draft.now_ms)
-    draft.notice("step_done", workflow.id, {"step": step.name, "why": event.why, "evidence": dict(event.evidence)})
-    draft.reason = f"{step.name}: {event.why}"
-    after = replace(workflow.with_step(ended), waiting_for=None)
-    if step.name == NOTE:
-        after = with_positions(after, event.undo)
-    elif event.undo:
-        after = replace(after, undo=event.undo)
-    if after.stop is not None:
-        draft.move(after, State.STOPPED, after.why)
-        return
-    went_on = draft.move(after, State.RUNNING, event.why) if after.state is State.WAITING else draft.revise(after)
-    go_on(draft, went_on)
+def _waiting_kind(action: Action) -> str:
+    if type(action) in ANSWERED_BY_PEOPLE:
+        return "ack"
+    if isinstance(action, RunChildren):
+        return "recoveries"
+    return "ready" if isinstance(action, AwaitCaughtUp) else "group_empty"
 
 
-def _wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
-    waiting = workflow.waiting_for
-    since_ms = waiting.since_ms if waiting is not None else draft.now_ms
-    deadline_ms = since_ms + draft.params.empty_wait_ms
-    if draft.now_ms >= deadline_ms:
-        fail(draft, workflow, step, f"{event.why}, and was waited for long enough", Code.GROUP_NOT_EMPTY.value)
-        return
-    now = WaitingFor("group_empty", step.name, since_ms, deadline_ms, event.members)
-    waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why))
-    if workflow.state is State.WAITING:
-        if now != waiting:
-            draft.revise(waits, waiting_for=now, why=event.why)
-    else:
-        draft.notice("step_waiting", workflow.id, {"step": step.name, "why": event.why, "members": list(event.members)})
-        draft.move(waits, State.WAITING, event.why, waiting_for=now)
-    draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms)
+def _patience_ms(kind: str, params: WorkflowParams) -> int:
+    return {"ack": params.ack_wait_ms, "ready": params.ready_wait_ms}.get(kind, params.empty_wait_ms)
+
+
+def is_changing(workflow: Workflow) -> bool:
+    """Whether something is being changed now, of which it has to be heard first."""
+    step = workflow.step
+    return step is not None and step.state is StepState.RUNNING and type(step.action) in CHANGES
 
 
 def _end(draft: WorkflowDraft, workflow: Workflow) -> None:
     last = workflow.steps[-1].why
-    if workflow.is_rolling_back:
-        draft.move(workflow, State.ROLLED_BACK, last)
-    else:
-        draft.move(workflow, State.COMPLETED, last)
+    if not workflow.is_rolling_back:
+        end(draft, workflow, Ending(State.COMPLETED, last))
+        return
+    steps = tuple(
+        replace(s, state=StepState.UNDONE) if type(s.action) in CHANGES and not _is_back(s.action) else s
+        for s in workflow.steps
+    )
+    end(draft, replace(workflow, steps=steps), Ending(State.ROLLED_BACK, last))
+
+
+def _is_back(action: Action) -> bool:
+    return bool(getattr(action, "is_back", False))

@@ -2,10 +2,13 @@
 gave, and ended ones to forget.
 """
 
+from collections.abc import Mapping
+
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.keeping import overdue
 from recoveryd.kernel.states import State
 from recoveryd.workflows.draft import WorkflowDraft
+from recoveryd.workflows.model import Workflow
 from recoveryd.workflows.planning import gather
 from recoveryd.workflows.steps import take_again
 
@@ -16,7 +19,7 @@ def keep_time(draft: WorkflowDraft) -> None:
             if draft.now_ms - workflow.updated_ms >= draft.params.approval_ttl_ms:
                 code = Code.APPROVAL_EXPIRED.value
                 draft.move(workflow, State.EXPIRED, "nobody approved it in time", {"code": code}, error_code=code)
-        elif draft.now_ms >= draft.workflows.due_ms.get(workflow.id, 0):
+        elif workflow.state is not State.PAUSED and draft.now_ms >= draft.workflows.due_ms.get(workflow.id, 0):
             if workflow.state in {State.PLANNING, State.AWAITING_APPROVAL}:
                 gather(draft, workflow)
             else:
@@ -26,7 +29,15 @@ def keep_time(draft: WorkflowDraft) -> None:
 def forget_old(draft: WorkflowDraft) -> None:
     params = draft.params
     gone = [
-        w.id for w in overdue(draft.workflows.ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms)
+        w.id
+        for w in overdue(
+            _forgettable(draft.workflows.ended), params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms
+        )
     ]
     if gone:
         draft.forget(gone)
+
+
+def _forgettable(ended: Mapping[str, Workflow]) -> Mapping[str, Workflow]:
+    """A savepoint is kept until somebody deletes it."""
+    return {i: w for i, w in ended.items() if w.cut is None or w.state is not State.COMPLETED}

@@ -1,4 +1,4 @@
-"""Describing and creating topics on one cluster. Blocking, with deadlines; nothing here changes or deletes a topic.
+"""Describing, creating, changing and deleting topics on one cluster. Blocking, with deadlines.
 
 A topic that does not exist is a value (None), never an error.
 """
@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+)
 
 from recoveryd.adapters.kafka.client import is_no_such_topic, problem
 from recoveryd.errors import ClusterProblem
@@ -71,6 +79,66 @@ def read_configs(admin: AdminClient, topic: str, timeout_s: float) -> dict[str, 
     except KafkaException as error:
         raise problem(error, f"read the configs of {topic}", "DescribeConfigs", topic) from error
     return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+
+def read_own_configs(admin: AdminClient, topics: Iterable[str], timeout_s: float) -> dict[str, dict[str, str]]:
+    """By topic, the configs that were set on the topic itself: what it has to be given when it is made again. Raises `ClusterProblem`."""
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    found = {}
+    for resource, answer in admin.describe_configs(resources, request_timeout=timeout_s).items() if resources else ():
+        topic = resource.name
+        try:
+            entries = _wait(answer, f"read the configs of {topic}", timeout_s)
+        except KafkaException as error:
+            raise problem(error, f"read the configs of {topic}", "DescribeConfigs", topic) from error
+        found[topic] = {
+            name: str(entry.value)
+            for name, entry in entries.items()
+            if entry.value is not None and ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
+        }
+    return found
+
+
+def change_configs(admin: AdminClient, changes: Mapping[str, Mapping[str, str | None]], timeout_s: float) -> None:
+    """Set configs of topics, by topic and name; None takes away what was set on the topic itself. Others stay. Raises
+    `ClusterProblem`.
+    """
+    resources = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            topic,
+            incremental_configs=[
+                ConfigEntry(
+                    name,
+                    value or "",
+                    incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+                )
+                for name, value in configs.items()
+            ],
+        )
+        for topic, configs in changes.items()
+    ]
+    for resource, answer in admin.incremental_alter_configs(resources, request_timeout=timeout_s).items():
+        try:
+            _wait(answer, f"change configs of {resource.name}", timeout_s)
+        except KafkaException as error:
+            raise problem(error, f"change configs of {resource.name}", "AlterConfigs", resource.name) from error
+
+
+def delete(admin: AdminClient, topic: str, timeout_s: float) -> None:
+    """One that is not there is no error. Raises `ClusterProblem`."""
+
+    def ask() -> None:
+        answer = admin.delete_topics([topic], operation_timeout=timeout_s, request_timeout=timeout_s + 1.0)[topic]
+        try:
+            _wait(answer, f"delete {topic}", timeout_s + 2.0)
+        except KafkaException as error:
+            if is_no_such_topic(error):
+                return
+            _check_asked(error.args[0])
+            raise problem(error, f"delete {topic}", "Delete", topic) from error
+
+    _of_controller(admin, timeout_s, ask)
 
 
 def create(

@@ -31,6 +31,10 @@ def show_recovery(document: Document, output: Format, *, with_plan: bool = False
         from recoveryd.cli.render.proof import result_parts  # noqa: PLC0415
         from recoveryd.cli.render.recoveries import plan_parts  # noqa: PLC0415
 
+        if with_plan and document.get("workflow") and document.get("plan"):
+            from recoveryd.cli.render.workflows import workflow_plan_parts  # noqa: PLC0415
+
+            return [*_rows([document]), *workflow_plan_parts(document["plan"])]
         if with_plan and document.get("plan"):
             return [*(_rows([document]) if document.get("workflow") else ()), *plan_parts(document)]
         return [*_rows([document]), *(result_parts(document) if with_result else [])]

@@ -22,7 +22,7 @@ def workflow_parts(document: Document) -> list[RenderableType]:
     if document.get("steps"):
         parts += ["", Text("Steps", style="bold"), _steps(document["steps"])]
     if document.get("waiting_for"):
-        parts += ["", Text("Waits for", style="bold"), _waiting(document["waiting_for"])]
+        parts += ["", Text("Waits for", style="bold"), _waiting(document)]
     kept = [row for row in document.get("undo") or () if row["state"] == "kept"]
     if kept:
         parts += [
@@ -59,7 +59,9 @@ def _steps(steps: Sequence[Document]) -> Table:
     return table
 
 
-def _waiting(waiting: Document) -> Table:
+def _waiting(document: Document) -> Table:
+    waiting = document["waiting_for"]
+    answer = f"recoveryctl ack {document['recovery']} {waiting['step']} --reason ..."
     members = waiting.get("members") or ()
     return facts(
         ("for", waiting["kind"]),
@@ -67,6 +69,7 @@ def _waiting(waiting: Document) -> Table:
         ("since", figures.clock_time(waiting["since"])),
         ("until", figures.clock_time(waiting["deadline"]) if waiting.get("deadline") else None),
         ("members", "; ".join(members) or None),
+        ("say it is done", answer if waiting["kind"] == "ack" else None),
     )
 
 

@@ -117,12 +117,12 @@ def _read_to(
     connection: Connection, to: str | None, from_file: Path | None, unit: str | None, group: str | None
 ) -> Any:
     if to is not None:
-        return _parse_to(to)
+        return parse_to(to)
     assert from_file is not None
     return read_file(connection, from_file, unit, group)
 
 
-def _parse_to(text: str) -> Any:
+def parse_to(text: str) -> Any:
     name, _, rest = text.partition(":")
     if name in {"offset", "shift"} and rest.lstrip("-").isascii() and rest.lstrip("-").isdigit():
         return {name: int(rest)}

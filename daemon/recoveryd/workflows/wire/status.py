@@ -12,7 +12,7 @@ from recoveryd.workflows.model import KIND, Workflow
 
 PUBLIC: Final = (
     "recovery", "state", "why", "version", "created", "updated", "command", "workflow", "unit", "error_code", "plan",
-    "steps", "waiting_for", "undo", "stop",
+    "steps", "waiting_for", "undo", "cut", "stop",
 )  # fmt: skip
 
 

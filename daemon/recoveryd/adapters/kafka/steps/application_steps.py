@@ -1,0 +1,53 @@
+"""Steps that stop and start an application which the daemon itself, or a service, controls. Where a person does it, its group
+is looked at instead (`group_steps`).
+"""
+
+from collections.abc import Callable, Mapping
+
+from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.ports import ApplicationControl
+from recoveryd.units.control import Desired, Needs, Report, Wish
+from recoveryd.units.model import ControlKind, Unit
+from recoveryd.workflows.actions import Action, AwaitStarted, AwaitStopped
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+
+
+class ApplicationSteps:
+    """`units`: all that are in force."""
+
+    def __init__(self, units: Callable[[], Mapping[str, Unit]], control: ApplicationControl) -> None:
+        self._units = units
+        self._control = control
+
+    def takes(self, action: Action) -> bool:
+        if not isinstance(action, AwaitStopped | AwaitStarted):
+            return False
+        unit = self._units().get(action.unit)
+        return unit is not None and unit.control is not ControlKind.MANUAL
+
+    async def take(self, effect: TakeStep) -> StepReported:
+        """How it ran is looked at and journaled before it is asked to stop."""
+        action = effect.action
+        assert isinstance(action, AwaitStopped | AwaitStarted)
+        if isinstance(action, AwaitStopped) and "before" not in effect.seen:
+            seen = await self._control.look(action.unit)
+            why = f"{action.unit} is {seen.state.value}: {seen.why}"
+            return report(effect, Outcome.NOT_YET, why, evidence={"before": dict(seen.before)})
+        desired = Desired.RUNNING if isinstance(action, AwaitStarted) else Desired.STOPPED
+        before = action.before if isinstance(action, AwaitStarted) else {}
+        key = f"{effect.workflow}/{effect.step}/{effect.since_ms}"
+        found = await self._control.ask(Wish(action.unit, desired, effect.workflow, key, effect.since_ms, before))
+        evidence = {**effect.seen, **found.evidence}
+        if found.fulfils(desired):
+            return report(effect, Outcome.DONE, f"{action.unit} is {desired.value}: {found.why}", evidence=evidence)
+        return report(effect, Outcome.NOT_YET, _told(effect, action.unit, found), evidence=evidence)
+
+
+def _told(effect: TakeStep, unit: str, found: Report) -> str:
+    if found.needs is Needs.MENDING:
+        return (
+            f"{unit}: {found.why}; mend it and `pause` and `resume` {effect.workflow}, "
+            f"or do it by hand and `ack` {effect.step}"
+        )
+    return f"{unit} is {found.state.value}: {found.why}"

@@ -1,0 +1,81 @@
+"""Steps about configs of topics: set them, and put back what nobody else changed since."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from recoveryd.adapters.kafka.steps.reach import Reach
+from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S
+from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.topic_admin import change_configs, describe, read_own_configs
+from recoveryd.kernel.catalogue import Code
+from recoveryd.workflows.actions import SetConfigs
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model import ConfigUndo, UndoState
+
+_Values = Mapping[str, Mapping[str, str]]
+
+
+class ConfigSteps:
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+
+    async def set(self, effect: TakeStep, action: SetConfigs) -> StepReported:
+        return await self._reach.run(self._set, effect, action)
+
+    def _set(self, effect: TakeStep, action: SetConfigs) -> StepReported:
+        """What is put back was noted with the plan, before anything was changed, so that our own value is never taken for
+        somebody's; what has no such row belongs to a topic that the workflow made.
+        """
+        admin = self._reach.admin(action.cluster)
+        shapes = describe(admin, action.configs, TIMEOUT_S)
+        gone = [name for name, shape in shapes.items() if shape is None]
+        if action.is_back:
+            return self._put_back(effect, action, frozenset(gone))
+        if gone:
+            return report(effect, Outcome.FAILED, f"{gone[0]} does not exist", code=Code.TOPIC_CHANGED.value)
+        now = read_own_configs(admin, action.configs, TIMEOUT_S)
+        for row in _rows_of(effect, action):
+            value = now[row.name].get(row.config)
+            if value not in {row.to, row.was_set}:
+                why = f"{row.config} of {row.name} is {_said(value)} and was {_said(row.to)}: somebody else set it"
+                return report(effect, Outcome.FAILED, why, code=Code.TOPIC_CHANGED.value)
+        change_configs(admin, action.configs, TIMEOUT_S)
+        told = ", ".join(
+            f"{config} of {topic} is {_said(value)}, was {_said(now[topic].get(config))}"
+            for topic, configs in action.configs.items()
+            for config, value in configs.items()
+        )
+        return report(effect, Outcome.DONE, told, evidence={"topics": list(action.configs)})
+
+    def _put_back(self, effect: TakeStep, action: SetConfigs, gone: frozenset[str]) -> StepReported:
+        admin = self._reach.admin(action.cluster)
+        rows = _rows_of(effect, action)
+        now = read_own_configs(admin, {row.name for row in rows} - gone, TIMEOUT_S)
+        ours = [row for row in rows if row.name not in gone and now[row.name].get(row.config) == row.was_set]
+        changes: dict[str, dict[str, str | None]] = {}
+        for row in ours:
+            changes.setdefault(row.name, {})[row.config] = row.to
+        if changes:
+            change_configs(admin, changes, TIMEOUT_S)
+        done = tuple(replace(row, state=_state_then(row, ours, now)) for row in rows)
+        kept = sum(row.state is UndoState.KEPT for row in done)
+        told = f"{len(rows) - kept} configs are as they were"
+        told += f"; {kept} were changed by somebody else since, and stay" if kept else ""
+        return report(effect, Outcome.DONE, told, evidence={"configs": len(rows), "kept": kept}, undo=done)
+
+
+def _rows_of(effect: TakeStep, action: SetConfigs) -> list[ConfigUndo]:
+    """Those that are not put back yet, of what the action is about."""
+    rows = (row for row in effect.rows if isinstance(row, ConfigUndo) and row.state is UndoState.OPEN)
+    return [row for row in rows if row.config in action.configs.get(row.name, {})]
+
+
+def _state_then(row: ConfigUndo, ours: list[ConfigUndo], now: _Values) -> UndoState:
+    """Also done: one that an earlier try has put back."""
+    is_back = row in ours or now.get(row.name, {}).get(row.config) == row.to
+    return UndoState.DONE if is_back else UndoState.KEPT
+
+
+def _said(value: str | None) -> str:
+    return "not set" if value is None else value

@@ -1,0 +1,159 @@
+"""What the plan of a workflow has to know of the clusters. Blocking; every question has a deadline."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
+from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
+from recoveryd.adapters.kafka.steps.reach import Reach
+from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
+from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_own_configs
+from recoveryd.adapters.kafka.unit_facts import read_committed, read_unit
+from recoveryd.recovery.spec import AtTime
+from recoveryd.units.facts import Group, UnitFacts
+from recoveryd.units.model import Unit
+from recoveryd.workflows.actions import TopicForm
+from recoveryd.workflows.facts import Found, GroupFound, GroupWanted, TopicFound, WantedFacts
+from recoveryd.workflows.positions import PartitionLook
+
+_COUNT_S: Final = 10.0  # for all topics together; what takes longer is told as a bound
+_COUNT_MOST: Final = 2_000_000
+
+
+class Gatherer:
+    """`units`: all that are in force."""
+
+    def __init__(self, reach: Reach, units: Callable[[], Mapping[str, Unit]]) -> None:
+        self._reach = reach
+        self._units = units
+
+    async def gather(self, wanted: WantedFacts) -> Found:
+        """Raises `ClusterProblem`."""
+        now_ms = int(time.time() * 1_000)
+        known = self._units()
+        units = {name: await self._find_unit(known[name], known, now_ms) for name in wanted.units if name in known}
+        topics = list(wanted.topics)
+        if wanted.internal:
+            topics += [(known[name].cluster, t) for name, unit in units.items() for t in unit.internal.certain]
+        return Found(
+            groups=tuple([await self._find_group(group) for group in wanted.groups]),
+            units=units,
+            topics=await self._reach.run(self._find_topics, topics),
+            counts=await self._reach.run(self._count, wanted.counted),
+            at_ms=now_ms,
+        )
+
+    async def _find_unit(self, unit: Unit, known: Mapping[str, Unit], now_ms: int) -> UnitFacts:
+        return await self._reach.run(read_unit, self._reach.clusters[unit.cluster], unit, known.values(), now_ms)
+
+    async def _find_group(self, wanted: GroupWanted) -> GroupFound:
+        properties, admin = self._reach.clusters[wanted.cluster], self._reach.admin(wanted.cluster)
+        names = wanted.topics
+        if names is None:
+            names = dict.fromkeys(await self._reach.run(_topics_of, properties, admin, wanted.group), ())
+        shapes = await self._reach.run(describe, admin, names, TIMEOUT_S)
+        present = {name: shape for name, shape in shapes.items() if shape is not None}
+        group = await self._reach.group(wanted.cluster, wanted.group, present)
+        looks: list[PartitionLook] = []
+        for name, shape in present.items():
+            partitions = names.get(name) or tuple(shape.leaders)
+            looks += await self._reach.run(_look_at, admin, shape, partitions, wanted.to, group)
+        missing = tuple(name for name in names if name not in present)
+        return GroupFound(group, tuple(looks), missing, {n: s.topic_id for n, s in present.items()})
+
+    def _find_topics(self, topics: Iterable[tuple[str, str]]) -> dict[str, TopicFound | None]:
+        found: dict[str, TopicFound | None] = {}
+        for cluster, names in _by_cluster(topics).items():
+            admin = self._reach.admin(cluster)
+            shapes = describe(admin, names, TIMEOUT_S)
+            configs = read_own_configs(admin, [n for n, shape in shapes.items() if shape is not None], TIMEOUT_S)
+            for name, shape in shapes.items():
+                found[name] = None if shape is None else look_at_topic(admin, shape, configs[name])
+        return found
+
+    def _count(self, topics: Iterable[tuple[str, str]]) -> dict[str, int]:
+        give_up_s = time.monotonic() + _COUNT_S
+        found = {}
+        for cluster, names in _by_cluster(topics).items():
+            admin = self._reach.admin(cluster)
+            for name, shape in describe(admin, names, TIMEOUT_S).items():
+                count = (
+                    None if shape is None else _count_visible(self._reach.clusters[cluster], admin, shape, give_up_s)
+                )
+                if count is not None:
+                    found[name] = count
+        return found
+
+
+def look_at_topic(admin: AdminClient, shape: TopicShape, configs: Mapping[str, str]) -> TopicFound:
+    """`configs`: those set on the topic itself."""
+    form = TopicForm(shape.topic, shape.partitions, shape.replication_factor, configs)
+    return TopicFound(shape.topic_id, form, read_log(admin, shape))
+
+
+def _by_cluster(topics: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for cluster, name in topics:
+        found.setdefault(cluster, []).append(name)
+    return found
+
+
+def _count_visible(properties: Properties, admin: AdminClient, shape: TopicShape, give_up_s: float) -> int | None:
+    """Records that a read_committed reader sees; None when there are too many to be read for a plan."""
+    starts = read_offsets(admin, shape.keys, EARLIEST, TIMEOUT_S)
+    ends = read_offsets(admin, shape.keys, LATEST, TIMEOUT_S, committed=True)
+    left = {p: ends[p] for _, p in shape.keys if ends[p] > starts[p]}
+    if sum(ends[p] - starts[p] for p in left) > _COUNT_MOST:
+        return None
+    consumer = make_consumer(properties, isolation_level="read_committed")
+    seen = 0
+    try:
+        consumer.assign([TopicPartition(shape.topic, p, starts[p]) for p in left])
+        while left:
+            if time.monotonic() >= give_up_s:
+                return None
+            batch = consumer.consume(10_000, 0.2)
+            seen += sum(r.error() is None and is_before(r, {shape.topic: ends}) for r in batch)
+            where = consumer.position([TopicPartition(shape.topic, p) for p in left])
+            left = {w.partition: ends[w.partition] for w in where if w.offset < ends[w.partition]}
+    except KafkaException as error:
+        raise problem(error, f"count the records of {shape.topic}", "Read", shape.topic) from error
+    finally:
+        consumer.close()
+    return seen
+
+
+def _topics_of(properties: Properties, admin: AdminClient, group: str) -> tuple[str, ...]:
+    """Every topic on which the group has a commit."""
+    try:
+        known = admin.list_topics(timeout=TIMEOUT_S).topics
+    except KafkaException as error:
+        raise problem(error, "list the topics") from error
+    keys = [(name, p) for name, topic in known.items() if not name.startswith("__") for p in topic.partitions]
+    return tuple(sorted(read_committed(properties, group, keys)))
+
+
+def _look_at(
+    admin: AdminClient, shape: TopicShape, partitions: Collection[int], to: object, group: Group | None
+) -> list[PartitionLook]:
+    """Ends are asked for last, so that no answer lies behind them."""
+    keys = [(shape.topic, p) for p in partitions if p in shape.leaders]
+    times = read_offsets(admin, keys, at_time(to.time_ms), TIMEOUT_S) if isinstance(to, AtTime) else {}
+    starts = read_offsets(admin, keys, EARLIEST, TIMEOUT_S)
+    ends = read_offsets(admin, keys, LATEST, TIMEOUT_S)
+    committed = group.committed.get(shape.topic, {}) if group is not None else {}
+    return [
+        PartitionLook(
+            topic=shape.topic,
+            partition=p,
+            log_start=starts[p],
+            high_watermark=ends[p],
+            committed=committed[p].offset if p in committed else None,
+            at_time=times[p] if times.get(p, -1) >= 0 else None,
+        )
+        for _, p in keys
+    ]

@@ -1,0 +1,224 @@
+"""Steps about consumer groups: are they empty, where are they, set where they stand, have they read everything.
+
+Offsets are committed by a consumer that never joins the group, which Kafka takes as long as the group has no members, and read back by another one.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
+from recoveryd.adapters.kafka.raw_requests import connected
+from recoveryd.adapters.kafka.steps.members import not_empty, told
+from recoveryd.adapters.kafka.steps.reach import Reach
+from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
+from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.topic_admin import describe
+from recoveryd.adapters.kafka.unit_facts import read_committed
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.units.facts import Committed
+from recoveryd.workflows.actions import (
+    AwaitCaughtUp,
+    AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
+    SetOffsets,
+    TakeSnapshot,
+)
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model import OffsetUndo, UndoState
+
+_PIECE: Final = 500
+_TAIL_S: Final = 5.0  # to find out whether records lie between a commit and the end
+
+_Found = Mapping[str, Mapping[int, Committed]]
+_Key = tuple[str, int]
+
+
+class GroupSteps:
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+
+    async def await_empty(self, effect: TakeStep, action: AwaitEmpty) -> StepReported:
+        members = await self._reach.members(action.cluster, action.group)
+        if members:
+            return not_empty(effect, action.group, members)
+        return report(effect, Outcome.DONE, f"the group {action.group} has no members")
+
+    async def await_stopped(self, effect: TakeStep, action: AwaitStopped) -> StepReported:
+        members = await self._reach.members(action.cluster, action.group)
+        if not members:
+            return report(effect, Outcome.DONE, f"{action.unit} is stopped: the group {action.group} has no members")
+        why = f"stop every instance of {action.unit}: {told(action.group, members)}"
+        return report(effect, Outcome.NOT_YET, why, members=members)
+
+    async def await_started(self, effect: TakeStep, action: AwaitStarted) -> StepReported:
+        members = await self._reach.members(action.cluster, action.group)
+        if not members:
+            why = f"start {action.unit}{action.note}: the group {action.group} has no members yet"
+            return report(effect, Outcome.NOT_YET, why)
+        return report(effect, Outcome.DONE, f"{action.unit} runs: {told(action.group, members)}", members=members)
+
+    async def note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
+        return await self._reach.run(self._note, effect, action)
+
+    def _note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
+        properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
+        shapes = describe(admin, (*action.topics, *action.end_topics), TIMEOUT_S)
+        keys = [k for name in action.topics if (shape := shapes[name]) is not None for k in shape.keys]
+        found = read_committed(properties, action.group, keys)
+        logs = {s.topic: read_log(admin, s, committed=action.is_live) for s in shapes.values() if s is not None}
+        is_still = not action.is_live or read_committed(properties, action.group, keys) == found
+        rows = tuple(_undo_of(action.group, t, p, found.get(t, {}).get(p)) for t, p in keys)
+        noted = sum(row.to is not None for row in rows)
+        why = f"noted where {action.group} was: {noted} offsets in {len(rows)} partitions"
+        evidence = {"offsets": noted, "partitions": len(rows), "is_still": is_still}
+        return report(effect, Outcome.DONE, why, evidence=evidence, undo=rows, logs=logs)
+
+    async def await_caught_up(self, effect: TakeStep, action: AwaitCaughtUp) -> StepReported:
+        behind = await self._reach.run(_find_behind, self._reach.clusters[action.cluster], action)
+        if not behind:
+            why = f"{action.group} has read everything up to the ends that were pinned"
+            return report(effect, Outcome.DONE, why, evidence={"left": 0})
+        left = sum(action.ends[t][p] - (at or 0) for (t, p), at in behind.items())
+        members = await self._reach.members(action.cluster, action.group)
+        why = f"{action.group} has at most {left:,} records to read in {len(behind)} partitions"
+        why += "" if members else ", and no members"
+        return report(effect, Outcome.NOT_YET, why, left=left, evidence={"left": left, "members": len(members)})
+
+    async def set(self, effect: TakeStep, action: SetOffsets) -> StepReported:
+        rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
+        keys = [(row.name, row.partition) for row in rows]
+        before = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+        foreign = [row for row in rows if not _is_free(row, before)]
+        if foreign and not action.is_back:
+            first = foreign[0]
+            why = f"{first.name} {first.partition} of {action.group} is at {_at(first, before)} and was at {first.to}: somebody else set it"
+            return report(effect, Outcome.FAILED, why, code=Code.GROUP_CHANGED.value)
+        left = [row for row in rows if row not in foreign and _at(row, before) != _goal(row, is_back=action.is_back)]
+        gone = [row for row in left if _goal(row, is_back=action.is_back) is None]
+        kept = [row for row in left if row not in gone]
+        await self._reach.run(_commit, self._reach.clusters[action.cluster], action.group, kept, is_back=action.is_back)
+        if gone:
+            await self._delete(action, gone)
+        after = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+        wrong = [row for row in rows if row not in foreign and _at(row, after) != _goal(row, is_back=action.is_back)]
+        if wrong:
+            first = wrong[0]
+            why = f"{first.name} {first.partition} reads {_at(first, after)} after it was set to {_goal(first, is_back=action.is_back)}"
+            raise ClusterProblem(why)
+        return _set_report(effect, action, rows, foreign)
+
+    async def _delete(self, action: SetOffsets, rows: Iterable[OffsetUndo]) -> None:
+        by_topic: dict[str, list[int]] = {}
+        for row in rows:
+            by_topic.setdefault(row.name, []).append(row.partition)
+        doing = f"take offsets of group {action.group} away"
+        async with connected(self._reach.accesses[action.cluster], "recoveryd-groups", doing, TIMEOUT_S) as client:
+            await client.delete_offsets(action.group, by_topic)
+
+
+def _find_behind(properties: Properties, action: AwaitCaughtUp) -> dict[_Key, int | None]:
+    """Places with something to be read before their ends, and what is committed there. Whether records lie behind a commit is
+    looked up: markers and aborted ones are nothing to be read.
+    """
+    keys = [(topic, p) for topic, ends in action.ends.items() for p in ends]
+    found = read_committed(properties, action.group, keys)
+    behind: dict[_Key, int | None] = {}
+    for topic, p in keys:
+        entry = found.get(topic, {}).get(p)
+        if entry is None or entry.offset < action.ends[topic][p]:
+            behind[topic, p] = entry.offset if entry is not None else None
+    bare = [key for key, at in behind.items() if at is None and action.ends[key[0]][key[1]] > 0]
+    started = {key: at for key, at in behind.items() if at is not None}
+    return behind if bare or _has_records(properties, started, action.ends) else {}
+
+
+def _undo_of(group: str, topic: str, partition: int, found: Committed | None) -> OffsetUndo:
+    if found is None:
+        return OffsetUndo(topic, partition, None, group=group)
+    return OffsetUndo(
+        topic, partition, found.offset, metadata=found.metadata, leader_epoch=found.leader_epoch, group=group
+    )
+
+
+def _at(row: OffsetUndo, found: _Found) -> int | None:
+    entry = found.get(row.name, {}).get(row.partition)
+    return None if entry is None else entry.offset
+
+
+def _goal(row: OffsetUndo, *, is_back: bool) -> int | None:
+    return row.to if is_back else row.was_set
+
+
+def _is_free(row: OffsetUndo, found: _Found) -> bool:
+    """Whether it is as it was before this step, or done already."""
+    return _at(row, found) in {row.to, row.was_set}
+
+
+def _commit(properties: Properties, group: str, rows: Iterable[OffsetUndo], *, is_back: bool) -> None:
+    """Metadata and leader epoch belong to the position that the application committed, so only that one gets them back."""
+    offsets = [_place(row, is_back=is_back) for row in rows]
+    if not offsets:
+        return
+    consumer = make_consumer(properties, group_id=group)
+    try:
+        for at in range(0, len(offsets), _PIECE):
+            for done in consumer.commit(offsets=offsets[at : at + _PIECE], asynchronous=False) or ():
+                if done.error is not None:
+                    raise problem(done.error, f"set the offsets of group {group}", "Read", other=group)
+    except KafkaException as error:
+        raise problem(error, f"set the offsets of group {group}", "Read", other=group) from error
+    finally:
+        consumer.close()
+
+
+def _place(row: OffsetUndo, *, is_back: bool) -> TopicPartition:
+    goal = _goal(row, is_back=is_back)
+    assert goal is not None
+    if not is_back:
+        return TopicPartition(row.name, row.partition, goal)
+    if row.leader_epoch is None:
+        return TopicPartition(row.name, row.partition, goal, metadata=row.metadata)
+    return TopicPartition(row.name, row.partition, goal, metadata=row.metadata, leader_epoch=row.leader_epoch)
+
+
+def _set_report(
+    effect: TakeStep, action: SetOffsets, rows: Sequence[OffsetUndo], foreign: list[OffsetUndo]
+) -> StepReported:
+    count = len(rows) - len(foreign)
+    if not action.is_back:
+        why = f"{count} offsets of {action.group} are set, and were read back"
+        return report(effect, Outcome.DONE, why, evidence={"offsets": count})
+    done = tuple(replace(row, state=UndoState.KEPT if row in foreign else UndoState.DONE) for row in rows)
+    why = f"{count} offsets of {action.group} are as they were before"
+    if foreign:
+        why += f"; {len(foreign)} were changed by somebody else since, and stay"
+    return report(effect, Outcome.DONE, why, evidence={"offsets": count, "kept": len(foreign)}, undo=done)
+
+
+def _has_records(properties: Properties, positions: Mapping[_Key, int], ends: Mapping[str, Mapping[int, int]]) -> bool:
+    """Whether a read_committed reader finds a record between a position and the end of its partition; also when that cannot be told in time."""
+    left = dict(positions)
+    if not left:
+        return False
+    consumer = make_consumer(properties, isolation_level="read_committed")
+    give_up_s = time.monotonic() + _TAIL_S
+    try:
+        consumer.assign([TopicPartition(topic, p, at) for (topic, p), at in left.items()])
+        while left and time.monotonic() < give_up_s:
+            record = consumer.poll(0.2)
+            if record is not None and record.error() is None and is_before(record, ends):
+                return True
+            where = consumer.position([TopicPartition(topic, p) for topic, p in left])
+            left = {(w.topic, w.partition): w.offset for w in where if w.offset < ends[w.topic][w.partition]}
+    except KafkaException as error:
+        raise problem(error, "look for records behind a commit", "Read") from error
+    finally:
+        consumer.close()
+    return bool(left)

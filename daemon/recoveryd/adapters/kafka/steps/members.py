@@ -1,0 +1,19 @@
+"""What is said of members of a group."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+
+_NAMED_MOST: Final = 5
+
+
+def told(group: str, members: Sequence[str]) -> str:
+    more = f" and {len(members) - _NAMED_MOST} more" if len(members) > _NAMED_MOST else ""
+    return f"the group {group} has {len(members)} members: {', '.join(members[:_NAMED_MOST])}{more}"
+
+
+def not_empty(effect: TakeStep, group: str, members: tuple[str, ...]) -> StepReported:
+    return report(effect, Outcome.NOT_YET, told(group, members), members=members)

@@ -1,0 +1,48 @@
+"""The clusters as steps reach them: one admin client for each, and groups of every protocol."""
+
+from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar
+
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.any_group import read_any_group
+from recoveryd.adapters.kafka.client import Properties, make_admin
+from recoveryd.adapters.kafka.topic_admin import TopicShape
+from recoveryd.adapters.workers import Workers
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.facts import Group
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Reach:
+    """`clusters`: librdkafka properties by name, `accesses` the same for what librdkafka cannot say."""
+
+    def __init__(self, clusters: Mapping[str, Properties], accesses: Mapping[str, ClientAccess]) -> None:
+        self.clusters = clusters
+        self.accesses = accesses
+        self._admins: dict[str, AdminClient] = {}
+        self._workers = Workers("workflow-steps", 4)
+
+    def admin(self, cluster: str) -> AdminClient:
+        return self._admins.setdefault(cluster, make_admin(self.clusters[cluster]))
+
+    async def run(self, function: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
+        """Something that blocks, beside the loop."""
+        return await self._workers.run(function, *args, **more)
+
+    async def group(self, cluster: str, group: str, shapes: Mapping[str, TopicShape]) -> Group | None:
+        """With its commits on these topics. Raises `ClusterProblem`."""
+        reached = (self.clusters[cluster], self.admin(cluster), self.accesses[cluster])
+        return await read_any_group(self._workers, *reached, group, shapes)
+
+    async def members(self, cluster: str, group: str) -> tuple[str, ...]:
+        """In words. Empty also of a group that does not exist. Raises `ClusterProblem`."""
+        found = await self.group(cluster, group, {})
+        return () if found is None else tuple(map(str, found.members))
+
+    def close(self) -> None:
+        """Calls under way end at their own deadlines."""
+        self._workers.close()
+        self._admins.clear()

@@ -1,0 +1,76 @@
+"""Workflows on Kafka: one port, behind which each action has its function."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from recoveryd.adapters.kafka.client import Properties
+from recoveryd.adapters.kafka.steps.application_steps import ApplicationSteps
+from recoveryd.adapters.kafka.steps.config_steps import ConfigSteps
+from recoveryd.adapters.kafka.steps.gathering import Gatherer
+from recoveryd.adapters.kafka.steps.group_steps import GroupSteps
+from recoveryd.adapters.kafka.steps.reach import Reach
+from recoveryd.adapters.kafka.steps.topic_steps import TopicSteps
+from recoveryd.ports import ApplicationControl
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.model import Unit
+from recoveryd.workflows.actions import (
+    AwaitCaughtUp,
+    AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
+    CreateTopics,
+    DeleteTopics,
+    LookAtTopics,
+    RecreateTopics,
+    SetConfigs,
+    SetOffsets,
+    TakeSnapshot,
+)
+from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.events import StepReported, WorkflowFacts
+
+
+class KafkaSteps:
+    """`clusters`: librdkafka properties by name, `accesses` the same for what librdkafka cannot say; `units` all that the config names.
+
+    What steps do is harmless to do twice: each looks first whether it is done.
+    """
+
+    def __init__(
+        self,
+        clusters: Mapping[str, Properties],
+        accesses: Mapping[str, ClientAccess],
+        units: Callable[[], Mapping[str, Unit]],
+        control: ApplicationControl,
+    ) -> None:
+        self._reach = Reach(clusters, accesses)
+        self._gatherer = Gatherer(self._reach, units)
+        self._applications = ApplicationSteps(units, control)
+        groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
+        self._takers: Mapping[type, Callable[[TakeStep, Any], Awaitable[StepReported]]] = {
+            AwaitEmpty: groups.await_empty,
+            AwaitStopped: groups.await_stopped,
+            AwaitStarted: groups.await_started,
+            TakeSnapshot: groups.note,
+            SetOffsets: groups.set,
+            AwaitCaughtUp: groups.await_caught_up,
+            CreateTopics: topics.create,
+            DeleteTopics: topics.delete,
+            RecreateTopics: topics.recreate,
+            LookAtTopics: topics.look,
+            SetConfigs: ConfigSteps(self._reach).set,
+        }
+
+    async def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
+        """Raises `ClusterProblem`."""
+        return WorkflowFacts(effect.workflow, await self._gatherer.gather(effect.wanted))
+
+    async def take(self, effect: TakeStep) -> StepReported:
+        """Raises `ClusterProblem`."""
+        if self._applications.takes(effect.action):
+            return await self._applications.take(effect)
+        return await self._takers[type(effect.action)](effect, effect.action)
+
+    async def close(self) -> None:
+        """Calls under way end at their own deadlines."""
+        self._reach.close()

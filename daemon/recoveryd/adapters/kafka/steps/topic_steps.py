@@ -1,0 +1,174 @@
+"""Steps about topics: make, take away, make again, look. Before each change stands a look: is it done already, and is it still what the plan saw."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.steps.members import not_empty
+from recoveryd.adapters.kafka.steps.reach import Reach
+from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, read_log
+from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create, delete, describe
+from recoveryd.adapters.kafka.unit_facts import read_committed
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.workflows.actions import CreateTopics, DeleteTopics, LookAtTopics, RecreateTopics, TopicForm
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model import TopicUndo, UndoState
+
+_GONE_S: Final = 30.0
+_POLL_S: Final = 0.1
+
+
+class _SomebodyElseError(Exception):
+    """A topic is not what the plan saw."""
+
+
+class TopicSteps:
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+
+    async def create(self, effect: TakeStep, action: CreateTopics) -> StepReported:
+        return await self._reach.run(self._create, effect, action)
+
+    async def delete(self, effect: TakeStep, action: DeleteTopics) -> StepReported:
+        members = await self._reach.members(action.cluster, action.group) if action.group else ()
+        if members:
+            return not_empty(effect, action.group, members)
+        return await self._reach.run(self._delete, effect, action)
+
+    async def recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
+        members = await self._reach.members(action.cluster, action.group) if action.group else ()
+        if members:
+            return not_empty(effect, action.group, members)
+        return await self._reach.run(self._recreate, effect, action)
+
+    async def look(self, effect: TakeStep, action: LookAtTopics) -> StepReported:
+        return await self._reach.run(self._look, effect, action)
+
+    def _create(self, effect: TakeStep, action: CreateTopics) -> StepReported:
+        admin = self._reach.admin(action.cluster)
+        try:
+            rows = tuple(
+                TopicUndo(form.name, None, _made(admin, form).topic_id, cluster=action.cluster)
+                for form in action.topics
+            )
+        except _SomebodyElseError as reason:
+            return _changed(effect, reason)
+        why = f"made, and empty: {_names(form.name for form in action.topics)}"
+        return report(effect, Outcome.DONE, why, evidence={"topics": [row.name for row in rows]}, undo=rows)
+
+    def _delete(self, effect: TakeStep, action: DeleteTopics) -> StepReported:
+        admin = self._reach.admin(action.cluster)
+        shapes = describe(admin, action.topics, TIMEOUT_S)
+        present = {name: shape for name, shape in shapes.items() if shape is not None}
+        foreign = [name for name, shape in present.items() if shape.topic_id != action.topics[name]]
+        if foreign and not action.is_back:
+            return _changed(effect, _SomebodyElseError(f"{foreign[0]} was made again since the plan"))
+        is_kept = action.is_back and not action.with_records
+        used = [n for n, shape in present.items() if is_kept and n not in foreign and _records(admin, shape)]
+        going = [name for name in present if name not in foreign and name not in used]
+        for name in going:
+            delete(admin, name, TIMEOUT_S)
+        _await_gone(admin, {name: action.topics[name] for name in going})
+        self._await_no_commits(action.cluster, action.group, [present[name] for name in going])
+        told, evidence, rows = _deleted(action, [*foreign, *used])
+        return report(effect, Outcome.DONE, told, evidence=evidence, undo=rows)
+
+    def _recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
+        """A topic that has another id, no records and the right form is one that we made before we died."""
+        admin = self._reach.admin(action.cluster)
+        rows = []
+        try:
+            for form in action.topics:
+                old = action.ids[form.name]
+                shape = describe(admin, [form.name], TIMEOUT_S)[form.name]
+                if shape is not None and shape.topic_id == old:
+                    delete(admin, form.name, TIMEOUT_S)
+                    _await_gone(admin, {form.name: old})
+                    self._await_no_commits(action.cluster, action.group, [shape])
+                rows.append(TopicUndo(form.name, old, _made(admin, form).topic_id, cluster=action.cluster))
+        except _SomebodyElseError as reason:
+            return _changed(effect, reason)
+        why = f"made anew, and empty: {_names(form.name for form in action.topics)}"
+        evidence = {row.name: {"id_before": row.to, "id": row.was_set} for row in rows}
+        return report(effect, Outcome.DONE, why, evidence=evidence, undo=tuple(rows))
+
+    def _await_no_commits(self, cluster: str, group: str, gone: Sequence[TopicShape]) -> None:
+        """The broker takes commits on a topic away with it. One that stayed would make the application begin in the middle of
+        the next topic of that name. Raises `ClusterProblem`.
+        """
+        keys = [key for shape in gone for key in shape.keys] if group else []
+        give_up_s = time.monotonic() + _GONE_S
+        while keys and (left := read_committed(self._reach.clusters[cluster], group, keys)):
+            if time.monotonic() >= give_up_s:
+                raise ClusterProblem(f"{group} still has a commit on {min(left)}, which was deleted")
+            time.sleep(_POLL_S)
+
+    def _look(self, effect: TakeStep, action: LookAtTopics) -> StepReported:
+        admin = self._reach.admin(action.cluster)
+        shapes = describe(admin, action.topics, TIMEOUT_S)
+        counts = {name: None if shape is None else _records(admin, shape) for name, shape in shapes.items()}
+        told = ", ".join(f"{n} {'does not exist' if c is None else f'has {c:,} offsets'}" for n, c in counts.items())
+        return report(effect, Outcome.DONE, told or "nothing to look at", evidence={"offsets": counts})
+
+
+def _made(admin: AdminClient, form: TopicForm) -> TopicShape:
+    """The topic, made now or found made: without records and of this form. Raises `_SomebodyElseError`, `ClusterProblem`."""
+    is_new = create(admin, form.name, form.partitions, form.replication_factor, form.configs, TIMEOUT_S)
+    shape = await_topic(admin, form.name, TIMEOUT_S)
+    if is_new:
+        return shape
+    if shape.partitions != form.partitions or _records(admin, shape):
+        raise _SomebodyElseError(
+            f"{form.name} exists, and is not the empty topic of {form.partitions} partitions that is wanted"
+        )
+    return shape
+
+
+def _records(admin: AdminClient, shape: TopicShape) -> int:
+    """At most so many records lie there."""
+    return sum(log.records_most for log in read_log(admin, shape).values())
+
+
+def _await_gone(admin: AdminClient, ids: Mapping[str, str]) -> None:
+    """Raises `ClusterProblem` when a topic with its id is still there after the deadline."""
+    give_up_s = time.monotonic() + _GONE_S
+    while True:
+        shapes = describe(admin, ids, TIMEOUT_S)
+        left = [n for n, shape in shapes.items() if shape is not None and shape.topic_id == ids[n]]
+        if not left:
+            return
+        if time.monotonic() >= give_up_s:
+            raise ClusterProblem(f"{left[0]} is still there {_GONE_S:.0f} s after it was deleted")
+        time.sleep(_POLL_S)
+
+
+def _deleted(action: DeleteTopics, kept: list[str]) -> tuple[str, dict[str, object], tuple[TopicUndo, ...]]:
+    """Sentence, evidence, and the rows: of a rollback those of topics that we had made, else of topics that were there before."""
+    gone = [name for name in action.topics if name not in kept]
+    told = f"taken away: {_names(gone)}" if gone else "nothing was to be taken away"
+    told += f"; in use by others, and left alone: {_names(kept)}" if kept else ""
+    rows = tuple(
+        TopicUndo(
+            name,
+            None if action.is_back else topic_id,
+            topic_id if action.is_back else None,
+            is_gone=name in gone,
+            state=(UndoState.KEPT if name in kept else UndoState.DONE) if action.is_back else UndoState.OPEN,
+            cluster=action.cluster,
+        )
+        for name, topic_id in action.topics.items()
+    )
+    return told, {"deleted": gone, "kept": kept}, rows
+
+
+def _changed(effect: TakeStep, reason: Exception) -> StepReported:
+    return report(effect, Outcome.FAILED, str(reason), code=Code.TOPIC_CHANGED.value)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"

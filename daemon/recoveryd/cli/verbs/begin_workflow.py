@@ -1,0 +1,29 @@
+"""What every verb that asks for a workflow does once its data is made."""
+
+from typing import Annotated
+
+from recoveryd.cli.failure import ExitCode
+from recoveryd.cli.options import option
+from recoveryd.cli.render.showing import show_recovery
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.sending import Staying, begin, quiet_status
+from recoveryd.cli.send.waiting import exit_code_of_state
+from recoveryd.cli.status import Document, is_settled
+
+NewId = Annotated[str | None, option("--id", "Id of the workflow; made from whom it is about when left out.", "ID")]
+PlanOnly = Annotated[bool, option("--plan-only", "Make and show the plan; nothing is changed.")]
+PlanHash = Annotated[str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")]
+
+
+def begin_workflow(connection: Connection, verb: str, workflow: str, data: Document, sending: Staying) -> int:
+    """Send it, hear its answer, and show its plan; with `--wait`, and of a dry run, stay until it is over."""
+    record = sending.make(connection, verb, workflow, data)
+    if record is None:
+        return ExitCode.DONE
+    born_of = begin(connection, record, sending.timeout_s)
+    if data.get("dry_run") or sending.wait:
+        document = sending.stay(connection, workflow, is_settled, born_of)
+        show_recovery(document, sending.output, with_plan=True)
+        return exit_code_of_state(document)
+    show_recovery(quiet_status(connection, workflow, born_of), sending.output, with_plan=True)
+    return ExitCode.DONE

@@ -1,0 +1,58 @@
+"""A kind of workflow is a value: what its command means, what has to be known, which steps follow from it.
+
+To add one: a spec in `spec`, a module that makes its plan, and its value in `all_kinds`; new steps are actions (`actions`), which an adapter carries out.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from recoveryd.kernel.refused import Refused
+from recoveryd.workflows.cut import Cut
+from recoveryd.workflows.events import StepReported
+from recoveryd.workflows.facts import Found, WantedFacts
+from recoveryd.workflows.known import Workflows
+from recoveryd.workflows.model import Undo, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.params import WorkflowParams
+from recoveryd.workflows.undoing import rollback_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Knows:
+    """What a kind may look at when a command arrives."""
+
+    params: WorkflowParams
+    workflows: Workflows
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`told` says in words what is to happen. `undo`: what is known already of what can be put back."""
+
+    plan: WorkflowPlan
+    steps: tuple[WorkflowStep, ...]
+    told: str
+    undo: tuple[Undo, ...] = field(default=())
+    cut: Cut | None = None
+
+
+def _unchanged(workflow: Workflow, _step: WorkflowStep, event: StepReported) -> Workflow:
+    return workflow.with_undo(event.undo)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowKind:
+    """`complete` adds to the spec of a command what the config and other workflows say. `claims` are the things that only one workflow works on at a time, each in words; `topics` those that the command names.
+
+    `after_step` takes what a step found, so that later steps know it; it may find that the rest cannot be done. `undo`
+    makes the steps of a rollback.
+    """
+
+    spec: type
+    complete: Callable[[Any, Knows], Any]  # Spec → Spec | Refused
+    wanted: Callable[[Any, WorkflowParams], WantedFacts]
+    plan: Callable[[Any, Found, WorkflowParams], Planned | Refused]
+    claims: Callable[[Any], frozenset[str]]
+    topics: Callable[[Any], Iterable[str]]
+    after_step: Callable[[Workflow, WorkflowStep, StepReported], Workflow | Refused] = _unchanged
+    undo: Callable[[Workflow], tuple[WorkflowStep, ...]] = rollback_steps

@@ -1,0 +1,68 @@
+"""The steps of a rollback, from the rows of what can be put back, in the reverse order of what was done."""
+
+from dataclasses import replace
+
+from recoveryd.workflows.actions import AwaitEmpty, DeleteTopics, SetConfigs, SetOffsets
+from recoveryd.workflows.model import ConfigUndo, OffsetUndo, TopicUndo, UndoState, Workflow, WorkflowStep
+
+RESTORE = "restore_configs"
+
+
+def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
+    """Back to what was noted, where nobody else moved it since. Topics that we made go, as long as nobody wrote to them."""
+    lost = lost_for_good(workflow)
+    groups = dict.fromkeys(
+        r.group for r in workflow.undo if isinstance(r, OffsetUndo) and r.is_changed and r.name not in lost
+    )
+    steps: list[WorkflowStep] = []
+    for group in groups:
+        end = "" if len(groups) == 1 else f"_of_{group}"
+        cluster = workflow.spec.cluster
+        steps.append(WorkflowStep(f"await_empty_again{end}", AwaitEmpty(cluster, group)))
+        steps.append(WorkflowStep(f"put_back_offsets{end}", SetOffsets(cluster, group, is_back=True)))
+    changed = _configs_back(workflow, is_temporary=False)
+    if changed is not None:
+        steps.append(WorkflowStep("put_back_configs", changed))
+    made = {r.name: r.was_set for r in workflow.undo if isinstance(r, TopicUndo) and _is_ours(r) and r.was_set}
+    if made:
+        steps.append(WorkflowStep("delete_made_topics", DeleteTopics(workflow.spec.cluster, made, is_back=True)))
+    return tuple(steps)
+
+
+def restore_step(workflow: Workflow) -> WorkflowStep | None:
+    """Puts back what was changed for the time of the workflow only."""
+    action = _configs_back(workflow, is_temporary=True)
+    return None if action is None else WorkflowStep(RESTORE, action)
+
+
+def _configs_back(workflow: Workflow, *, is_temporary: bool) -> SetConfigs | None:
+    rows = [
+        row
+        for row in workflow.undo
+        if isinstance(row, ConfigUndo) and row.is_temporary is is_temporary and row.state is UndoState.OPEN
+    ]
+    configs: dict[str, dict[str, str | None]] = {}
+    for row in rows:
+        configs.setdefault(row.name, {})[row.config] = row.to
+    return SetConfigs(workflow.spec.cluster, configs, is_temporary, is_back=True) if configs else None
+
+
+def lost_for_good(workflow: Workflow) -> tuple[str, ...]:
+    """Topics whose records no rollback brings back."""
+    return tuple(r.name for r in workflow.undo if isinstance(r, TopicUndo) and r.to is not None and r.is_changed)
+
+
+def without_lost_places(workflow: Workflow) -> Workflow:
+    """Offsets in topics that went mean nothing in those that have their names now: they stay."""
+    lost = frozenset(lost_for_good(workflow))
+    return replace(
+        workflow,
+        undo=tuple(
+            replace(row, state=UndoState.KEPT) if isinstance(row, OffsetUndo) and row.name in lost else row
+            for row in workflow.undo
+        ),
+    )
+
+
+def _is_ours(row: TopicUndo) -> bool:
+    return row.to is None and row.state is UndoState.OPEN

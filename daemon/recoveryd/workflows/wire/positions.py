@@ -1,0 +1,118 @@
+"""How commands say where a group shall stand, and which topics they mean."""
+
+from typing import Any, Final
+
+from pydantic import ValidationInfo
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
+from recoveryd.recovery.wire.bounds import OFFSET_SCHEMA, parse_offsets
+from recoveryd.wire.fields import (
+    MAX_OFFSET,
+    MAX_PARTITION,
+    TIME_SCHEMA,
+    is_duration,
+    is_int_to,
+    now_ms_of,
+    read_duration,
+    read_time,
+)
+from recoveryd.wire.problems import nearest, shown, wrong
+from recoveryd.workflows.positions import AtTopicOffsets, Current, Shift, To
+
+TOPICS_MOST: Final = 1_000
+_WORDS: Final[dict[str, To]] = {"earliest": Earliest(), "latest": Latest(), "current": Current()}
+_FORMS: Final = ("offset", "offsets", "shift")
+TO_SCHEMA: Final = {
+    "anyOf": [
+        {"enum": [*_WORDS]},
+        {
+            "type": "object",
+            "properties": {"offset": OFFSET_SCHEMA},
+            "required": ["offset"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {"offsets": {"type": "object"}},
+            "required": ["offsets"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {"shift": {"type": "integer"}},
+            "required": ["shift"],
+            "additionalProperties": False,
+        },
+        TIME_SCHEMA,
+        {"type": "string", "pattern": "^-", "examples": ["-2h"], "description": "duration back from now"},
+    ]
+}
+
+
+def parse_to(value: Any, info: ValidationInfo) -> To:
+    if isinstance(value, str):
+        return _WORDS[value] if value in _WORDS else AtTime(_parse_moment(value, info))
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, inner),) = value.items()
+        if name == "offset":
+            return AtOffset(_whole(inner, name, 0))
+        if name == "shift":
+            return Shift(_whole(inner, name, -MAX_OFFSET))
+        if name == "offsets":
+            return _parse_bytopic_name(inner)
+        close = nearest(name, _FORMS) or "offset"
+        raise wrong(f"has the unknown field {shown(name)}", f'Write {{"{close}": ...}}.', code=Code.UNKNOWN_FIELD)
+    hint = f'Write {", ".join(_WORDS)}, {{"offset": n}}, {{"offsets": {{"topic": {{"0": n}}}}}}, {{"shift": n}}, a time with zone, or -2h.'
+    raise wrong(f"is {shown(value)}", hint)
+
+
+def _parse_moment(text: str, info: ValidationInfo) -> int:
+    if text.startswith("-"):
+        time_ms = now_ms_of(info) - read_duration(text[1:], f"is {shown(text)}: it")
+        if time_ms < 0:
+            raise wrong(f"is {shown(text)}, which reaches before 1970", "Use earliest for all there is.")
+        return time_ms
+    if not text[:1].isdigit():
+        close = nearest(text, _WORDS)
+        hint = f"Did you mean {close}?" if close else f"It is one of {', '.join(_WORDS)}, a time with zone, or -2h."
+        raise wrong(f"is {shown(text)}", hint)
+    if is_duration(text):
+        raise wrong(
+            f"is {shown(text)}, a duration without direction", f"Write -{text[:40]} for a duration back from now."
+        )
+    return read_time(text)
+
+
+def _parse_bytopic_name(value: Any) -> AtTopicOffsets:
+    if not isinstance(value, dict) or not value or len(value) > TOPICS_MOST:
+        raise wrong('has no offsets: an object such as {"topic": {"0": 17}} is needed')
+    return AtTopicOffsets({topic: dict(parse_offsets(found).offsets) for topic, found in value.items()})
+
+
+def _whole(value: Any, name: str, least: int) -> int:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if not is_whole or not least <= value <= MAX_OFFSET:
+        raise wrong(f"has {name} {shown(value)}, which is no whole number that an offset can be")
+    return int(value)
+
+
+def parse_topics(value: Any) -> dict[str, tuple[int, ...]]:
+    """A list of names, or partitions by name."""
+    if isinstance(value, list) and value and len(set(map(str, value))) == len(value):
+        return {topic_name(name): () for name in value}
+    if not isinstance(value, dict) or not value or len(value) > TOPICS_MOST:
+        raise wrong('is no list of different topics, and no object such as {"topic": [0, 1]}')
+    found = {}
+    for name, partitions in value.items():
+        is_list = isinstance(partitions, list) and partitions and len(set(map(str, partitions))) == len(partitions)
+        if not is_list or not all(is_int_to(p, MAX_PARTITION) for p in partitions):
+            raise wrong(f"has {shown(partitions)} for {shown(name)}, which is no list of different partitions")
+        found[topic_name(name)] = tuple(sorted(partitions))
+    return found
+
+
+def topic_name(name: Any) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= 249:
+        raise wrong(f"names {shown(name)}, which is no topic")
+    return name

@@ -1,0 +1,245 @@
+"""A small world around the core: an application on a cluster in memory, with inputs, an intermediate topic, outputs and internal topics, which steps of
+workflows stop, empty, set back and start.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import Earliest
+from recoveryd.units.facts import Committed, Group, GroupType, Member, PartitionEnds, UnitFacts, UnitTopic
+from recoveryd.units.internal_topics import InternalTopics
+from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
+from recoveryd.workflows.actions import (
+    Action,
+    AwaitCaughtUp,
+    AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
+    CreateTopics,
+    DeleteTopics,
+    LookAtTopics,
+    RecreateTopics,
+    SetOffsets,
+    TakeSnapshot,
+    TopicForm,
+)
+from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.events import Outcome, StepReported, WorkflowFacts
+from recoveryd.workflows.facts import Found, GroupFound, TopicFound
+from recoveryd.workflows.model import OffsetUndo, TopicUndo, UndoState
+from recoveryd.workflows.positions import PartitionLook, To
+from recoveryd.workflows.spec import Ack, IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
+from tests.workflows.world import WorkflowWorld, report
+
+GROUP, PARTITIONS = "app", 2
+UNIT = Unit(
+    "shop",
+    UnitKind.STREAMS,
+    "main",
+    GROUP,
+    ("orders",),
+    ("steps",),
+    {"totals": Output(Behaviour.IDEMPOTENT), "log": Output(Behaviour.APPEND_ONLY)},
+    stateful=True,
+)
+OUTPUTS = {"totals": OutputChoice(OutputPolicy.RECREATE), "log": OutputChoice(OutputPolicy.NEW, "log-2")}
+INTERNAL = ("app-counts-changelog", "app-by-key-repartition")
+
+
+@dataclass
+class Log:
+    """One topic: all partitions alike."""
+
+    id: str
+    start: int
+    end: int
+
+
+class AppWorld(WorkflowWorld):
+    """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order."""
+
+    def __init__(self) -> None:
+        self.topics = {
+            "orders": Log("orders-1", 0, 100),
+            "steps": Log("steps-1", 0, 80),
+            "totals": Log("totals-1", 0, 40),
+            "log": Log("log-1", 0, 30),
+            **{name: Log(f"{name}-1", 0, 20) for name in INTERNAL},
+        }
+        self.committed: dict[tuple[str, int], int] = {
+            (topic, p): at for topic, at in (("orders", 60), ("steps", 70), (INTERNAL[1], 9)) for p in range(PARTITIONS)
+        }
+        self.members = [Member("m1", "shop-1", "host")]
+        self.readers: Mapping[str, tuple[str, ...]] = {}
+        self.kind, self.made = GroupType.CLASSIC, 0
+        self.done: list[str] = []
+        super().__init__(Params(units={UNIT.name: UNIT}))
+
+    def reprocess(self, to: To | None = None, **more: object) -> str:
+        """The kind of the answer."""
+        return self.reprocess_as("w1", to, **more)
+
+    def reprocess_as(self, workflow: str, to: To | None = None, **more: object) -> str:
+        spec = ReprocessSpec(UNIT.name, to or Earliest(), **{"outputs": OUTPUTS, **more})  # type: ignore[arg-type]
+        return self.send(lambda meta: Reprocess(meta, spec), subject=workflow)
+
+    def ack(self, step: str) -> str:
+        return self.send(lambda meta: Ack(meta, step))
+
+    def stops(self) -> None:
+        self.members = []
+        self.pass_time(3)
+
+    def starts(self, *, reads_all: bool = True) -> None:
+        """The application runs again, and reads its inputs to their ends."""
+        self.members = [Member("m2", "shop-1", "host")]
+        if reads_all:
+            self.committed |= {("orders", p): self.topics["orders"].end for p in range(PARTITIONS)}
+        self.pass_time(6)
+
+    @property
+    def waits_at(self) -> str | None:
+        waiting = self.workflow.waiting_for
+        return None if waiting is None else waiting.step
+
+    def run_through(self) -> None:
+        """What people do for a reprocess, each when it is asked for."""
+        for _ in range(10):
+            match self.waits_at:
+                case "stop_application" | "await_empty" | "await_empty_again":
+                    self.stops()
+                case "start_application":
+                    self.starts()
+                case "clean_local_state" | "confirm_output" as step:
+                    self.ack(step)
+            self.pass_time(40)
+
+    def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
+        wanted = effect.wanted
+        groups = tuple(self._group(g.topics or {}) for g in wanted.groups)
+        topics = {n: UnitTopic(n, log.id, _ends(log), 1) for n, log in self.topics.items()}
+        internal = InternalTopics(tuple(n for n in INTERNAL if n in self.topics))
+        units = {UNIT.name: UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)}
+        found = {
+            name: None
+            if (log := self.topics.get(name)) is None
+            else TopicFound(log.id, TopicForm(name, PARTITIONS, 1, {"cleanup.policy": "delete"}), _ends(log))
+            for _, name in wanted.topics
+        }
+        counts = {name: self.topics[name].end - 1 for _, name in wanted.counted}
+        return WorkflowFacts(effect.workflow, Found(groups, units, found, counts))
+
+    def _group(self, topics: Mapping[str, object]) -> GroupFound:
+        committed: dict[str, dict[int, Committed]] = {}
+        for (topic, p), at in self.committed.items():
+            committed.setdefault(topic, {})[p] = Committed(at)
+        group = Group(GROUP, self.kind, "stable", tuple(self.members), committed, is_streams=True)
+        looks = tuple(
+            PartitionLook(t, p, self.topics[t].start, self.topics[t].end, self.committed.get((t, p)))
+            for t in topics
+            if t in self.topics
+            for p in range(PARTITIONS)
+        )
+        missing = tuple(t for t in topics if t not in self.topics)
+        return GroupFound(group, looks, missing, {t: self.topics[t].id for t in topics if t in self.topics})
+
+    def take(self, effect: TakeStep) -> StepReported:
+        takers: dict[type, Callable[[TakeStep, Action], StepReported]] = {
+            AwaitEmpty: self._empty,
+            AwaitStopped: self._empty,
+            AwaitStarted: self._started,
+            TakeSnapshot: self._note,
+            SetOffsets: self._set,
+            CreateTopics: self._create,
+            DeleteTopics: self._delete,
+            RecreateTopics: self._recreate,
+            AwaitCaughtUp: self._caught_up,
+            LookAtTopics: lambda effect, _: report(effect, Outcome.DONE, "looked"),
+        }
+        return takers[type(effect.action)](effect, effect.action)
+
+    def _empty(self, effect: TakeStep, _: Action) -> StepReported:
+        names = tuple(map(str, self.members))
+        return report(effect, Outcome.NOT_YET if names else Outcome.DONE, f"{len(names)} members", members=names)
+
+    def _started(self, effect: TakeStep, _: Action) -> StepReported:
+        return report(effect, Outcome.DONE if self.members else Outcome.NOT_YET, f"{len(self.members)} members")
+
+    def _note(self, effect: TakeStep, action: Action) -> StepReported:
+        assert isinstance(action, TakeSnapshot)
+        places = [(t, p) for t in action.topics for p in range(PARTITIONS)]
+        rows = tuple(OffsetUndo(t, p, self.committed.get((t, p)), group=GROUP) for t, p in places)
+        logs = {t: _ends(self.topics[t]) for t in (*action.topics, *action.end_topics) if t in self.topics}
+        return report(effect, Outcome.DONE, "noted", undo=rows, logs=logs)
+
+    def _set(self, effect: TakeStep, action: Action) -> StepReported:
+        assert isinstance(action, SetOffsets)
+        rows = [row for row in effect.rows if isinstance(row, OffsetUndo)]
+        foreign = [r for r in rows if self.committed.get((r.name, r.partition)) not in {r.to, r.was_set}]
+        if foreign and not action.is_back:
+            return report(effect, Outcome.FAILED, "somebody else set it", code=Code.GROUP_CHANGED.value)
+        for row in rows:
+            goal = row.to if action.is_back else row.was_set
+            if row not in foreign and goal is not None:
+                self.committed[row.name, row.partition] = goal
+        self.done.append("back" if action.is_back else "set")
+        back = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in rows)
+        return report(effect, Outcome.DONE, "set", undo=back if action.is_back else ())
+
+    def _create(self, effect: TakeStep, action: Action) -> StepReported:
+        assert isinstance(action, CreateTopics)
+        rows = [TopicUndo(form.name, None, self._make(form.name), cluster="main") for form in action.topics]
+        return report(effect, Outcome.DONE, "made", undo=tuple(rows))
+
+    def _recreate(self, effect: TakeStep, action: Action) -> StepReported:
+        assert isinstance(action, RecreateTopics)
+        rows = []
+        for form in action.topics:
+            log = self.topics.get(form.name)
+            if log is not None and log.id == action.ids[form.name]:
+                self._drop(form.name)
+            rows.append(TopicUndo(form.name, action.ids[form.name], self._make(form.name), cluster="main"))
+        return report(effect, Outcome.DONE, "made anew", undo=tuple(rows))
+
+    def _delete(self, effect: TakeStep, action: Action) -> StepReported:
+        assert isinstance(action, DeleteTopics)
+        rows = []
+        for name, topic_id in action.topics.items():
+            log = self.topics.get(name)
+            if log is not None and log.id != topic_id:
+                return report(effect, Outcome.FAILED, f"{name} was made again", code=Code.TOPIC_CHANGED.value)
+            is_used = action.is_back and log is not None and log.end > log.start
+            if log is not None and not is_used:
+                self._drop(name)
+            state = UndoState.OPEN if not action.is_back else UndoState.KEPT if is_used else UndoState.DONE
+            before, after = (None, topic_id) if action.is_back else (topic_id, None)
+            rows.append(TopicUndo(name, before, after, not is_used, state, cluster="main"))
+        return report(effect, Outcome.DONE, "gone", undo=tuple(rows))
+
+    def _caught_up(self, effect: TakeStep, action: Action) -> StepReported:
+        assert isinstance(action, AwaitCaughtUp)
+        left = sum(
+            max(0, end - self.committed.get((t, p), 0)) for t, ends in action.ends.items() for p, end in ends.items()
+        )
+        return report(effect, Outcome.NOT_YET if left else Outcome.DONE, f"{left} left", left=left)
+
+    def _make(self, name: str) -> str:
+        if name not in self.topics:
+            self.made += 1
+            self.topics[name] = Log(f"{name}-made-{self.made}", 0, 0)
+            self.done.append(f"make {name}")
+        return self.topics[name].id
+
+    def _drop(self, name: str) -> None:
+        del self.topics[name]
+        self.committed = {place: at for place, at in self.committed.items() if place[0] != name}
+        self.done.append(f"drop {name}")
+
+
+def _ends(log: Log) -> dict[int, PartitionEnds]:
+    return dict.fromkeys(range(PARTITIONS), PartitionEnds(log.start, log.end))
+
+
+SEEK, AGAIN = IntermediatePolicy.SEEK_TO_END, IntermediatePolicy.RECREATE

@@ -1,0 +1,330 @@
+"""`reprocess` in the core: the order of its steps, what is refused before anything is changed, each step failing and each
+cut off by the death of the daemon, and what a rollback can and cannot put back.
+"""
+
+from collections.abc import Mapping
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.recovery.commands import Pause, Resume
+from recoveryd.recovery.spec import AtOffset, AtTime, Latest
+from recoveryd.units.facts import GroupType, Member
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.spec import OutputChoice, OutputPolicy
+from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
+from tests.workflows.world import report
+
+STEPS = (
+    "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics", "create_outputs",
+    "set_offsets", "clean_local_state", "start_application", "await_caught_up", "look_at_outputs", "confirm_output",
+)  # fmt: skip
+ASKED = {"clean_local_state", "confirm_output"}
+TAKEN = [name for name in STEPS if name not in ASKED]
+
+
+def places(topic: str, offset: int) -> dict[tuple[str, int], int]:
+    return {(topic, p): offset for p in range(PARTITIONS)}
+
+
+def begun(**more: object) -> AppWorld:
+    world = AppWorld()
+    assert world.reprocess(**more) == "accepted"  # type: ignore[arg-type]
+    return world
+
+
+def test_it_goes_through_its_steps_in_order_and_waits_for_people_where_only_they_can_know() -> None:
+    world = begun()
+    assert [step.name for step in world.workflow.steps] == list(STEPS)
+    assert (world.workflow.state, world.waits_at, world.done) == (State.WAITING, "stop_application", [])
+    world.pass_time(60)
+    assert world.done == []
+    world.stops()
+    assert world.waits_at == "clean_local_state"
+    assert world.done == [
+        *(f"drop {name}" for name in INTERNAL), "drop totals", "make totals", "make log-2", "set"
+    ]  # fmt: skip
+    assert world.committed == places("orders", 0) | places("steps", 80)
+    assert world.topics["log"] == Log("log-1", 0, 30)
+    assert world.ack("clean_local_state") == "accepted"
+    assert world.waits_at == "start_application"
+    world.starts()
+    assert world.waits_at == "confirm_output"
+    assert world.ack("confirm_output") == "accepted"
+    assert (world.workflow.state, [s.state.value for s in world.workflow.steps]) == (State.COMPLETED, ["done"] * 12)
+
+
+def test_caught_up_means_the_ends_of_the_inputs_when_the_application_stood() -> None:
+    world = begun()
+    world.stops()
+    world.topics["orders"].end = 10_000
+    world.ack("clean_local_state")
+    world.starts(reads_all=False)
+    assert world.waits_at == "await_caught_up"
+    world.committed |= places("orders", 100)
+    world.pass_time(5)
+    assert world.waits_at == "confirm_output"
+
+
+def test_who_reads_on_is_waited_for_as_long_as_it_reads() -> None:
+    world = begun()
+    world.stops()
+    world.ack("clean_local_state")
+    world.starts(reads_all=False)
+    for offset in range(1, 6):
+        world.pass_time(1_500, every_s=10)
+        world.committed |= places("orders", offset)
+    assert world.waits_at == "await_caught_up"
+    world.pass_time(2_000, every_s=10)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "code", "says"),
+    [
+        (lambda w: w.topics.pop("orders"), {}, Code.SOURCE_TOPIC_MISSING, "orders"),
+        (lambda w: w.topics.pop("steps"), {}, Code.SOURCE_TOPIC_MISSING, "steps"),
+        (lambda _: None, {"outputs": {"totals": OUTPUTS["totals"]}}, Code.MISSING_FIELD, "log"),
+        (lambda _: None, {"outputs": {**OUTPUTS, "logg": OUTPUTS["log"]}}, Code.INVALID_VALUE, "logg"),
+        (lambda _: None, {"intermediate": {"orders": AGAIN}}, Code.INVALID_VALUE, "orders"),
+        (
+            lambda _: None,
+            {"outputs": {**OUTPUTS, "log": OutputChoice(OutputPolicy.KEEP)}},
+            Code.INVALID_VALUE,
+            "append_only",
+        ),
+        (lambda w: w.topics.update({"log-2": Log("x", 0, 3)}), {}, Code.TARGET_NOT_EMPTY, "6"),
+        (lambda w: w.topics.pop("log"), {}, Code.TARGET_TOPIC_MISSING, "log"),
+        (
+            lambda _: None,
+            {"outputs": {**OUTPUTS, "log": OutputChoice(OutputPolicy.NEW, "orders")}},
+            Code.INVALID_VALUE,
+            "orders",
+        ),
+        (lambda w: setattr(w.topics["orders"], "start", 50), {}, Code.INPUT_INCOMPLETE, "orders 0 lacks 50"),
+        (
+            lambda w: setattr(w.topics["orders"], "start", 50),
+            {"accept_missing": 99},
+            Code.INPUT_INCOMPLETE,
+            "100 records",
+        ),
+        (lambda _: None, {"to": AtOffset(101)}, Code.OFFSET_OUTSIDE_LOG, "101"),
+        (lambda _: None, {"to": AtTime(1)}, Code.OFFSET_OUTSIDE_LOG, "no record is that new"),
+        (lambda w: setattr(w, "kind", GroupType.SHARE), {}, Code.GROUP_TYPE, "share"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_changed(
+    change, more: Mapping[str, object], code: Code, says: str
+) -> None:  # type: ignore[no-untyped-def]
+    world = AppWorld()
+    world.members = []
+    change(world)
+    before = dict(world.committed)
+    assert world.reprocess(**more) == "rejected"  # type: ignore[arg-type]
+    assert world.answers[-1].code == code.value
+    assert says in world.answers[-1].message
+    assert (world.done, world.committed) == ([], before)
+
+
+def test_missing_records_can_be_accepted_and_are_said_to_be_missing() -> None:
+    world = AppWorld()
+    world.topics["orders"].start = 50
+    assert world.reprocess(accept_missing=100) == "accepted"
+    assert world.workflow.plan is not None
+    assert any("100 records" in finding for finding in world.workflow.plan.findings)
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+
+
+def test_records_that_go_while_the_application_is_being_stopped_are_noticed() -> None:
+    world = begun()
+    world.topics["orders"].start = 5
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.INPUT_INCOMPLETE.value)
+    assert world.done == []
+
+
+def test_owners_are_told_what_it_means_for_them() -> None:
+    world = AppWorld()
+    world.readers = {"totals": ("billing",), "log": ("audit",)}
+    outputs = {"totals": OutputChoice(OutputPolicy.RECREATE), "log": OutputChoice(OutputPolicy.APPEND)}
+    world.reprocess(outputs=outputs)
+    assert world.workflow.plan is not None
+    told = "\n".join(world.workflow.plan.findings)
+    assert "billing reads totals: its offsets there go with the topic" in told
+    assert "29 records of earlier runs stay in log" in told
+
+
+def test_from_a_point_the_inputs_begin_there_and_what_lies_between_is_not_read_twice() -> None:
+    world = begun(to=AtOffset(33), intermediate={"steps": AGAIN})
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+    set_to = {(c.name, c.partition): c.after for c in world.workflow.plan.changes if c.what == "offset"}  # type: ignore[union-attr]
+    assert set_to == places("orders", 33) | places("steps", 0)
+    assert world.topics["steps"].id == "steps-made-2"
+
+
+def fails_at(world: AppWorld, name: str, *, retriable: bool, times: int = 1_000) -> None:
+    left = [times]
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != name or left[0] <= 0:
+            return None
+        left[0] -= 1
+        code = Code.CLUSTER_UNREACHABLE.value
+        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=retriable)
+
+    world.fault = fault
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_step_that_fails_for_good_leaves_a_reason_and_what_was_before_it(name: str) -> None:
+    world = AppWorld()
+    before = dict(world.committed)
+    fails_at(world, name, retriable=False)
+    world.reprocess()
+    world.run_through()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
+    assert [s.name for s in world.workflow.steps if s.state.value == "failed"] == [name]
+    world.fault = lambda _: None
+    world.members = []
+    is_noted = STEPS.index(name) > STEPS.index("snapshot")
+    assert world.rollback() == ("accepted" if is_noted else "rejected")
+    if is_noted:
+        world.pass_time(5)
+        assert world.workflow.state is State.ROLLED_BACK
+        assert "log-2" not in world.topics, "a topic that was made and is empty goes again"
+    if STEPS.index(name) <= STEPS.index("start_application"):
+        kept = {place: at for place, at in before.items() if place[0] in world.topics and place[0] not in INTERNAL}
+        assert {place: at for place, at in world.committed.items() if place[0] not in INTERNAL} == kept
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
+    world = AppWorld()
+    fails_at(world, name, retriable=True, times=3)
+    world.reprocess()
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+    assert next(s for s in world.workflow.steps if s.name == name).tries >= 4
+
+
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: str, is_done: bool) -> None:
+    """`is_done`: the cluster did it, and nobody heard."""
+    world = AppWorld()
+
+    def dies(effect: TakeStep) -> StepReported | None:
+        if effect.step != name:
+            return None
+        if is_done:
+            world.take(effect)
+        world.lost = True
+        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
+
+    world.fault = dies
+    world.reprocess()
+    world.run_through()
+    world.fault, world.lost = (lambda _: None), False
+    world.lead()
+    world.pass_time(5)
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+    assert len(world.done) == len(set(world.done)) or world.done.count("set") == 2, "nothing was made or dropped twice"
+    assert [name for name in world.topics if name in INTERNAL] == []
+
+
+def test_what_is_asked_of_a_person_survives_the_daemon() -> None:
+    world = begun()
+    world.stops()
+    deadline_ms = world.workflow.waiting_for.deadline_ms  # type: ignore[union-attr]
+    world.lead()
+    world.pass_time(10)
+    assert world.waits_at == "clean_local_state"
+    assert world.workflow.waiting_for.deadline_ms == deadline_ms  # type: ignore[union-attr]
+    world.pass_time(86_400, every_s=60)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.ACK_EXPIRED.value)
+
+
+def test_an_ack_is_for_a_step_that_waits_for_a_person() -> None:
+    world = begun()
+    assert world.ack("no_such_step") == "rejected"
+    assert world.ack("confirm_output") == "rejected"
+    assert world.ack("await_empty") == "rejected"
+    assert world.ack("stop_application") == "accepted"
+    assert world.waits_at == "await_empty", "who says it is stopped is believed only when its group is empty"
+    world.stops()
+    assert world.ack("clean_local_state") == "accepted"
+    assert world.ack("clean_local_state") == "accepted", "said twice it changes nothing"
+    assert world.waits_at == "start_application"
+
+
+def test_a_member_that_comes_back_between_the_steps_keeps_everything_from_being_set() -> None:
+    world = begun()
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step == "set_offsets":
+            world.committed["orders", 0] = 61
+        return None
+
+    world.fault = fault
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GROUP_CHANGED.value)
+    assert world.committed["orders", 0] == 61
+
+
+def test_a_rollback_says_what_is_gone_for_good_and_leaves_what_the_application_read_since() -> None:
+    world = begun()
+    world.run_through()
+    world.topics["log-2"].end = 7
+    world.members = []
+    assert world.rollback() == "accepted"
+    assert "totals" in world.answers[-1].message
+    assert "gone for good" in world.answers[-1].message
+    world.pass_time(5)
+    assert world.workflow.state is State.ROLLED_BACK
+    assert world.committed["orders", 0] == 100
+    assert "log-2" in world.topics, "somebody's records lie there"
+
+
+def test_pause_stop_and_a_second_one_on_the_same_unit() -> None:
+    world = begun()
+    assert world.send(Pause) == "accepted"
+    world.stops()
+    world.pass_time(60)
+    assert (world.workflow.state, world.done) == (State.PAUSED, [])
+    assert world.send(Resume) == "accepted"
+    world.pass_time(5)
+    assert world.waits_at == "clean_local_state"
+    other = world.workflow.spec
+    assert other.verb == "reprocess"
+    assert world.reprocess_as("w2") == "rejected"
+    assert world.answers[-1].code == Code.IN_USE.value
+    assert world.stop() == "accepted"
+    assert world.workflow.state is State.STOPPED
+
+
+def test_a_dry_run_has_the_hash_of_the_same_plan_while_the_application_goes_on() -> None:
+    world = begun(dry_run=True)
+    assert (world.workflow.state, world.done) == (State.PLANNED, [])
+    assert world.workflow.plan is not None
+    planned = world.workflow.plan.hash
+    world.topics["orders"].end += 50
+    world.topics["steps"].end += 50
+    world.committed |= places("orders", 77)
+    assert world.reprocess(to=Latest(), plan_hash=planned) == "rejected"
+    assert world.reprocess(plan_hash=planned) == "accepted"
+    world.topics["totals"].id = "made-by-somebody"
+    world.stops()
+    assert world.workflow.state in {State.FAILED, State.WAITING}
+
+
+def test_members_are_named_while_they_are_waited_for() -> None:
+    world = AppWorld()
+    world.members = [Member("m1", "shop-1", "host", "static-1")]
+    world.reprocess()
+    assert world.workflow.waiting_for is not None
+    assert world.workflow.waiting_for.members == ("shop-1 on host, static static-1",)
