@@ -52,3 +52,13 @@ def test_what_needs_a_restart_is_refused_with_its_place(tmp_path: Path, unit: An
     assert refused.value.key == key
     assert "one.yaml" in str(refused.value)
     assert refused.value.hint.startswith("Restart")
+
+
+def test_a_connector_under_control_keeps_its_name(tmp_path: Path) -> None:
+    unit = {"kind": "connect", "group": "app", "control": {"kind": "connect", "url": "http://h:8083"}}
+    before = settings(tmp_path, one=unit)
+    assert units_again(before, settings(tmp_path, one=unit | {"owner": "team"})).keys() == {"one"}
+    with pytest.raises(ConfigProblem) as refused:
+        units_again(before, settings(tmp_path, one=unit | {"group": "another"}))
+    assert refused.value.key == "units.one.group"
+    assert refused.value.hint.startswith("Restart")

@@ -7,7 +7,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.sources import Key, origin_of
 from recoveryd.settings.unit_control import UnitControl
 from recoveryd.settings.view import Settings
-from recoveryd.units.model import Unit
+from recoveryd.units.model import ControlKind, Unit
 
 _RESTART = "Restart the daemon: clusters, webhooks and control are read when it starts."
 
@@ -21,6 +21,9 @@ def units_again(running: Settings, read: Settings) -> dict[str, Unit]:
         before = running.values.units.get(name)
         if unit.control != (before.control if before is not None else UnitControl()):
             raise _problem(read, ("units", name, "control"), "is not as the running daemon has it")
+        if before is not None and unit.control.kind is ControlKind.CONNECT and unit.group != before.group:
+            # It is the name of the connector that is stopped and started.
+            raise _problem(read, ("units", name, "group"), "is not as the running daemon has it")
     return read.units()
 
 
