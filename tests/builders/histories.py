@@ -75,7 +75,7 @@ def _set(value: Any) -> Any:
 
 
 def _nouns(last: Decision) -> Iterator[tuple[str, Any]]:
-    from recoveryd.metrics.book import make_capabilities
+    from recoveryd.capabilities import make_capabilities
     from recoveryd.recovery.params import Params
 
     for capability in make_capabilities(Params()):
