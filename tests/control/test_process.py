@@ -54,7 +54,7 @@ def marked_pids() -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if entry.name.isdigit() and f" of {INSTALLATION}".encode() in (entry / "environ").read_bytes():
+            if entry.name.isdigit() and f" of {INSTALLATION}\0".encode() in (entry / "environ").read_bytes():
                 state = process_of(int(entry.name))
                 found += [int(entry.name)] if state is not None and state.state != "Z" else []
     return sorted(found)
