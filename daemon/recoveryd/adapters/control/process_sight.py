@@ -5,7 +5,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -94,8 +94,7 @@ class ProcessSight:
         if lived_s < self.application.steady_s:
             why = f"{_named(members)} began {lived_s:.1f} s ago"
             return self._report(ApplicationState.CHANGING, why, evidence)
-        report = self._report(ApplicationState.RUNNING, f"{_named(members)} for {lived_s:.0f} s", evidence)
-        return replace(report, before={"host": self.host, "boot": self.boot})
+        return self._report(ApplicationState.RUNNING, f"{_named(members)} for {lived_s:.0f} s", evidence)
 
     def is_stuck(self, note: Note) -> bool:
         return note.killed_s is not None and boot_s() - note.killed_s > KILL_WAIT_S
@@ -103,7 +102,9 @@ class ProcessSight:
     def _report(
         self, state: ApplicationState, why: str, evidence: Mapping[str, Any], needs: Needs = Needs.NOTHING
     ) -> Report:
-        return Report(self.application.unit, state, why, evidence, needs=needs)
+        is_alive_here = state in {ApplicationState.RUNNING, ApplicationState.CHANGING}
+        before = {"host": self.host, "boot": self.boot} if is_alive_here else {}
+        return Report(self.application.unit, state, why, evidence, before, needs)
 
     def _how_it_ends(self, note: Note, members: tuple[Process, ...]) -> str:
         now_s, limit_s = boot_s(), self.application.stop_timeout_s

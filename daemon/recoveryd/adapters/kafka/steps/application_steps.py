@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from recoveryd.adapters.kafka.steps.reporting import report
 from recoveryd.ports import ApplicationControl
-from recoveryd.units.control import Desired, Needs, Report, Wish
+from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wish
 from recoveryd.units.model import ControlKind, Unit
 from recoveryd.workflows.actions import Action, AwaitStarted, AwaitStopped
 from recoveryd.workflows.effects import TakeStep
@@ -32,10 +32,13 @@ class ApplicationSteps:
         assert isinstance(action, AwaitStopped | AwaitStarted)
         if isinstance(action, AwaitStopped) and "before" not in effect.seen:
             seen = await self._control.look(action.unit)
+            if seen.state is ApplicationState.UNKNOWN:  # says nothing of how it ran
+                return report(effect, Outcome.NOT_YET, _told(effect, action.unit, seen))
             why = f"{action.unit} is {seen.state.value}: {seen.why}"
             return report(effect, Outcome.NOT_YET, why, evidence={"before": dict(seen.before)})
         desired = Desired.RUNNING if isinstance(action, AwaitStarted) else Desired.STOPPED
-        before = action.before if isinstance(action, AwaitStarted) else {}
+        before = action.before if isinstance(action, AwaitStarted) else effect.seen["before"]
+        assert isinstance(before, Mapping)
         key = f"{effect.workflow}/{effect.step}/{effect.since_ms}"
         found = await self._control.ask(Wish(action.unit, desired, effect.workflow, key, effect.since_ms, before))
         evidence = {**effect.seen, **found.evidence}

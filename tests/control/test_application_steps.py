@@ -1,0 +1,68 @@
+"""Steps of workflows that wait for an application: what they ask of whoever stops and starts it, and what they journal."""
+
+from dataclasses import replace
+
+from recoveryd.adapters.kafka.steps.application_steps import ApplicationSteps
+from recoveryd.units.control import ApplicationState, Needs, Report, Wish
+from recoveryd.units.model import ControlKind, Unit, UnitKind
+from recoveryd.workflows.actions import AwaitStarted, AwaitStopped
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome
+
+UNIT = Unit("app", UnitKind.GROUP, "main", "app", ("in",), control=ControlKind.KUBERNETES)
+STOP = TakeStep("w1", "stop", 1, AwaitStopped("main", "app", "app"), since_ms=7)
+START = TakeStep("w1", "start", 1, AwaitStarted("main", "app", "app", before={"replicas": 3}), since_ms=9)
+
+
+class Control:
+    """Tells the reports that a test gives it, and keeps what it was asked."""
+
+    def __init__(self, *reports: Report) -> None:
+        self._reports = list(reports)
+        self.asked: list[Wish] = []
+
+    async def look(self, unit: str) -> Report:
+        return self._reports.pop(0)
+
+    async def ask(self, wish: Wish) -> Report:
+        self.asked.append(wish)
+        return self._reports.pop(0)
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def told(state: ApplicationState, needs: Needs = Needs.NOTHING, **before: int) -> Report:
+    return Report("app", state, "why", before=before, needs=needs)
+
+
+async def test_how_it_ran_is_noted_as_soon_as_it_is_known_and_goes_into_both_wishes() -> None:
+    control = Control(
+        told(ApplicationState.UNKNOWN, Needs.TIME),
+        told(ApplicationState.RUNNING, replicas=3),
+        told(ApplicationState.STOPPED),
+        told(ApplicationState.RUNNING),
+    )
+    steps = ApplicationSteps(lambda: {"app": UNIT}, control)
+    first = await steps.take(STOP)
+    assert (first.outcome, dict(first.evidence)) == (Outcome.NOT_YET, {}), "an answer that says nothing is not noted"
+    second = await steps.take(STOP)
+    assert (second.outcome, second.evidence) == (Outcome.NOT_YET, {"before": {"replicas": 3}})
+    assert control.asked == [], "it is noted before it is asked to stop"
+    third = await steps.take(replace(STOP, seen=second.evidence))
+    assert (third.outcome, third.evidence["before"]) == (Outcome.DONE, {"replicas": 3})
+    assert (await steps.take(START)).outcome is Outcome.DONE
+    assert [(wish.desired.value, wish.before, wish.since_ms) for wish in control.asked] == [
+        ("stopped", {"replicas": 3}, 7),
+        ("running", {"replicas": 3}, 9),
+    ]
+
+
+async def test_what_a_person_has_to_mend_is_told_with_what_to_do() -> None:
+    control = Control(told(ApplicationState.UNKNOWN, Needs.MENDING), told(ApplicationState.RUNNING, Needs.MENDING))
+    steps = ApplicationSteps(lambda: {"app": UNIT}, control)
+    for effect in (STOP, replace(STOP, seen={"before": {}})):
+        found = await steps.take(effect)
+        assert found.outcome is Outcome.NOT_YET
+        assert found.why == "app: why; mend it and `pause` and `resume` w1, or do it by hand and `ack` stop"
