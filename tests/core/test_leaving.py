@@ -85,6 +85,9 @@ def test_a_verification_rests_too() -> None:
     world.second(3)
     leave(world)
     assert world.recovery().state is State.PAUSED
+    (told,) = [notice for notice in world.notices if notice.type == "auto_pause"]
+    assert told.data["reason"] == LEAVING
+    assert "has to fit into one run" in str(told.data["why"])
     world.restart_daemon()
     world.run_until(State.COMPLETED)
 

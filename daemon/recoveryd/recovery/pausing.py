@@ -65,7 +65,8 @@ def come_to_rest(case: Case) -> None:
     """Take the next step towards a daemon's end: hold what works, and let go the application of what is paused."""
     recovery = case.recovery
     if recovery.state in WORKING:
-        hold(case, LEAVING, "the time of this daemon is over: rests until one runs again", {})
+        anew = "; the proof then begins anew, and has to fit into one run" if recovery.is_proving else ""
+        hold(case, LEAVING, f"the time of this daemon is over: rests until one runs again{anew}", {})
     elif recovery.state is State.PAUSED and not recovery.attempt.released:
         release_application(case, "the time of this daemon is over")
 
