@@ -1,6 +1,7 @@
 """Runs that continue each other: each record in one of them, whatever dies in between."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.effects import ReadLedger
 from recoveryd.recovery.events import LedgerRead
+from tests.builders.world import PARAMS
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
 
 
@@ -89,6 +91,20 @@ def test_a_run_that_was_refused_moves_nothing() -> None:
     assert world.schedule().last_end is None
     world.command("unschedule")
     assert covered(world) == {}
+
+
+def test_a_run_whose_plan_nobody_approved_moves_nothing() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500, params=replace(PARAMS, approval_above_records=1))
+    world.add(data=CONTINUED)
+    world.second(35)
+    (run,) = world.runs()
+    plan = world.recovery(run).plan
+    assert plan is not None
+    assert world.recovery(run).state is State.AWAITING_APPROVAL
+    world.command("reject", run, {"plan_hash": plan.hash})
+    world.second(2)
+    assert (world.schedule().run, world.schedule().last_end) == (None, None)
+    assert world.schedule().counts.refused == 1
 
 
 def test_the_first_run_starts_where_the_schedule_says() -> None:

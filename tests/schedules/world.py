@@ -14,13 +14,14 @@ from recoveryd.kernel.effects import Effect, SendCommand
 from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Event, Seen
 from recoveryd.recovery.effects import GatherFacts
 from recoveryd.recovery.events import FactsGathered
+from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.schedules.draft import SCHEDULES
 from recoveryd.schedules.model import Schedule
 from recoveryd.wire.codec import EncodedCommand
 from recoveryd.wire.status_topic import encode_daemon
 from tests.builders.core import CODEC, STATUS, make_facts, make_target
-from tests.builders.world import World
+from tests.builders.world import PARAMS, World
 
 SOURCE = "//ops/alice"
 REPLAY: dict[str, Any] = {
@@ -47,7 +48,12 @@ class ScheduleWorld(World):
     """`swallows`: how many sent commands get lost on the way, as when the daemon dies before it writes them."""
 
     def __init__(
-        self, now: str = "2026-11-22T01:59:30", ends: tuple[int, ...] = (100, 50), *, speed: int = 100
+        self,
+        now: str = "2026-11-22T01:59:30",
+        ends: tuple[int, ...] = (100, 50),
+        params: Params = PARAMS,
+        *,
+        speed: int = 100,
     ) -> None:
         self.control: list[Written] = []
         self.swallows = 0
@@ -55,7 +61,7 @@ class ScheduleWorld(World):
         self.sent: list[SendCommand] = []
         self.topic_id = ""
         self.log: dict[bytes, bytes] = {}
-        super().__init__(make_facts(ends), speed=speed)
+        super().__init__(make_facts(ends), params, speed=speed)
         self.now_ms = at(now)
         self.feed(BecameLeader(1, "control"))
         self.feed(ControlRead())

@@ -47,9 +47,11 @@ def with_start(data: Mapping[str, object], last_end: LastEnd | None) -> dict[str
 
 
 def end_of(recovery: Recovery, before: LastEnd | None) -> LastEnd | None:
-    """Where the next run starts after this one, which has ended. `before` when it came to no plan."""
+    """Where the next run starts after this one, which has ended. `before` when it was never begun: its plan may have
+    waited for an approval that did not come.
+    """
     plan = recovery.plan
-    if plan is None or not recovery.progress.partitions:
+    if plan is None or recovery.started_ms is None:
         return before
     known = before.offsets if before is not None and before.topic_id == plan.source.topic_id else {}
     reached = {row.partition: row.position for row in recovery.progress.partitions}
