@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from recoveryd_sandbox.broker import Broker
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]  # untyped exports
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.probe import PLAIN

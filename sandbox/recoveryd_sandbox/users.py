@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # untyped exports
+from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,

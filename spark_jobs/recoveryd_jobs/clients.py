@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 FETCH_BYTES = 8 * 1024 * 1024
 QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024

@@ -1,6 +1,6 @@
 """Builders of core values: each gives a legal default that a test changes where it matters."""
 
-from typing import Any
+from typing import Any, cast
 
 from recoveryd.capabilities import make_capabilities, make_codec, make_status_topic
 from recoveryd.holds.spec import HoldSpec, Release, StartHold
@@ -8,6 +8,7 @@ from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import CommandReceived, Seen
 from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.kernel.states import State
 from recoveryd.live.protecting import Protecting
 from recoveryd.live.slice import LIVE, LiveSlice
 from recoveryd.metrics.book import MetricsBook
@@ -163,6 +164,11 @@ def command(
 
 STATUS = make_status_topic()
 CODEC = make_codec()
+
+
+def noun_state(noun: Any) -> State:
+    """All nouns have a state; the kernel has no use for it."""
+    return cast("State", noun.state)
 
 
 def make_book(params: Params) -> MetricsBook:

@@ -133,7 +133,7 @@ class World:
         self.answers += decision.answers
         self.notices += decision.notices
         self.directives += decision.directives
-        for recovery in decision.changed:
+        for recovery in (noun for noun in decision.changed if isinstance(noun, Recovery)):
             old = before.of(RECOVERY).recoveries.get(recovery.id)
             same_life = old is not None and old.control_offset == recovery.control_offset
             if same_life and old.state is not recovery.state:

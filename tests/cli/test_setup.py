@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.verbs import doctor_clusters, doctor_machine
-from recoveryd.cli.verbs.doctor_checks import CheckVerdict
+from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict
 from recoveryd.cli.verbs.doctor_spark import check_profiles
 from recoveryd.settings import load
 from tests.cli.scripted import run
@@ -132,7 +132,7 @@ REMOTE = "profiles:\n  far: {master: 'MASTER', task_slots: 4, conf: {CONF}}\n"
 SECURED = "spark.authenticate: true, spark.network.crypto.enabled: true, spark.io.encryption.enabled: true"
 
 
-def profiles(folder: Path, text: str) -> dict[str, doctor_machine.CheckResult]:
+def profiles(folder: Path, text: str) -> dict[str, CheckResult]:
     return {check.name: check for check in check_profiles(load(write(folder, text), env={}))}
 
 

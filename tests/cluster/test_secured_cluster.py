@@ -23,10 +23,10 @@ from recoveryd_sandbox.access import RECOVERYD
 from recoveryd_sandbox.cluster import Cluster
 from recoveryd_sandbox.users import Grant
 from tests.builders.history import create_topics
-from tests.cluster.conftest import NewCase
 from tests.cluster.replicas import await_whole, layout, move_leaders, start_all
 from tests.cluster.rights import PASSWORD, grants_of, make_user, missing, own_needs, told, without
 from tests.e2e.asking import await_progress, copied, lane_progress
+from tests.e2e.case import NewCase
 from tests.e2e.data import fill_plain
 from tests.e2e.history import check_copy, snapshot
 from tests.e2e.log_reader import whole_log

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.model import Plan, Severity
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import PartitionFacts
 from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, Latest, Limits
-from recoveryd.replay.plan import Refused, make_plan
+from recoveryd.replay.plan import make_plan
 from recoveryd.replay.spec import TargetRef
 from tests.builders.core import NOW_MS, SOURCE_ID, make_facts, make_spec, make_target
 

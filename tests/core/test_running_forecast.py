@@ -71,8 +71,8 @@ def test_a_change_is_told_when_two_forecasts_a_minute_apart_agree() -> None:
     world.second(30)
     assert changes(world) == [("ok", "impractical_slow")]
     told = next(n for n in world.notices if n.type == "forecast_changed")
-    assert told.data["why"].startswith("at 1.50 times real time it takes")
-    assert told.data["suggestion"].startswith("more than 20/s (2 lanes instead of 1) is needed")
+    assert str(told.data["why"]).startswith("at 1.50 times real time it takes")
+    assert str(told.data["suggestion"]).startswith("more than 20/s (2 lanes instead of 1) is needed")
     assert told.data["evidence"]["speed_up"] == pytest.approx(1.5)
     world.speed = 500
     world.second(59)

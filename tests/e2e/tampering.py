@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from tests.e2e.clients import writer
 from tests.e2e.follower import Document
@@ -103,13 +103,13 @@ class Tampering:
         newest = {key: (partition, receipt, key) for partition, receipt, key in found}
         return sorted(newest.values(), key=lambda f: (f[1]["partition"], f[1]["start"]))
 
-    def _read(self, topic: str, partition: int) -> list[object]:
+    def _read(self, topic: str, partition: int) -> list[Message]:
         consumer = Consumer({
             "bootstrap.servers": self._stack.bootstrap, **QUIET, "group.id": "tampering", "isolation.level": "read_committed",
             "enable.partition.eof": True, "enable.auto.commit": False, "auto.offset.reset": "earliest",
         })  # fmt: skip
         consumer.assign([TopicPartition(topic, partition, 0)])
-        found: list[object] = []
+        found: list[Message] = []
         while True:
             message = consumer.poll(_TIMEOUT_S)
             assert message is not None, f"{topic} was not read to its end"

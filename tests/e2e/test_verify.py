@@ -423,14 +423,15 @@ def test_an_attempt_that_is_killed_while_verifying_is_followed_by_a_whole_one(
 
 
 def test_what_cannot_be_compared_is_refused_by_name(stack: Stack, small: str, name: str) -> None:
-    for number, (fields, code) in enumerate([
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"target": "no-such-topic"}, "RCV-2004"),
         ({"target": f"{stack.prefix}receipts.v1"}, "RCV-1018"),
         ({"target": small}, "RCV-1019"),
         ({"target": "x", "target_cluster": "moon"}, "RCV-1016"),
         ({"target": "x", "source_to": "never"}, "RCV-1005"),
         ({"target": "x", "target_create": True}, "RCV-1004"),
-    ]):  # fmt: skip
+    ]
+    for number, (fields, code) in enumerate(refused):
         answer = stack.follower.wait_answer(verify(stack, f"{name}-{number}", small, fields.pop("target"), **fields))
         assert (answer["type"].split(".")[-2], answer["data"]["code"]) == ("command_rejected", code), fields
 

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from recoveryd_sandbox.broker import Broker
 from tests.builders.history import Draft, create_topics, produce
-from tests.e2e.case import Case
+from tests.e2e.case import Case, NewCase
 from tests.e2e.clients import writer
 from tests.e2e.data import BASE_MS, fill_plain
 from tests.e2e.log_reader import read_log, whole_log
@@ -20,7 +20,6 @@ from tests.e2e.processes import kill, wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.supervisor import Supervisor
 from tests.e2e.transactions import describe
-from tests.faults.conftest import NewCase
 
 pytestmark = [
     pytest.mark.broker,

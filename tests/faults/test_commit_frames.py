@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.case import Case
+from tests.e2e.case import Case, NewCase
 from tests.e2e.processes import kill, wait_for
 from tests.e2e.proxy import Api, ProxiedBroker, Proxy
 from tests.e2e.stack import Stack
 from tests.e2e.supervisor import Supervisor
 from tests.e2e.transactions import Transaction, describe
-from tests.faults.conftest import NewCase
 
 pytestmark = [
     pytest.mark.broker,

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from recoveryd.failpoints import POINTS
-from tests.e2e.case import Case
+from tests.e2e.case import Case, NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 

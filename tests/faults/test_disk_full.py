@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from recoveryd_sandbox.broker import Broker
-from tests.e2e.case import Case
+from tests.e2e.case import Case, NewCase
 from tests.e2e.data import fill_plain
 from tests.e2e.processes import wait_for
 from tests.e2e.small_disk import SmallDisk
 from tests.e2e.stack import Stack
 from tests.e2e.supervisor import Supervisor
-from tests.faults.conftest import NewCase
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests.builders.history import Draft, create_topics, produce, transactional
 from tests.e2e.asking import copied
+from tests.e2e.case import NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import BASE_MS, fill_plain
 from tests.e2e.log_reader import offsets
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 

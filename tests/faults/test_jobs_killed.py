@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from recoveryd_jobs.failpoints import POINTS
-from tests.e2e.case import Case
+from tests.e2e.case import Case, NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.processes import await_gone, is_alive, kill
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.case import NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.processes import await_gone, kill
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(300)]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.builders.history import transactional
+from tests.e2e.case import NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import add_time_zero, fill_nasty
 from tests.e2e.log_reader import read_log
 from tests.e2e.processes import kill
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 

@@ -4,11 +4,11 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.builders.history import create_topics
+from tests.e2e.case import NewCase
 from tests.e2e.clients import writer
 from tests.e2e.data import fill_plain, write_plain
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack, completed_ranges
-from tests.faults.conftest import NewCase
 
 pytestmark = [
     pytest.mark.broker,

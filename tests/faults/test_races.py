@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
+from tests.e2e.case import NewCase
 from tests.e2e.control import make_command
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
 
 pytestmark = [
     pytest.mark.broker,

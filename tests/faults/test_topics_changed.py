@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.builders.history import create_topics
 from tests.e2e.asking import positions
-from tests.e2e.case import Case
+from tests.e2e.case import Case, NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
@@ -18,7 +18,7 @@ from tests.e2e.history import snapshot
 from tests.e2e.log_reader import read_log
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
-from tests.faults.conftest import PAIR_RECORDS_EACH, NewCase
+from tests.faults.conftest import PAIR_RECORDS_EACH
 
 pytestmark = [
     pytest.mark.broker,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.case import NewCase
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
-from tests.faults.conftest import NewCase
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 

@@ -10,6 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from grafana.pictures import blocks, lines, tables
@@ -47,6 +48,10 @@ def drawn(draw: Callable[..., None], answer: Answered, width: float, height: flo
     draw(axes, answer, *marks)
     figure.draw_without_rendering()
     return axes
+
+
+def rectangles(axes: Axes) -> list[Rectangle]:
+    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
 def texts(of: Axes | Figure) -> list[str]:
@@ -178,7 +183,7 @@ def test_states_become_spans_with_their_names_and_colours() -> None:
     codes = {text: value for value, (text, _) in mappings_of(of.raw).items()}
     points = [(SPAN.start_s + i, codes["running"] if i < 30 else codes["completed"]) for i in range(60)]
     axes = drawn(blocks.timeline, answered(of, [(0, {"recovery": "r1"}, points)]), 1_000, 110)
-    first, second = axes.patches
+    first, second = rectangles(axes)
     assert (first.get_x(), second.get_x()) == (SPAN.start_s, first.get_x() + first.get_width())
     assert [to_hex(first.get_facecolor()), to_hex(second.get_facecolor())] == ["#2f6fde", "#2f9e44"]
     assert {"r1", "running", "completed"} <= set(texts(axes))
@@ -191,7 +196,7 @@ def test_cumulative_buckets_become_cells() -> None:
         (0, {"le": le}, [(at, count)]) for le, count in (("0.001", 0.0), ("0.005", 4.0), ("0.01", 5.0), ("+Inf", 5.0))
     ]
     axes = drawn(blocks.heatmap, answered(of, rows), 600, 200)
-    lower, upper = axes.patches
+    lower, upper = rectangles(axes)
     assert (lower.get_y(), upper.get_y()) == (1, 2)
     assert lower.get_alpha() > upper.get_alpha()
     assert [t.get_text() for t in axes.get_yticklabels()] == ["1 ms", "5 ms", "10 ms"]
@@ -213,7 +218,7 @@ def test_bars_are_as_long_as_their_values_and_in_the_order_of_partitions() -> No
     of = panel("recovery", "Offsets left")
     answer = answered(of, [(0, {"partition": p}, [(SPAN.end_s, v)]) for p, v in (("10", 50.0), ("2", 100.0))])
     axes = drawn(blocks.bars, answer, 500, 200)
-    widths = [patch.get_width() for patch in axes.patches][1::2]
+    widths = [patch.get_width() for patch in rectangles(axes)][1::2]
     assert widths[1] == pytest.approx(widths[0] / 2)
     assert texts(axes) == ["2", "100", "10", "50"]
 

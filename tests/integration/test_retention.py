@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from recoveryd.adapters.kafka.retention import KafkaRetention
 from tests.builders.history import create_topics

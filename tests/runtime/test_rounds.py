@@ -19,7 +19,7 @@ from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.inbox import Item
 from recoveryd.runtime.rounds import Round, Rounds, merge
 from recoveryd.runtime.seen import SeenLedger
-from tests.builders.core import NOW_MS, command
+from tests.builders.core import NOW_MS, command, noun_state
 from tests.runtime.fakes import record
 
 SIGNAL = HealthSignal("main", "produce_latency_p99", 0.02, "s", "ok", NOW_MS)
@@ -45,7 +45,7 @@ def test_commands_that_wait_together_become_one_batch() -> None:
 def test_the_last_status_of_a_recovery_wins_and_every_answer_stays() -> None:
     taken = take([item(command("replay", offset=0), 0), item(command("stop", offset=1), 1)])
     assert taken.batch is not None
-    assert [(r.id, r.state.value) for r in taken.batch.changed] == [("r1", "stopped")]
+    assert [(r.id, noun_state(r).value) for r in taken.batch.changed] == [("r1", "stopped")]
     assert {(a.command_id, a.kind) for a in taken.batch.answers} == {("stop-r1", "accepted"), ("replay-r1", "accepted")}
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # untyped exports
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from recoveryd_sandbox.errors import SeedRefused
 from recoveryd_sandbox.flights import Flight, flights

@@ -11,6 +11,7 @@ from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.failpoints import POINTS
 from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.lane.loop import LaneLoop
 from tests.builders.copying import Cluster, LaneProcess, Recovery, assert_exact, rows
 
 pytestmark = pytest.mark.broker
@@ -136,14 +137,14 @@ def test_a_producer_fenced_at_any_step_starts_over_from_the_ledger(
 def test_what_the_client_raises_where_nobody_expects_it_starts_the_lane_over(
     recovery: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, raised = life.LaneLoop._commit, []
+    made, raised = LaneLoop._commit, []
 
-    def commit(loop: life.LaneLoop) -> None:
+    def commit(loop: LaneLoop) -> None:
         if not raised:
             raised.append(KafkaException(KafkaError(KafkaError._FATAL, "fenced between two calls", fatal=True)))
             raise raised[0]
         made(loop)
 
-    monkeypatch.setattr(life.LaneLoop, "_commit", commit)
+    monkeypatch.setattr(LaneLoop, "_commit", commit)
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery, cluster)

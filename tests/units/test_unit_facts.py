@@ -11,6 +11,7 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, K
 
 from recoveryd.adapters.kafka import unit_facts
 from recoveryd.adapters.kafka.client import problem
+from recoveryd.adapters.kafka.offsets import EARLIEST
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -94,7 +95,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
         "make_admin": lambda _properties: made,
         "make_consumer": made.consumer,
         "describe": lambda _admin, names, _timeout_s: {name: made.shape(name) for name in names},
-        "read_offsets": lambda _admin, _keys, spec, _timeout_s: {0: 0 if spec is unit_facts.EARLIEST else made.end},
+        "read_offsets": lambda _admin, _keys, spec, _timeout_s: {0: 0 if spec is EARLIEST else made.end},
         "read_configs": lambda _admin, _topic, _timeout_s: {},
     }
     for name, function in patches.items():

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import OffsetSpec as _OffsetSpec
 
 from recoveryd.adapters.kafka.client import is_no_such_topic, problem
 from recoveryd.errors import ClusterProblem

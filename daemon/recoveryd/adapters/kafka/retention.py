@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
+from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
     ResourceType,
