@@ -71,7 +71,7 @@ _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
     start.NAME: lambda s, repeat, _: start.measure(s.bed, repeat),
     daemon_rate.NAME: lambda s, repeat, quick: daemon_rate.measure(s.bed, repeat, quick=quick),
     daemon_size.NAME: lambda s, repeat, quick: daemon_size.measure(s.bed, repeat, quick=quick),
-    heartbeats.NAME: lambda s, _, quick: heartbeats.measure(s.bed, quick=quick),
+    heartbeats.NAME: lambda s, repeat, quick: heartbeats.measure(s.bed, repeat, quick=quick),
     lane_clients.NAME: lambda *_: lane_clients.measure(),
     pausing.NAME: lambda s, repeat, quick: pausing.measure(s.bed, min(repeat, 3), quick=quick),
     ledger.NAME: lambda s, repeat, quick: ledger.measure(s.bed, repeat, quick=quick),

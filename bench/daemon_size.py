@@ -52,22 +52,21 @@ _IMPORTS = (
 def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
     many = _MANY // 10 if quick else _MANY
     ended, kept = (_ENDED // 20 if quick else _ENDED), Params().keep_terminal_most
-    starts = min(repeat, 3)  # each is a complete start of a daemon
     empty, known, full = Home(bed, "empty"), Home(bed, "known"), Home(bed, "full")
     _fill(bed, known, _KNOWN)
     _fill(bed, full, many)
-    idle, empty_s = _sizes(empty, starts)
-    with_known, _ = _sizes(known, starts)
-    with_many, full_s = _sizes(full, starts)
+    idle, empty_s = _sizes(empty, repeat)
+    with_known, _ = _sizes(known, repeat)
+    with_many, full_s = _sizes(full, repeat)
     years = Home(bed, "years")
     _hurry(bed, years)
     _fill(bed, years, ended, kept)
     _await_compacted(bed, years, kept)
-    forgotten, forgotten_s = _sizes(years, starts)
+    forgotten, forgotten_s = _sizes(years, repeat)
     last_week = Home(bed, "week")
     _fill(bed, last_week, kept)
-    week, week_s = _sizes(last_week, starts)
-    imports = Sample(tuple(_imports_mb() for _ in range(starts)), "MB")
+    week, week_s = _sizes(last_week, repeat)
+    imports = Sample(tuple(_imports_mb() for _ in range(repeat)), "MB")
     fold, plain = _fold(bed, full, many, repeat), _plain_read(bed, full, many, repeat)
     rows = (
         Row("memory of a leading, idle daemon", idle, "its imports alone", imports, at_most=_IDLE_MB),

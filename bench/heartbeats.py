@@ -27,15 +27,15 @@ from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, LanePosition
 NAME = "heartbeats"
 _REPLAYS = 9
 _COST_PERCENT = 10.0
-_SETTLE_S, _WINDOW_S, _WINDOWS = 10.0, 10.0, 3
+_SETTLE_S, _WINDOW_S = 10.0, 10.0
 _DEADLINE_S = 60.0
 
 
-def measure(bed: Bed, *, quick: bool) -> list[Report]:
+def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
     data = make_many(bed, quick=quick)
     source = Source(data.topic, bed.topic_id(data.topic), len(data.ends), data.ends[0])
     idle, at_rest, moving = (
-        _percent(bed, source, replays, every_s) for replays, every_s in ((0, 0), (_REPLAYS, 0), (_REPLAYS, 5))
+        _percent(bed, source, replays, every_s, repeat) for replays, every_s in ((0, 0), (_REPLAYS, 0), (_REPLAYS, 5))
     )
     bed.delete(data.topic)
     what = f"{_REPLAYS} replays of {source.partitions:,} partitions"
@@ -50,14 +50,14 @@ def measure(bed: Bed, *, quick: bool) -> list[Report]:
     return [Report("Hearing many partitions", rows, (note,))]
 
 
-def _percent(bed: Bed, source: Source, replays: int, every_s: int) -> Sample:
+def _percent(bed: Bed, source: Source, replays: int, every_s: int, repeat: int) -> Sample:
     home = Home(bed, "hearing")
     names = [f"hearing-{n}" for n in range(replays)]
     _write_status(bed, home, names, source)
     lanes = _Lanes(bed, home, names, source, every_s)
     with lanes, leading(home) as daemon:
         time.sleep(_SETTLE_S)
-        found = [_window(daemon) for _ in range(_WINDOWS)]
+        found = [_window(daemon) for _ in range(repeat)]
         for name in names:
             status = daemon.status(name)
             if status is None or status["state"] != "running":
