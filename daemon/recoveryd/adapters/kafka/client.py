@@ -102,6 +102,7 @@ def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
         "fetch.wait.max.ms": 10,  # the end of a partition is told after this time
         "fetch.message.max.bytes": MAX_RECORD_BYTES,
         "queued.max.messages.kbytes": 16_384,
+        "fetch.queue.backoff.ms": 20,  # else a reader slower than the broker waits a second whenever its queue was full
         "logger": _log,
     }
     return Consumer(config | {name.replace("_", "."): value for name, value in overrides.items()})
