@@ -149,6 +149,7 @@ def test_a_wrong_password_is_final_and_a_strange_certificate_is_only_named(far: 
     assert forgotten is not None
     assert strange is not None
     assert (forgotten.code, forgotten.retriable) == (Code.NOT_AUTHORISED, False)
+    assert "restart the daemon" in forgotten.hint
     assert (strange.code, strange.retriable) == (Code.CLUSTER_UNREACHABLE, True)
     assert "certificate verify failed" in strange.message
     assert shut_out(login, "far") is None

@@ -85,7 +85,7 @@ def shut_out(properties: Properties, cluster: str) -> ClusterProblem | None:
     message = f"Cluster {cluster} does not let us in: {refused[0].str()}"
     if refused[0].code() != KafkaError._AUTHENTICATION:  # noqa: SLF001
         return ClusterProblem(message)
-    hint = "Check the user and its secret in the daemon's config."
+    hint = "Check the user and its secret in the daemon's config. It is read at the start, so restart the daemon after a change."
     return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
 
 
