@@ -139,7 +139,7 @@ def test_what_the_config_does_not_have_and_what_steers_lanes_is_refused(
         return found["type"].split(".")[3], found["data"]["code"]
 
     waiting = watch("nobody", "nothing", until="caught_up", then="notify", deadline="1m")
-    assert running[-1].is_leader()
+    running[-1].await_leader()
     assert answer("watch", "w-no", watch("g", "t", until="caught_up", then={"webhook": "stopit"})) == (
         "command_rejected", "RCV-1030",
     )  # fmt: skip

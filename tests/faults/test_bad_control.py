@@ -162,7 +162,7 @@ def test_row_18_whatever_hypothesis_makes_up_has_exactly_one_outcome_each(stack:
 def test_row_18_after_all_of_it_a_good_command_works(stack: Stack, daemon: DaemonProcess, plain: str) -> None:
     stack.control.replay("sound", plain, f"{stack.mark}-sound", target_create=True, dry_run=True)
     assert stack.follower.wait_state("sound", "planned")["plan"]["records_at_most"] == 16_000
-    assert daemon.is_leader()
+    daemon.await_leader()
 
 
 def unreadable(stack: Stack, offset: int) -> Any:

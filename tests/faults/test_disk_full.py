@@ -57,12 +57,12 @@ def test_row_11_a_daemon_whose_disk_is_full_says_so_leads_on_and_with_space_copi
         failed = case.failed()
         assert "No space left on device" in failed["why"]
         assert failed["error_code"].startswith("RCV-")
-        assert daemon.is_leader()
+        daemon.await_leader()
         disk.free()
         after = new_case()
         after.start(records_per_s=None)
         after.judge()
-        assert daemon.is_leader()
+        daemon.await_leader()
 
 
 def test_row_11_with_a_full_disk_under_spark_a_copy_is_exact_or_fails_by_name(
@@ -86,4 +86,4 @@ def test_row_11_with_a_full_disk_under_spark_a_copy_is_exact_or_fails_by_name(
         after = new_case()
         after.start(records_per_s=None)
         after.judge()
-        assert daemon.is_leader()
+        daemon.await_leader()

@@ -67,4 +67,4 @@ def test_row_31_a_broker_that_stands_still_leaves_the_same_daemon_leading(
         answer = stack.follower.wait_answer(asked, 60)
         assert answer["type"] == "io.recoveryd.event.command_accepted.v1", answer
     case.finish()
-    assert leader.is_leader()
+    leader.await_leader()
