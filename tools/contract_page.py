@@ -33,7 +33,7 @@ Every refusal and failure has a stable code. `recoveryctl explain CODE` prints t
 Made from `daemon/recoveryd/kernel/catalogue.py` by `python -m tools.generate`."""
 _BLOCK: Final = re.compile(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", flags=re.DOTALL)
 _SHOWN_BELOW: Final = frozenset(
-    {"replay", "verify", "watch", "hold", "release", "reset", "reprocess", "schedule"}
+    {"replay", "verify", "watch", "hold", "release", "reset", "reprocess", "savepoint", "restore_savepoint", "schedule"}
 )  # have a table of their own
 _GROUPS: Final = {
     "1": "Commands: refused for what they say",
@@ -75,6 +75,8 @@ def _blocks() -> dict[str, str]:
         "reset-fields": _fields_table(make_codec().verbs["reset"].model),
         "reprocess-fields": _fields_table(make_codec().verbs["reprocess"].model),
         "example-reprocess": _example(examples.COMMANDS["reprocess"]),
+        "savepoint-fields": _fields_table(make_codec().verbs["savepoint"].model),
+        "restore-savepoint-fields": _fields_table(make_codec().verbs["restore_savepoint"].model),
         "workflow-status-fields": _status_table(workflow_schema()),
         "example-reset": _example(examples.COMMANDS["reset"]),
         "watch-status-fields": _status_table(watch_schema(), "Watched"),

@@ -65,6 +65,23 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
         18,
         "orders-from-scratch",
     ),
+    "savepoint": _command(
+        "savepoint",
+        {"reason": "before v44", "unit": "order-processor", "name": "before-v44"},
+        21,
+        "orders-cut",
+    ),
+    "restore_savepoint": _command(
+        "restore_savepoint",
+        {
+            "reason": "v44 beside v43, from the same state",
+            "savepoint": "before-v44",
+            "to_unit": "order-processor-v44",
+            "outputs": {"customer-totals.v44": "recreate"},
+        },
+        22,
+        "orders-v44-from-cut",
+    ),
     "ack": _command(
         "ack",
         {"reason": "both machines are done", "step": "clean_local_state", "note": "state.dir removed on web1 and web2"},

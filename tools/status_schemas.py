@@ -198,6 +198,7 @@ _WORKFLOW_WORDS: Final[Told] = {
     "ConfigUndo.to": "the value before; null = it was not set on the topic itself",
     "ConfigUndo.state": _UNDO_STATE,
     "ConfigUndo.is_temporary": "put back when the workflow ends, however it ends",
+    "Cut.ends": "by topic and partition, of these and of the outputs",
     "Cut.offsets": "by topic and partition, of inputs and intermediate topics; null = nothing was committed",
     "Cut.is_exact": "whether offsets and state are of one moment; `why` says how that is known",
     "CutTopic.copy": "the topic that holds what lay between `starts` and `stops`",

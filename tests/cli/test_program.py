@@ -163,7 +163,7 @@ def test_completion_prints_the_script_of_a_shell(shell: str, mark: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("recoveryctl re", {"replay", "resume", "reject", "release", "reset", "reprocess"}),
+        ("recoveryctl re", {"replay", "resume", "reject", "release", "reset", "reprocess", "restore-savepoint"}),
         ("recoveryctl replay --verify c", {"count"}),
         ("recoveryctl sandbox l", {"live"}),
     ],

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
 from recoveryd.recovery.params import Params
+from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.facts import Committed, Group, GroupType, Member, PartitionEnds, UnitFacts, UnitTopic
 from recoveryd.units.internal_topics import InternalTopics
@@ -21,6 +23,7 @@ from recoveryd.workflows.actions import (
     DeleteTopics,
     LookAtTopics,
     RecreateTopics,
+    SetConfigs,
     SetOffsets,
     TakeSnapshot,
     TopicForm,
@@ -28,9 +31,10 @@ from recoveryd.workflows.actions import (
 from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.facts import Found, GroupFound, TopicFound
-from recoveryd.workflows.model import OffsetUndo, TopicUndo, UndoState
+from recoveryd.workflows.model import ConfigUndo, OffsetUndo, TopicUndo, UndoState
 from recoveryd.workflows.positions import PartitionLook, To
 from recoveryd.workflows.spec import Ack, IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
+from tests.builders.records import make_recovery
 from tests.workflows.world import WorkflowWorld, report
 
 GROUP, PARTITIONS = "app", 2
@@ -74,6 +78,7 @@ class AppWorld(WorkflowWorld):
         self.members = [Member("m1", "shop-1", "host")]
         self.readers: Mapping[str, tuple[str, ...]] = {}
         self.kind, self.made = GroupType.CLASSIC, 0
+        self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
         self.done: list[str] = []
         super().__init__(Params(units={UNIT.name: UNIT}))
 
@@ -85,8 +90,8 @@ class AppWorld(WorkflowWorld):
         spec = ReprocessSpec(UNIT.name, to or Earliest(), **{"outputs": OUTPUTS, **more})  # type: ignore[arg-type]
         return self.send(lambda meta: Reprocess(meta, spec), subject=workflow)
 
-    def ack(self, step: str) -> str:
-        return self.send(lambda meta: Ack(meta, step))
+    def ack(self, step: str, workflow: str = "w1") -> str:
+        return self.send(lambda meta: Ack(meta, step), subject=workflow)
 
     def stops(self) -> None:
         self.members = []
@@ -99,21 +104,37 @@ class AppWorld(WorkflowWorld):
             self.committed |= {("orders", p): self.topics["orders"].end for p in range(PARTITIONS)}
         self.pass_time(6)
 
+    def complete_children(self) -> None:
+        """What it had carried out is done; the copies hold what they should."""
+        for sent in self.sent:
+            if sent.verb == "replay" and sent.subject not in self.state.of(RECOVERY).recoveries:
+                source, target = sent.data["source"], sent.data["target"]
+                assert isinstance(source, dict)
+                assert isinstance(target, dict)
+                self.topics[target["topic"]].end = self.topics[source["topic"]].end
+                self.have_recovery(make_recovery(sent.subject, state=State.COMPLETED))
+        self.pass_time(3)
+
     @property
     def waits_at(self) -> str | None:
-        waiting = self.workflow.waiting_for
+        return self.waiting("w1")
+
+    def waiting(self, workflow: str) -> str | None:
+        waiting = self.look(workflow).waiting_for
         return None if waiting is None else waiting.step
 
-    def run_through(self) -> None:
-        """What people do for a reprocess, each when it is asked for."""
+    def run_through(self, workflow: str = "w1") -> None:
+        """What people do for a workflow, each when it is asked for."""
         for _ in range(10):
-            match self.waits_at:
+            match self.waiting(workflow):
                 case "stop_application" | "await_empty" | "await_empty_again":
                     self.stops()
                 case "start_application":
                     self.starts()
+                case "copy_state":
+                    self.complete_children()
                 case "clean_local_state" | "confirm_output" as step:
-                    self.ack(step)
+                    self.ack(step, workflow)
             self.pass_time(40)
 
     def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
@@ -122,14 +143,14 @@ class AppWorld(WorkflowWorld):
         topics = {n: UnitTopic(n, log.id, _ends(log), 1) for n, log in self.topics.items()}
         internal = InternalTopics(tuple(n for n in INTERNAL if n in self.topics))
         units = {UNIT.name: UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)}
-        found = {
-            name: None
-            if (log := self.topics.get(name)) is None
-            else TopicFound(log.id, TopicForm(name, PARTITIONS, 1, {"cleanup.policy": "delete"}), _ends(log))
-            for _, name in wanted.topics
-        }
+        names = [name for _, name in wanted.topics] + (list(internal.certain) if wanted.internal else [])
+        found = {name: self._topic(name) for name in names}
         counts = {name: self.topics[name].end - 1 for _, name in wanted.counted}
         return WorkflowFacts(effect.workflow, Found(groups, units, found, counts))
+
+    def _topic(self, name: str) -> TopicFound | None:
+        log, configs = self.topics.get(name), self.configs.get(name, {"cleanup.policy": "delete"})
+        return None if log is None else TopicFound(log.id, TopicForm(name, PARTITIONS, 1, dict(configs)), _ends(log))
 
     def _group(self, topics: Mapping[str, object]) -> GroupFound:
         committed: dict[str, dict[int, Committed]] = {}
@@ -156,6 +177,7 @@ class AppWorld(WorkflowWorld):
             DeleteTopics: self._delete,
             RecreateTopics: self._recreate,
             AwaitCaughtUp: self._caught_up,
+            SetConfigs: self._configure,
             LookAtTopics: lambda effect, _: report(effect, Outcome.DONE, "looked"),
         }
         return takers[type(effect.action)](effect, effect.action)
@@ -190,7 +212,9 @@ class AppWorld(WorkflowWorld):
 
     def _create(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, CreateTopics)
-        rows = [TopicUndo(form.name, None, self._make(form.name), cluster="main") for form in action.topics]
+        rows = [
+            TopicUndo(form.name, None, self._make(form.name, form.configs), cluster="main") for form in action.topics
+        ]
         return report(effect, Outcome.DONE, "made", undo=tuple(rows))
 
     def _recreate(self, effect: TakeStep, action: Action) -> StepReported:
@@ -200,7 +224,9 @@ class AppWorld(WorkflowWorld):
             log = self.topics.get(form.name)
             if log is not None and log.id == action.ids[form.name]:
                 self._drop(form.name)
-            rows.append(TopicUndo(form.name, action.ids[form.name], self._make(form.name), cluster="main"))
+            rows.append(
+                TopicUndo(form.name, action.ids[form.name], self._make(form.name, form.configs), cluster="main")
+            )
         return report(effect, Outcome.DONE, "made anew", undo=tuple(rows))
 
     def _delete(self, effect: TakeStep, action: Action) -> StepReported:
@@ -210,13 +236,31 @@ class AppWorld(WorkflowWorld):
             log = self.topics.get(name)
             if log is not None and log.id != topic_id:
                 return report(effect, Outcome.FAILED, f"{name} was made again", code=Code.TOPIC_CHANGED.value)
-            is_used = action.is_back and log is not None and log.end > log.start
+            is_kept = action.is_back and not action.with_records
+            is_used = is_kept and log is not None and log.end > log.start
             if log is not None and not is_used:
                 self._drop(name)
             state = UndoState.OPEN if not action.is_back else UndoState.KEPT if is_used else UndoState.DONE
             before, after = (None, topic_id) if action.is_back else (topic_id, None)
             rows.append(TopicUndo(name, before, after, not is_used, state, cluster="main"))
         return report(effect, Outcome.DONE, "gone", undo=tuple(rows))
+
+    def _configure(self, effect: TakeStep, action: Action) -> StepReported:
+        assert isinstance(action, SetConfigs)
+        rows = [r for r in effect.rows if isinstance(r, ConfigUndo) and r.state is UndoState.OPEN]
+        rows = [r for r in rows if r.config in action.configs.get(r.name, {})]
+        foreign = [r for r in rows if self.configs.get(r.name, {}).get(r.config) not in {r.to, r.was_set}]
+        if foreign and not action.is_back:
+            return report(effect, Outcome.FAILED, "somebody else set it", code=Code.TOPIC_CHANGED.value)
+        for topic, configs in action.configs.items():
+            for config, value in configs.items():
+                if any((r.name, r.config) == (topic, config) for r in foreign):
+                    continue
+                self.configs.setdefault(topic, {}).pop(config, None)
+                if value is not None:
+                    self.configs[topic][config] = value
+        back = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in rows)
+        return report(effect, Outcome.DONE, "configured", undo=back if action.is_back else ())
 
     def _caught_up(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, AwaitCaughtUp)
@@ -225,8 +269,9 @@ class AppWorld(WorkflowWorld):
         )
         return report(effect, Outcome.NOT_YET if left else Outcome.DONE, f"{left} left", left=left)
 
-    def _make(self, name: str) -> str:
+    def _make(self, name: str, configs: Mapping[str, str] | None = None) -> str:
         if name not in self.topics:
+            self.configs[name] = dict(configs or {})
             self.made += 1
             self.topics[name] = Log(f"{name}-made-{self.made}", 0, 0)
             self.done.append(f"make {name}")

@@ -7,10 +7,13 @@ from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command, Meta, StopCommand
 from recoveryd.kernel.decision import Answer, Decision, Notice
+from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import BecameLeader, CommandReceived, Event, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.commands import Approve, Reject
+from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.params import Params
+from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.facts import Committed, Group, GroupType, Member
@@ -44,13 +47,17 @@ class WorkflowWorld:
         self.lost = False
         self.gathering_fails: list[GatheringFailed] = []
         self.answers: list[Answer] = []
+        self.sent: list[SendCommand] = []
         self.notices: list[Notice] = []
         self.epoch = 0
         self.lead()
 
     @property
     def workflow(self) -> Workflow:
-        found = self.state.of(WORKFLOWS).get("w1")
+        return self.look("w1")
+
+    def look(self, workflow: str) -> Workflow:
+        found = self.state.of(WORKFLOWS).get(workflow)
         assert found is not None
         return found
 
@@ -74,6 +81,13 @@ class WorkflowWorld:
         self.feed(CommandReceived(self.offset, self.now_ms, make(meta)))
         return self.answers[told].kind if len(self.answers) > told else ""
 
+    def have_recovery(self, recovery: Recovery) -> None:
+        """As if the capability of recoveries had it."""
+        kept = self.state.of(RECOVERY)
+        self.state = self.state.having(
+            RECOVERY, replace(kept, recoveries=kept.recoveries.with_changes({recovery.id: recovery}))
+        )
+
     def lead(self) -> None:
         """A new daemon takes over, from what the status topic holds."""
         self.epoch += 1
@@ -95,6 +109,8 @@ class WorkflowWorld:
         for effect in () if self.lost else decision.effects:
             if isinstance(effect, GatherForWorkflow):
                 self.feed(self.gathering_fails.pop(0) if self.gathering_fails else self.gather(effect))
+            elif isinstance(effect, SendCommand):
+                self.sent.append(effect)
             elif isinstance(effect, TakeStep):
                 self.feed(self.fault(effect) or self.take(effect))
         return decision

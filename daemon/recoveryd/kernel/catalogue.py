@@ -42,10 +42,12 @@ class Code(StrEnum):
     UNKNOWN_UNIT = "RCV-1040"
     NOTHING_TO_DO = "RCV-1041"
     GROUP_TYPE = "RCV-1042"
+    NO_SUCH_SAVEPOINT = "RCV-1045"
     GROUP_NOT_EMPTY = "RCV-2040"
     GROUP_CHANGED = "RCV-2041"
     TOPIC_CHANGED = "RCV-2042"
     INPUT_INCOMPLETE = "RCV-2043"
+    AMBIGUOUS_TOPICS = "RCV-2044"
     STEP_FAILED = "RCV-3050"
     ACK_EXPIRED = "RCV-3051"
     NOT_CAUGHT_UP = "RCV-3052"
@@ -226,6 +228,9 @@ CATALOGUE: dict[Code, Entry] = {
     Code.NOTHING_TO_DO: Entry(
         "The command would change nothing.", "Name what is to be changed; the message says what was looked at."
     ),
+    Code.NO_SUCH_SAVEPOINT: Entry(
+        "There is no completed savepoint of this name.", "`recoveryctl savepoint list` shows them."
+    ),
     Code.GROUP_TYPE: Entry(
         "The group is of a type that this cannot be done to.", "Use the tool of Kafka that the message names."
     ),
@@ -240,6 +245,10 @@ CATALOGUE: dict[Code, Entry] = {
     Code.TOPIC_CHANGED: Entry(
         "A topic is not the one that the plan saw: somebody made it again, or wrote to it.",
         "Look who uses the topic, then begin the workflow anew.",
+    ),
+    Code.AMBIGUOUS_TOPICS: Entry(
+        "It is not certain which internal topics belong to the unit.",
+        "Give the unit its `topology`, or name its topics under `internal_topics`.",
     ),
     Code.INPUT_INCOMPLETE: Entry(
         "Records that the application would have to process again are no longer there.",

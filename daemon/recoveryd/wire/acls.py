@@ -119,6 +119,18 @@ def reprocess_acls(output: str, internal: str) -> tuple[Acl, ...]:
     )
 
 
+def savepoint_acls(internal: str, copy: str) -> tuple[Acl, ...]:
+    """The ACLs for cutting an application and for beginning with a cut, besides those of `reprocess` and of a replay from
+    the one to the other.
+    """
+    held = ("DescribeConfigs", "AlterConfigs")
+    return (
+        Acl((_D,), "unit", Resource.TOPIC, internal, held, "keeps it as it is while it is copied", when="savepoint"),
+        Acl((_D,), "unit", Resource.TOPIC, copy, ("Create", "Delete"), "makes and deletes it", when="savepoint"),
+        Acl((_D,), "unit", Resource.TOPIC, internal, ("Create",), "makes it and fills it", when="restore_savepoint"),
+    )
+
+
 def every_need(names: TopicNames) -> tuple[Acl, ...]:
     """The whole table, with placeholders for names that users choose."""
     return (
@@ -127,4 +139,5 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *watched_acls("the topic", "the group"),
         *reset_acls("an input", "the group of the unit"),
         *reprocess_acls("an output", "an internal topic"),
+        *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
     )

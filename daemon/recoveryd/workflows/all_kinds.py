@@ -6,5 +6,12 @@ from typing import Final
 from recoveryd.workflows.kinds import WorkflowKind
 from recoveryd.workflows.reprocess import REPROCESS
 from recoveryd.workflows.reset import RESET
+from recoveryd.workflows.restore_savepoint import RESTORE_SAVEPOINT
+from recoveryd.workflows.savepoint import SAVEPOINT
 
-KINDS: Final[Mapping[str, WorkflowKind]] = {"reset": RESET, "reprocess": REPROCESS}
+KINDS: Final[Mapping[str, WorkflowKind]] = {
+    "reset": RESET,
+    "reprocess": REPROCESS,
+    "savepoint": SAVEPOINT,
+    "restore_savepoint": RESTORE_SAVEPOINT,
+}

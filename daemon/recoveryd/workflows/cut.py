@@ -27,16 +27,18 @@ class CutTopic:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`offsets` are those that the group had committed on inputs and intermediate topics, None = none. `is_exact`: whether
+    """`offsets` are those that the group had committed on inputs and intermediate topics, None = none. `ends`: where these
+    and the outputs ended. `is_exact`: whether
     offsets and state are of one moment; `why` says how that is known.
     """
 
+    name: str
     unit: str
     cluster: str
     group: str
     at_ms: TimeMs = field(metadata=named("at"))
     offsets: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
     topics: tuple[CutTopic, ...] = ()
-    output_ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     is_exact: bool = False
     why: str = ""

@@ -4,7 +4,7 @@ The order is what makes it safe. The application is stopped, its group is empty,
 go, then offsets are set and read back, and only then somebody is asked to start it: whoever starts it earlier finds the old offsets, never half of the new ones.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -45,7 +45,14 @@ from recoveryd.workflows.params import WorkflowParams
 from recoveryd.workflows.positions import NewPosition, PartitionLook, PositionRefused, resolve
 from recoveryd.workflows.reprocess_checks import find_problem, findings_of, missing_in
 from recoveryd.workflows.reset import outside_log, unit_of
-from recoveryd.workflows.spec import IntermediatePolicy, OutputPolicy, ReprocessSpec, write_to
+from recoveryd.workflows.spec import (
+    IntermediatePolicy,
+    OutputChoice,
+    OutputPolicy,
+    ReprocessSpec,
+    WithOutputs,
+    write_to,
+)
 
 STOP, EMPTY, NOTE, DELETE, RECREATE = (
     "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics"
@@ -62,33 +69,37 @@ def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
     if unit.kind not in _REPROCESSED:
         message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
         return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
-    problem = _choices_problem(spec, unit)
+    problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit)
     if problem is not None:
         return problem
     between = {name: spec.intermediate.get(name, IntermediatePolicy.SEEK_TO_END) for name in unit.intermediate}
     return replace(spec, cluster=unit.cluster, group=unit.consumer_group, intermediate=between)
 
 
-def _choices_problem(spec: ReprocessSpec, unit: Unit) -> Refused | None:
-    left = sorted(set(unit.outputs) - set(spec.outputs))
+def outputs_left_out(outputs: Mapping[str, OutputChoice], unit: Unit) -> Refused | None:
+    left = sorted(set(unit.outputs) - set(outputs))
     if left:
         message = f"outputs: nothing is said about {left[0]}, which {unit.name} writes"
         return Refused(Code.MISSING_FIELD, message, 'Say recreate, keep, append or {"new": name} for each output.')
-    for field, named, known in (
-        ("outputs", spec.outputs, unit.outputs),
-        ("intermediate", spec.intermediate, unit.intermediate),
-    ):
-        foreign = sorted(set(named) - set(known))
-        if foreign:
-            hint = nearest_name(foreign[0], frozenset(known)) if known else f"{unit.name} has none"
-            return Refused(Code.INVALID_VALUE, f"{field}: {foreign[0]} is not one of {unit.name}", hint)
+    strange = sorted(set(outputs) - set(unit.outputs))
+    if strange:
+        hint = nearest_name(strange[0], frozenset(unit.outputs)) if unit.outputs else f"{unit.name} has none"
+        return Refused(Code.INVALID_VALUE, f"outputs: {strange[0]} is not one of {unit.name}", hint)
     return None
+
+
+def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
+    strange = sorted(set(spec.intermediate) - set(unit.intermediate))
+    if not strange:
+        return None
+    hint = nearest_name(strange[0], frozenset(unit.intermediate)) if unit.intermediate else f"{unit.name} has none"
+    return Refused(Code.INVALID_VALUE, f"intermediate: {strange[0]} is not one of {unit.name}", hint)
 
 
 def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
     unit = params.units[spec.unit]
     recreated = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
-    names = dict.fromkeys([*spec.outputs, *_new_names(spec), *recreated])
+    names = dict.fromkeys([*spec.outputs, *new_names(spec), *recreated])
     return WantedFacts(
         groups=(
             GroupWanted(spec.cluster, spec.group, spec.to, dict.fromkeys(unit.inputs, ())),
@@ -109,9 +120,10 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
     problem = find_problem(spec, unit, found, positions)
     if problem is not None:
         return problem
-    forms = _forms(spec, found)
+    again = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
+    forms = forms_of(spec, found, again)
     internal = {name: topic.id for name in facts.internal.certain if (topic := facts.topics.get(name)) is not None}
-    changes = (*_topic_changes(forms, internal), *(change_of(p, look) for p, look in positions))
+    changes = (*topic_changes(forms, internal), *(change_of(p, look) for p, look in positions))
     plan = WorkflowPlan(
         hash=_hash(spec, found, internal, positions),
         changes=changes,
@@ -139,22 +151,23 @@ def _between(spec: ReprocessSpec, look: PartitionLook) -> NewPosition:
     return NewPosition(look.topic, look.partition, 0 if is_empty_then else look.high_watermark)
 
 
-def _forms(spec: ReprocessSpec, found: Found) -> dict[str, list[tuple[str | None, TopicForm]]]:
-    """By step: the id that a topic has now, and its form."""
+Forms = Mapping[str, Sequence[tuple[str | None, TopicForm]]]
+
+
+def forms_of(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) -> Forms:
+    """By step: the id that a topic has now, and its form. `intermediate`: those that are made again."""
     recreated = [name for name, choice in spec.outputs.items() if choice.policy is OutputPolicy.RECREATE]
-    recreated += [name for name, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
+    recreated += intermediate
     again = [(topic.id, topic.form) for name in recreated if (topic := found.topics[name]) is not None]
     new = [
         (None, replace(topic.form, name=choice.name))
         for name, choice in spec.outputs.items()
         if choice.name is not None and (topic := found.topics[name]) is not None
     ]
-    return {RECREATE: [*again], CREATE: [*new]}
+    return {RECREATE: again, CREATE: new}
 
 
-def _topic_changes(
-    forms: Mapping[str, list[tuple[str | None, TopicForm]]], internal: Mapping[str, str]
-) -> Iterator[Change]:
+def topic_changes(forms: Forms, internal: Mapping[str, str]) -> Iterator[Change]:
     for name, topic_id in internal.items():
         yield Change("topic", name, None, topic_id, None)
     for known_id, form in (*forms[RECREATE], *forms[CREATE]):
@@ -165,7 +178,7 @@ def _steps(
     spec: ReprocessSpec,
     unit: Unit,
     facts: UnitFacts,
-    forms: Mapping[str, list[tuple[str | None, TopicForm]]],
+    forms: Forms,
     internal: Mapping[str, str],
 ) -> Iterator[WorkflowStep]:
     cluster, group = spec.cluster, spec.group
@@ -174,19 +187,31 @@ def _steps(
     yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, (*unit.inputs, *unit.intermediate), tuple(unit.outputs)))
     if internal:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
+    yield from output_steps(spec, forms)
+    yield from last_steps(spec, unit, facts.internal.certain)
+
+
+def output_steps(spec: WithOutputs, forms: Forms) -> Iterator[WorkflowStep]:
+    cluster = spec.cluster
     if forms[RECREATE]:
         ids = {form.name: topic_id or "" for topic_id, form in forms[RECREATE]}
-        yield WorkflowStep(RECREATE, RecreateTopics(cluster, tuple(f for _, f in forms[RECREATE]), ids, group))
+        again = tuple(form for _, form in forms[RECREATE])
+        yield WorkflowStep(RECREATE, RecreateTopics(cluster, again, ids, spec.group))
     if forms[CREATE]:
         yield WorkflowStep(CREATE, CreateTopics(cluster, tuple(form for _, form in forms[CREATE])))
+
+
+def last_steps(spec: WithOutputs, unit: Unit, internal: Iterable[str]) -> Iterator[WorkflowStep]:
+    """From the offsets on, once everything that has to be gone or made is so."""
+    cluster, group = spec.cluster, spec.group
     yield WorkflowStep(SET, SetOffsets(cluster, group))
     if is_stateful(unit):
-        yield WorkflowStep(CLEAN, AskPerson(_clean_text(unit)))
+        yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
     yield WorkflowStep(START, AwaitStarted(cluster, group, unit.name, _start_note(spec)))
-    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group))
+    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in unit.inputs}))
     if spec.outputs:
         written = tuple(choice.name or name for name, choice in spec.outputs.items())
-        yield WorkflowStep(LOOK, LookAtTopics(cluster, (*written, *facts.internal.certain)))
+        yield WorkflowStep(LOOK, LookAtTopics(cluster, (*written, *internal)))
         yield WorkflowStep(CONFIRM, AskPerson(f"look whether {', '.join(written)} holds what it should"))
 
 
@@ -195,13 +220,13 @@ def is_stateful(unit: Unit) -> bool:
     return unit.stateful if unit.stateful is not None else unit.kind is UnitKind.STREAMS
 
 
-def _clean_text(unit: Unit) -> str:
+def clean_text(unit: Unit) -> str:
     where = f"<state.dir>/{unit.group}" if unit.kind is UnitKind.STREAMS else "its local state"
     how = ", or let it call KafkaStreams#cleanUp() before it starts" if unit.kind is UnitKind.STREAMS else ""
     return f"delete {where} on every machine where {unit.name} ran{how}"
 
 
-def _start_note(spec: ReprocessSpec) -> str:
+def _start_note(spec: WithOutputs) -> str:
     moved = [f"{choice.name} in place of {name}" for name, choice in spec.outputs.items() if choice.name is not None]
     return f", with the output {', '.join(moved)}" if moved else ""
 
@@ -250,7 +275,7 @@ def _lost_meanwhile(spec: ReprocessSpec, after: Mapping[Place, int | None], even
     return Refused(Code.INPUT_INCOMPLETE, message)
 
 
-def _new_names(spec: ReprocessSpec) -> list[str]:
+def new_names(spec: WithOutputs) -> list[str]:
     return [choice.name for choice in spec.outputs.values() if choice.name is not None]
 
 
@@ -287,7 +312,7 @@ def _moves(spec: ReprocessSpec) -> bool:
 
 
 def _claims(spec: ReprocessSpec) -> frozenset[str]:
-    topics = (*spec.outputs, *_new_names(spec), *spec.intermediate)
+    topics = (*spec.outputs, *new_names(spec), *spec.intermediate)
     return frozenset([
         f"the group {spec.group} on {spec.cluster}", *(f"the topic {name} on {spec.cluster}" for name in topics)
     ])  # fmt: skip
@@ -299,6 +324,6 @@ REPROCESS = WorkflowKind(
     wanted=_wanted,
     plan=_plan,
     claims=_claims,
-    topics=lambda spec: (*spec.outputs, *_new_names(spec), *spec.intermediate),
+    topics=lambda spec: (*spec.outputs, *new_names(spec), *spec.intermediate),
     after_step=_after_step,
 )

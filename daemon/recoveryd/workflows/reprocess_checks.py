@@ -11,7 +11,7 @@ from recoveryd.workflows.facts import Found
 from recoveryd.workflows.noting import Place
 from recoveryd.workflows.positions import NewPosition, PartitionLook
 from recoveryd.workflows.reset import refuse_group
-from recoveryd.workflows.spec import OutputPolicy, ReprocessSpec
+from recoveryd.workflows.spec import OutputPolicy, ReprocessSpec, WithOutputs
 
 Positions = Sequence[tuple[NewPosition, PartitionLook]]
 
@@ -27,7 +27,7 @@ def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Posit
         refuse_group(spec.group, inputs.group),
         _wrong_group(unit, inputs.group),
         _input_problem(spec, positions),
-        *(_output_problem(spec, unit, name, found) for name in spec.outputs),
+        *(output_problem(spec, unit, name, found) for name in spec.outputs),
     ):
         if problem is not None:
             return problem
@@ -68,7 +68,7 @@ def _input_problem(spec: ReprocessSpec, positions: Positions) -> Refused | None:
     return Refused(Code.INPUT_INCOMPLETE, message, f"Begin at a later point, or say accept_missing {count}.")
 
 
-def _output_problem(spec: ReprocessSpec, unit: Unit, name: str, found: Found) -> Refused | None:
+def output_problem(spec: WithOutputs, unit: Unit, name: str, found: Found) -> Refused | None:
     choice = spec.outputs[name]
     behaviour = unit.outputs[name].behaviour
     if choice.policy is OutputPolicy.KEEP and behaviour is not Behaviour.IDEMPOTENT:
@@ -99,7 +99,7 @@ def findings_of(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positi
     """Sentences for the person who approves it."""
     return (
         *_of_inputs(spec, unit, found, positions),
-        *_of_outputs(spec, unit, found),
+        *findings_of_outputs(spec, unit, found),
         *_of_internal(unit, found),
         *found.units[unit.name].problems,
     )
@@ -117,7 +117,7 @@ def _of_inputs(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positio
         yield f"the cluster has no group {spec.group} yet; it begins with these offsets"
 
 
-def _of_outputs(spec: ReprocessSpec, unit: Unit, found: Found) -> Iterator[str]:
+def findings_of_outputs(spec: WithOutputs, unit: Unit, found: Found) -> Iterator[str]:
     facts = found.units[unit.name]
     for name, choice in spec.outputs.items():
         topic = found.topics[name]

@@ -9,6 +9,7 @@ from recoveryd.kernel.commands import Meta
 from recoveryd.kernel.times import format_time_ms, parse_time_ms
 from recoveryd.kernel.written import Written, named
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
+from recoveryd.workflows.cut import Cut
 from recoveryd.workflows.positions import AtTopicOffsets, Current, OnNoRecord, OnOutOfRange, Shift, To
 
 _WORDS: Mapping[str, To] = {"earliest": Earliest(), "latest": Latest(), "current": Current()}
@@ -107,7 +108,37 @@ class ReprocessSpec:
     verb: Literal["reprocess"] = "reprocess"
 
 
-Spec = ResetSpec | ReprocessSpec
+@dataclass(frozen=True, slots=True)
+class SavepointSpec:
+    """`live`: while the application runs."""
+
+    unit: str
+    name: str
+    live: bool = False
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["savepoint"] = "savepoint"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSpec:
+    """`cut` is that of the savepoint, once it was looked up: the savepoint may be deleted while this goes on."""
+
+    savepoint: str
+    unit: str = field(metadata=named("to_unit"))
+    outputs: Mapping[str, OutputChoice] = field(default_factory=dict)
+    cut: Cut | None = None
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["restore_savepoint"] = "restore_savepoint"
+
+
+Spec = ResetSpec | ReprocessSpec | SavepointSpec | RestoreSpec
+WithOutputs = ReprocessSpec | RestoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +157,24 @@ class Reprocess:
     meta: Meta
     spec: ReprocessSpec
     verb = "reprocess"
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A named cut of a unit."""
+
+    meta: Meta
+    spec: SavepointSpec
+    verb = "savepoint"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSavepoint:
+    """A unit begins with the state and the offsets of a cut."""
+
+    meta: Meta
+    spec: RestoreSpec
+    verb = "restore_savepoint"
 
 
 @dataclass(frozen=True, slots=True)

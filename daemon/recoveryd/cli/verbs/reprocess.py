@@ -19,7 +19,7 @@ from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_
 from recoveryd.cli.verbs.reset import parse_to
 
 _FROM = "earliest, offset:N, a time with zone, -2h, or as --to of reset."
-_OUTPUT = "recreate, keep (overwritten by key), append (beside old results), or new:TOPIC."
+OUTPUTS = "TOPIC=POLICY for each output: recreate, keep (overwritten by key), append (beside old results) or new:TOPIC."
 
 
 def add_to(app: typer.Typer) -> None:
@@ -32,9 +32,7 @@ def reprocess(
     connection: Connection,
     unit: Annotated[str, typer.Argument(metavar="UNIT", help="A unit of the daemon's config.")],
     start: Annotated[str, option("--from", _FROM, "POSITION", shows_default=True)] = "earliest",
-    outputs: Annotated[
-        list[str] | None, option("--outputs", f"TOPIC=POLICY for each output: {_OUTPUT}", "TOPIC=POLICY")
-    ] = None,
+    outputs: Annotated[list[str] | None, option("--outputs", OUTPUTS, "TOPIC=POLICY")] = None,
     intermediate: Annotated[
         list[str] | None, option("--intermediate", "TOPIC=seek_to_end or TOPIC=recreate.", "TOPIC=POLICY")
     ] = None,
@@ -53,9 +51,9 @@ def reprocess(
         "reason": reason,
         "unit": unit,
         "from": parse_to(start),
-        "outputs": _choices(outputs, "--outputs"),
+        "outputs": parse_choices(outputs, "--outputs"),
     }
-    data |= {"intermediate": _choices(intermediate, "--intermediate")} if intermediate else {}
+    data |= {"intermediate": parse_choices(intermediate, "--intermediate")} if intermediate else {}
     data |= {"accept_missing": accept_missing} if accept_missing else {}
     data |= {"plan_hash": plan_hash} if plan_hash else {}
     data |= {"dry_run": True} if plan_only else {}
@@ -86,7 +84,7 @@ def ack(
     return exit_code_of_state(document)
 
 
-def _choices(texts: list[str] | None, flag: str) -> dict[str, Any]:
+def parse_choices(texts: list[str] | None, flag: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts or ():
         topic, is_pair, policy = text.partition("=")

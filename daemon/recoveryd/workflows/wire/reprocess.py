@@ -14,7 +14,7 @@ from recoveryd.workflows.wire.positions import TO_SCHEMA, TOPICS_MOST, parse_to,
 
 _POLICIES: Final = tuple(policy.value for policy in OutputPolicy if policy is not OutputPolicy.NEW)
 _BETWEEN: Final = tuple(policy.value for policy in IntermediatePolicy)
-_OUTPUTS_SCHEMA: Final = {
+OUTPUTS_SCHEMA: Final = {
     "type": "object",
     "additionalProperties": {
         "anyOf": [
@@ -31,7 +31,7 @@ _OUTPUTS_SCHEMA: Final = {
 _BETWEEN_SCHEMA: Final = {"type": "object", "additionalProperties": {"enum": list(_BETWEEN)}}
 
 
-def _parse_outputs(value: Any) -> dict[str, OutputChoice]:
+def parse_outputs(value: Any) -> dict[str, OutputChoice]:
     choices = {topic_name(name): _parse_choice(name, choice) for name, choice in _object(value).items()}
     names = [choice.name for choice in choices.values() if choice.name is not None]
     if len(set(names)) < len(names):
@@ -71,7 +71,7 @@ class ReprocessData(CommandData):
         alias="from",
         description="where the inputs are read from: as `to` of `reset`",
     )
-    outputs: Annotated[Any, PlainValidator(_parse_outputs), WithJsonSchema(_OUTPUTS_SCHEMA)] = Field(
+    outputs: Annotated[Any, PlainValidator(parse_outputs), WithJsonSchema(OUTPUTS_SCHEMA)] = Field(
         default_factory=dict,
         description="for every output of the unit `recreate`, `keep` (overwritten by key), `append` (old results stay "
         'beside new ones) or `{"new": name}`',

@@ -1,0 +1,147 @@
+"""`recoveryctl savepoint` and `restore-savepoint`: named cuts of applications, and units that begin with one."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from recoveryd.cli.failure import ExitCode, Failure
+from recoveryd.cli.options import Format, Output, Reason, argument, option
+from recoveryd.cli.render.output import note, show
+from recoveryd.cli.render.showing import public, show_all, show_recovery
+from recoveryd.cli.render.tables import columns
+from recoveryd.cli.send.command import make_id
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import connected
+from recoveryd.cli.send.sending import Staying, quiet_status, send
+from recoveryd.cli.status import Document
+from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow
+from recoveryd.cli.verbs.inspect import events_of
+from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
+from recoveryd.kernel.catalogue import Code
+
+_group = typer.Typer(help="Named cuts of applications: offsets and state of one moment.", no_args_is_help=True)
+Name = Annotated[str, argument("NAME", "Name of the savepoint.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(_group, name="savepoint", rich_help_panel="Start")
+    app.command(name="restore-savepoint", rich_help_panel="Start")(restore_savepoint)
+
+
+@_group.callback()
+def _savepoint() -> None:
+    """Named cuts of applications: offsets and state of one moment, to begin with again."""
+
+
+@_group.command("create")
+@connected
+def create_savepoint(
+    connection: Connection,
+    name: Name,
+    unit: Annotated[str, option("--unit", "A unit of the daemon's config.", "UNIT")],
+    live: Annotated[bool, option("--live", "Cut it while it runs.")] = False,
+    plan_only: PlanOnly = False,
+    plan_hash: PlanHash = None,
+    new_id: NewId = None,
+    reason: Reason = None,
+    *,
+    sending: Staying,
+) -> int:
+    """Keep where an application stands: its offsets, and copies of its changelogs."""
+    data: Document = {"reason": reason, "unit": unit, "name": name}
+    data |= {"live": True} if live else {}
+    data |= {"plan_hash": plan_hash} if plan_hash else {}
+    data |= {"dry_run": True} if plan_only else {}
+    return begin_workflow(connection, "savepoint", new_id or make_id(name), data, sending)
+
+
+@_group.command("list")
+@connected
+def list_savepoints(connection: Connection, output: Output = Format.TABLE) -> int:
+    """All savepoints, the newest first."""
+    found = sorted(_all(connection), key=lambda document: str(document["cut"]["at"]), reverse=True)
+
+    def table() -> list[Table]:
+        rows = columns("NAME", "UNIT", "TAKEN", "EXACT", ">TOPICS", ">RECORDS AT MOST")
+        for document in found:
+            cut = document["cut"]
+            exact = "yes" if cut["is_exact"] else "no"
+            count = str(_records(cut))
+            rows.add_row(_name(document), cut["unit"], cut["at"], exact, str(len(cut["topics"])), count)
+        return [rows]
+
+    show([public(document) for document in found], output, table, [_name(document) for document in found])
+    if not found and output is Format.TABLE:
+        note("There is no savepoint yet; make one with `recoveryctl savepoint create`.")
+    return ExitCode.DONE
+
+
+@_group.command("show")
+@connected
+def show_savepoint(connection: Connection, name: Name, output: Output = Format.TABLE) -> int:
+    """One savepoint: offsets, state, and how it was taken."""
+    document = _find(connection, name)
+    show_all(document, events_of(connection, document), output)
+    return ExitCode.DONE
+
+
+@_group.command("delete")
+@connected
+def delete_savepoint(connection: Connection, name: Name, reason: Reason = None, *, sending: Staying) -> int:
+    """Delete a savepoint and the topics that hold its state."""
+    workflow = str(_find(connection, name)["recovery"])
+    record = sending.make(connection, "rollback", workflow, {"reason": reason})
+    if record is None:
+        return ExitCode.DONE
+    send(connection, record, sending.timeout_s)
+    if not sending.wait:
+        show_recovery(quiet_status(connection, workflow, ""), sending.output)
+        return ExitCode.DONE
+    document = sending.stay(connection, workflow, lambda seen: seen["state"] in {"rolled_back", "failed"})
+    show_recovery(document, sending.output)
+    return ExitCode.DONE if document["state"] == "rolled_back" else ExitCode.FAILED
+
+
+@connected
+def restore_savepoint(
+    connection: Connection,
+    name: Name,
+    to_unit: Annotated[str, option("--to-unit", "The unit that begins with it.", "UNIT")],
+    outputs: Annotated[list[str] | None, option("--outputs", OUTPUTS, "TOPIC=POLICY")] = None,
+    plan_only: PlanOnly = False,
+    plan_hash: PlanHash = None,
+    new_id: NewId = None,
+    reason: Reason = None,
+    *,
+    sending: Staying,
+) -> int:
+    """Let a unit begin with the state and the offsets of a savepoint, step by step."""
+    data: Document = {"reason": reason, "savepoint": name, "to_unit": to_unit}
+    data |= {"outputs": parse_choices(outputs, "--outputs")} if outputs else {}
+    data |= {"plan_hash": plan_hash} if plan_hash else {}
+    data |= {"dry_run": True} if plan_only else {}
+    return begin_workflow(connection, "restore_savepoint", new_id or make_id(to_unit), data, sending)
+
+
+def _all(connection: Connection) -> list[Document]:
+    return [
+        document
+        for document in connection.backend.statuses().values()
+        if document.get("workflow") == "savepoint" and document["state"] == "completed" and document.get("cut")
+    ]
+
+
+def _find(connection: Connection, name: str) -> Document:
+    document = next((document for document in _all(connection) if _name(document) == name), None)
+    if document is None:
+        raise Failure(Code.NO_SUCH_SAVEPOINT, f"There is no savepoint {name}.", otherwise=ExitCode.NOT_FOUND)
+    return document
+
+
+def _name(document: Document) -> str:
+    return str(document["cut"]["name"])
+
+
+def _records(cut: Document) -> int:
+    return sum(stop - topic["starts"][p] for topic in cut["topics"] for p, stop in topic["stops"].items())

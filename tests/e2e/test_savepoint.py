@@ -1,0 +1,139 @@
+"""Savepoints of a real application of Kafka Streams, and another one that begins with it: what it goes on to compute is what
+the first would have computed, had it never been stopped.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
+from tests.e2e.follower import Document
+from tests.e2e.stack import Stack
+from tests.streams.data import await_table, make_topics, table, values, write
+from tests.streams.places import SOURCES
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
+
+FIRST = [(f"k{number % 7}", str(number)) for number in range(70)]
+LATER = [(f"k{number % 5}", str(number)) for number in range(35)]
+UNCACHED = {"statestore.cache.max.bytes": "0", "commit.interval.ms": "200"}
+
+
+def counts(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    return {key: str(sum(k == key for k, _ in pairs)) for key in {k for k, _ in pairs}}
+
+
+class World:
+    """`old` counts by key; `new` is another application that reads the same and writes elsewhere."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+        self.bootstrap = bootstrap
+        self.input, self.old_counts, self.new_counts = f"{prefix}in", f"{prefix}counts", f"{prefix}counts-2"
+        spec = AppSpec(f"{prefix}app", Mode.COUNT, (self.input,), self.old_counts, settings=UNCACHED)
+        self.old = StreamsApp(folder / "old", bootstrap, spec, SOURCES)
+        newer = replace(spec, application_id=f"{prefix}next", output=self.new_counts)
+        self.new = StreamsApp(folder / "new", bootstrap, newer, SOURCES)
+
+    def unit(self, app: StreamsApp) -> dict[str, Any]:
+        spec = app.spec
+        return {
+            "kind": "streams",
+            "group": spec.application_id,
+            "inputs": list(spec.inputs),
+            "outputs": {spec.output: {"behaviour": "append_only"}},
+            "stateful": True,
+        }
+
+
+@pytest.fixture(scope="module")
+def world(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> World:
+    made = World(bootstrap, module_unique, tmp_path_factory.mktemp("apps"))
+    make_topics(bootstrap, {made.input: 2, made.old_counts: 2, made.new_counts: 2})
+    write(bootstrap, made.input, FIRST, 2)
+    return made
+
+
+@pytest.fixture(scope="module")
+def stack(bootstrap: str, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    units = {"old": world.unit(world.old), "next": world.unit(world.new)}
+    with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": units}) as made:
+        made.daemon()
+        yield made
+
+
+def topics_like(bootstrap: str, part: str) -> set[str]:
+    return {
+        name for name in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60.0).topics if part in name
+    }
+
+
+def waits_at(stack: Stack, run: str, step: str) -> Document:
+    def look() -> Document | None:
+        status = stack.follower.status(run)
+        assert status is None or status["state"] not in {"failed", "rejected"}, status["why"]
+        waiting = None if status is None else status["waiting_for"]
+        return status if waiting is not None and waiting["step"] == step else None
+
+    return stack.follower.wait(look, 180.0, f"{run} waits at {step}") or {}
+
+
+def becomes(stack: Stack, run: str, state: str) -> Document:
+    """Also from a state in which a workflow would be over."""
+
+    def look() -> Document | None:
+        status = stack.follower.status(run)
+        assert (
+            status is None or status["state"] in {state, "completed"} or status["state"] not in {"failed", "rejected"}
+        ), status["why"]
+        return status if status is not None and status["state"] == state else None
+
+    return stack.follower.wait(look, 240.0, f"{run} is {state}") or {}
+
+
+def test_another_application_goes_on_from_the_cut_as_if_the_first_had_never_been_stopped(
+    stack: Stack, world: World
+) -> None:
+    with world.old:
+        await_table(world.bootstrap, world.old_counts, counts(FIRST))
+        stack.control.command("savepoint", "cut", {"reason": "before v2", "unit": "old", "name": "before-v2"})
+        waits_at(stack, "cut", "stop_application")
+        assert world.old.stop() == 0
+        saved = becomes(stack, "cut", "completed")
+        cut = saved["cut"]
+        assert (cut["is_exact"], len(cut["topics"])) == (True, 1)
+        assert sum(cut["topics"][0]["stops"].values()) == len(FIRST)
+        assert all(row["state"] == "done" for row in saved["undo"] if row["what"] == "config"), (
+            "compaction goes on again"
+        )
+        # The first goes on, so that the cut lies in the past when the other begins with it.
+        world.old.start()
+        write(world.bootstrap, world.input, LATER, 2)
+        await_table(world.bootstrap, world.old_counts, counts(FIRST + LATER))
+        assert world.old.stop() == 0
+    data = {"reason": "v2", "savepoint": "before-v2", "to_unit": "next", "outputs": {world.new_counts: "append"}}
+    stack.control.command("restore_savepoint", "restored", data)
+    waits_at(stack, "restored", "clean_local_state")
+    stack.control.command("ack", "restored", {"reason": "it never ran", "step": "clean_local_state"})
+    waits_at(stack, "restored", "start_application")
+    with world.new:
+        waits_at(stack, "restored", "confirm_output")
+        await_table(
+            world.bootstrap, world.new_counts, {k: n for k, n in counts(FIRST + LATER).items() if k in counts(LATER)}
+        )
+        assert len(values(world.bootstrap, world.new_counts)) == len(LATER), "nothing before the cut is counted again"
+        stack.control.command("ack", "restored", {"reason": "as wanted", "step": "confirm_output"})
+        becomes(stack, "restored", "completed")
+    assert table(world.bootstrap, world.old_counts) == counts(FIRST + LATER)
+
+
+def test_a_savepoint_that_is_deleted_leaves_no_topic(stack: Stack, world: World) -> None:
+    stack.control.command("savepoint", "second", {"reason": "r", "unit": "old", "name": "another"})
+    becomes(stack, "second", "completed")
+    assert len(topics_like(world.bootstrap, "savepoint.another.")) == 1
+    stack.control.command("rollback", "second", {"reason": "not needed"})
+    becomes(stack, "second", "rolled_back")
+    assert topics_like(world.bootstrap, "savepoint.another.") == set()

@@ -1,0 +1,192 @@
+"""`savepoint` and `restore_savepoint` in the core: what is cut, what is copied by whom, and that what was changed for a time
+only is put back however it ends.
+"""
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.spec import OutputChoice, OutputPolicy, RestoreSavepoint, RestoreSpec, Savepoint, SavepointSpec
+from tests.builders.records import make_recovery
+from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, AppWorld
+from tests.workflows.world import report
+
+COMPACTED = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
+APPEND = {name: OutputChoice(OutputPolicy.APPEND) for name in UNIT.outputs}
+SAVED = ("stop_application", "await_empty", "keep_changelogs", "snapshot", "create_copies", "copy_state")
+RESTORED = (
+    "stop_application", "await_empty", "snapshot", "recreate_state_topics", "copy_state", "settle_state_topics", "set_offsets",
+    "clean_local_state", "start_application", "await_caught_up", "look_at_outputs", "confirm_output",
+)  # fmt: skip
+TAKEN = [name for name in SAVED if name != "copy_state"]
+
+
+def save(world: AppWorld, name: str = "before", workflow: str = "w1", **more: bool) -> str:
+    spec = SavepointSpec(UNIT.name, name, **more)
+    return world.send(lambda meta: Savepoint(meta, spec), subject=workflow)
+
+
+def restore(world: AppWorld, workflow: str = "w2") -> str:
+    spec = RestoreSpec("before", UNIT.name, APPEND)
+    return world.send(lambda meta: RestoreSavepoint(meta, spec), subject=workflow)
+
+
+def saved() -> AppWorld:
+    world = AppWorld()
+    save(world)
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+    return world
+
+
+def test_a_cut_has_offsets_state_and_ends_of_one_moment() -> None:
+    world = AppWorld()
+    assert save(world) == "accepted"
+    assert [step.name for step in world.workflow.steps] == list(SAVED)
+    world.stops()
+    assert world.waits_at == "copy_state"
+    assert {name: "min.compaction.lag.ms" in world.configs[name] for name in INTERNAL} == dict.fromkeys(INTERNAL, True)
+    [changelog, between] = [sent.data for sent in world.sent]
+    assert changelog["source"] == {
+        "cluster": "main", "topic": INTERNAL[0], "partitions": [0, 1], "from": {"offsets": {"0": 0, "1": 0}},
+        "to": {"offsets": {"0": 20, "1": 20}},
+    }  # fmt: skip
+    assert between["source"]["from"] == {"offsets": {"0": 9, "1": 9}}, "what was read of it is in the state already"  # type: ignore[index]
+    world.run_through()
+    cut = world.workflow.cut
+    assert cut is not None
+    assert (world.workflow.state, cut.is_exact) == (State.COMPLETED, True)
+    assert cut.offsets == {
+        "orders": dict.fromkeys(range(PARTITIONS), 60),
+        "steps": dict.fromkeys(range(PARTITIONS), 70),
+    }
+    assert cut.ends == {
+        topic: dict.fromkeys(range(PARTITIONS), end)
+        for topic, end in (("orders", 100), ("steps", 80), ("totals", 40), ("log", 30))
+    }
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+def test_a_live_cut_says_that_it_may_count_twice() -> None:
+    world = AppWorld()
+    save(world, live=True)
+    world.run_through()
+    assert [step.name for step in world.workflow.steps][:2] == ["keep_changelogs", "snapshot"]
+    assert world.workflow.cut is not None
+    assert not world.workflow.cut.is_exact
+    assert "counted twice" in world.workflow.cut.why
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_whatever_fails_compaction_goes_on_again(name: str) -> None:
+    world = AppWorld()
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        code = Code.CLUSTER_UNREACHABLE.value
+        return report(effect, Outcome.FAILED, "no", code=code) if effect.step == name else None
+
+    world.fault = fault
+    save(world)
+    world.run_through()
+    assert world.workflow.state is State.FAILED
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+    assert not world.workflow.temporary
+
+
+def test_it_stays_closing_until_what_was_temporary_is_put_back() -> None:
+    world = AppWorld()
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        is_it = effect.step == "restore_configs"
+        return report(effect, Outcome.FAILED, "no", code=Code.NOT_AUTHORISED.value) if is_it else None
+
+    world.fault = fault
+    save(world)
+    world.run_through()
+    assert world.workflow.state is State.CLOSING
+    assert world.stop() == "rejected"
+    world.lead()
+    world.pass_time(300, every_s=10)
+    assert world.workflow.state is State.CLOSING
+    assert "it is tried until it is done" in world.workflow.why
+    world.fault = lambda _: None
+    world.pass_time(130, every_s=10)
+    assert world.workflow.state is State.COMPLETED
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+def test_a_copy_that_fails_or_does_not_match_ends_it_with_its_reason() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    world.have_recovery(make_recovery(world.sent[0].subject, state=State.FAILED, why="the broker is gone"))
+    world.pass_time(5)
+    assert world.workflow.state is State.FAILED
+    assert "the broker is gone" in world.workflow.why
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+def test_a_command_that_was_not_seen_is_sent_again_with_its_id() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    world.lead()
+    world.pass_time(120)
+    assert len({sent.id for sent in world.sent}) == len(INTERNAL)
+    assert len(world.sent) > len(INTERNAL)
+
+
+def test_a_stop_ends_what_it_began_first() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    child = world.sent[0].subject
+    world.have_recovery(make_recovery(child, state=State.PLANNED))
+    assert world.stop() == "accepted"
+    assert (world.workflow.state, world.sent[-1].verb, world.sent[-1].subject) == (State.STOPPING, "stop", child)
+    world.have_recovery(make_recovery(child, state=State.STOPPED))
+    world.pass_time(10)
+    assert world.workflow.state is State.STOPPED
+
+
+def test_names_are_taken_until_a_savepoint_is_deleted() -> None:
+    world = saved()
+    assert (save(world, workflow="w2"), world.answers[-1].code) == ("rejected", Code.ID_IN_USE.value)
+    world.pass_time(400 * 86_400, every_s=86_400)
+    assert world.workflow.state is State.COMPLETED, "it is kept until somebody deletes it"
+    copies = [name for name in world.topics if name.startswith("savepoint.before.")]
+    assert len(copies) == len(INTERNAL)
+    assert world.rollback() == "accepted"
+    assert world.workflow.state is State.ROLLED_BACK
+    assert not set(copies) & set(world.topics)
+    assert save(world, workflow="w3") == "accepted"
+
+
+def test_the_same_unit_goes_back_to_its_cut() -> None:
+    world = saved()
+    world.committed = {("orders", p): 90 for p in range(PARTITIONS)} | {("steps", p): 79 for p in range(PARTITIONS)}
+    world.topics[INTERNAL[0]].end = 44
+    assert restore(world) == "accepted"
+    back = world.look("w2")
+    assert [step.name for step in back.steps] == list(RESTORED)
+    world.run_through("w2")
+    assert world.look("w2").state is State.COMPLETED
+    assert {name: world.topics[name].end for name in INTERNAL} == dict.fromkeys(INTERNAL, 20)
+    assert {name: world.configs[name]["cleanup.policy"] for name in INTERNAL} == dict.fromkeys(INTERNAL, "compact")
+    set_to = {(c.name, c.partition): c.after for c in world.look("w2").plan.changes if c.what == "offset"}  # type: ignore[union-attr]
+    assert set_to == {
+        (topic, p): at for topic, at in (("orders", 60), ("steps", 70), (INTERNAL[1], 0)) for p in range(PARTITIONS)
+    }
+
+
+def test_what_cannot_be_restored_is_refused() -> None:
+    world = AppWorld()
+    assert (restore(world), world.answers[-1].code) == ("rejected", Code.NO_SUCH_SAVEPOINT.value)
+    world = saved()
+    world.topics["orders"].start = 61
+    assert (restore(world), world.answers[-1].code) == ("rejected", Code.OFFSET_OUTSIDE_LOG.value)
+    world = saved()
+    del world.topics[f"savepoint.before.{INTERNAL[0]}"]
+    assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
