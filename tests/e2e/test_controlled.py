@@ -1,0 +1,114 @@
+"""An application that the daemon itself stops and starts: `reprocess` from the command to the last record, over kills of
+the daemon, without anybody who stops, starts or acknowledges anything.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.e2e.clients import client
+from tests.e2e.data import fill_plain
+from tests.e2e.follower import Document
+from tests.e2e.processes import wait_for
+from tests.e2e.stack import Stack
+
+pytestmark = [pytest.mark.broker, pytest.mark.e2e]
+
+PARTITIONS, EACH = 2, 50
+# Says what it reads, commits it, and takes a while to end, so that a daemon can be killed meanwhile.
+APPLICATION = """
+import signal, sys, time
+from confluent_kafka import Consumer
+bootstrap, group, topic = sys.argv[1:]
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest",
+                     "enable.auto.commit": False, "session.timeout.ms": 6000})
+consumer.subscribe([topic])
+print("began", flush=True)
+while not told:
+    record = consumer.poll(0.2)
+    if record is not None and record.error() is None:
+        consumer.commit(record, asynchronous=False)
+        print(f"read {record.partition()} {record.offset()}", flush=True)
+time.sleep(3)
+consumer.close()
+print("ended", flush=True)
+"""
+
+
+class Application:
+    def __init__(self, bootstrap: str, name: str, folder: Path) -> None:
+        self.bootstrap, self.topic, self.group = bootstrap, f"{name}-in", f"{name}-app"
+        self.folder = folder
+        fill_plain(bootstrap, self.topic, PARTITIONS, EACH)
+        consumer = Consumer({**client(bootstrap), "group.id": self.group})
+        consumer.commit(offsets=[TopicPartition(self.topic, p, EACH) for p in range(PARTITIONS)], asynchronous=False)
+        consumer.close()
+
+    @property
+    def unit(self) -> dict[str, Any]:
+        start = [sys.executable, "-c", APPLICATION, self.bootstrap, self.group, self.topic]
+        control = {"kind": "process", "start": start, "work_dir": str(self.folder), "stop_timeout": "60s"}
+        return {"kind": "group", "group": self.group, "inputs": [self.topic], "stateful": False, "control": control}
+
+    def lines(self, work_dir: Path) -> Counter[str]:
+        log = work_dir / "applications" / "app" / "output.log"
+        return Counter(log.read_text().splitlines()) if log.exists() else Counter()
+
+
+@pytest.fixture(scope="module")
+def application(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> Application:
+    return Application(bootstrap, module_unique.rstrip("-"), tmp_path_factory.mktemp("application"))
+
+
+@pytest.fixture(scope="module")
+def stack(bootstrap: str, application: Application, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": {"app": application.unit}}) as made:
+        yield made
+
+
+def reprocess(stack: Stack, run: str) -> None:
+    stack.control.command("reprocess", run, {"reason": "a bug was mended", "unit": "app", "outputs": {}})
+
+
+def step_of(stack: Stack, run: str, name: str) -> Document:
+    status = stack.follower.status(run)
+    steps = [] if status is None else status["steps"]
+    return next((step for step in steps if step["name"] == name), {})
+
+
+def read_times(application: Application, work_dir: Path) -> set[int]:
+    lines = application.lines(work_dir)
+    return {lines[f"read {p} {offset}"] for p in range(PARTITIONS) for offset in range(EACH)}
+
+
+def test_it_is_stopped_taken_back_and_started_over_kills_of_the_daemon(stack: Stack, application: Application) -> None:
+    work_dir = stack.folder / "work"
+    daemon = stack.daemon()
+    reprocess(stack, "first")
+    done = stack.completed("first")
+    assert {step["state"] for step in done["steps"]} == {"done"}
+    assert read_times(application, work_dir) == {1}
+
+    daemon.kill()
+    assert application.lines(work_dir)["ended"] == 0
+    daemon = stack.daemon("b")
+    reprocess(stack, "second")
+    wait_for(lambda: step_of(stack, "second", "stop_application").get("state") == "waiting", 60.0)
+    wait_for(lambda: "SIGTERM" in step_of(stack, "second", "stop_application")["why"], 60.0)
+    daemon.kill()
+    daemon = stack.daemon("c")
+    wait_for(lambda: step_of(stack, "second", "start_application").get("state") in {"running", "waiting", "done"}, 60.0)
+    daemon.kill()
+    stack.daemon("d")
+    done = stack.completed("second")
+    assert {step["state"] for step in done["steps"]} == {"done"}
+    assert read_times(application, work_dir) == {2}
+    lines = application.lines(work_dir)
+    assert (lines["began"], lines["ended"]) == (2, 1), "each wish began or ended it once"
