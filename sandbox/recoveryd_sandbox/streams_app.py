@@ -1,5 +1,5 @@
 """A real application of Kafka Streams, as a process with a state directory of its own: to try recoveries of
-applications on. Its sources are not here; whoever has them names their folder.
+applications on. Its sources are in `sample_app`; they are compiled when it is first started.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from recoveryd_sandbox.java_build import compiled
 from recoveryd_sandbox.java_program import JavaProgram
 from recoveryd_sandbox.jvm import Jvm
 
+SAMPLE = Path(__file__).parent / "sample_app"
 _HEAP = "192m"
 
 
@@ -72,7 +73,7 @@ class StreamsApp(JavaProgram):
     start is another version on the same state.
     """
 
-    def __init__(self, folder: Path, bootstrap: str, spec: AppSpec, sources: Path) -> None:
+    def __init__(self, folder: Path, bootstrap: str, spec: AppSpec, sources: Path = SAMPLE) -> None:
         super().__init__(folder, spec.application_id)
         self.spec = spec
         self._bootstrap, self._sources = bootstrap, sources

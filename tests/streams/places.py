@@ -1,5 +1,5 @@
 """Where the sources of the sample application are."""
 
-from pathlib import Path
+from recoveryd_sandbox.streams_app import SAMPLE
 
-SOURCES = Path(__file__).parent / "app"
+SOURCES = SAMPLE
