@@ -273,6 +273,24 @@ MORE: Final[dict[str, tuple[dict[str, Any], ...]]] = {
 }
 
 SIGNALS: Final[dict[str, dict[str, Any]]] = {
+    "hold": {
+        "specversion": "1.0",
+        "id": "0199f0c2-6a1e-7c3d-9a55-0000000000a1",
+        "source": "//recoveryd-client/flights-reports",
+        "type": "io.recoveryd.signal.hold.v1",
+        "time": "2026-11-21T06:00:00Z",
+        "data": {
+            "hold": "airports-correction",
+            "group": "flights-reports",
+            "member": "reports-1-6f9a5f0e-2d2c-4c1c-8a38-1f6a0b6d4c11",
+            "client": "reports-1",
+            "state": "paused",
+            "positions": [
+                {"topic": "airports", "partition": 0, "offset": 3210},
+                {"topic": "airports", "partition": 1, "offset": None},
+            ],
+        },
+    },
     "lag": {
         "specversion": "1.0",
         "id": "lag-000017",
@@ -643,6 +661,25 @@ HOLD_STATUS: Final[dict[str, Any]] = {
         "expires": "2026-11-21T12:00:00.000Z",
         "released": ["flights.v42"],
         "missing": [],
+        "members": [
+            {
+                "group": "flights-reports",
+                "member": "reports-1-6f9a5f0e-2d2c-4c1c-8a38-1f6a0b6d4c11",
+                "state": "paused",
+                "since": "2026-11-21T06:00:01.000Z",
+                "client": "reports-1",
+                "positions": [{"topic": "airports", "partition": 0, "offset": 3210}],
+            },
+            {
+                "group": "flights-reports",
+                "member": "reports-2-0d5b1c9c-77c1-4b3b-9f0e-5a1d8c1c2b42",
+                "state": "silent",
+                "since": "2026-11-21T06:00:05.000Z",
+                "client": "reports-2",
+                "positions": [],
+            },
+        ],
+        "obeyed": [],
     },
     "internal": {},
 }

@@ -164,6 +164,12 @@ _HOLD_WORDS: Final[Told] = {
     "Held.reads": "nothing may be copied from there either",
     "Held.expires": "null = only a person releases it",
     "Held.released": "topics that were let go before the others",
+    "Held.members": "members of consumer groups that obey the hold, and others of these groups that read there",
+    "Held.obeyed": "groups of which every member has paused",
+    "HeldMember.member": "Kafka's id of the member",
+    "HeldMember.client": "its client id",
+    "HeldMember.state": {"description": "`silent`: it reads held topics and said nothing"},
+    "HeldMember.positions": "where it stands still: the next record it will read",
     "Held.missing": "topics of it that do not exist, as the broker said last",
 }
 _DAEMON_WORDS: Final[Told] = {

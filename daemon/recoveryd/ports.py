@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from recoveryd.holds.events import SeenMember
 from recoveryd.kernel.decision import Answer, Notice, Noun
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import ControlUnreadable, Event, Seen
@@ -112,6 +113,10 @@ class GroupOffsets(Protocol):
 
     async def have_members(self, cluster: str) -> Mapping[str, bool]:
         """Whether each group has members, for the groups that the cluster lets us list; others are absent."""
+        ...
+
+    async def members(self, cluster: str, group: str) -> tuple[SeenMember, ...] | None:
+        """The members of one group; None where the cluster knows none of this name, or does not tell of its protocol."""
         ...
 
     async def close(self) -> None: ...

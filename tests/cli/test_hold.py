@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from recoveryd.holds.model import Hold
+from recoveryd.holds.model import HeldMember, Hold, Obeys
+from recoveryd.holds.signals import HeldPosition
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import CommandRef, State
 from tests.builders.core import to_document
@@ -109,6 +110,25 @@ def test_describe_shows_who_holds_what_why_and_until_when() -> None:
     assert "no limit" not in shown
     plain = run(ScriptedBackend({ID: to_document(HELD)}), "describe", ID, env=BROKER).stdout
     assert "never by itself" in plain
+
+
+def test_describe_shows_which_consumers_obey_and_who_is_silent_since_when() -> None:
+    at = (HeldPosition("airports", 0, 3210), HeldPosition("airports", 1, None))
+    members = (
+        HeldMember("jobs", "j1", Obeys.PAUSED, NOW_MS, "", ()),
+        HeldMember("reports", "m1", Obeys.PAUSED, NOW_MS, "reports-1", at),
+        HeldMember("reports", "m2", Obeys.DRAINING, NOW_MS + 1_000, "reports-2"),
+        HeldMember("reports", "m3", Obeys.SILENT, NOW_MS + 5_000, "reports-3"),
+        HeldMember("reports", "m4", Obeys.SILENT, NOW_MS + 4_000, "reports-4"),
+    )
+    shown = run(ScriptedBackend({ID: to_document(replace(HELD, members=members))}), "describe", ID, env=BROKER).stdout
+    lines = [line.strip() for line in shown.splitlines()]
+    assert any(line.startswith("1 of 1 members of jobs have paused") for line in lines), shown
+    (line,) = [line for line in lines if line.startswith("1 of 4 members of reports have paused")]
+    assert ", 1 draining since " in line
+    assert ", 2 silent since " in line
+    assert "airports 0: 3,210, airports 1: -" in shown
+    assert "j1" in shown  # which has no client id
 
 
 def test_list_and_get_know_holds() -> None:

@@ -144,6 +144,20 @@ async def test_members_of_groups_are_told_and_groups_nobody_has_are_absent(live:
     assert f"{live.group}.nobody" not in await groups.have_members("main")
 
 
+async def test_each_member_is_named_with_the_topics_that_it_has_now(live: Live) -> None:
+    groups = live.groups()
+    assert await groups.members("main", live.group) is None
+    member = live.member()
+    try:
+        give_up_s = time.monotonic() + DEADLINE_S
+        while not (found := await groups.members("main", live.group)) or not found[0].topics:
+            assert time.monotonic() < give_up_s
+            member.poll(0.1)
+        assert [(m.id, m.topics) for m in found] == [(member.memberid(), frozenset({live.live}))]
+    finally:
+        member.close()
+
+
 async def test_an_unknown_cluster_and_a_silent_one_are_told_apart() -> None:
     groups = KafkaGroupOffsets({"silent": {"bootstrap.servers": "127.0.0.1:1"}})
     with pytest.raises(ClusterProblem) as unknown:

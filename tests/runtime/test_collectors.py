@@ -9,8 +9,10 @@ import pytest
 from recoveryd.collectors.groups import COMMITS_ALONE_S
 from recoveryd.collectors.offsets import CONTROL_TOPIC_EVERY_S, Monitored, OffsetCollector, topics_in_play
 from recoveryd.errors import ClusterProblem, RecoverydError
+from recoveryd.holds.events import GroupSeen, SeenMember
+from recoveryd.holds.signals import HoldSignal, Told
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import Event
+from recoveryd.kernel.events import Event, SignalReceived
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, ReaderSampled, TopicSample
@@ -36,7 +38,9 @@ class Groups:
 
     def __init__(self) -> None:
         self.positions: dict[str, dict[int, int]] = {}
-        self.members: dict[str, bool] = {}
+        self.with_members: dict[str, bool] = {}
+        self.known_members: dict[str, tuple[SeenMember, ...]] = {}
+        self.asked_members: list[tuple[str, str]] = []
         self.error: Exception | None = None
         self.members_error: Exception | None = None
         self.asked: list[tuple[str, str, dict[str, int | None]]] = []
@@ -52,7 +56,13 @@ class Groups:
     async def have_members(self, cluster: str) -> Mapping[str, bool]:
         if self.members_error is not None:
             raise self.members_error
-        return self.members
+        return self.with_members
+
+    async def members(self, cluster: str, group: str) -> tuple[SeenMember, ...] | None:
+        self.asked_members.append((cluster, group))
+        if self.error is not None:
+            raise self.error
+        return self.known_members.get(group)
 
     async def close(self) -> None:
         return
@@ -232,7 +242,7 @@ async def test_one_question_per_group_names_all_its_topics_and_their_width_once_
 @pytest.mark.parametrize(("told", "is_active"), [({"billing": True}, True), ({"billing": False}, False), ({}, None)])
 async def test_whether_a_group_has_members_goes_with_each_sample(told: dict[str, bool], is_active: bool | None) -> None:
     rig = Rig(state_with())
-    rig.clusters.answer, rig.groups.positions, rig.groups.members = (
+    rig.clusters.answer, rig.groups.positions, rig.groups.with_members = (
         OffsetsSampled((ENDS,)),
         {"flights.live": {0: 80}},
         told,
@@ -261,7 +271,7 @@ async def test_a_group_whose_commits_move_without_members_is_read_by_somebody_un
         (False, 30, 2),
     ):
         rig.clock.ms += int(later_s * 1_000)
-        rig.groups.members, rig.groups.positions = {"billing": has_members}, {"flights.live": {0: position}}
+        rig.groups.with_members, rig.groups.positions = {"billing": has_members}, {"flights.live": {0: position}}
         [_, event] = await rig.looked()
         assert isinstance(event, ReaderSampled)
         found.append(event.samples[0][1].is_active)
@@ -275,3 +285,23 @@ async def test_a_topic_whose_ends_were_not_told_makes_no_look() -> None:
     assert await rig.looked() == []
     rig.clusters.sample_error, rig.clusters.answer = None, OffsetsSampled((), missing=(("main", "flights.live"),))
     assert await rig.looked() == [rig.clusters.answer]
+
+
+async def test_members_of_groups_that_obey_a_hold_are_looked_at_and_others_not() -> None:
+    world = World()
+    world.feed(command("hold", "h1", spec=make_hold("flights.v2")))
+    rig = Rig(world.state)
+    await rig.collector.collect()
+    assert rig.groups.asked_members == []
+    signal = HoldSignal("h1", "reports", "m1", Told.PAUSED)
+    world.feed(SignalReceived(7, world.now_ms, signal))
+    rig = Rig(world.state)
+    rig.groups.known_members["reports"] = (SeenMember("m1", "c", frozenset({"flights.v2"})),)
+    await rig.collector.collect()
+    assert rig.groups.asked_members == [("main", "reports")]
+    (seen,) = [event for event in rig.events if isinstance(event, GroupSeen)]
+    assert (seen.group, seen.members) == ("reports", rig.groups.known_members["reports"])
+    rig.groups.known_members.clear()  # a group that the cluster does not describe
+    assert [event for event in await rig.looked() if isinstance(event, GroupSeen)] == []
+    rig.groups.error = ClusterProblem("no answer")
+    assert [event for event in await rig.looked() if isinstance(event, GroupSeen)] == []

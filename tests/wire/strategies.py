@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from recoveryd.forecast.outlook import Outlook
 from recoveryd.forecast.view import CostView, EtaRange, ForecastView, Storage
-from recoveryd.holds.model import Hold
+from recoveryd.holds.model import HeldMember, Hold, Obeys
+from recoveryd.holds.signals import HeldPosition
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import MAX_TIME_MS
 from recoveryd.live.lag.verdicts import LagVerdict
@@ -374,6 +375,19 @@ holds = st.builds(
     expires_ms=st.none() | times_ms,
     released=_topics,
     missing=_topics,
+    members=st.lists(
+        st.builds(
+            HeldMember,
+            text,
+            text,
+            st.sampled_from(Obeys),
+            times_ms,
+            text,
+            st.lists(st.builds(HeldPosition, text, partitions, st.none() | counts), max_size=2).map(tuple),
+        ),
+        max_size=3,
+    ).map(tuple),
+    obeyed=_topics,
     stop=st.none() | st.builds(Stop, st.sampled_from(StopReason), st.none(), times_ms, st.just({"held_ms": 5})),
 )
 _watched_partitions = st.builds(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recoveryd.capabilities import make_decider
+from recoveryd.holds.signals import HoldSignal
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.events import SignalRefused
@@ -24,7 +25,15 @@ from tests.wire.strategies import bent_events, damaged_bytes, good_events, heade
 from tools.examples import SIGNALS
 
 CODES = {code.value for code in Code}
-KINDS = (*make_decider(Params()).commands, LagSignal, HealthSignal, RefusedCommand, SignalRefused, Unreadable)
+KINDS = (
+    *make_decider(Params()).commands,
+    LagSignal,
+    HealthSignal,
+    HoldSignal,
+    RefusedCommand,
+    SignalRefused,
+    Unreadable,
+)
 
 
 def judge(outcome: Outcome) -> None:

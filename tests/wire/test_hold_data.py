@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 
 from recoveryd.holds.model import Hold
+from recoveryd.holds.signals import HeldPosition, HoldSignal, Told
 from recoveryd.holds.spec import HoldSpec, Release, StartHold
 from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.events import SignalRefused
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import CommandRef, State
 from recoveryd.wire.status_topic import StatusFold, StatusUnreadable
@@ -20,6 +22,7 @@ from tests.wire.strategies import holds
 from tools import examples
 
 EVENT = examples.COMMANDS["hold"]
+SIGNAL = examples.SIGNALS["hold"]
 RUNNING = Hold("h1", State.RUNNING, "held", 1, NOW_MS, NOW_MS, CommandRef("c", "s", "r"), "main", ("flights",))
 
 
@@ -99,6 +102,38 @@ def test_the_schema_refuses_it_too(path: str, value: object) -> None:
     event = bent(EVENT, path, value)
     assert isinstance(decode(event), RefusedCommand)
     assert not is_valid(event, load("command.hold.v1.json"))
+
+
+def test_an_acknowledgement_is_a_signal() -> None:
+    assert decode(SIGNAL) == HoldSignal(
+        "airports-correction",
+        "flights-reports",
+        SIGNAL["data"]["member"],
+        Told.PAUSED,
+        "reports-1",
+        (HeldPosition("airports", 0, 3210), HeldPosition("airports", 1, None)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "code"),
+    [
+        ("data.state", "gone", "RCV-1005"),
+        ("data.state", "silent", "RCV-1005"),
+        ("data.hold", "No Hold", "RCV-1005"),
+        ("data.member", "", "RCV-1005"),
+        ("data.member", "a\x1bb", "RCV-1005"),
+        ("data.positions", [{"topic": "a", "partition": 0}], "RCV-1006"),
+        ("data.positions", [{"topic": "a", "partition": -1, "offset": 0}], "RCV-1005"),
+        ("data.positions", [{"topic": "a", "partition": 0, "offset": 0}] * 5_001, "RCV-1014"),
+        ("data.reason", "r", "RCV-1004"),
+    ],
+)
+def test_one_that_is_not_valid_is_refused_as_a_whole(path: str, value: object, code: str) -> None:
+    event = bent(SIGNAL, path, value)
+    refused = decode(event)
+    assert isinstance(refused, SignalRefused)
+    assert refused.code == code, refused.message
 
 
 @settings(max_examples=200, deadline=None)

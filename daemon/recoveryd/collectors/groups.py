@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import structlog
 
+from recoveryd.holds.events import GroupSeen
 from recoveryd.live.events import ReaderSampled, TopicSample
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.window import LagSample
@@ -72,6 +73,18 @@ class GroupLooks:
             for topic in offsets.keys() & topics[cluster, group].keys():
                 found[Reader(cluster, topic, group)] = Positions(asked_at_ms, offsets[topic], is_active)
         return found
+
+    async def members(self, groups: Iterable[_Group]) -> list[GroupSeen]:
+        """The members of each group that answered."""
+        wanted = list(groups)
+        asked_at_ms = self._clock.now_ms()
+        answers = await _each(self._groups.members(cluster, group) for cluster, group in wanted)
+        self._note({f"the members of {g} on {c}": a for (c, g), a in zip(wanted, answers, strict=True)}, "members")
+        return [
+            GroupSeen(cluster, group, asked_at_ms, answer)
+            for (cluster, group), answer in zip(wanted, answers, strict=True)
+            if answer is not None and not isinstance(answer, BaseException)
+        ]
 
     async def close(self) -> None:
         await self._groups.close()

@@ -2,7 +2,7 @@
 first, then ends.
 
 It samples source and target of every active recovery, the configured topics, and the groups of the configuration and of
-watches. It also looks at the control topic's id: if that topic were deleted and created again under a running daemon,
+watches, and members of groups that obey a hold. It also looks at the control topic's id: if that topic were deleted and created again under a running daemon,
 its offsets would restart, and records would be taken for old ones. That look also tells whether the main cluster
 answers at all, which an idle leader would not notice.
 """
@@ -17,6 +17,7 @@ import structlog
 from recoveryd.collectors.groups import GroupLooks, Positions, make_reader_sampled
 from recoveryd.errors import RecoverydError
 from recoveryd.holds.draft import HOLDS
+from recoveryd.holds.known import groups_heard
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
@@ -97,6 +98,8 @@ class OffsetCollector:
                 self._widths = {(s.cluster, s.topic): s.partitions for s in sampled.topics if s.partitions}
                 self._emit(sampled)
                 self._tell_readers(positions, sampled)
+        for seen in await self._groups.members(groups_heard(state.of(HOLDS))):
+            self._emit(seen)
         if self._clock.monotonic_s() - self._control_checked_s >= CONTROL_TOPIC_EVERY_S:
             self._control_checked_s = self._clock.monotonic_s()
             await self._check_control_topic(state.daemon.control_topic_id)

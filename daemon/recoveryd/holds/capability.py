@@ -5,19 +5,22 @@ from collections.abc import Mapping
 from recoveryd.holds.commands import on_hold, on_release, stop_hold
 from recoveryd.holds.draft import HOLDS, HoldDraft
 from recoveryd.holds.ending import expire
+from recoveryd.holds.events import GroupSeen
 from recoveryd.holds.forgetting import forget_old
 from recoveryd.holds.known import Holds
 from recoveryd.holds.looking import on_offsets_of_held
 from recoveryd.holds.metrics import make_measures
 from recoveryd.holds.model import KIND, Hold
+from recoveryd.holds.obeying import on_group_seen, on_hold_signal
 from recoveryd.holds.params import HoldParams
 from recoveryd.holds.spec import Release, StartHold
 from recoveryd.holds.wire.command import FORMS
+from recoveryd.holds.wire.signal import SIGNALS
 from recoveryd.holds.wire.status import HoldForm
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, names, on, steers
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, Tick
+from recoveryd.kernel.events import BecameLeader, SignalReceived, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.live.events import OffsetsSampled
 
@@ -31,8 +34,14 @@ def make_holds(params: HoldParams) -> Capability[HoldDraft]:
         view=HoldDraft,
         make_view=lambda draft: HoldDraft(draft, params),
         verbs=(begins(StartHold, on_hold), names(Release, on_release), steers(StopCommand, stop_hold)),
-        handlers=(on(OffsetsSampled, on_offsets_of_held),),
+        events=(GroupSeen,),
+        handlers=(
+            on(OffsetsSampled, on_offsets_of_held),
+            on(SignalReceived, on_hold_signal),
+            on(GroupSeen, on_group_seen),
+        ),
         forms=FORMS,
+        signals=SIGNALS,
         steer=_steer,
         subject=_subject,
         status=StatusForm(Hold, lambda kind: kind == KIND, _FORM.write, _FORM.read),

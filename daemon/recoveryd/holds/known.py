@@ -64,6 +64,11 @@ class Holds:
         return replace(self, ended={i: h for i, h in self.ended.items() if i not in gone})
 
 
+def groups_heard(holds: Holds) -> list[tuple[str, str]]:
+    """Cluster and name of each consumer group of which somebody said that it obeys a hold."""
+    return list(dict.fromkeys((hold.cluster, m.group) for hold in holds.live.values() for m in hold.members))
+
+
 def _index(live: Iterable[Hold]) -> Mapping[Topic, tuple[HeldBy, ...]]:
     held: dict[Topic, tuple[HeldBy, ...]] = {}
     for hold in sorted(live, key=lambda one: (one.created_ms, one.id)):  # as after a restart

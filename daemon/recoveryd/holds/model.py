@@ -5,18 +5,41 @@ is held while a hold is running that has it among its `topics`; whoever wants to
 """
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
+from recoveryd.holds.signals import HeldPosition
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
 from recoveryd.kernel.written import TimeMs, named
 
 KIND = "hold"
 
 
+class Obeys(StrEnum):
+    """How far a member of a consumer group is in obeying a hold. `silent`: it reads there and said nothing."""
+
+    SILENT = "silent"
+    DRAINING = "draining"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMember:
+    """A member of a consumer group that reads held topics. `positions`: where it stands still."""
+
+    group: str
+    member: str
+    state: Obeys
+    since_ms: TimeMs = field(metadata=named("since"))
+    client: str = ""
+    positions: tuple[HeldPosition, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """`topics` are held as long as it runs; when it ended, those that it had last. `released` are those that were let
-    go before. `missing`: topics of it that do not exist, as the broker said last.
+    go before. `missing`: topics of it that do not exist, as the broker said last. `obeyed`: the consumer groups of
+    which every member has paused, as far as the broker knows members.
     """
 
     id: str = field(metadata=named("recovery"))
@@ -32,6 +55,8 @@ class Hold:
     expires_ms: TimeMs | None = field(default=None, metadata=named("expires"))
     released: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    members: tuple[HeldMember, ...] = ()
+    obeyed: tuple[str, ...] = ()
     stop: Stop | None = None
     kind = KIND
 

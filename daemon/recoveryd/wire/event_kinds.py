@@ -128,6 +128,14 @@ OTHERS: Final[dict[str, EventKind]] = {
     "schedule_failed": _kind("A schedule cannot go on; `code` says why.", "from to why code"),
     "hold_started": _kind("Topics are held: nothing is written to or reset in them.", "why cluster topics reads"),
     "hold_narrowed": _kind("A hold lets go of some of its topics and goes on.", "why released topics"),
+    "hold_acknowledged": _kind(
+        "A member of a consumer group says how far it is in obeying a hold; once paused, with its positions.",
+        "why group member client state positions",
+    ),
+    "hold_obeyed": _kind(
+        "Every member of a consumer group that reads held topics has paused, and the broker knows of no other.",
+        "why group members",
+    ),
     "hold_topics_seen": _kind("Topics of a hold do not exist, or do so now.", "why missing"),
     "unit_retention_short": _kind(
         "An input of a unit is kept shorter than its retention objective.", "why objective_ms kept_ms"

@@ -12,18 +12,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem
+from recoveryd.holds.events import SeenMember
 from recoveryd.kernel.catalogue import Code
 
 _TIMEOUT_S = 3.0
 _PIECE = 500
 _CONSUMERS_MOST = 128  # beyond, the one that was used longest ago is made anew when its group is asked about again
 _WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
+_NOT_DESCRIBED = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION})
 _UNTOLD = frozenset({ConsumerGroupState.UNKNOWN, None})  # also the states of newer protocols
 
 
@@ -56,10 +58,19 @@ class KafkaGroupOffsets:
 
     async def have_members(self, cluster: str) -> Mapping[str, bool]:
         """By group, of those the cluster lists to us; for others nothing is known. Raises `ClusterProblem`."""
-        if cluster not in self._admins:
-            self._admins[cluster] = make_admin(self._properties(cluster))
         try:
-            return await self._workers.run(_have_members, self._admins[cluster])
+            return await self._workers.run(_have_members, self._admin(cluster))
+        except ClusterProblem as reason:
+            if reason.retriable:
+                self._admins.pop(cluster, None)
+            raise
+
+    async def members(self, cluster: str, group: str) -> tuple[SeenMember, ...] | None:
+        """None of a group that there is not, or that the library cannot describe, as those of Streams' own protocol.
+        Raises `ClusterProblem`.
+        """
+        try:
+            return await self._workers.run(_members, self._admin(cluster), group)
         except ClusterProblem as reason:
             if reason.retriable:
                 self._admins.pop(cluster, None)
@@ -70,6 +81,11 @@ class KafkaGroupOffsets:
         self._workers.close()
         self._admins.clear()
         self._consumers.clear()
+
+    def _admin(self, cluster: str) -> AdminClient:
+        if cluster not in self._admins:
+            self._admins[cluster] = make_admin(self._properties(cluster))
+        return self._admins[cluster]
 
     def _consumer(self, cluster: str, group: str) -> Consumer:
         key = (cluster, group)
@@ -135,3 +151,25 @@ def _have_members(admin: AdminClient) -> dict[str, bool]:
     if answer.errors and not answer.valid:
         raise problem(answer.errors[0], doing) from answer.errors[0]
     return {g.group_id: g.state not in _WITHOUT_MEMBERS for g in answer.valid if g.state not in _UNTOLD}
+
+
+def _members(admin: AdminClient, group: str) -> tuple[SeenMember, ...] | None:
+    doing = f"see the members of the group {group}"
+    try:
+        found = admin.describe_consumer_groups([group], request_timeout=_TIMEOUT_S)[group].result(_TIMEOUT_S + 1)
+    except KafkaException as error:
+        if error.args[0].code() in _NOT_DESCRIBED:
+            return None
+        raise problem(error, doing, "Describe", other=group) from error
+    except TimeoutError as error:
+        raise ClusterProblem(f"Could not {doing} within {_TIMEOUT_S:.0f} s") from error
+    if found.state is ConsumerGroupState.DEAD:
+        return None
+    return tuple(
+        SeenMember(
+            member.member_id,
+            member.client_id,
+            frozenset(p.topic for p in member.assignment.topic_partitions) if member.assignment else frozenset(),
+        )
+        for member in found.members
+    )

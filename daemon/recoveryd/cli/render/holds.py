@@ -1,17 +1,21 @@
-"""What people see of a hold: its topics, who placed it, and until when."""
+"""What people see of a hold: its topics, who placed it, until when, and which consumers obey it."""
+
+from collections import Counter
+from collections.abc import Sequence
 
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from recoveryd.cli.render import figures
-from recoveryd.cli.render.tables import facts
+from recoveryd.cli.render.tables import columns, facts
 from recoveryd.cli.status import Document
 
 
 def hold_parts(document: Document) -> list[RenderableType]:
     """The hold of a status record of that kind."""
     hold = document["hold"]
-    return [
+    parts: list[RenderableType] = [
         "",
         Text("Hold", style="bold"),
         facts(
@@ -23,3 +27,44 @@ def hold_parts(document: Document) -> list[RenderableType]:
             ("missing", f"{', '.join(hold['missing'])}: no such topic" if hold.get("missing") else None),
         ),
     ]
+    members = hold.get("members") or ()
+    if members:
+        parts += [
+            "",
+            Text("Consumers that were told", style="bold"),
+            *map(Text, say_groups(members)),
+            _members(members),
+        ]
+    return parts
+
+
+def say_groups(members: Sequence[Document]) -> list[str]:
+    """One sentence for each group."""
+    told = []
+    for group in dict.fromkeys(member["group"] for member in members):
+        mine = [member for member in members if member["group"] == group]
+        counts = Counter(member["state"] for member in mine)
+        parts = [f"{counts['paused']} of {len(mine)} members of {group} have paused"]
+        for state in ("draining", "silent"):
+            if counts[state]:
+                since = min(member["since"] for member in mine if member["state"] == state)
+                parts.append(f"{counts[state]} {state} since {figures.clock_time(since)}")
+        told.append(", ".join(parts))
+    return told
+
+
+def _members(members: Sequence[Document]) -> Table:
+    table = columns("group", "member", "state", "since", "stands at")
+    for member in members:
+        at = ", ".join(
+            f"{p['topic']} {p['partition']}: {'-' if p['offset'] is None else format(p['offset'], ',')}"
+            for p in member["positions"]
+        )
+        table.add_row(
+            member["group"],
+            member["client"] or member["member"],
+            member["state"],
+            figures.clock_time(member["since"]),
+            at,
+        )
+    return table

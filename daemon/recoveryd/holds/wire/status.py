@@ -11,7 +11,7 @@ from recoveryd.wire.nouns import Document, NounForm, take
 from recoveryd.wire.status_topic import FORMAT, format_of
 
 ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command", "stop")
-OWN: Final = ("cluster", "topics", "reads", "expires", "released", "missing")  # under `hold`
+OWN: Final = ("cluster", "topics", "reads", "expires", "released", "missing", "members", "obeyed")  # under `hold`
 
 
 class HoldForm:
