@@ -24,6 +24,7 @@ class Role(StrEnum):
     READER = "CLI, read-only"
     OPERATOR = "CLI, operator"
     SETUP = "topics apply"
+    CONSUMER = "consumer of your own"
 
 
 class Resource(StrEnum):
@@ -100,6 +101,17 @@ def watched_acls(topic: str, group: str) -> tuple[Acl, ...]:
     )  # fmt: skip
 
 
+def held_acls(names: TopicNames, topic: str, group: str) -> tuple[Acl, ...]:
+    """The ACLs for holds, and for consumers of others that obey them."""
+    consumer, when = (Role.CONSUMER,), "recoveryd.client"
+    return (
+        Acl((_D,), "watched", Resource.TOPIC, topic, ("Describe",), "tells whether a held topic exists", when="hold"),
+        Acl((_D,), "watched", Resource.GROUP, group, ("Describe",), "tells who is silent beside those that obey", when="hold"),
+        Acl(consumer, "main", Resource.TOPIC, names.status, ("Read",), "knows what is held", when=when),
+        Acl(consumer, "main", Resource.TOPIC, names.control, ("Write",), "says that it obeys, unless `acknowledges=False`", when=when),
+    )  # fmt: skip
+
+
 def reset_acls(topic: str, group: str) -> tuple[Acl, ...]:
     """The ACLs for setting a consumer group to a position, and for putting it back."""
     return (
@@ -137,6 +149,7 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *own_acls(names),
         *replay_acls("the source", "the target", create=True),
         *watched_acls("the topic", "the group"),
+        *held_acls(names, "a held topic", "a group that obeys"),
         *reset_acls("an input", "the group of the unit"),
         *reprocess_acls("an output", "an internal topic"),
         *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
