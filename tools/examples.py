@@ -522,7 +522,13 @@ WATCH_STATUS: Final[dict[str, Any]] = {
     "internal": {},
 }
 
-_AT: Final = {"began": "2026-11-21T06:00:01.000Z", "ended": "2026-11-21T06:00:02.000Z", "tries": 1, "state": "done"}
+_AT: Final = {
+    "began": "2026-11-21T06:00:01.000Z",
+    "ended": "2026-11-21T06:00:02.000Z",
+    "tries": 1,
+    "failures": 0,
+    "state": "done",
+}
 WORKFLOW_STATUS: Final[dict[str, Any]] = {
     "recovery": "orders-again",
     "kind": "workflow",

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.topic_admin import describe
 from tests.builders.history import create_topics
 from tests.e2e.committing_group import BEFORE, EACH, PARTITIONS, Group, at
 from tests.e2e.daemon_process import DaemonProcess
@@ -134,6 +136,44 @@ def test_what_somebody_else_set_since_stays_on_the_way_back(group: Group) -> Non
     status = group.rolled_back(run)
     assert group.committed() == {**BEFORE, 1: (5, "", None)}
     assert [u["state"] for u in status["undo"]] == ["done", "kept", "done"]
+
+
+def refused(group: Group, command: str) -> tuple[str, str]:
+    answer = group.stack.follower.wait_answer(command)
+    assert answer["type"].split(".")[3] == "command_rejected"
+    return answer["data"]["code"], answer["data"]["message"]
+
+
+def test_what_is_rolled_back_is_not_rolled_back_again(group: Group) -> None:
+    run = f"{group.id}-run"
+    group.reset(run, "earliest")
+    group.done(run)
+    group.rolled_back(run)
+    code, message = refused(group, group.roll_back(run))
+    assert (code, message) == ("RCV-1011", f"rollback is not possible while {run} is rolled_back")
+    assert group.committed() == BEFORE
+
+
+def test_while_one_waits_another_on_its_group_is_refused_and_a_topic_created_again_ends_it(group: Group) -> None:
+    run = f"{group.id}-run"
+    member = group.consumer(**{"enable.auto.commit": "false"})
+    member.subscribe([group.topic])
+    wait_for(lambda: member.poll(0.2) is not None or bool(member.assignment()), 60.0)
+    group.reset(run, {"offset": 7})
+    group.stack.follower.wait_state(run, "waiting")
+    code, message = refused(group, group.reset(f"{group.id}-second", "latest"))
+    assert code == "RCV-1044"
+    assert run in message
+    admin = AdminClient({"bootstrap.servers": group.bootstrap})
+    admin.delete_topics([group.topic])[group.topic].result(60.0)
+    wait_for(lambda: describe(admin, [group.topic], 60.0)[group.topic] is None, 60.0)
+    fill_plain(group.bootstrap, group.topic, PARTITIONS, EACH)
+    member.unsubscribe()
+    member.close()
+    ended = group.becomes(run, "failed")
+    assert ended["error_code"] == "RCV-3002"
+    assert group.topic in ended["why"]
+    wait_for(lambda: group.committed() == {}, 60.0)  # the commits went with the old topic, and nobody made others
 
 
 def test_an_approver_who_did_not_ask_lets_it_run(bootstrap: str, stack: Stack) -> None:

@@ -116,8 +116,8 @@ async def test_without_a_group_there_are_no_offsets_to_delete() -> None:
 @pytest.mark.parametrize(
     ("answer", "says", "code", "retriable"),
     [
-        (deleted(68), "the group has members", Code.GROUP_NOT_EMPTY, False),
-        (deleted(0, (0, 0), (1, 86)), "has members that read the topic", Code.GROUP_NOT_EMPTY, False),
+        (deleted(68), "the group has members", Code.GROUP_NOT_EMPTY, True),
+        (deleted(0, (0, 0), (1, 86)), "has members that read the topic", Code.GROUP_NOT_EMPTY, True),
         (deleted(30), "the user lacks Delete on Group app", Code.NOT_AUTHORISED, False),
         (deleted(0, (0, 29)), "the user lacks Read on Topic t", Code.NOT_AUTHORISED, False),
         (deleted(16), "error 16", Code.CLUSTER_UNREACHABLE, True),

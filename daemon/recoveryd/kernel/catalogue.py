@@ -343,7 +343,7 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.TOPIC_RECREATED: Entry(
         "A topic was deleted and created again while the recovery knew the old one.",
-        "Check who re-created it, then send a new replay against the new topic.",
+        "Check who re-created it, then send the command again, for the new topic.",
     ),
     Code.SOURCE_UNAVAILABLE: Entry(
         "The source cannot be read.", "Check the source cluster; then send the replay again."

@@ -54,7 +54,8 @@ class AskPerson:
 class TakeSnapshot:
     """Read the committed offsets of `topics`, with metadata and leader epochs, so that they can be put back, and where their
     logs and those of `end_topics` begin and end. `is_live`: while members commit; then ends are those of committed records,
-    and it is noted whether nobody committed between the two looks.
+    and it is noted whether nobody committed between the two looks. `topic_ids`: of topics that must still be those of the
+    plan.
     """
 
     cluster: str
@@ -62,6 +63,7 @@ class TakeSnapshot:
     topics: tuple[str, ...]
     end_topics: tuple[str, ...] = ()
     is_live: bool = False
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     do: Literal["snapshot"] = "snapshot"
 
 

@@ -38,7 +38,9 @@ class UndoState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowStep:
-    """`tries` so often it was begun; `evidence` has the numbers that its result rests on."""
+    """`tries` so often it was begun, `failures` so often in a row it failed; `evidence` has the numbers that its result
+    rests on.
+    """
 
     name: str
     action: Action
@@ -48,6 +50,7 @@ class WorkflowStep:
     began_ms: TimeMs | None = field(default=None, metadata=named("began"))
     ended_ms: TimeMs | None = field(default=None, metadata=named("ended"))
     tries: int = 0
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.recovery.spec import AtOffset
 from recoveryd.units.facts import Group, GroupType
 from recoveryd.units.model import Unit
 from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
@@ -16,9 +17,9 @@ from recoveryd.workflows.facts import Found, GroupFound, GroupWanted, WantedFact
 from recoveryd.workflows.hashing import hash_of
 from recoveryd.workflows.kinds import Knows, Planned, WorkflowKind
 from recoveryd.workflows.model import Workflow, WorkflowPlan, WorkflowStep
-from recoveryd.workflows.noting import change_key, change_of, moved_with, with_positions
+from recoveryd.workflows.noting import Place, change_key, change_of, moved_with, with_positions
 from recoveryd.workflows.params import WorkflowParams
-from recoveryd.workflows.positions import Current, NewPosition, PositionRefused, Shift, resolve
+from recoveryd.workflows.positions import Current, NewPosition, PartitionLook, PositionRefused, Shift, resolve
 from recoveryd.workflows.spec import ResetSpec, write_to
 
 EMPTY, NOTE, SET = "await_empty", "snapshot", "set_offsets"
@@ -75,9 +76,10 @@ def _plan(spec: ResetSpec, facts: Found, _params: WorkflowParams) -> Planned | R
     if found.group is None:
         findings = (*findings, f"the cluster has no group {spec.group} yet; it begins with these offsets")
     changes = tuple(change_of(p, look) for p, look in moved)
+    ids = {topic: found.topic_ids[topic] for topic in sorted({p.topic for p, _ in moved})}
     steps = (
         WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
-        WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(sorted({p.topic for p, _ in moved})))),
+        WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids)),
         WorkflowStep(SET, SetOffsets(spec.cluster, spec.group)),
     )
     told = f"{len(changes)} offsets of {spec.group} are to be set"
@@ -89,13 +91,27 @@ def outside_log(refused: PositionRefused) -> Refused:
     return Refused(Code.OFFSET_OUTSIDE_LOG, str(refused), hint)
 
 
-def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow:
+def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
     """Once it is known where the group was: what is to be set, and how each of it is put back."""
     spec = workflow.spec
     if step.name != NOTE or workflow.plan is None or not isinstance(spec, ResetSpec):
         return workflow.with_undo(event.undo)
     after = {change_key(c): moved_with(spec.to, c, event) for c in workflow.plan.changes}
-    return with_positions(workflow, event, spec.group, after)
+    try:
+        inside = {place: _inside(spec, place, offset, event) for place, offset in after.items()}
+    except PositionRefused as refused:
+        return outside_log(refused)
+    return with_positions(workflow, event, spec.group, inside)
+
+
+def _inside(spec: ResetSpec, place: Place, offset: int | None, event: StepReported) -> int | None:
+    """The log may have lost the position while the group was waited for. Raises `PositionRefused`."""
+    topic, partition = place
+    log = event.logs.get(topic, {}).get(partition)
+    if offset is None or log is None:
+        return offset
+    look = PartitionLook(topic, partition, log.log_start, log.high_watermark)
+    return resolve(AtOffset(offset), look, spec.on_out_of_range, spec.on_no_record).offset
 
 
 def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:

@@ -80,9 +80,9 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         done(draft, workflow, step, event)
     elif event.outcome is Outcome.NOT_YET:
         wait(draft, workflow, step, event)
-    elif event.is_retriable and step.tries < draft.params.tries_most:
-        draft.revise(workflow.with_step(replace(step, why=event.why)))
-        draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms * 2**step.tries)
+    elif event.is_retriable and step.failures < draft.params.tries_most - 1:
+        draft.revise(workflow.with_step(replace(step, why=event.why, failures=step.failures + 1)))
+        draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms * 2 ** (step.failures + 1))
         draft.reason = f"{step.name}: {event.why}; tried again"
     else:
         fail(draft, workflow, step, event.why, event.code or Code.STEP_FAILED.value)
@@ -102,7 +102,9 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
     if workflow.state is State.CLOSING:
         if why != step.why:
             draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
-        draft.revise(workflow.with_step(replace(step, why=why, tries=0)), why=f"{told}; it is tried until it is done")
+        draft.revise(
+            workflow.with_step(replace(step, why=why, failures=0)), why=f"{told}; it is tried until it is done"
+        )
         draft.due(workflow.id, draft.now_ms + draft.params.close_every_ms)
         return
     ended = replace(step, state=StepState.FAILED, why=why, ended_ms=draft.now_ms)
@@ -145,6 +147,8 @@ def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
 
 def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
     """Not yet: ask again in a while, until the deadline. Where something is left that grows less, the deadline begins anew with each progress."""
+    if type(step.action) in CHANGES and _has_to_rest(draft, workflow):
+        return
     waiting = workflow.waiting_for
     kind = _waiting_kind(step.action)
     is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
@@ -159,7 +163,7 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     until_ms = None if kind in _WITHOUT_DEADLINE else deadline_ms
     now = WaitingFor(kind, step.name, since_ms, until_ms, event.members, left)
     seen = event.evidence or step.evidence
-    waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen))
+    waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen, failures=0))
     if workflow.state is State.RUNNING:
         told = {"step": step.name, "why": event.why, "for": kind, "members": list(event.members)}
         draft.notice("step_waiting", workflow.id, told)
@@ -202,7 +206,18 @@ def _patience_ms(kind: str, params: WorkflowParams) -> int:
 def is_changing(workflow: Workflow) -> bool:
     """Whether something is being changed now, of which it has to be heard first."""
     step = workflow.step
-    return step is not None and step.state is StepState.RUNNING and type(step.action) in CHANGES
+    return step is not None and step.state in _TAKEN and type(step.action) in CHANGES
+
+
+def _has_to_rest(draft: WorkflowDraft, workflow: Workflow) -> bool:
+    """Whether a stop or a pause waited only until it is known that nothing is being changed; then it takes place."""
+    if workflow.stop is not None:
+        end(draft, workflow, Ending(State.STOPPED, workflow.why))
+    elif workflow.state is State.PAUSING:
+        draft.move(workflow, State.PAUSED, workflow.why)
+    else:
+        return False
+    return True
 
 
 def _end(draft: WorkflowDraft, workflow: Workflow) -> None:

@@ -138,7 +138,9 @@ class RawClient:
             refused = error_code in _NOT_AUTHORISED
             text = message or (lacks if refused else _WORDS.get(error_code) or f"error {error_code}")
             raise ClusterProblem(
-                f"Could not {self._doing}: {text}", code=_code(error_code), retriable=error_code in _RETRIABLE
+                f"Could not {self._doing}: {text}",
+                code=_code(error_code),
+                retriable=error_code in _RETRIABLE | _NOT_EMPTY,
             )
 
 

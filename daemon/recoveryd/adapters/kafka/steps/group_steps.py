@@ -4,19 +4,20 @@ Offsets are committed by a consumer that never joins the group, which Kafka take
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicPartition
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
+from recoveryd.adapters.kafka.group_commits import commit_places, outside_log
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.steps.members import not_empty, told
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
 from recoveryd.adapters.kafka.steps.reporting import report
-from recoveryd.adapters.kafka.topic_admin import describe
+from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -33,7 +34,6 @@ from recoveryd.workflows.effects import TakeStep
 from recoveryd.workflows.events import Outcome, StepReported
 from recoveryd.workflows.model import OffsetUndo, UndoState
 
-_PIECE: Final = 500
 _TAIL_S: Final = 5.0  # to find out whether records lie between a commit and the end
 
 _Found = Mapping[str, Mapping[int, Committed]]
@@ -70,6 +70,10 @@ class GroupSteps:
     def _note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
         properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
         shapes = describe(admin, (*action.topics, *action.end_topics), TIMEOUT_S)
+        other = [name for name in action.topic_ids if not _is_planned(shapes[name], action)]
+        if other:
+            why = f"{', '.join(other)} was deleted, or created again, after the plan was made"
+            return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
         keys = [k for name in action.topics if (shape := shapes[name]) is not None for k in shape.keys]
         found = read_committed(properties, action.group, keys)
         logs = {s.topic: read_log(admin, s, committed=action.is_live) for s in shapes.values() if s is not None}
@@ -95,24 +99,41 @@ class GroupSteps:
         rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
         keys = [(row.name, row.partition) for row in rows]
         before = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
-        foreign = [row for row in rows if not _is_free(row, before)]
+        foreign = {row for row in rows if not _is_free(row, before)}
         if foreign and not action.is_back:
-            first = foreign[0]
+            first = next(row for row in rows if row in foreign)
             why = f"{first.name} {first.partition} of {action.group} is at {_at(first, before)} and was at {first.to}: somebody else set it"
             return report(effect, Outcome.FAILED, why, code=Code.GROUP_CHANGED.value)
         left = [row for row in rows if row not in foreign and _at(row, before) != _goal(row, is_back=action.is_back)]
         gone = [row for row in left if _goal(row, is_back=action.is_back) is None]
-        kept = [row for row in left if row not in gone]
-        await self._reach.run(_commit, self._reach.clusters[action.cluster], action.group, kept, is_back=action.is_back)
-        if gone:
-            await self._delete(action, gone)
+        kept = [row for row in left if _goal(row, is_back=action.is_back) is not None]
+        places = [_place(row, is_back=action.is_back) for row in kept]
+        wanted = {(place.topic, place.partition): place.offset for place in places}
+        outside = await self._reach.run(outside_log, self._reach.admin(action.cluster), wanted)
+        if outside and not action.is_back:
+            return report(effect, Outcome.FAILED, _first_of(outside), code=Code.OFFSET_OUTSIDE_LOG.value)
+        try:
+            await self._reach.run(commit_places, self._reach.clusters[action.cluster], action.group, places)
+            if gone:
+                await self._delete(action, gone)
+        except ClusterProblem as refused:
+            members = await self._members_again(action, refused)
+            if not members:
+                raise
+            return not_empty(effect, action.group, members)
         after = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
         wrong = [row for row in rows if row not in foreign and _at(row, after) != _goal(row, is_back=action.is_back)]
         if wrong:
             first = wrong[0]
             why = f"{first.name} {first.partition} reads {_at(first, after)} after it was set to {_goal(first, is_back=action.is_back)}"
             raise ClusterProblem(why)
-        return _set_report(effect, action, rows, foreign)
+        return _set_report(effect, action, rows, foreign, outside)
+
+    async def _members_again(self, action: SetOffsets, refused: ClusterProblem) -> tuple[str, ...]:
+        """Of a group that came alive between the look at it and the commit."""
+        if refused.code is not Code.GROUP_NOT_EMPTY:
+            return ()
+        return await self._reach.members(action.cluster, action.group)
 
     async def _delete(self, action: SetOffsets, rows: Iterable[OffsetUndo]) -> None:
         by_topic: dict[str, list[int]] = {}
@@ -161,23 +182,6 @@ def _is_free(row: OffsetUndo, found: _Found) -> bool:
     return _at(row, found) in {row.to, row.was_set}
 
 
-def _commit(properties: Properties, group: str, rows: Iterable[OffsetUndo], *, is_back: bool) -> None:
-    """Metadata and leader epoch belong to the position that the application committed, so only that one gets them back."""
-    offsets = [_place(row, is_back=is_back) for row in rows]
-    if not offsets:
-        return
-    consumer = make_consumer(properties, group_id=group)
-    try:
-        for at in range(0, len(offsets), _PIECE):
-            for done in consumer.commit(offsets=offsets[at : at + _PIECE], asynchronous=False) or ():
-                if done.error is not None:
-                    raise problem(done.error, f"set the offsets of group {group}", "Read", other=group)
-    except KafkaException as error:
-        raise problem(error, f"set the offsets of group {group}", "Read", other=group) from error
-    finally:
-        consumer.close()
-
-
 def _place(row: OffsetUndo, *, is_back: bool) -> TopicPartition:
     goal = _goal(row, is_back=is_back)
     assert goal is not None
@@ -188,8 +192,20 @@ def _place(row: OffsetUndo, *, is_back: bool) -> TopicPartition:
     return TopicPartition(row.name, row.partition, goal, metadata=row.metadata, leader_epoch=row.leader_epoch)
 
 
+def _first_of(told: Sequence[str]) -> str:
+    return told[0] + (f", and {len(told) - 1} more" if len(told) > 1 else "")
+
+
+def _is_planned(shape: TopicShape | None, action: TakeSnapshot) -> bool:
+    return shape is not None and action.topic_ids.get(shape.topic, shape.topic_id) == shape.topic_id
+
+
 def _set_report(
-    effect: TakeStep, action: SetOffsets, rows: Sequence[OffsetUndo], foreign: list[OffsetUndo]
+    effect: TakeStep,
+    action: SetOffsets,
+    rows: Sequence[OffsetUndo],
+    foreign: Collection[OffsetUndo],
+    outside: Sequence[str],
 ) -> StepReported:
     count = len(rows) - len(foreign)
     if not action.is_back:
@@ -199,7 +215,10 @@ def _set_report(
     why = f"{count} offsets of {action.group} are as they were before"
     if foreign:
         why += f"; {len(foreign)} were changed by somebody else since, and stay"
-    return report(effect, Outcome.DONE, why, evidence={"offsets": count, "kept": len(foreign)}, undo=done)
+    if outside:
+        why += f"; records that lay there are gone: {_first_of(outside)}"
+    evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside)}
+    return report(effect, Outcome.DONE, why, evidence=evidence, undo=done)
 
 
 def _has_records(properties: Properties, positions: Mapping[_Key, int], ends: Mapping[str, Mapping[int, int]]) -> bool:

@@ -1,0 +1,154 @@
+"""Offsets of groups of others set and put back on a real broker, where the broker decides: members that come alive,
+offsets that somebody else set, logs and topics that changed meanwhile.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.control.controls import ManualApplications
+from recoveryd.adapters.kafka.steps.taker import KafkaSteps
+from recoveryd.adapters.kafka.topic_admin import await_topic, describe
+from recoveryd.kernel.catalogue import Code
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.workflows.actions import SetOffsets, TakeSnapshot
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model import OffsetUndo, UndoState
+from tests.builders.history import create_topics
+from tests.e2e.clients import writer
+from tests.e2e.processes import wait_for
+
+pytestmark = pytest.mark.broker
+
+EACH = 20
+
+
+class Setter:
+    """A topic with two partitions of 20 records, and a group that committed 7 on the first."""
+
+    def __init__(self, bootstrap: str, unique: str) -> None:
+        self.bootstrap, self.topic, self.group = bootstrap, f"{unique}in", f"{unique}group"
+        clusters = {"main": {"bootstrap.servers": bootstrap}}
+        self.steps = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications())
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.rows = (OffsetUndo(self.topic, 0, 7, 3, metadata="mine"), OffsetUndo(self.topic, 1, None, 4))
+
+    def fill(self) -> None:
+        create_topics(self.bootstrap, {self.topic: 2})
+        await_topic(self.admin, self.topic, 60.0)
+        producer = writer(self.bootstrap)
+        for number in range(2 * EACH):
+            producer.produce(self.topic, b"x", partition=number % 2)
+        assert producer.flush(60.0) == 0
+
+    def commit(self, partition: int, offset: int, metadata: str = "") -> None:
+        consumer = self.consumer()
+        consumer.commit(offsets=[TopicPartition(self.topic, partition, offset, metadata)], asynchronous=False)
+        consumer.close()
+
+    def committed(self) -> list[int]:
+        consumer = self.consumer()
+        found = consumer.committed([TopicPartition(self.topic, p) for p in range(2)], timeout=60)
+        consumer.close()
+        return [where.offset for where in found]
+
+    def consumer(self, **more: str | bool) -> Consumer:
+        return Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group, **more})
+
+    def member(self, protocol: str) -> Consumer:
+        """One that has joined, and commits nothing."""
+        found = self.consumer(**{"group.protocol": protocol, "enable.auto.commit": False, "client.id": "busy"})
+        found.subscribe([self.topic])
+        wait_for(lambda: found.poll(0.2) is not None or bool(found.assignment()), 60.0)
+        return found
+
+    async def set(self, *, is_back: bool = False) -> StepReported:
+        return await self.steps.take(TakeStep("w", "s", 1, SetOffsets("main", self.group, is_back), self.rows))
+
+
+@pytest.fixture
+async def setter(bootstrap: str, unique: str) -> AsyncIterator[Setter]:
+    made = Setter(bootstrap, unique)
+    await asyncio.to_thread(made.fill)
+    await asyncio.to_thread(made.commit, 0, 7, "mine")
+    yield made
+    await made.steps.close()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_while_the_group_has_members_again_nothing_is_set_and_nothing_taken_away(
+    setter: Setter, protocol: str
+) -> None:
+    member = await asyncio.to_thread(setter.member, protocol)
+    told = await setter.set()
+    assert (told.outcome, told.members) == (Outcome.NOT_YET, ("busy on 127.0.0.1",))
+    await asyncio.to_thread(member.close)
+    assert (await setter.set()).outcome is Outcome.DONE
+    assert await asyncio.to_thread(setter.committed) == [3, 4]
+    member = await asyncio.to_thread(setter.member, protocol)
+    told = await setter.set(is_back=True)
+    assert (told.outcome, told.members) == (Outcome.NOT_YET, ("busy on 127.0.0.1",))
+    await asyncio.to_thread(member.close)
+    assert (await setter.set(is_back=True)).outcome is Outcome.DONE
+    assert await asyncio.to_thread(setter.committed) == [7, -1001]
+
+
+async def test_what_somebody_else_set_meanwhile_is_named_and_stays(setter: Setter) -> None:
+    await asyncio.to_thread(setter.commit, 1, 9)
+    told = await setter.set()
+    assert (told.outcome, told.code, f"{setter.topic} 1 " in told.why) == (
+        Outcome.FAILED, Code.GROUP_CHANGED.value, True,
+    )  # fmt: skip
+    assert await asyncio.to_thread(setter.committed) == [7, 9]
+
+
+async def test_a_position_that_retention_took_meanwhile_is_not_set(setter: Setter) -> None:
+    await asyncio.to_thread(delete_before, setter, 0, 5)
+    told = await setter.set()
+    assert (told.outcome, told.code) == (Outcome.FAILED, Code.OFFSET_OUTSIDE_LOG.value)
+    assert "offset 3 lies outside the log, which has [5, 20) now" in told.why
+    assert await asyncio.to_thread(setter.committed) == [7, -1001]
+
+
+async def test_what_is_put_back_says_which_records_are_gone(setter: Setter) -> None:
+    assert (await setter.set()).outcome is Outcome.DONE
+    await asyncio.to_thread(delete_before, setter, 0, 9)
+    told = await setter.set(is_back=True)
+    assert told.outcome is Outcome.DONE
+    assert "offset 7 lies outside the log, which has [9, 20) now" in told.why
+    assert await asyncio.to_thread(setter.committed) == [7, -1001]
+
+
+async def test_a_topic_that_was_created_again_is_neither_noted_nor_set_back(setter: Setter) -> None:
+    found = await asyncio.to_thread(describe, setter.admin, [setter.topic], 60.0)
+    shape = found[setter.topic]
+    assert shape is not None
+    note = TakeSnapshot("main", setter.group, (setter.topic,), topic_ids={setter.topic: shape.topic_id})
+    assert (await setter.steps.take(TakeStep("w", "s", 1, note))).outcome is Outcome.DONE
+    assert (await setter.set()).outcome is Outcome.DONE
+    await asyncio.to_thread(recreate, setter)
+    told = await setter.steps.take(TakeStep("w", "s", 1, note))
+    assert (told.outcome, told.code) == (Outcome.FAILED, Code.TOPIC_RECREATED.value)
+    told = await setter.set(is_back=True)
+    assert told.outcome is Outcome.DONE
+    assert [row.state for row in told.undo if isinstance(row, OffsetUndo)] == [UndoState.KEPT, UndoState.DONE], (
+        "its commits went with the old topic"
+    )
+    assert await asyncio.to_thread(setter.committed) == [-1001, -1001]
+
+
+def delete_before(setter: Setter, partition: int, offset: int) -> None:
+    where = TopicPartition(setter.topic, partition, offset)
+    for answer in setter.admin.delete_records([where]).values():
+        answer.result(60.0)
+
+
+def recreate(setter: Setter) -> None:
+    setter.admin.delete_topics([setter.topic])[setter.topic].result(60.0)
+    wait_for(lambda: describe(setter.admin, [setter.topic], 60.0)[setter.topic] is None, 60.0)
+    wait_for(lambda: setter.committed() == [-1001, -1001], 60.0)
+    setter.fill()

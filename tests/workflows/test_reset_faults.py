@@ -1,0 +1,145 @@
+"""What goes wrong around a reset in the core: a group that comes alive, errors after a long wait, a stop in between."""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.recovery.spec import AtOffset, Earliest
+from recoveryd.units.facts import Member, PartitionEnds
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model import StepState
+from recoveryd.workflows.positions import OnOutOfRange, To
+from tests.workflows.world import LOG, PARTITIONS, TOPIC, GroupWorld, report
+
+BEFORE = dict.fromkeys(range(PARTITIONS), 50)
+SET = dict.fromkeys(range(PARTITIONS), 10)
+BUSY = Member("m1", "busy", "host")
+
+
+def comes_alive(world: GroupWorld) -> None:
+    """Between the look at the group and the commit, somebody starts the application: the commit is refused."""
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != "set_offsets" or not world.members:
+            return None
+        return report(effect, Outcome.NOT_YET, "1 members", members=("busy on host",))
+
+    def joins(effect: TakeStep) -> StepReported | None:
+        if effect.step == "set_offsets":
+            world.members, world.fault = [BUSY], fault
+            return fault(effect)
+        return None
+
+    world.fault = joins
+
+
+def test_a_group_that_comes_alive_before_the_commit_is_waited_for_again() -> None:
+    world = GroupWorld()
+    comes_alive(world)
+    world.reset()
+    waiting = world.workflow.waiting_for
+    assert waiting is not None
+    assert (world.workflow.state, waiting.step, waiting.members) == (State.WAITING, "set_offsets", ("busy on host",))
+    assert world.committed == BEFORE
+    world.members = []
+    world.pass_time(5)
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, SET)
+
+
+def test_what_it_committed_meanwhile_is_not_overwritten() -> None:
+    world = GroupWorld()
+    comes_alive(world)
+    world.reset()
+    world.committed[1], world.members = 77, []
+    world.pass_time(5)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GROUP_CHANGED.value)
+    assert world.committed == {**BEFORE, 1: 77}
+
+
+def test_a_group_that_stays_alive_ends_the_wait_with_its_reason() -> None:
+    world = GroupWorld()
+    comes_alive(world)
+    world.reset()
+    world.pass_time(700)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GROUP_NOT_EMPTY.value)
+    assert world.committed == BEFORE
+
+
+def test_a_stop_while_the_commit_waits_ends_it_once_nothing_is_being_set() -> None:
+    world = GroupWorld()
+    comes_alive(world)
+    world.reset()
+    assert world.stop() == "accepted"
+    world.pass_time(5)
+    assert (world.workflow.state, world.workflow.waiting_for) == (State.STOPPED, None)
+    assert world.committed == BEFORE
+
+
+def test_errors_after_a_long_wait_are_tried_again_as_often_as_at_first() -> None:
+    """The looks at a group that has members are no failures."""
+    world = GroupWorld()
+    world.members = [BUSY]
+    world.reset()
+    world.pass_time(120)
+    failed = 0
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        nonlocal failed
+        failed += 1
+        code = Code.CLUSTER_UNREACHABLE.value
+        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=True) if failed <= 3 else None
+
+    world.fault = fault
+    world.members = []
+    world.pass_time(120)
+    assert failed > 3
+    assert world.workflow.state is State.COMPLETED
+
+
+def test_what_fails_in_a_row_too_often_ends_it() -> None:
+    world = GroupWorld()
+    world.fault = lambda effect: report(effect, Outcome.FAILED, "no answer", code="RCV-2011", is_retriable=True)
+    world.reset()
+    world.pass_time(600)
+    (first, *_rest) = world.workflow.steps
+    assert (world.workflow.state, first.state, first.tries) == (State.FAILED, StepState.FAILED, 5)
+
+
+def loses(world: GroupWorld, log_start: int) -> None:
+    """Retention takes records while the group is waited for."""
+    world.members = [BUSY]
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != "snapshot":
+            return None
+        logs = {TOPIC: {p: PartitionEnds(log_start, LOG[1]) for p in range(PARTITIONS)}}
+        return replace(world.take(effect), logs=logs)
+
+    world.fault = fault
+
+
+@pytest.mark.parametrize(
+    ("to", "policy", "stands"),
+    [
+        (AtOffset(20), OnOutOfRange.FAIL, None),
+        (AtOffset(20), OnOutOfRange.CLAMP, 30),
+        (AtOffset(40), OnOutOfRange.FAIL, 40),
+        (Earliest(), OnOutOfRange.FAIL, 30),
+    ],
+)
+def test_a_position_that_the_log_lost_meanwhile_is_not_set(to: To, policy: OnOutOfRange, stands: int | None) -> None:
+    world = GroupWorld()
+    loses(world, 30)
+    world.reset(to, on_out_of_range=policy)
+    world.members = []
+    world.pass_time(5)
+    if stands is None:
+        assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.OFFSET_OUTSIDE_LOG.value)
+        assert "orders 0: offset 20 lies outside the log, which has [30, 100)" in world.workflow.why
+        assert world.committed == BEFORE
+    else:
+        assert world.workflow.state is State.COMPLETED
+        assert world.committed == dict.fromkeys(range(PARTITIONS), stands)
