@@ -133,6 +133,7 @@ class GroupWorld(WorkflowWorld):
         self.exists, self.topics = True, {TOPIC}
         self.kind = GroupType.CLASSIC
         self.sets = 0
+        self.metadata = ""
         super().__init__(Params(units={unit.name: unit for unit in units}, approvals=approvals))
 
     def reset(self, to: To | None = None, source: str = "//ops/ann", **more: object) -> str:
@@ -181,7 +182,7 @@ class GroupWorld(WorkflowWorld):
             for p in (asked.topics or {}).get(topic) or range(PARTITIONS)
             if p < PARTITIONS
         ]
-        rows = {TOPIC: {p: Committed(at) for p, at in self.committed.items()}}
+        rows = {TOPIC: {p: Committed(at, self.metadata) for p, at in self.committed.items()}}
         group = Group("app", self.kind, "empty", tuple(self.members), rows) if self.exists else None
         missing = tuple(t for t in wanted if t not in self.topics)
         return WorkflowFacts(effect.workflow, Found((GroupFound(group, tuple(looks), missing, {TOPIC: "id"}),)))

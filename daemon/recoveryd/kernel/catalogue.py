@@ -53,6 +53,7 @@ class Code(StrEnum):
     NOT_CAUGHT_UP = "RCV-3052"
     NOT_AN_APPROVER = "RCV-1043"
     IN_USE = "RCV-1044"
+    TOO_MANY_CHANGES = "RCV-1046"
     TOPIC_HELD = "RCV-1060"
     NOT_HELD = "RCV-1061"
     NOT_THE_HOLDER = "RCV-1062"
@@ -269,6 +270,10 @@ CATALOGUE: dict[Code, Entry] = {
     Code.NOT_AN_APPROVER: Entry(
         "Whoever sent this may not approve it.",
         "Have it approved by one of those whom the message names, who did not ask for it (docs/units.md).",
+    ),
+    Code.TOO_MANY_CHANGES: Entry(
+        "One workflow would change more than its status record can hold.",
+        "Send one command for some of the topics after the other.",
     ),
     Code.IN_USE: Entry("Another workflow works on the same group.", "Wait for it, or stop it; the message names it."),
     Code.TOPIC_HELD: Entry(

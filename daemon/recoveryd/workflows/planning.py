@@ -12,6 +12,7 @@ from recoveryd.workflows.effects import GatherForWorkflow
 from recoveryd.workflows.events import GatheringFailed, WorkflowFacts
 from recoveryd.workflows.holding import held_from
 from recoveryd.workflows.model import Workflow
+from recoveryd.workflows.replays import writers_of
 from recoveryd.workflows.steps import go_on
 
 
@@ -29,7 +30,8 @@ def on_gathered(draft: WorkflowDraft, event: WorkflowFacts) -> None:
     if isinstance(made, Refused):
         refuse(draft, workflow, made.code, made.message, made.hint)
         return
-    plan = made.plan
+    writers = writers_of(draft, workflow.spec.cluster, {c.name for c in made.plan.changes if c.what == "offset"})
+    plan = replace(made.plan, findings=(*made.plan.findings, *writers))
     held = held_from(draft, workflow, plan)
     if held is not None and not workflow.spec.dry_run:
         refuse(draft, workflow, held.code, held.message, held.hint)

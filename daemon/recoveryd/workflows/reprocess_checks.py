@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.spec import AtTime, Earliest
-from recoveryd.units.facts import Group, GroupType
+from recoveryd.units.facts import Committed, Group, GroupType
 from recoveryd.units.model import Behaviour, Unit, UnitKind
 from recoveryd.workflows.facts import Found
 from recoveryd.workflows.noting import Place
 from recoveryd.workflows.positions import NewPosition, PartitionLook
 from recoveryd.workflows.reset import refuse_group
+from recoveryd.workflows.size import refuse_size
 from recoveryd.workflows.spec import OutputPolicy, ReprocessSpec, WithOutputs
 
 Positions = Sequence[tuple[NewPosition, PartitionLook]]
@@ -25,6 +26,7 @@ def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Posit
         return Refused(Code.SOURCE_TOPIC_MISSING, message, "Correct the unit, or make the topics.")
     for problem in (
         refuse_group(spec.group, inputs.group),
+        refuse_size(spec.group, [look for _, look in positions], _committed(found)),
         _wrong_group(unit, inputs.group),
         _input_problem(spec, positions),
         *(output_problem(spec, unit, name, found) for name in spec.outputs),
@@ -32,6 +34,10 @@ def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Posit
         if problem is not None:
             return problem
     return None
+
+
+def _committed(found: Found) -> Mapping[str, Mapping[int, Committed]]:
+    return {topic: rows for side in found.groups if side.group for topic, rows in side.group.committed.items()}
 
 
 def missing_in(spec: ReprocessSpec, places: Mapping[Place, tuple[int, int | None]]) -> dict[Place, int]:

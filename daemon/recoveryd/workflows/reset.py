@@ -20,6 +20,7 @@ from recoveryd.workflows.model import Workflow, WorkflowPlan, WorkflowStep
 from recoveryd.workflows.noting import Place, change_key, change_of, moved_with, with_positions
 from recoveryd.workflows.params import WorkflowParams
 from recoveryd.workflows.positions import Current, NewPosition, PartitionLook, PositionRefused, Shift, resolve
+from recoveryd.workflows.size import refuse_size
 from recoveryd.workflows.spec import ResetSpec, write_to
 
 EMPTY, NOTE, SET = "await_empty", "snapshot", "set_offsets"
@@ -123,7 +124,8 @@ def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
     lost = sorted(wanted - {(look.topic, look.partition) for look in found.looks})
     if lost:
         return Refused(Code.SOURCE_PARTITION_MISSING, f"{lost[0][0]} has no partition {lost[0][1]}; nothing is changed")
-    return refuse_group(spec.group, found.group)
+    committed = found.group.committed if found.group is not None else {}
+    return refuse_group(spec.group, found.group) or refuse_size(spec.group, found.looks, committed)
 
 
 def refuse_group(name: str, group: Group | None) -> Refused | None:

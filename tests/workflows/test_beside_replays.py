@@ -1,0 +1,20 @@
+"""A reset beside replays: one that writes to a topic of the group is named in the plan."""
+
+import pytest
+
+from recoveryd.kernel.states import State
+from recoveryd.recovery.spec import Earliest, Latest, SourceRef
+from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
+from tests.workflows.world import TOPIC, GroupWorld
+
+
+@pytest.mark.parametrize(("target", "named"), [(TargetRef(TOPIC), True), (TargetRef("other"), False)])
+def test_a_replay_that_writes_to_a_topic_of_the_group_is_named(target: TargetRef, named: bool) -> None:
+    world = GroupWorld()
+    spec = ReplaySpec(SourceRef("flights", Earliest(), Latest()), target)
+    world.send(lambda meta: Replay(meta, spec), subject="refill")
+    assert world.reset(dry_run=True) == "accepted"
+    assert world.workflow.plan is not None
+    told = ("orders: the replay refill is planning and writes there, so its end moves",)
+    assert world.workflow.plan.findings == (told if named else ())
+    assert world.workflow.state is State.PLANNED

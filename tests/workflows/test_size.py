@@ -1,0 +1,61 @@
+"""How much one workflow may change, and that what it may change fits the status topic."""
+
+import json
+from bisect import bisect
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.units.facts import Committed
+from recoveryd.wire.topics import MAX_STATUS_RECORD_BYTES
+from recoveryd.workflows.model import Change, OffsetUndo, UndoState
+from recoveryd.workflows.positions import PartitionLook
+from recoveryd.workflows.size import RECORD_BYTES_MOST, refuse_size
+from recoveryd.workflows.wire.status import WorkflowForm
+from tests.workflows.world import GroupWorld
+
+LARGE, GROUP = 2**62, "the-whole-world"
+TOPICS = [f"orders-of-the-whole-world-{number:02}" for number in range(20)]
+
+
+def looks(each: int) -> list[PartitionLook]:
+    return [PartitionLook(topic, p, 0, LARGE, LARGE) for topic in TOPICS for p in range(each)]
+
+
+def commits(each: int, metadata: str) -> dict[str, dict[int, Committed]]:
+    return {topic: {p: Committed(LARGE, metadata, 7) for p in range(each)} for topic in TOPICS}
+
+
+def test_ten_thousand_partitions_with_what_streams_writes_are_taken() -> None:
+    assert refuse_size(GROUP, looks(500), commits(500, "AgAAAZQ3fVQA")) is None
+
+
+@pytest.mark.parametrize(("each", "metadata"), [(2_000, ""), (100, "x" * 4_096), (100, "\0" * 700)])
+def test_more_than_one_record_holds_is_refused_with_the_numbers(each: int, metadata: str) -> None:
+    refused = refuse_size(GROUP, looks(each), commits(each, metadata))
+    assert refused is not None
+    assert refused.code is Code.TOO_MANY_CHANGES
+    assert f"{20 * each:,} partitions need" in refused.message
+
+
+@pytest.mark.parametrize("metadata", ["", "AgAAAZQ3fVQA", "x" * 4_096, '\0€"\\' * 50])
+def test_what_is_taken_fits_the_status_topic(metadata: str) -> None:
+    """The largest that is taken, with the longest numbers, as it is really written."""
+    each = bisect(range(2_000), 0, key=lambda n: refuse_size(GROUP, looks(n), commits(n, metadata)) is not None) - 1
+    world = GroupWorld()
+    world.reset()
+    assert world.workflow.plan is not None
+    places = [(topic, p) for topic in TOPICS for p in range(each)]
+    changes = tuple(Change("offset", topic, p, LARGE, LARGE) for topic, p in places)
+    undo = tuple(OffsetUndo(topic, p, LARGE, LARGE, UndoState.KEPT, metadata, 7, GROUP) for topic, p in places)
+    whole = replace(world.workflow, plan=replace(world.workflow.plan, changes=changes), undo=undo)
+    size = len(json.dumps(WorkflowForm().write(whole), separators=(",", ":")).encode())
+    assert 0.4 * RECORD_BYTES_MOST < size < RECORD_BYTES_MOST + 100_000 < MAX_STATUS_RECORD_BYTES
+
+
+def test_a_group_that_is_too_large_is_refused_before_anything_is_changed() -> None:
+    world = GroupWorld()
+    world.metadata = "x" * 3_000_000
+    assert (world.reset(), world.answers[-1].code) == ("rejected", Code.TOO_MANY_CHANGES.value)
+    assert world.sets == 0
