@@ -98,6 +98,8 @@ GROUP = ("--group", "reports", "--to")
         ((*GROUP, "earliest"), {"to": "earliest"}),
         ((*GROUP, "offset:17"), {"to": {"offset": 17}}),
         ((*GROUP, "shift:-5"), {"to": {"shift": -5}}),
+        ((*GROUP, "snapshot:w1"), {"to": {"snapshot": "w1"}}),
+        ((*GROUP, "savepoint:before"), {"to": {"savepoint": "before"}}),
         ((*GROUP, "-2h"), {"to": "-2h"}),
         ((*GROUP, "2026-11-20T00:00:00Z"), {"to": "2026-11-20T00:00:00Z"}),
         ((*GROUP, '{"offset":3}'), {"to": {"offset": 3}}),

@@ -16,7 +16,7 @@ from recoveryd.units.model import Unit
 from recoveryd.workflows.effects import TakeStep
 from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported
 from recoveryd.workflows.model import StepState, UndoState
-from recoveryd.workflows.positions import Current, Shift
+from recoveryd.workflows.positions import Current, OfSnapshot, Shift
 from recoveryd.workflows.spec import Reset, ResetSpec
 from tests.workflows.world import LOG, OWNED, PARTITIONS, TOPIC, GroupWorld, report
 
@@ -379,3 +379,15 @@ def test_reports_of_earlier_tries_and_of_steps_that_are_over_change_nothing() ->
     world.feed(StepReported("nobody", "await_empty", 1, Outcome.DONE))
     assert world.workflow == before
     assert world.workflow.steps[0].state is StepState.WAITING
+
+
+def test_a_group_goes_back_to_where_an_earlier_workflow_noted_it() -> None:
+    world = GroupWorld()
+    world.reset()
+    assert world.committed == at(10)
+    spec = ResetSpec("main", "app", OfSnapshot("w1"))
+    assert world.send(lambda meta: Reset(meta, spec), subject="w2") == "accepted"
+    assert world.committed == BEFORE
+    strange = ResetSpec("main", "app", OfSnapshot("w9"))
+    assert world.send(lambda meta: Reset(meta, strange), subject="w3") == "rejected"
+    assert world.answers[-1].code == Code.NO_SUCH_SAVEPOINT.value

@@ -8,7 +8,17 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.workflows.effects import TakeStep
 from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.spec import OutputChoice, OutputPolicy, RestoreSavepoint, RestoreSpec, Savepoint, SavepointSpec
+from recoveryd.workflows.positions import OfSavepoint
+from recoveryd.workflows.spec import (
+    OutputChoice,
+    OutputPolicy,
+    Reset,
+    ResetSpec,
+    RestoreSavepoint,
+    RestoreSpec,
+    Savepoint,
+    SavepointSpec,
+)
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, AppWorld
 from tests.workflows.world import report
@@ -190,3 +200,14 @@ def test_what_cannot_be_restored_is_refused() -> None:
     world = saved()
     del world.topics[f"savepoint.before.{INTERNAL[0]}"]
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
+
+
+def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
+    world = saved()
+    world.committed |= {("orders", p): 99 for p in range(PARTITIONS)}
+    spec = ResetSpec("main", "app", OfSavepoint("before"), unit=UNIT.name)
+    assert world.send(lambda meta: Reset(meta, spec), subject="w2") == "accepted"
+    assert {p: world.committed["orders", p] for p in range(PARTITIONS)} == dict.fromkeys(range(PARTITIONS), 60)
+    assert world.reprocess_as("w3", OfSavepoint("before")) == "accepted"
+    assert world.reprocess_as("w4", OfSavepoint("after")) == "rejected"
+    assert world.answers[-1].code == Code.NO_SUCH_SAVEPOINT.value

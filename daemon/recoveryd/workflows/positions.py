@@ -43,7 +43,21 @@ class AtTopicOffsets:
     offsets: Mapping[str, Mapping[int, int]]
 
 
-To = Earliest | Latest | Current | AtOffset | AtOffsets | AtTopicOffsets | AtTime | Shift
+@dataclass(frozen=True, slots=True)
+class OfSnapshot:
+    """Where the group was when another workflow noted it."""
+
+    workflow: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfSavepoint:
+    """The offsets of a savepoint."""
+
+    name: str
+
+
+To = Earliest | Latest | Current | AtOffset | AtOffsets | AtTopicOffsets | AtTime | Shift | OfSnapshot | OfSavepoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +113,8 @@ def _wanted(to: To, look: PartitionLook, no_record: OnNoRecord) -> NewPosition:
         return _at_time(look, no_record)
     if isinstance(to, Shift) and look.committed is None:
         raise PositionRefused(f"{look}: nothing is committed, so there is nothing to shift from")
+    if isinstance(to, OfSnapshot | OfSavepoint):
+        raise PositionRefused(f"{look}: {to} was not looked up")
     is_left = isinstance(to, Current) and look.committed is None
     offset = _offset(to, look)
     note = f"{look}: nothing is committed, it is left alone" if is_left else ""

@@ -27,6 +27,7 @@ from recoveryd.workflows.actions import (
     TakeSnapshot,
     TopicForm,
 )
+from recoveryd.workflows.earlier import looked_up
 from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.facts import Found, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.hashing import hash_of
@@ -72,8 +73,11 @@ def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
     problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit)
     if problem is not None:
         return problem
+    to = looked_up(spec.to, unit.cluster, unit.consumer_group, knows.workflows)
+    if isinstance(to, Refused):
+        return to
     between = {name: spec.intermediate.get(name, IntermediatePolicy.SEEK_TO_END) for name in unit.intermediate}
-    return replace(spec, cluster=unit.cluster, group=unit.consumer_group, intermediate=between)
+    return replace(spec, to=to, cluster=unit.cluster, group=unit.consumer_group, intermediate=between)
 
 
 def outputs_left_out(outputs: Mapping[str, OutputChoice], unit: Unit) -> Refused | None:

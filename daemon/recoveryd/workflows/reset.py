@@ -12,6 +12,7 @@ from recoveryd.recovery.spec import AtOffset
 from recoveryd.units.facts import Group, GroupType
 from recoveryd.units.model import Unit
 from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.earlier import looked_up
 from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.facts import Found, GroupFound, GroupWanted, WantedFacts
 from recoveryd.workflows.hashing import hash_of
@@ -19,7 +20,15 @@ from recoveryd.workflows.kinds import Knows, Planned, WorkflowKind
 from recoveryd.workflows.model import Workflow, WorkflowPlan, WorkflowStep
 from recoveryd.workflows.noting import Place, change_key, change_of, moved_with, with_positions
 from recoveryd.workflows.params import WorkflowParams
-from recoveryd.workflows.positions import Current, NewPosition, PartitionLook, PositionRefused, Shift, resolve
+from recoveryd.workflows.positions import (
+    AtTopicOffsets,
+    Current,
+    NewPosition,
+    PartitionLook,
+    PositionRefused,
+    Shift,
+    resolve,
+)
 from recoveryd.workflows.size import refuse_size
 from recoveryd.workflows.spec import ResetSpec, write_to
 
@@ -27,6 +36,19 @@ EMPTY, NOTE, SET = "await_empty", "snapshot", "set_offsets"
 
 
 def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
+    """With what the config says, and what other workflows noted."""
+    named = _with_unit(spec, knows)
+    if isinstance(named, Refused):
+        return named
+    to = looked_up(named.to, named.cluster, named.group, knows.workflows)
+    if isinstance(to, Refused):
+        return to
+    if named.topics is None and isinstance(to, AtTopicOffsets) and to is not named.to:
+        return replace(named, to=to, topics=dict.fromkeys(to.offsets, ()))
+    return replace(named, to=to)
+
+
+def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
     """With what the config says of the unit. A group that is one's is the unit's also by its own name, so that who approves
     it is asked.
     """

@@ -27,6 +27,7 @@ from recoveryd.workflows.actions import (
     TopicForm,
 )
 from recoveryd.workflows.cut import Cut, CutTopic
+from recoveryd.workflows.earlier import savepoint_of
 from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.facts import Found, GroupWanted, WantedFacts
 from recoveryd.workflows.hashing import hash_of
@@ -64,7 +65,6 @@ from recoveryd.workflows.reprocess import (
 )
 from recoveryd.workflows.reprocess_checks import findings_of_outputs, output_problem
 from recoveryd.workflows.reset import outside_log, refuse_group, unit_of
-from recoveryd.workflows.savepoint import savepoint_of
 from recoveryd.workflows.spec import RestoreSpec, SavepointSpec
 from recoveryd.workflows.undoing import rollback_steps
 

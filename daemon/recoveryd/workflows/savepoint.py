@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
-from recoveryd.kernel.states import State
 from recoveryd.units.facts import PartitionEnds, UnitFacts
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.actions import (
@@ -25,11 +24,11 @@ from recoveryd.workflows.actions import (
     TopicForm,
 )
 from recoveryd.workflows.cut import Cut, CutTopic
+from recoveryd.workflows.earlier import savepoint_of
 from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.facts import Found, GroupWanted, WantedFacts
 from recoveryd.workflows.hashing import hash_of
 from recoveryd.workflows.kinds import Knows, Planned, WorkflowKind
-from recoveryd.workflows.known import Workflows
 from recoveryd.workflows.model import (
     Change,
     ConfigUndo,
@@ -52,15 +51,6 @@ _NAME_MOST: Final = 249  # of a topic
 _STANDS_STILL: Final = {"min.compaction.lag.ms": str(30 * 86_400_000), "max.compaction.lag.ms": None}
 _KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 _TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
-
-
-def savepoint_of(name: str, workflows: Workflows) -> Workflow | None:
-    """The completed one of this name, if it was not deleted."""
-    for workflow in workflows:
-        spec = workflow.spec
-        if isinstance(spec, SavepointSpec) and spec.name == name and workflow.state is State.COMPLETED:
-            return workflow
-    return None
 
 
 def _complete(spec: SavepointSpec, knows: Knows) -> SavepointSpec | Refused:

@@ -10,23 +10,31 @@ from recoveryd.kernel.times import format_time_ms, parse_time_ms
 from recoveryd.kernel.written import Written, named
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 from recoveryd.workflows.cut import Cut
-from recoveryd.workflows.positions import AtTopicOffsets, Current, OnNoRecord, OnOutOfRange, Shift, To
+from recoveryd.workflows.positions import (
+    AtTopicOffsets,
+    Current,
+    OfSavepoint,
+    OfSnapshot,
+    OnNoRecord,
+    OnOutOfRange,
+    Shift,
+    To,
+)
 
 _WORDS: Mapping[str, To] = {"earliest": Earliest(), "latest": Latest(), "current": Current()}
+_FIELD_OF = {AtOffset: "offset", Shift: "shift", OfSnapshot: "snapshot", OfSavepoint: "savepoint"}
 _WORD_OF = {type(to): word for word, to in _WORDS.items()}
 
 
 def write_to(to: Any) -> Any:
     """As commands have it, apart from times, which are absolute."""
     match to:
-        case AtOffset(offset):
-            return {"offset": offset}
         case AtTopicOffsets(by_topic):
             return {"offsets": {t: {str(p): at for p, at in found.items()} for t, found in by_topic.items()}}
         case AtTime(time_ms):
             return format_time_ms(time_ms)
-        case Shift(by):
-            return {"shift": by}
+        case AtOffset(value) | Shift(value) | OfSnapshot(value) | OfSavepoint(value):
+            return {_FIELD_OF[type(to)]: value}
         case word:
             return _WORD_OF[type(word)]
 
@@ -39,6 +47,10 @@ def read_to(data: Any) -> Any:
         return AtOffset(data["offset"])
     if "shift" in data:
         return Shift(data["shift"])
+    if "snapshot" in data:
+        return OfSnapshot(data["snapshot"])
+    if "savepoint" in data:
+        return OfSavepoint(data["savepoint"])
     return AtTopicOffsets({t: {int(p): at for p, at in found.items()} for t, found in data["offsets"].items()})
 
 

@@ -19,7 +19,7 @@ from recoveryd.cli.status import Document, has_ended, is_settled
 from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
 from recoveryd.kernel.states import State
 
-_TO = "earliest, latest, current, offset:N, shift:N, a time with zone, or -2h."
+_TO = "earliest, latest, current, offset:N, shift:N, snapshot:RUN, savepoint:NAME, a time with zone, or -2h."
 NewId = Annotated[str | None, option("--id", "Id of the workflow; made from the group when left out.", "ID")]
 
 
@@ -126,6 +126,8 @@ def parse_to(text: str) -> Any:
     name, _, rest = text.partition(":")
     if name in {"offset", "shift"} and rest.lstrip("-").isascii() and rest.lstrip("-").isdigit():
         return {name: int(rest)}
+    if name in {"snapshot", "savepoint"} and rest:
+        return {name: rest}
     if not text.startswith("{"):
         return text
     try:

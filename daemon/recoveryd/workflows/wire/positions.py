@@ -18,11 +18,11 @@ from recoveryd.wire.fields import (
     read_time,
 )
 from recoveryd.wire.problems import nearest, shown, wrong
-from recoveryd.workflows.positions import AtTopicOffsets, Current, Shift, To
+from recoveryd.workflows.positions import AtTopicOffsets, Current, OfSavepoint, OfSnapshot, Shift, To
 
 TOPICS_MOST: Final = 1_000
 _WORDS: Final[dict[str, To]] = {"earliest": Earliest(), "latest": Latest(), "current": Current()}
-_FORMS: Final = ("offset", "offsets", "shift")
+_FORMS: Final = ("offset", "offsets", "shift", "snapshot", "savepoint")
 TO_SCHEMA: Final = {
     "anyOf": [
         {"enum": [*_WORDS]},
@@ -44,6 +44,18 @@ TO_SCHEMA: Final = {
             "required": ["shift"],
             "additionalProperties": False,
         },
+        {
+            "type": "object",
+            "properties": {"snapshot": {"type": "string"}},
+            "required": ["snapshot"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {"savepoint": {"type": "string"}},
+            "required": ["savepoint"],
+            "additionalProperties": False,
+        },
         TIME_SCHEMA,
         {"type": "string", "pattern": "^-", "examples": ["-2h"], "description": "duration back from now"},
     ]
@@ -60,10 +72,14 @@ def parse_to(value: Any, info: ValidationInfo) -> To:
         if name == "shift":
             return Shift(_whole(inner, name, -MAX_OFFSET))
         if name == "offsets":
-            return _parse_bytopic_name(inner)
+            return _parse_by_topic(inner)
+        if name == "snapshot":
+            return OfSnapshot(_id(inner, name))
+        if name == "savepoint":
+            return OfSavepoint(_id(inner, name))
         close = nearest(name, _FORMS) or "offset"
         raise wrong(f"has the unknown field {shown(name)}", f'Write {{"{close}": ...}}.', code=Code.UNKNOWN_FIELD)
-    hint = f'Write {", ".join(_WORDS)}, {{"offset": n}}, {{"offsets": {{"topic": {{"0": n}}}}}}, {{"shift": n}}, a time with zone, or -2h.'
+    hint = f'Write {", ".join(_WORDS)}, {{"offset": n}}, {{"offsets": {{"topic": {{"0": n}}}}}}, {{"shift": n}}, {{"snapshot": "run"}}, {{"savepoint": "name"}}, a time with zone, or -2h.'
     raise wrong(f"is {shown(value)}", hint)
 
 
@@ -84,10 +100,16 @@ def _parse_moment(text: str, info: ValidationInfo) -> int:
     return read_time(text)
 
 
-def _parse_bytopic_name(value: Any) -> AtTopicOffsets:
+def _parse_by_topic(value: Any) -> AtTopicOffsets:
     if not isinstance(value, dict) or not value or len(value) > TOPICS_MOST:
         raise wrong('has no offsets: an object such as {"topic": {"0": 17}} is needed')
     return AtTopicOffsets({topic: dict(parse_offsets(found).offsets) for topic, found in value.items()})
+
+
+def _id(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= 128:
+        raise wrong(f"has {name} {shown(value)}, which is no id")
+    return value
 
 
 def _whole(value: Any, name: str, least: int) -> int:
