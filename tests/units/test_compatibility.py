@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.units.compatibility import Existing, Verdict, compare_versions
+from recoveryd.units.compatibility import Existing, VersionVerdict, compare_versions
 from recoveryd.units.topology import Topology, parse_topology
 
 TEXTS = Path(__file__).parent / "versions"
-COMPATIBLE, UNKNOWN, INCOMPATIBLE = Verdict.COMPATIBLE, Verdict.UNKNOWN, Verdict.INCOMPATIBLE
+COMPATIBLE, UNKNOWN, INCOMPATIBLE = VersionVerdict.COMPATIBLE, VersionVerdict.UNKNOWN, VersionVerdict.INCOMPATIBLE
 NAMES = ("words", "lines", "orders", "customers", "app-by-repartition", "app-counts-changelog")
 TABLE, LOST = "customers-STATE-STORE-000000000", "its state is not found again"
 GENERATED = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
@@ -32,7 +32,7 @@ def there(partitions: Mapping[str, int | None] = {}, unread: Mapping[str, int] =
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "verdict", "reasons"),
+    ("old", "new", "verdict", "differences"),
     [
         ("named", "named", COMPATIBLE, []),
         ("named", "named-one-map-more", COMPATIBLE, []),
@@ -66,10 +66,10 @@ def there(partitions: Mapping[str, int | None] = {}, unread: Mapping[str, int] =
     ],
 )
 def test_whether_a_version_goes_on_where_another_stopped(
-    old: str, new: str, verdict: Verdict, reasons: list[str]
+    old: str, new: str, verdict: VersionVerdict, differences: list[str]
 ) -> None:
     found = compare_versions(version(old), version(new), THERE)
-    assert (found.verdict, [reason.name for reason in found.reasons]) == (verdict, reasons)
+    assert (found.verdict, [d.name for d in found.differences]) == (verdict, differences)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,11 @@ def test_whether_a_version_goes_on_where_another_stopped(
         ),
     ],
 )
-def test_what_exists_on_the_cluster_counts(old: str, new: str, existing: Existing, verdict: Verdict, says: str) -> None:
+def test_what_exists_on_the_cluster_counts(
+    old: str, new: str, existing: Existing, verdict: VersionVerdict, says: str
+) -> None:
     found = compare_versions(version(old), version(new), existing)
-    assert (found.verdict, found.reasons[0].message if found.reasons else "") == (verdict, says)
+    assert (found.verdict, found.differences[0].message if found.differences else "") == (verdict, says)
 
 
 @pytest.mark.parametrize(
@@ -142,4 +144,4 @@ def test_what_exists_on_the_cluster_counts(old: str, new: str, existing: Existin
 )
 def test_without_a_text_nobody_knows(old: Topology | None, new: Topology | None, says: str) -> None:
     found = compare_versions(old, new, THERE)
-    assert (found.verdict, [reason.message for reason in found.reasons]) == (UNKNOWN, [says])
+    assert (found.verdict, [d.message for d in found.differences]) == (UNKNOWN, [says])

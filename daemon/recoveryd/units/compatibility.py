@@ -21,7 +21,7 @@ _KIND: Final = re.compile(r"((?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z]+(?:-[A-Z]+)
 _TABLE: Final = re.compile(r"(.+)-STATE-STORE-\d{10}", re.ASCII)
 
 
-class Verdict(StrEnum):
+class VersionVerdict(StrEnum):
     """`unknown` needs a person, and is never taken for one of the others."""
 
     COMPATIBLE = "compatible"
@@ -30,22 +30,22 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class VersionDifference:
     """`name` is short and does not change. One that is `compatible` is worth knowing, and stands in nobody's way."""
 
     name: str
-    verdict: Verdict
+    verdict: VersionVerdict
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    reasons: tuple[Reason, ...] = ()
+    differences: tuple[VersionDifference, ...] = ()
 
     @property
-    def verdict(self) -> Verdict:
-        """The worst of the reasons."""
-        return max((reason.verdict for reason in self.reasons), key=_SEVERITY.index, default=Verdict.COMPATIBLE)
+    def verdict(self) -> VersionVerdict:
+        """The worst of them."""
+        return max((d.verdict for d in self.differences), key=_SEVERITY.index, default=VersionVerdict.COMPATIBLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,19 @@ class _Versions:
 
 
 def compare_versions(old: Topology | None, new: Topology | None, existing: Existing) -> Compatibility:
-    """Every reason, the worst first. None = nobody gave the text."""
+    """Every difference that counts, the worst first. None = nobody gave the text."""
     if old is None or new is None:
         which = "neither version" if old is None and new is None else f"the {'old' if old is None else 'new'} version"
         told = f"{which} has a topology" if old is None and new is None else f"{which} has no topology"
-        return Compatibility((Reason("no_topology", Verdict.UNKNOWN, f"{told}, so nothing can be compared"),))
+        return Compatibility(
+            (VersionDifference("no_topology", VersionVerdict.UNKNOWN, f"{told}, so nothing can be compared"),)
+        )
     versions = _Versions(old, new, existing)
-    reasons = (reason for rule in _RULES for reason in rule(versions))
-    return Compatibility(tuple(sorted(reasons, key=lambda r: -_SEVERITY.index(r.verdict))))
+    found = (difference for rule in _RULES for difference in rule(versions))
+    return Compatibility(tuple(sorted(found, key=lambda d: -_SEVERITY.index(d.verdict))))
 
 
-def _stores(v: _Versions) -> Iterator[Reason]:
+def _stores(v: _Versions) -> Iterator[VersionDifference]:
     """A store that is not found again begins empty, while the inputs go on where they are."""
     gone, new = v.old.stores - v.new.stores, v.new.stores - v.old.stores
     moved = dict(_moved(gone, new))
@@ -95,7 +97,7 @@ def _stores(v: _Versions) -> Iterator[Reason]:
         yield _no("store_new", f"the store {store} is new: it begins empty, without what was processed before")
 
 
-def _moved_store(v: _Versions, before: str, now: str) -> Reason:
+def _moved_store(v: _Versions, before: str, now: str) -> VersionDifference:
     table = _TABLE.fullmatch(before)
     changelog = f"{v.existing.application_id}-{before}-changelog"
     if table is not None and table[1] in v.new.read and changelog not in v.existing.partitions:
@@ -118,7 +120,7 @@ def _named_like(bare: str, names: frozenset[str]) -> list[str]:
     return sorted(name for name in names if _INDEX.search(name) and _INDEX.sub("", name) == bare)
 
 
-def _between(v: _Versions) -> Iterator[Reason]:
+def _between(v: _Versions) -> Iterator[VersionDifference]:
     """What lies in a topic of the old version is read by nobody when the new one does not know it."""
     old = frozenset(name for name in v.old.through if name in internal_names(v.old))
     new = frozenset(name for name in v.new.through if name in internal_names(v.new))
@@ -134,7 +136,7 @@ def _between(v: _Versions) -> Iterator[Reason]:
         yield _no("between_new", message)
 
 
-def _operations(v: _Versions) -> Iterator[Reason]:
+def _operations(v: _Versions) -> Iterator[VersionDifference]:
     """A store of the same name that another operation writes holds something else than that operation expects."""
     for store in sorted(v.old.stores & v.new.stores):
         before, now = _kinds(v.old, store), _kinds(v.new, store)
@@ -150,7 +152,7 @@ def _kinds(topology: Topology, store: str) -> Counter[str]:
     return Counter("a named processor" if match is None else match[1] for match in matches)
 
 
-def _feeds(v: _Versions) -> Iterator[Reason]:
+def _feeds(v: _Versions) -> Iterator[VersionDifference]:
     """What reaches a store, through whatever lies between."""
     old, new = _reached(v.old), _reached(v.new)
     for store in sorted(v.old.stores & v.new.stores):
@@ -194,7 +196,7 @@ def _downstream(nodes: Mapping[str, Node], start: Node) -> Iterator[Node]:
                 todo.append(reached)
 
 
-def _inputs(v: _Versions) -> Iterator[Reason]:
+def _inputs(v: _Versions) -> Iterator[VersionDifference]:
     """Inputs that reach no store; those that do are told by their store."""
     told = {name for topology in (v.old, v.new) for names in _reached(topology).values() for name in names}
     old, new = _outside(v.old), _outside(v.new)
@@ -211,7 +213,7 @@ def _outside(topology: Topology) -> frozenset[str]:
     return frozenset(name for node in nodes for name in _from_outside(topology, node))
 
 
-def _numbers(v: _Versions) -> Iterator[Reason]:
+def _numbers(v: _Versions) -> Iterator[VersionDifference]:
     """Local directories are named after sub-topologies. Changelogs are not, so the state itself is not lost."""
     old, new = _owners(v.old), _owners(v.new)
     for store in sorted(old.keys() & new.keys()):
@@ -227,7 +229,7 @@ def _owners(topology: Topology) -> dict[str, int]:
     return {store: part.number for part in topology.parts if not part.is_global for store in part.stores}
 
 
-def _changelogs(v: _Versions) -> Iterator[Reason]:
+def _changelogs(v: _Versions) -> Iterator[VersionDifference]:
     """A changelog has as many partitions as its sub-topology has tasks, or Streams does not start."""
     for part in v.new.parts:
         counts = [v.existing.partitions.get(v.existing.name(v.new, topic)) for topic in sorted(part.read)]
@@ -243,31 +245,31 @@ def _changelogs(v: _Versions) -> Iterator[Reason]:
                 yield _no("changelog_partitions", message)
 
 
-def _outputs(v: _Versions) -> Iterator[Reason]:
+def _outputs(v: _Versions) -> Iterator[VersionDifference]:
     new, gone = (
         sorted(v.new.written - v.old.written - v.new.through),
         sorted(v.old.written - v.new.written - v.old.through),
     )
     for topic in new:
-        yield Reason("output_new", Verdict.COMPATIBLE, f"it writes {topic} too, from here on")
+        yield VersionDifference("output_new", VersionVerdict.COMPATIBLE, f"it writes {topic} too, from here on")
     for topic in gone:
-        yield Reason("output_gone", Verdict.COMPATIBLE, f"it does not write {topic} any more")
+        yield VersionDifference("output_gone", VersionVerdict.COMPATIBLE, f"it does not write {topic} any more")
 
 
 def _told(kinds: Counter[str]) -> str:
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
-def _no(name: str, message: str) -> Reason:
-    return Reason(name, Verdict.INCOMPATIBLE, message)
+def _no(name: str, message: str) -> VersionDifference:
+    return VersionDifference(name, VersionVerdict.INCOMPATIBLE, message)
 
 
-def _maybe(name: str, message: str) -> Reason:
-    return Reason(name, Verdict.UNKNOWN, message)
+def _maybe(name: str, message: str) -> VersionDifference:
+    return VersionDifference(name, VersionVerdict.UNKNOWN, message)
 
 
-_SEVERITY: Final = (Verdict.COMPATIBLE, Verdict.UNKNOWN, Verdict.INCOMPATIBLE)
-_RULES: Final[tuple[Callable[[_Versions], Iterator[Reason]], ...]] = (
+_SEVERITY: Final = (VersionVerdict.COMPATIBLE, VersionVerdict.UNKNOWN, VersionVerdict.INCOMPATIBLE)
+_RULES: Final[tuple[Callable[[_Versions], Iterator[VersionDifference]], ...]] = (
     _stores,
     _between,
     _operations,
