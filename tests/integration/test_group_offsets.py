@@ -88,6 +88,12 @@ class Looking:
         assert len(found) <= 1
         return found[0] if found else None
 
+    async def look_at_all(self) -> ReaderSampled:
+        """The first look in which every partition answers: a broker may hear of a new topic a moment later."""
+        seen = await self.until(lambda event: event is not None and len(event.samples) == 3)
+        assert seen is not None
+        return seen
+
     async def until(self, condition: Callable[[ReaderSampled | None], bool]) -> ReaderSampled | None:
         give_up_s = time.monotonic() + DEADLINE_S
         while not condition(seen := await self.look()):
@@ -173,8 +179,7 @@ async def test_the_collector_tells_position_end_start_and_last_stable_offset_of_
     live.write(live.live, 0, 10)
     live.write(live.live, 1, 4)
     live.commit((live.live, 0, 7), (live.live, 2, 0))
-    event = await Looking(live).look()
-    assert event is not None
+    event = await Looking(live).look_at_all()
     assert event.planned == (0, 1, 2)
     samples = dict(event.samples)
     [topic_id] = {s.topic_id for s in samples.values()}
@@ -188,16 +193,14 @@ async def test_the_collector_tells_position_end_start_and_last_stable_offset_of_
 
 
 async def test_a_group_that_never_committed_has_no_position_anywhere(live: Live) -> None:
-    event = await Looking(live).look()
-    assert event is not None
+    event = await Looking(live).look_at_all()
     assert [(p, s.position, s.end, s.is_active) for p, s in event.samples] == [(p, None, 0, None) for p in range(3)]
 
 
 async def test_a_deleted_group_has_no_position_any_more(live: Live) -> None:
     live.commit((live.live, 0, 0))
     looking = Looking(live)
-    before = await looking.look()
-    assert before is not None
+    before = await looking.look_at_all()
     assert before.samples[0][1].position == 0
     live.admin.delete_consumer_groups([live.group])[live.group].result(DEADLINE_S)
     after = await looking.look()
@@ -209,8 +212,7 @@ async def test_a_topic_made_anew_has_another_id_in_the_samples(live: Live) -> No
     live.write(live.live, 0, 5)
     live.commit((live.live, 0, 5))
     looking = Looking(live)
-    before = await looking.look()
-    assert before is not None
+    before = await looking.look_at_all()
     old_id = before.samples[0][1].topic_id
     live.admin.delete_topics([live.live])[live.live].result(DEADLINE_S)
     assert await looking.until(lambda seen: seen is None) is None
