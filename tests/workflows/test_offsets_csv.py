@@ -15,6 +15,7 @@ offsets = st.dictionaries(
 @given(group=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20), found=offsets)
 @example(group=" a", found={"t": {0: 0}})
 @example(group='"a, b"', found={"t": {0: 0}})
+@example(group="\ufeffa", found={"t": {0: 0}})
 def test_what_is_written_is_read_again(group: str, found: dict[str, dict[int, int]]) -> None:
     assert read_offsets(write_offsets(group, found), group) == found
 

@@ -27,8 +27,8 @@ def write_offsets(group: str, offsets: Offsets) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Blanks at the beginning too: readers pass over them, as over those that people put behind a comma."""
-    needs_quotes = text.startswith(" ") or any(each in text for each in ',"\r\n')
+    """Blanks and byte order marks at the beginning too: readers pass over them."""
+    needs_quotes = text.startswith((" ", "\ufeff")) or any(each in text for each in ',"\r\n')
     return '"' + text.replace('"', '""') + '"' if needs_quotes else text
 
 
