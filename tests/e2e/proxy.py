@@ -29,6 +29,7 @@ class Api(IntEnum):
 
     PRODUCE = 0
     FETCH = 1
+    OFFSET_FETCH = 9
     INIT_PRODUCER_ID = 22
     END_TXN = 26
 

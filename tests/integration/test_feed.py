@@ -19,12 +19,14 @@ from recoveryd.kernel.events import Event, SignalRefused
 from recoveryd.ports import ControlRecord
 from recoveryd.runtime import ControlIntake, Inbox
 from recoveryd.runtime.inbox import Item
+from tests.e2e.proxy import Api, ProxiedBroker
 from tests.runtime.fakes import until, within
 
 pytestmark = pytest.mark.broker
 
 RECORDS = 40
 COMMIT_INTERVAL_S = 0.05
+SESSION_S, REQUEST_S = 6.0, 7.0  # the shortest that broker and Faust allow
 HEARTBEAT_S = 0.5
 JOINED_S = 60.0
 
@@ -237,6 +239,14 @@ async def _expel(rig: Rig) -> None:
     await until(lambda: rig.leadership.told == ["assigned", "expelled"], JOINED_S)
 
 
+def _commit(bootstrap: str, rig: Rig, offset: int) -> None:
+    member = Consumer({"bootstrap.servers": bootstrap, "group.id": rig.group})
+    try:
+        member.commit(offsets=[TopicPartition(rig.topic, 0, offset)], asynchronous=False)
+    finally:
+        member.close()
+
+
 def _members(rig: Rig) -> list[str]:
     admin = AdminClient({"bootstrap.servers": rig.bootstrap})
     described = admin.describe_consumer_groups([rig.group])
@@ -247,3 +257,35 @@ def _send_one(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, b"one more")
     assert producer.flush(20) == 0
+
+
+async def test_records_come_although_the_position_was_told_only_after_the_request_time_out(tmp_path: Path) -> None:
+    """A broker that answers late just after a rebalance."""
+    with ProxiedBroker(tmp_path / "kafka") as broker:
+        proxy = broker.through
+        rig = Rig(
+            proxy.bootstrap,
+            "late.",
+            tmp_path / "faust",
+            session_timeout_s=SESSION_S,
+            heartbeat_interval_s=SESSION_S / 3,
+            request_timeout_s=REQUEST_S,
+        )
+        await asyncio.to_thread(_fill, broker.bootstrap, rig.topic)
+        await _open(rig)
+        await asyncio.to_thread(
+            _commit, broker.bootstrap, rig, 1
+        )  # a group without any skips what it fetched too early
+        rig.leadership.may_join.set()
+        question = proxy.hold(Api.OFFSET_FETCH, rig.group)
+        starting = asyncio.create_task(rig.feed.start())
+        try:
+            await asyncio.to_thread(question.await_met)
+            proxy.hold_replies()
+            question.release()
+            await asyncio.sleep(REQUEST_S + 1.0)  # the length of the fault itself
+            proxy.let_go()
+            await within(starting, JOINED_S)
+            assert [item.record.offset for item in await rig.take(RECORDS)] == list(range(RECORDS))
+        finally:
+            await within(rig.feed.stop(5.0), 10)

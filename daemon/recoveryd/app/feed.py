@@ -19,6 +19,7 @@ import structlog
 from aiokafka.protocol.commit import OffsetCommitRequest
 from faust import Stream
 from faust.tables.manager import TableManager
+from faust.tables.recovery import Recovery
 from faust.types import TP, EventT, StreamT
 
 from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_header
@@ -47,6 +48,7 @@ class FeedConfig:
     work_dir: Path
     session_timeout_s: float = 10.0
     heartbeat_interval_s: float = 3.0
+    request_timeout_s: float = 30.0
     commit_interval_s: float = 1.0
     instance_id: str | None = None
     credentials: Any = None
@@ -205,8 +207,8 @@ def _make_app(config: FeedConfig) -> faust.App:
         datadir=config.work_dir / "faust",
         broker_session_timeout=config.session_timeout_s,
         broker_heartbeat_interval=config.heartbeat_interval_s,
-        broker_request_timeout=30.0,
-        producer_request_timeout=30.0,
+        broker_request_timeout=config.request_timeout_s,
+        producer_request_timeout=config.request_timeout_s,
         broker_commit_interval=config.commit_interval_s,
         broker_max_poll_records=500,
         stream_buffer_maxsize=256,
@@ -224,6 +226,24 @@ class _NoTables(TableManager):
 
     async def sleep(self, _seconds: Any) -> None:
         await super().sleep(0)
+
+    @property
+    def recovery(self) -> Recovery:
+        if self._recovery is None:
+            self._recovery = _PatientRecovery(self.app, self, beacon=self.beacon, loop=self.loop)
+        return self._recovery
+
+
+class _PatientRecovery(Recovery):
+    """After each rebalance Faust asks for the group's position before it lets records in again. When the broker does not
+    answer within the request time-out, Faust takes that for its own stop: the worker stays in the group, but nothing
+    lets records in any more, after no later rebalance either. Here such a wait ends with the answer, the next
+    rebalance, or the worker.
+    """
+
+    async def _wait(self, coro: Any, timeout: Any = None) -> None:  # noqa: ASYNC109  (as in Faust)
+        del timeout
+        await super()._wait(coro)
 
 
 def _is_no_member(app: faust.App) -> bool:
