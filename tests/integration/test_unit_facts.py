@@ -13,7 +13,8 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.topic_admin import await_topic
-from recoveryd.adapters.kafka.unit_facts import read_unit
+from recoveryd.adapters.kafka.unit_facts import read_committed, read_unit
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, GroupType
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from tests.builders.history import create_topics
@@ -22,6 +23,7 @@ from tests.e2e.processes import wait_for
 pytestmark = pytest.mark.broker
 
 DEADLINE_S = 60.0
+NUL = "\0"  # librdkafka sends one behind metadata
 GENERATED = "KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"
 
 
@@ -29,7 +31,7 @@ class Application:
     """A unit `UNIQUEapp` that reads `UNIQUEin` and writes `UNIQUEout`, beside one whose id begins with its own."""
 
     def __init__(self, bootstrap: str, unique: str) -> None:
-        self.properties = {"bootstrap.servers": bootstrap}
+        self.properties, self.access = {"bootstrap.servers": bootstrap}, ClientAccess(bootstrap)
         self.source, self.out, self.group = f"{unique}in", f"{unique}out", f"{unique}app"
         self.own, self.others = f"{self.group}-{GENERATED}", f"{self.group}-v1-{GENERATED}"
         create_topics(bootstrap, {self.source: 3, self.out: 2, self.own: 1, self.others: 1})
@@ -74,10 +76,22 @@ def test_a_group_that_was_never_seen_is_none_and_its_topics_are_there(app: Appli
 
 def test_offsets_come_with_their_metadata_from_a_group_without_members(app: Application) -> None:
     app.commit(app.group, TopicPartition(app.source, 0, 7, metadata="mine"), TopicPartition(app.source, 2, 0))
-    group = read_unit(app.properties, app.unit, [app.unit], 0).group
+    group = read_unit(app.properties, app.unit, [app.unit], 0, app.access).group
     assert group is not None
     assert (group.type, group.state, group.is_empty, group.is_streams) == (GroupType.CLASSIC, "empty", True, None)
-    assert group.committed == {app.source: {0: Committed(7, "mine"), 2: Committed(0)}}
+    assert group.committed == {
+        app.source: {0: Committed(7, "mine\0"), 2: Committed(0)}
+    }  # librdkafka sends a NUL behind it
+
+
+def test_metadata_end_where_they_end_however_often_they_are_read(app: Application) -> None:
+    """What lies behind them in a client's memory is not of them."""
+    texts = ["A" * length for length in range(1, 41)]
+    for text in texts:
+        app.commit(app.group, *(TopicPartition(app.source, p, 1, metadata=text) for p in range(3)))
+        keys = [(app.source, p) for p in range(3)]
+        found = read_committed(app.properties, app.group, keys, access=app.access)
+        assert {at.metadata for at in found[app.source].values()} == {text + NUL}
 
 
 @pytest.mark.parametrize(("protocol", "kind"), [("classic", GroupType.CLASSIC), ("consumer", GroupType.CONSUMER)])

@@ -14,7 +14,7 @@ from recoveryd.adapters.kafka.raw_requests import RawClient, StreamsMember
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 
-VERSIONS = {16: (0, 5), 35: (1, 4), 47: (0, 0), 48: (0, 1), 49: (0, 1), 89: (0, 0)}
+VERSIONS = {8: (2, 10), 9: (1, 10), 16: (0, 5), 35: (1, 4), 47: (0, 0), 48: (0, 1), 49: (0, 1), 89: (0, 0)}
 ENTITY = b"\x00\x00\x00\x01" + b"\x00\x09client-id" + b"\x00\x04lane"
 
 
@@ -131,6 +131,34 @@ async def test_offsets_that_stay_are_named_with_the_reason(
     assert (refused.value.code, refused.value.retriable) == (code, retriable)
 
 
+async def test_commits_come_with_epochs_and_with_metadata_of_their_own_length() -> None:
+    def row(partition: int, offset: int, epoch: int, metadata: bytes, error: int = 0) -> bytes:
+        return struct.pack(">iqi", partition, offset, epoch) + metadata + struct.pack(">h", error)
+
+    rows = row(0, 7, 2, b"\x00\x02ab") + row(1, -1, -1, b"\x00\x00") + row(2, 0, -1, b"\xff\xff")
+    answer = b"\x00\x00\x00\x00" + b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x03" + rows + b"\x00\x00"
+    broker = Broker(answer)
+    assert list(await client(broker).committed("app", {"t": [0, 1, 2]})) == [("t", 0, 7, 2, "ab"), ("t", 2, 0, -1, "")]
+    asked = b"\x00\x03app" + b"\x00\x00\x00\x01" + b"\x00\x01t" + struct.pack(">iiii", 3, 0, 1, 2)
+    assert broker.asked == [(5, 9, 5, asked)]
+    refused = answer[:-2].replace(rows, row(0, -1, -1, b"\x00\x00", 29) * 3) + b"\x00\x00"
+    with pytest.raises(ClusterProblem, match="the user lacks Describe on Topic t"):
+        await client(Broker(refused)).committed("app", {"t": [0, 1, 2]})
+
+
+async def test_commits_go_back_as_they_were_read() -> None:
+    answer = b"\x00\x00\x00\x00" + b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x01" + b"\x00\x00\x00\x02"
+    broker = Broker(answer + b"\x00\x00")
+    await client(broker).commit("app", [("t", 0, 7, 2, "ab"), ("t", 2, 0, -1, "c\0")])
+    rows = struct.pack(">iqi", 0, 7, 2) + b"\x00\x02ab" + struct.pack(">iqi", 2, 0, -1) + b"\x00\x02c\x00"
+    head = b"\x00\x03app" + b"\xff\xff\xff\xff" + b"\x00\x00" + b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x02"
+    assert broker.asked == [(5, 8, 6, head + rows)]
+    for number, code in ((25, Code.GROUP_NOT_EMPTY), (30, Code.NOT_AUTHORISED)):
+        with pytest.raises(ClusterProblem) as refused:
+            await client(Broker(answer + struct.pack(">h", number))).commit("app", [("t", 2, 0, -1, "")])
+        assert refused.value.code is code
+
+
 async def test_a_group_is_found_in_the_list_with_its_type_and_protocol() -> None:
     def entry(*texts: str) -> bytes:
         return b"".join(bytes([len(text) + 1]) + text.encode() for text in texts) + b"\x00"
@@ -163,7 +191,9 @@ async def test_members_of_a_streams_group_are_told_by_their_clients() -> None:
     assert broker.asked == [(5, 89, 0, b"\x02" + text("app") + b"\x00\x00")]
 
 
-@pytest.mark.parametrize("versions", [{}, {16: (6, 6), 35: (2, 4), 47: (1, 1), 48: (1, 1), 49: (1, 1), 89: (1, 1)}])
+@pytest.mark.parametrize(
+    "versions", [{}, {8: (7, 10), 9: (6, 10), 16: (6, 6), 35: (2, 4), 47: (1, 1), 48: (1, 1), 49: (1, 1), 89: (1, 1)}]
+)
 async def test_a_broker_that_does_not_know_the_version_is_not_asked(versions: dict[int, tuple[int, int]]) -> None:
     broker = Broker(b"", versions)
     for question in (
@@ -171,6 +201,8 @@ async def test_a_broker_that_does_not_know_the_version_is_not_asked(versions: di
         client(broker).alter_client_quotas("client-id", {}),
         client(broker).log_sizes(1, "t", [0]),
         client(broker).delete_offsets("app", {"t": [0]}),
+        client(broker).committed("app", {"t": [0]}),
+        client(broker).commit("app", []),
         client(broker).listed_group("app"),
         client(broker).streams_members("app"),
     ):

@@ -26,6 +26,11 @@ def test_it_runs_with_its_bug_until_it_is_ended_and_leaves_nothing(tmp_path: Pat
         assert found is not None, said.read_text()
         config = Path(found[1])
         assert list(load(config).units()) == [UNIT]
+        for _ in range(6):  # what the application committed with its offsets is read as it is
+            line = [sys.executable, "-c", "from recoveryd.cli import main; main()", "unit", "show", UNIT]
+            more = ["--config", str(config), "--debug"]
+            shown = subprocess.run(line + more, capture_output=True, text=True, timeout=patient_s(10), check=False)
+            assert shown.returncode == 0, shown.stderr
     finally:
         shop.send_signal(signal.SIGTERM)
         assert shop.wait(patient_s(20)) == 0

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.unit_facts import read_unit
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, UnitFacts
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd_sandbox.kafka_tools import Told, Tool
@@ -49,7 +50,7 @@ class Counted:
 
     def facts(self) -> UnitFacts:
         unit = Unit(self.name, UnitKind.STREAMS, "main", self.name, (self.source,))
-        return read_unit({"bootstrap.servers": self.bootstrap}, unit, [unit], 0)
+        return read_unit({"bootstrap.servers": self.bootstrap}, unit, [unit], 0, ClientAccess(self.bootstrap))
 
     def committed(self) -> Mapping[int, Committed]:
         group = self.facts().group

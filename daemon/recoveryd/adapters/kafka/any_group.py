@@ -27,7 +27,7 @@ async def read_any_group(
     shapes: Mapping[str, TopicShape],
 ) -> Group | None:
     """With its commits on these topics; None when the cluster has no such group. Raises `ClusterProblem`."""
-    found = await workers.run(read_group, properties, admin, group, shapes, is_listed=True)
+    found = await workers.run(read_group, properties, admin, group, shapes, access, is_listed=True)
     if found is None or found.type is not GroupType.UNKNOWN:
         return found
     return await _of_another_kind(access, found)

@@ -8,12 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import (
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Producer,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.errors import ClusterProblem
@@ -54,6 +49,9 @@ _ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this que
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 })  # fmt: skip
+
+
+_TEXT_TRIES = 5
 
 
 def make_admin(properties: Properties) -> AdminClient:
@@ -106,6 +104,20 @@ def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
         "logger": _log,
     }
     return Consumer(config | {name.replace("_", "."): value for name, value in overrides.items()})
+
+
+def committed(consumer: Consumer, partitions: list[TopicPartition], timeout_s: float) -> list[TopicPartition]:
+    """What the consumer's group committed there; of the answer only offsets and leader epochs are right.
+
+    The library reads metadata without their length (2.16), so that what lies behind them in its memory comes too. Where
+    that is no text it raises, and seldom does so twice. Raises `KafkaException`, and `ClusterProblem` when it never succeeds.
+    """
+    for _ in range(_TEXT_TRIES):
+        try:
+            return consumer.committed(partitions, timeout=timeout_s)
+        except UnicodeDecodeError:
+            continue
+    raise ClusterProblem("the client library cannot read the metadata of commits")
 
 
 def make_producer(properties: Properties, timeout_ms: int) -> Producer:

@@ -3,6 +3,7 @@
 What a commit must not do is looked at here too: move a group out of the log. Nothing here knows what a workflow is.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -11,8 +12,10 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
+from recoveryd.adapters.kafka.raw_requests import Commit, connected
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
+from recoveryd.settings.kafka_properties import ClientAccess
 
 _PIECE: Final = 500
 _TIMEOUT_S: Final = 15.0
@@ -44,6 +47,20 @@ def commit_places(properties: Properties, group: str, places: Sequence[TopicPart
         raise _refused(error, group) from error
     finally:
         consumer.close()
+
+
+def commit_exactly(access: ClientAccess, group: str, commits: Sequence[Commit]) -> None:
+    """As `commit_places`, for what was read from the broker and goes back as it was: librdkafka 2.16 sends metadata
+    with a NUL behind them, and takes none that have one. Blocks.
+    """
+    if commits:
+        asyncio.run(_commit_exactly(access, group, commits))
+
+
+async def _commit_exactly(access: ClientAccess, group: str, commits: Sequence[Commit]) -> None:
+    async with connected(access, "recoveryd-commits", f"set the offsets of group {group}", _TIMEOUT_S) as client:
+        for at in range(0, len(commits), _PIECE):
+            await client.commit(group, commits[at : at + _PIECE])
 
 
 def outside_log(admin: AdminClient, places: Mapping[tuple[str, int], int]) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.client import Properties, committed, make_admin, make_consumer, problem
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem
 from recoveryd.holds.events import SeenMember
@@ -116,7 +116,7 @@ def _committed(consumer: Consumer, group: str, topics: Mapping[str, int | None])
             for partition in range(_width(consumer, topic, deadline_s) if width is None else width)
         ]
         for piece in _pieces(keys):
-            for where in consumer.committed(piece, timeout=_left_s(deadline_s)):
+            for where in committed(consumer, piece, _left_s(deadline_s)):
                 if where.error is not None:
                     untold.add(where.topic)
                 elif where.offset >= 0:

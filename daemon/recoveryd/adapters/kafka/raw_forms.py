@@ -79,6 +79,66 @@ class DeleteOffsets(RequestStruct):  # type: ignore[misc]
     SCHEMA = Schema(("group", _TEXT), ("topics", Array(("name", _TEXT), ("partitions", Array(Int32)))))
 
 
+class OffsetsFetched(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 9, 5
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            Array(
+                ("name", _TEXT),
+                (
+                    "partitions",
+                    Array(
+                        ("partition", Int32),
+                        ("offset", Int64),
+                        ("leader_epoch", Int32),
+                        ("metadata", _TEXT),
+                        ("error_code", Int16),
+                    ),
+                ),
+            ),
+        ),
+        ("error_code", Int16),
+    )
+
+
+class FetchOffsets(RequestStruct):  # type: ignore[misc]
+    """The first version that tells leader epochs."""
+
+    API_KEY, API_VERSION, RESPONSE_TYPE = 9, 5, OffsetsFetched
+    SCHEMA = Schema(("group", _TEXT), ("topics", Array(("name", _TEXT), ("partitions", Array(Int32)))))
+
+
+class OffsetsCommitted(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 8, 6
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("topics", Array(("name", _TEXT), ("partitions", Array(("partition", Int32), ("error_code", Int16))))),
+    )
+
+
+class CommitOffsets(RequestStruct):  # type: ignore[misc]
+    """The first version that takes leader epochs."""
+
+    API_KEY, API_VERSION, RESPONSE_TYPE = 8, 6, OffsetsCommitted
+    SCHEMA = Schema(
+        ("group", _TEXT),
+        ("generation", Int32),
+        ("member", _TEXT),
+        (
+            "topics",
+            Array(
+                ("name", _TEXT),
+                (
+                    "partitions",
+                    Array(("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT)),
+                ),
+            ),
+        ),
+    )
+
+
 # Flexible ones.
 _SHORT: Final = CompactString("utf-8")
 _TAGS: Final = ("tags", TaggedFields)

@@ -20,9 +20,11 @@ from aiokafka.protocol.api import RequestStruct
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
 from recoveryd.adapters.kafka.raw_forms import (
     AlterQuotas,
+    CommitOffsets,
     DeleteOffsets,
     DescribeLogDirs,
     DescribeStreamsGroups,
+    FetchOffsets,
     ListGroups,
 )
 from recoveryd.errors import ClusterProblem
@@ -30,6 +32,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess, make_ssl_context
 
 Entity = Sequence[tuple[str, str | None]]  # pairs of a type such as client-id and a name
+Commit = tuple[str, int, int, int, str]  # topic, partition, offset, leader epoch (-1 = not known), metadata
 Change = tuple[str, float, bool]  # a quota's name, its value, and whether it is removed
 
 _ANY_NAMED: Final = 2  # match type: whatever has a name, so not the default
@@ -39,6 +42,10 @@ _NOT_AUTHORISED: Final = frozenset({29, 30, 31, 58})  # topic, group or cluster 
 _RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 84})
 _NOT_EMPTY: Final = frozenset({68, 86})  # the group has members, or reads this topic
 _NO_GROUP: Final = 69
+_NO_GENERATION: Final = -1  # of who is no member
+# Illegal generation, unknown member, rebalance in progress, fenced instance, stale member epoch: how a coordinator
+# refuses a commit from outside while it has members.
+_ALIVE: Final = frozenset({22, 25, 27, 82, 113})
 _WORDS: Final = {68: "the group has members", 86: "the group has members that read the topic"}
 
 
@@ -105,6 +112,33 @@ class RawClient:
         for topic, found in answer.topics:
             for _partition, error_code in found:
                 self._check(error_code, None, f"Read on Topic {topic}")
+
+    async def committed(self, group: str, partitions: Mapping[str, Sequence[int]]) -> Iterable[Commit]:
+        """Those of the group. Raises `ClusterProblem`, also when one partition has no answer."""
+        named = [(topic, list(found)) for topic, found in partitions.items()]
+        answer = await self._ask_coordinator(group, FetchOffsets(group, named))
+        self._check(answer.error_code, None, f"Describe on Group {group}")
+        commits = []
+        for topic, rows in answer.topics:
+            for partition, offset, epoch, metadata, error_code in rows:
+                self._check(error_code, None, f"Describe on Topic {topic}")
+                if offset >= 0:  # -1 where there is none
+                    commits.append((topic, partition, offset, epoch, metadata or ""))
+        return commits
+
+    async def commit(self, group: str, commits: Iterable[Commit]) -> None:
+        """For a group without members; each commit as `committed` tells it. Raises `ClusterProblem`, with
+        `GROUP_NOT_EMPTY` and worth another try where the group has members.
+        """
+        named: dict[str, list[tuple[int, int, int, str]]] = {}
+        for topic, partition, offset, epoch, metadata in commits:
+            named.setdefault(topic, []).append((partition, offset, epoch, metadata))
+        answer = await self._ask_coordinator(group, CommitOffsets(group, _NO_GENERATION, "", list(named.items())))
+        for topic, rows in answer.topics:
+            for _partition, error_code in rows:
+                if error_code in _ALIVE:
+                    raise ClusterProblem(f"the group {group} has members again", code=Code.GROUP_NOT_EMPTY)
+                self._check(error_code, None, f"Read on Group {group} and Topic {topic}")
 
     async def listed_group(self, group: str) -> tuple[str, str] | None:
         """Its type and the protocol of its members, in Kafka's words; None when there is none, or none that the user

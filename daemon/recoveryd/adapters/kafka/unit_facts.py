@@ -4,6 +4,7 @@ Blocking; every question has a deadline. What the unit's own group and topics ca
 `problems`, and never an empty answer.
 """
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -12,10 +13,12 @@ from typing import Any, Final
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.client import Properties, committed, make_admin, make_consumer, problem
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
+from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_configs
 from recoveryd.errors import ClusterProblem
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, Group, GroupType, Member, PartitionEnds, UnitFacts, UnitTopic
 from recoveryd.units.internal_topics import Owner, find_internal_topics
 from recoveryd.units.model import Unit
@@ -37,11 +40,18 @@ _GONE: Final = frozenset({ConsumerGroupState.DEAD})
 
 
 def read_unit(
-    properties: Properties, unit: Unit, units: Iterable[Unit], now_ms: int, *, with_readers: bool = True
+    properties: Properties,
+    unit: Unit,
+    units: Iterable[Unit],
+    now_ms: int,
+    access: ClientAccess | None = None,
+    *,
+    with_readers: bool = True,
 ) -> UnitFacts:
     """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises `ClusterProblem`.
 
-    Without readers only the unit's own group is asked.
+    Without readers only the unit's own group is asked. `access`, the same properties for other clients, is needed for
+    the metadata of commits.
     """
     admin = make_admin(properties)
     names, (groups, problems) = _list_topics(admin), _list_groups(admin)
@@ -52,7 +62,7 @@ def read_unit(
     shapes = {name: shape for name, shape in describe(admin, wanted, _TIMEOUT_S).items() if shape is not None}
     # Before the ends: an application at work commits on, and must not look as if it were beyond them.
     own = unit.group if unit.group in groups else unit.consumer_group
-    group = read_group(properties, admin, own, shapes, is_listed=own in groups)
+    group = read_group(properties, admin, own, shapes, access, is_listed=own in groups)
     topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
     others = groups - {own} if with_readers else frozenset()
     readers, untold = _readers(properties, admin, unit, shapes, others)
@@ -114,7 +124,13 @@ def _read_topic(admin: AdminClient, shape: TopicShape) -> UnitTopic:
 
 
 def read_group(
-    properties: Properties, admin: AdminClient, group: str, shapes: Mapping[str, TopicShape], *, is_listed: bool
+    properties: Properties,
+    admin: AdminClient,
+    group: str,
+    shapes: Mapping[str, TopicShape],
+    access: ClientAccess | None = None,
+    *,
+    is_listed: bool,
 ) -> Group | None:
     """None when there is none. A group that is not listed is asked for as well: it may be one that the user has no right to. Raises `ClusterProblem`."""
     found = _describe_groups(admin, [group])[group]
@@ -122,13 +138,13 @@ def read_group(
         raise found
     if found is None and not is_listed:
         return None
-    committed = read_committed(properties, group, _keys(shapes))
+    commits = read_committed(properties, group, _keys(shapes), access=access)
     if found is None:
-        return Group(group, GroupType.UNKNOWN, "unknown", committed=committed)
+        return Group(group, GroupType.UNKNOWN, "unknown", committed=commits)
     members = tuple(_member(member) for member in found.members)
     is_streams = found.partition_assignor == _ASSIGNOR_OF_STREAMS if members else None
     kind = _TYPES.get(found.type, GroupType.UNKNOWN)
-    return Group(group, kind, found.state.name.lower(), members, committed, is_streams)
+    return Group(group, kind, found.state.name.lower(), members, commits, is_streams)
 
 
 def _describe_groups(admin: AdminClient, groups: Sequence[str]) -> dict[str, Any]:
@@ -165,31 +181,52 @@ def _member(member: Any) -> Member:
 
 
 def read_committed(
-    properties: Properties, group: str, keys: Iterable[tuple[str, int]], timeout_s: float = _TIMEOUT_S
+    properties: Properties,
+    group: str,
+    keys: Iterable[tuple[str, int]],
+    timeout_s: float = _TIMEOUT_S,
+    access: ClientAccess | None = None,
 ) -> dict[str, dict[int, Committed]]:
     """What the group committed on these partitions; one without a commit is absent. Raises `ClusterProblem`, also when one has no answer.
 
-    By a consumer that never joins: see `group_offsets` for the reason.
+    By a consumer that never joins: see `group_offsets` for the reason. Metadata come only with `access`, the same
+    properties for other clients: librdkafka 2.16 gives them out together with what lies behind them in its memory.
     """
+    if access is not None:
+        return asyncio.run(_commits(access, group, keys, timeout_s))
     wanted = [TopicPartition(topic, partition) for topic, partition in keys]
     found: dict[str, dict[int, Committed]] = {}
     doing = f"read the offsets of group {group}"
     consumer = make_consumer(properties, group_id=group, isolation_level="read_uncommitted")
     try:
         for at in range(0, len(wanted), _PARTITIONS_AT_ONCE):
-            for where in consumer.committed(wanted[at : at + _PARTITIONS_AT_ONCE], timeout=timeout_s):
+            for where in committed(consumer, wanted[at : at + _PARTITIONS_AT_ONCE], timeout_s):
                 if where.error is not None:
                     raise problem(where.error, doing, "Describe", where.topic, group)
                 if where.offset >= 0:
                     epoch = where.leader_epoch
-                    entry = Committed(
-                        where.offset, where.metadata or "", epoch if epoch is not None and epoch >= 0 else None
-                    )
+                    entry = Committed(where.offset, "", epoch if epoch is not None and epoch >= 0 else None)
                     found.setdefault(where.topic, {})[where.partition] = entry
     except KafkaException as error:
         raise problem(error, doing, "Describe", other=group) from error
     finally:
         consumer.close()
+    return found
+
+
+async def _commits(
+    access: ClientAccess, group: str, keys: Iterable[tuple[str, int]], timeout_s: float
+) -> dict[str, dict[int, Committed]]:
+    wanted: dict[str, list[int]] = {}
+    for topic, partition in keys:
+        wanted.setdefault(topic, []).append(partition)
+    found: dict[str, dict[int, Committed]] = {}
+    if wanted:
+        doing = f"read the offsets of group {group}"
+        async with connected(access, "recoveryd-commits", doing, timeout_s) as client:
+            for topic, partition, offset, epoch, metadata in await client.committed(group, wanted):
+                entry = Committed(offset, metadata, epoch if epoch >= 0 else None)
+                found.setdefault(topic, {})[partition] = entry
     return found
 
 
@@ -230,11 +267,11 @@ def _read_by(
     """Which of `outputs` the group reads, by its description and its offsets. Raises `ClusterProblem` when it cannot be known."""
     if isinstance(told, ClusterProblem):
         raise told
-    committed = read_committed(properties, group, _keys(outputs), timeout_s)
-    if told is None and not committed:  # what a share group reads shows in no offsets
+    commits = read_committed(properties, group, _keys(outputs), timeout_s)
+    if told is None and not commits:  # what a share group reads shows in no offsets
         raise ClusterProblem(f"{group} cannot be described, it may be of another kind", retriable=False)
     members = () if told is None else told.members
-    return set(outputs) & {*committed, *(topic for member in members for topic in _member(member).topics)}
+    return set(outputs) & {*commits, *(topic for member in members for topic in _member(member).topics)}
 
 
 def _untold(groups: int, asked: int, silent: Mapping[str, ClusterProblem]) -> tuple[str, ...]:

@@ -173,8 +173,8 @@ def _look(connection: Connection, name: str) -> "tuple[Unit, UnitFacts]":
 
     unit = find_unit(connection, name)
     settings = connection.settings
-    properties = settings.librdkafka(unit.cluster)
-    return unit, read_unit(properties, unit, settings.units().values(), int(time.time() * 1000))
+    properties, access = settings.librdkafka(unit.cluster), settings.access(unit.cluster)
+    return unit, read_unit(properties, unit, settings.units().values(), int(time.time() * 1000), access)
 
 
 def _nearest(name: str, units: "dict[str, Unit]") -> str:

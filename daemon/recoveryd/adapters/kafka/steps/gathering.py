@@ -48,7 +48,14 @@ class Gatherer:
         )
 
     async def _find_unit(self, unit: Unit, known: Mapping[str, Unit], now_ms: int) -> UnitFacts:
-        return await self._reach.run(read_unit, self._reach.clusters[unit.cluster], unit, known.values(), now_ms)
+        return await self._reach.run(
+            read_unit,
+            self._reach.clusters[unit.cluster],
+            unit,
+            known.values(),
+            now_ms,
+            self._reach.accesses[unit.cluster],
+        )
 
     async def _find_group(self, wanted: GroupWanted) -> GroupFound:
         properties, admin = self._reach.clusters[wanted.cluster], self._reach.admin(wanted.cluster)

@@ -11,8 +11,8 @@ from typing import Final
 from confluent_kafka import KafkaException, TopicPartition
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
-from recoveryd.adapters.kafka.group_commits import commit_places, outside_log
-from recoveryd.adapters.kafka.raw_requests import connected
+from recoveryd.adapters.kafka.group_commits import commit_exactly, commit_places, outside_log
+from recoveryd.adapters.kafka.raw_requests import Commit, connected
 from recoveryd.adapters.kafka.steps.members import not_empty, told
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
@@ -75,9 +75,10 @@ class GroupSteps:
             why = f"{', '.join(other)} was deleted, or created again, after the plan was made"
             return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
         keys = [k for name in action.topics if (shape := shapes[name]) is not None for k in shape.keys]
-        found = read_committed(properties, action.group, keys)
+        access = self._reach.accesses[action.cluster]
+        found = read_committed(properties, action.group, keys, access=access)
         logs = {s.topic: read_log(admin, s, committed=action.is_live) for s in shapes.values() if s is not None}
-        is_still = not action.is_live or read_committed(properties, action.group, keys) == found
+        is_still = not action.is_live or read_committed(properties, action.group, keys, access=access) == found
         rows = tuple(_undo_of(action.group, t, p, found.get(t, {}).get(p)) for t, p in keys)
         noted = sum(row.to is not None for row in rows)
         why = f"noted where {action.group} was: {noted} offsets in {len(rows)} partitions"
@@ -107,13 +108,18 @@ class GroupSteps:
         left = [row for row in rows if row not in foreign and _at(row, before) != _goal(row, is_back=action.is_back)]
         gone = [row for row in left if _goal(row, is_back=action.is_back) is None]
         kept = [row for row in left if _goal(row, is_back=action.is_back) is not None]
-        places = [_place(row, is_back=action.is_back) for row in kept]
-        wanted = {(place.topic, place.partition): place.offset for place in places}
+        goals = {(row.name, row.partition): _goal(row, is_back=action.is_back) for row in kept}
+        wanted = {key: goal for key, goal in goals.items() if goal is not None}
         outside = await self._reach.run(outside_log, self._reach.admin(action.cluster), wanted)
         if outside and not action.is_back:
             return report(effect, Outcome.FAILED, _first_of(outside), code=Code.OFFSET_OUTSIDE_LOG.value)
         try:
-            await self._reach.run(commit_places, self._reach.clusters[action.cluster], action.group, places)
+            if action.is_back:
+                commits = [_commit_before(row) for row in kept]
+                await self._reach.run(commit_exactly, self._reach.accesses[action.cluster], action.group, commits)
+            else:
+                places = [TopicPartition(topic, partition, goal) for (topic, partition), goal in wanted.items()]
+                await self._reach.run(commit_places, self._reach.clusters[action.cluster], action.group, places)
             if gone:
                 await self._delete(action, gone)
         except ClusterProblem as refused:
@@ -182,14 +188,9 @@ def _is_free(row: OffsetUndo, found: _Found) -> bool:
     return _at(row, found) in {row.to, row.was_set}
 
 
-def _place(row: OffsetUndo, *, is_back: bool) -> TopicPartition:
-    goal = _goal(row, is_back=is_back)
-    assert goal is not None
-    if not is_back:
-        return TopicPartition(row.name, row.partition, goal)
-    if row.leader_epoch is None:
-        return TopicPartition(row.name, row.partition, goal, metadata=row.metadata)
-    return TopicPartition(row.name, row.partition, goal, metadata=row.metadata, leader_epoch=row.leader_epoch)
+def _commit_before(row: OffsetUndo) -> Commit:
+    assert row.to is not None
+    return row.name, row.partition, row.to, -1 if row.leader_epoch is None else row.leader_epoch, row.metadata
 
 
 def _first_of(told: Sequence[str]) -> str:
