@@ -1,5 +1,6 @@
 """What goes wrong around a reset in the core: a group that comes alive, errors after a long wait, a stop in between."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,8 @@ from recoveryd.recovery.spec import AtOffset, Earliest
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.workflows.effects import TakeStep
 from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.model import StepState
-from recoveryd.workflows.positions import OnOutOfRange, To
+from recoveryd.workflows.model import OffsetUndo, StepState
+from recoveryd.workflows.positions import OnOutOfRange, Shift, To
 from tests.workflows.world import LOG, PARTITIONS, TOPIC, GroupWorld, report
 
 BEFORE = dict.fromkeys(range(PARTITIONS), 50)
@@ -143,3 +144,31 @@ def test_a_position_that_the_log_lost_meanwhile_is_not_set(to: To, policy: OnOut
     else:
         assert world.workflow.state is State.COMPLETED
         assert world.committed == dict.fromkeys(range(PARTITIONS), stands)
+
+
+class CountedRows(tuple[OffsetUndo, ...]):
+    """Rows that count how often all of them are gone through."""
+
+    __slots__ = ()
+    rounds = 0
+
+    def __iter__(self) -> Iterator[OffsetUndo]:
+        CountedRows.rounds += 1
+        return super().__iter__()
+
+
+def test_what_was_noted_is_not_gone_through_once_for_each_partition() -> None:
+    """A group may have ten thousand, and the daemon decides nothing else meanwhile."""
+    world = GroupWorld()
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != "snapshot":
+            return None
+        rows = tuple(OffsetUndo(TOPIC, p, 50, group="app") for p in range(1_000))
+        return replace(world.take(effect), undo=CountedRows(rows))
+
+    world.fault = fault
+    CountedRows.rounds = 0
+    world.reset(Shift(-1))
+    assert world.workflow.state is State.COMPLETED
+    assert CountedRows.rounds == 2

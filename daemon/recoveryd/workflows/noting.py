@@ -20,11 +20,14 @@ def change_key(change: Change) -> Place:
     return (change.name, -1 if change.partition is None else change.partition)
 
 
-def moved_with(to: To, change: Change, event: StepReported) -> int | None:
-    """The position of a planned change, worked out again for those that depend on where the group or the log is now."""
+def moved_with(to: To, change: Change, event: StepReported, noted: Mapping[Place, OffsetUndo]) -> int | None:
+    """The position of a planned change, worked out again for those that depend on where the group or the log is now.
+    `noted`: the rows of the event, asked for once, because a group may have thousands.
+    """
     assert change.after is None or isinstance(change.after, int)
     topic, partition = change_key(change)
-    before = _rows(event)[topic, partition].to if (topic, partition) in _rows(event) else None
+    row = noted.get((topic, partition))
+    before = None if row is None else row.to
     log = event.logs.get(topic, {}).get(partition)
     if isinstance(to, Current):
         return before
@@ -42,7 +45,7 @@ def with_positions(workflow: Workflow, event: StepReported, group: str, after: M
     kept.
     """
     assert workflow.plan is not None
-    rows = _rows(event)
+    rows = rows_of(event)
     changes, undo = [], []
     for change in workflow.plan.changes:
         key = change_key(change)
@@ -74,5 +77,5 @@ def with_start_as_before(workflow: Workflow, event: StepReported) -> Workflow:
     return replace(workflow, steps=steps)
 
 
-def _rows(event: StepReported) -> Mapping[Place, OffsetUndo]:
+def rows_of(event: StepReported) -> Mapping[Place, OffsetUndo]:
     return {(row.name, row.partition): row for row in event.undo if isinstance(row, OffsetUndo)}

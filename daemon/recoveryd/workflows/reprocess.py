@@ -32,12 +32,13 @@ from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.facts import Found, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.hashing import hash_of
 from recoveryd.workflows.kinds import Knows, Planned, WorkflowKind
-from recoveryd.workflows.model import Change, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.model import Change, OffsetUndo, Workflow, WorkflowPlan, WorkflowStep
 from recoveryd.workflows.noting import (
     Place,
     change_key,
     change_of,
     moved_with,
+    rows_of,
     with_positions,
     with_start_as_before,
     without_commits,
@@ -243,7 +244,8 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         return without_commits(workflow.with_undo(event.undo), {form.name for form in step.action.topics})
     if step.name != NOTE or workflow.plan is None or not isinstance(spec, ReprocessSpec):
         return workflow.with_undo(event.undo)
-    after = {change_key(c): _after(spec, c, event) for c in workflow.plan.changes if c.what == "offset"}
+    noted = rows_of(event)
+    after = {change_key(c): _after(spec, c, event, noted) for c in workflow.plan.changes if c.what == "offset"}
     problem = _lost_meanwhile(spec, after, event)
     if problem is not None:
         return problem
@@ -253,10 +255,10 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     return with_positions(workflow.with_step(pinned), event, spec.group, after)
 
 
-def _after(spec: ReprocessSpec, change: Change, event: StepReported) -> int | None:
+def _after(spec: ReprocessSpec, change: Change, event: StepReported, noted: Mapping[Place, OffsetUndo]) -> int | None:
     policy = spec.intermediate.get(change.name)
     return (
-        moved_with(spec.to if policy is None else Latest(), change, event)
+        moved_with(spec.to if policy is None else Latest(), change, event, noted)
         if policy is not IntermediatePolicy.RECREATE
         else 0
     )

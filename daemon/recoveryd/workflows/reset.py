@@ -18,7 +18,7 @@ from recoveryd.workflows.facts import Found, GroupFound, GroupWanted, WantedFact
 from recoveryd.workflows.hashing import hash_of
 from recoveryd.workflows.kinds import Knows, Planned, WorkflowKind
 from recoveryd.workflows.model import Workflow, WorkflowPlan, WorkflowStep
-from recoveryd.workflows.noting import Place, change_key, change_of, moved_with, with_positions
+from recoveryd.workflows.noting import Place, change_key, change_of, moved_with, rows_of, with_positions
 from recoveryd.workflows.params import WorkflowParams
 from recoveryd.workflows.positions import (
     AtTopicOffsets,
@@ -119,7 +119,8 @@ def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workf
     spec = workflow.spec
     if step.name != NOTE or workflow.plan is None or not isinstance(spec, ResetSpec):
         return workflow.with_undo(event.undo)
-    after = {change_key(c): moved_with(spec.to, c, event) for c in workflow.plan.changes}
+    noted = rows_of(event)
+    after = {change_key(c): moved_with(spec.to, c, event, noted) for c in workflow.plan.changes}
     try:
         inside = {place: _inside(spec, place, offset, event) for place, offset in after.items()}
     except PositionRefused as refused:
