@@ -88,7 +88,8 @@ class AppWorld(WorkflowWorld):
 
     def reprocess_as(self, workflow: str, to: To | None = None, **more: object) -> str:
         spec = ReprocessSpec(UNIT.name, to or Earliest(), **{"outputs": OUTPUTS, **more})  # type: ignore[arg-type]
-        return self.send(lambda meta: Reprocess(meta, spec), subject=workflow)
+        sent = next((sent for sent in self.sent if sent.subject == workflow), None)
+        return self.send(lambda meta: Reprocess(meta, spec), subject=workflow, command=sent.id if sent else "")
 
     def ack(self, step: str, workflow: str = "w1") -> str:
         return self.send(lambda meta: Ack(meta, step), subject=workflow)

@@ -6,6 +6,7 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.replay.spec import Replay
 from recoveryd.workflows.effects import TakeStep
 from recoveryd.workflows.events import Outcome, StepReported
 from recoveryd.workflows.positions import OfSavepoint
@@ -19,6 +20,7 @@ from recoveryd.workflows.spec import (
     Savepoint,
     SavepointSpec,
 )
+from tests.builders.core import make_spec
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, AppWorld
 from tests.workflows.world import report
@@ -211,3 +213,15 @@ def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
     assert world.reprocess_as("w3", OfSavepoint("before")) == "accepted"
     assert world.reprocess_as("w4", OfSavepoint("after")) == "rejected"
     assert world.answers[-1].code == Code.NO_SUCH_SAVEPOINT.value
+
+
+def test_a_recovery_of_others_that_has_the_id_is_not_taken_for_the_copy() -> None:
+    world = AppWorld()
+    world.have_recovery(make_recovery("w1-0", state=State.COMPLETED), is_foreign=True)
+    save(world)
+    world.stops()
+    [first, _] = world.sent
+    assert (world.waits_at, first.subject) == ("copy_state", "w1-0")
+    assert world.send(lambda meta: Replay(meta, make_spec()), subject="w1-0", command=first.id) == "rejected"
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.ID_IN_USE.value)
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED

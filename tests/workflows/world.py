@@ -10,6 +10,7 @@ from recoveryd.kernel.decision import Answer, Decision, Notice
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import BecameLeader, CommandReceived, Event, Tick
 from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import CommandRef
 from recoveryd.recovery.commands import Approve, Reject
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.params import Params
@@ -74,15 +75,21 @@ class WorkflowWorld:
     def reject(self) -> str:
         return self.send(lambda meta: Reject(meta, ""), "//ops/kim")
 
-    def send(self, make: Callable[[Meta], Command], source: str = "//ops/ann", subject: str = "w1") -> str:
+    def send(
+        self, make: Callable[[Meta], Command], source: str = "//ops/ann", subject: str = "w1", command: str = ""
+    ) -> str:
+        """The kind of the answer. `command`: its id."""
         self.offset += 1
-        meta = Meta(f"c{self.offset}", source, subject, "r", f"h{self.offset}")
+        meta = Meta(command or f"c{self.offset}", source, subject, "r", f"h{self.offset}")
         told = len(self.answers)
         self.feed(CommandReceived(self.offset, self.now_ms, make(meta)))
         return self.answers[told].kind if len(self.answers) > told else ""
 
-    def have_recovery(self, recovery: Recovery) -> None:
-        """As if the capability of recoveries had it."""
+    def have_recovery(self, recovery: Recovery, *, is_foreign: bool = False) -> None:
+        """As if the capability of recoveries had it, by the command that was sent for it unless it `is_foreign`."""
+        sent = next((sent for sent in self.sent if sent.subject == recovery.id and not is_foreign), None)
+        if sent is not None:
+            recovery = replace(recovery, command=CommandRef(sent.id, sent.source, "r"))
         kept = self.state.of(RECOVERY)
         self.state = self.state.having(
             RECOVERY, replace(kept, recoveries=kept.recoveries.with_changes({recovery.id: recovery}))

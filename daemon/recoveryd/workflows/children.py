@@ -25,7 +25,7 @@ _BAD: Final = frozenset({"mismatch"})
 def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> StepReported:
     """Send what was not seen yet, and say how far all of them are."""
     assert isinstance(step.action, RunChildren)
-    found = {run.recovery: draft.recovery(run.recovery) for run in step.action.runs}
+    found = {run.recovery: _begun(draft, workflow, run) for run in step.action.runs}
     is_stopping = workflow.state is State.STOPPING
     if step.tries % _SENT_EVERY == 1 and not is_stopping:
         for run in step.action.runs:
@@ -63,22 +63,29 @@ def has_children(draft: WorkflowDraft, workflow: Workflow) -> bool:
     return any(_living(draft, workflow))
 
 
-def refused_child(workflow: Workflow, answer: Answer) -> bool:
+def refused_child(draft: WorkflowDraft, workflow: Workflow, answer: Answer) -> bool:
     """Whether this answers a command of the present step, and says that it begins nothing."""
     step = workflow.step
     if step is None or not isinstance(step.action, RunChildren) or answer.kind == "accepted":
         return False
-    return any(answer.command_id == command_id(workflow, run) for run in step.action.runs)
+    asked = (run for run in step.action.runs if answer.command_id == command_id(workflow, run))
+    return any(_begun(draft, workflow, run) is None for run in asked)
 
 
 def command_id(workflow: Workflow, run: ChildRun) -> str:
     return f"{workflow.id}.{workflow.created_ms}.{run.recovery}"
 
 
+def _begun(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> Recovery | None:
+    """What its command began. Another one that has the id is none of ours, whatever became of it."""
+    found = draft.recovery(run.recovery)
+    return found if found is not None and found.command.id == command_id(workflow, run) else None
+
+
 def _living(draft: WorkflowDraft, workflow: Workflow) -> Iterator[Recovery]:
     step = workflow.step
     for run in step.action.runs if step is not None and isinstance(step.action, RunChildren) else ():
-        recovery = draft.recovery(run.recovery)
+        recovery = _begun(draft, workflow, run)
         if recovery is not None and not recovery.is_terminal:
             yield recovery
 

@@ -91,8 +91,8 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
 def hear_answers(draft: WorkflowDraft) -> None:
     """A command of its own that was refused ends the step which sent it."""
     for workflow in tuple(draft.workflows.live.values()):
-        answer = next((a for a in draft.draft.answers if refused_child(workflow, a)), None)
-        if answer is not None and workflow.step is not None and draft.recovery(answer.subject) is None:
+        answer = next((a for a in draft.draft.answers if refused_child(draft, workflow, a)), None)
+        if answer is not None and workflow.step is not None:
             fail(draft, workflow, workflow.step, f"{answer.subject}: {answer.message}", answer.code)
 
 
