@@ -32,6 +32,7 @@ _RECOVERY = "orders-again"
 PANELS_THAT_MAY_BE_EMPTY = {
     "On the way to a stop": "only a recovery that follows the live head is a candidate",
     "Behind": "a backlog of days lies outside the sampled history",
+    "Schedules": "the daemon has none",
 }
 METRICS_THAT_MAY_BE_EMPTY = {"recoveryd_retention_slack_seconds": "the source keeps everything"}
 
