@@ -43,12 +43,20 @@ def tampered_replay(stack: Stack, source: str, damage: Callable[[Tampering], obj
     target = f"{stack.prefix}{recovery}".replace(".", "-")
     stack.control.replay(recovery, source, target, target_create=True, limits={"max_records_per_s": 1500}, **more)
     await_progress(stack, recovery, 2_000)
+    stack.follower.wait(lambda: has_copied_of(stack, recovery, (0, 1)), 60.0, "receipts of the partitions to damage")
     stack.control.command("pause", recovery)
     stack.follower.wait_state(recovery, "paused", 30)
     damage(Tampering(stack, recovery, target))
     stack.control.command("throttle", recovery, {"limits": {"max_records_per_s": None}})
     stack.control.command("resume", recovery)
     return stack.follower.wait_state(recovery, ["completed", "failed"], 120)
+
+
+def has_copied_of(stack: Stack, recovery: str, partitions: tuple[int, ...], least: int = 200) -> bool:
+    """Whether so many records of each of these source partitions are in receipts."""
+    status = stack.follower.status(recovery)
+    rows = {} if status is None else {p["partition"]: p["position"] for p in status["progress"]["partitions"]}
+    return all(rows.get(p, 0) >= least for p in partitions)
 
 
 def double_what_is_there(tampering: Tampering) -> None:
