@@ -24,6 +24,7 @@ def days(window: str, replay: str, live: str = "10k/s", *more: str) -> dict[str,
     return ask("--window", window, "--replay-rate", replay, "--live-rate", live, *more)
 
 
+@pytest.mark.scenario("S-CASTLE-7")
 def test_four_days_at_two_million_against_ten_thousand_take_about_29_minutes() -> None:
     found = days("4d", "2M/s")
     assert (found["backlog_records"], found["speed_up"], found["outlook"]) == (3.456e9, 200.0, "ok")
@@ -51,6 +52,7 @@ def test_a_producer_beside_it_takes_a_fifth(replay: str, more: tuple[str, ...], 
     assert any("2.08 M/s" in note for note in found["notes"]) == ("--record-bytes" in more and "--contended" in more)
 
 
+@pytest.mark.scenario("S-CASTLE-8")
 @pytest.mark.parametrize(
     ("replay", "moving", "seconds", "outlook"),
     [
@@ -76,6 +78,7 @@ def test_a_deadline_names_the_rate_it_needs(deadline: str, rate: float) -> None:
     assert "deadline_miss" in found["outlooks"]
 
 
+@pytest.mark.scenario("S-CASTLE-9")
 def test_eleven_and_a_half_days_need_a_terabyte_a_replica_and_three_replicas_for_one_a_broker() -> None:
     wide = ("--record-bytes", "100", "--replication", "3", "--brokers", "3")
     found = ask("--window", "11.6d", "--replay-rate", "2M/s", "--live-rate", "1MB/s", *wide)
@@ -108,6 +111,7 @@ def test_a_spread_makes_an_interval() -> None:
     }
 
 
+@pytest.mark.scenario("S-RUN-18")
 def test_prices_of_a_config_become_a_cost(tmp_path: Path) -> None:
     config = tmp_path / "recoveryd.yaml"
     config.write_text(

@@ -214,6 +214,7 @@ def test_wait_says_by_its_exit_code_how_it_ended(ending: dict[str, object], exit
     assert (result.exit_code, result.stdout) == (exit_code, f"{ID}\n")
 
 
+@pytest.mark.scenario("S-WIKI-C1b")
 def test_wait_for_a_state_ends_there() -> None:
     backend = ScriptedBackend({ID: to_document(RUNNING)}, becomes=[in_state(State.PAUSING), in_state(State.PAUSED)])
 

@@ -97,6 +97,7 @@ def test_every_command_can_be_printed_instead_of_sent() -> None:
     assert verbs == ["pause", "resume", "stop", "throttle", "approve", "reject"]
 
 
+@pytest.mark.scenario("S-WIKI-C1b")
 def test_pause_wait_stays_until_no_chunk_is_open() -> None:
     backend = ScriptedBackend({ID: to_document(RUNNING)}, becomes=[in_state(State.PAUSING), in_state(State.PAUSED)])
 

@@ -34,6 +34,7 @@ async def control(worker: ConnectWorker, unique: str) -> AsyncIterator[ConnectAp
     await made.close()
 
 
+@pytest.mark.scenario("S-RUN-22")
 async def test_a_pair_of_connectors_is_stopped_taken_back_and_started(
     worker: ConnectWorker, control: ConnectApplications, bootstrap: str, unique: str, tmp_path: Path
 ) -> None:

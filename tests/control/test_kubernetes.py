@@ -140,6 +140,7 @@ async def controlled(
             await control.close()
 
 
+@pytest.mark.scenario("S-OSO-13")
 @pytest.mark.parametrize("kind", ["deployment", "statefulset"])
 async def test_it_is_scaled_to_none_and_back_to_as_many_as_there_were(
     tmp_path: Path, certificates: Certificates, kind: str

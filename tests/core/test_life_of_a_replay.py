@@ -105,6 +105,7 @@ def test_never_follows_until_told() -> None:
     assert (stopped.stop.reason, [r.copied for r in stopped.completeness]) == (StopReason.OPERATOR, [100, 50])
 
 
+@pytest.mark.scenario("S-WIKI-C1", "S-WIKI-C1a", "S-WIKI-C1c")
 def test_pause_is_acknowledged_only_when_drained_and_resume_goes_on_in_the_same_application() -> None:
     world = World(speed=5)
     world.feed(command("replay"))
@@ -122,6 +123,7 @@ def test_pause_is_acknowledged_only_when_drained_and_resume_goes_on_in_the_same_
     assert world.run_until(State.COMPLETED).attempt.number == 1
 
 
+@pytest.mark.scenario("S-WIKI-C1")
 def test_a_pause_survives_a_restart_of_daemon_and_application() -> None:
     world = World(speed=5)
     world.feed(command("replay"))

@@ -228,6 +228,7 @@ def test_after_a_restart_a_running_replay_falls_to_the_floor_until_live_traffic_
     assert world.directive_rate > 0.5 * MAX
 
 
+@pytest.mark.scenario("S-RUN-15")
 def test_the_lag_of_a_protected_group_presses_on_the_rate() -> None:
     world = LiveWorld(make_params(LATENCY, LAG))
     ends = 0
@@ -324,6 +325,7 @@ def test_a_health_signal_of_a_configured_name_is_a_reading() -> None:
     assert world.state.of(LIVE).protecting.states["main"].tracks["produce_latency"].values == (0.05,)
 
 
+@pytest.mark.scenario("S-RUN-15")
 @pytest.mark.parametrize(
     ("value", "unit"), [(None, ""), (None, "s"), (0.001, "s"), (80.0, "percent"), (float("nan"), "s")]
 )

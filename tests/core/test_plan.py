@@ -146,6 +146,7 @@ def test_log_append_time_targets_keep_old_records_so_their_age_does_not_matter()
     )
 
 
+@pytest.mark.scenario("S-CASTLE-1a")
 def test_a_created_target_keeps_old_records_and_the_largest_ones() -> None:
     facts = make_facts(no_target=True, source_configs={"max.message.bytes": "2000000"})
     plan = plan_of(make_spec(target=TargetRef("flights.v2", create=True)), facts)
@@ -197,6 +198,7 @@ def test_following_lanes_hold_empty_partitions_too() -> None:
     assert sorted(p for lane in plan.lanes for p in lane) == [0, 1]
 
 
+@pytest.mark.scenario("S-RUN-2")
 def test_the_hash_is_of_what_matters_only() -> None:
     base = plan_of()
     assert base.hash == plan_of(facts=make_facts(bytes_per_s=1.0, slots=1)).hash

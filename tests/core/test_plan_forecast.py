@@ -80,6 +80,7 @@ def test_the_hash_does_not_know_the_forecast() -> None:
     assert fast.hash == slow.hash
 
 
+@pytest.mark.scenario("S-CASTLE-7a")
 def test_the_samples_of_a_watched_source_win_over_the_times_of_its_log() -> None:
     def sample(at_s: int, end: int) -> TopicSample:
         return TopicSample("main", "flights", SOURCE_ID, {}, {0: end, 1: end}, {}, NOW_MS - 15_000 + at_s * 1000)
@@ -125,6 +126,7 @@ def test_one_large_partition_holds_the_job_back_unless_a_limit_is_divided_by_wha
     assert limited.bounded_s == 8 + 20.0
 
 
+@pytest.mark.scenario("S-RUN-5a")
 @pytest.mark.parametrize(
     ("configs", "spec", "loss_s", "outlook"),
     [
@@ -184,6 +186,7 @@ def test_history_of_the_same_hour_counts_for_a_moving_head() -> None:
     assert busy.eta_seconds.mid > 2 * calm.eta_seconds.mid
 
 
+@pytest.mark.scenario("S-RUN-18")
 def test_storage_counts_replicas_and_prices_make_a_cost() -> None:
     facts = four_days(days=1.0)
     assert facts.target is not None

@@ -119,6 +119,7 @@ def test_a_paused_recovery_loses_its_quota_with_its_application_and_gets_it_back
     assert world.launches == [("r1", 1), ("r1", 2)]
 
 
+@pytest.mark.scenario("S-RUN-25")
 def test_a_cluster_that_refuses_is_told_about_once_and_the_recovery_goes_on() -> None:
     world = World(make_facts((0, 100)), QUOTAS)
     world.quota_refusal = "not authorised"
@@ -155,6 +156,7 @@ def test_the_quota_of_a_recovery_that_ended_while_its_cluster_was_away_is_swept_
     assert notices(world, "quotas_removed") == [{"cluster": "main", "recoveries": ["r1"]}]
 
 
+@pytest.mark.scenario("S-RUN-26b")
 def test_what_a_dead_daemon_left_is_removed_and_what_goes_on_is_kept() -> None:
     world = begun(8 * RATE)
     world.run_until(State.RUNNING)

@@ -46,6 +46,7 @@ def values(world: World) -> dict[tuple[str, tuple[str, ...]], float]:
     return {(s.metric.name, s.labels): s.value for s in BOOK.gauges(world.state, world.now_ms) if s.metric in wanted}
 
 
+@pytest.mark.scenario("S-CASTLE-7a")
 def test_nothing_is_measured_before_three_samples_and_then_the_pace_is() -> None:
     world = running(timed(), speed=100)
     world.second(19)

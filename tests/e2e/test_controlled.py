@@ -88,6 +88,7 @@ def read_times(application: Application, work_dir: Path) -> set[int]:
     return {lines[f"read {p} {offset}"] for p in range(PARTITIONS) for offset in range(EACH)}
 
 
+@pytest.mark.scenario("S-WIKI-1e", "S-OSO-13")
 def test_it_is_stopped_taken_back_and_started_over_kills_of_the_daemon(stack: Stack, application: Application) -> None:
     work_dir = stack.folder / "work"
     daemon = stack.daemon()

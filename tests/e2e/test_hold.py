@@ -41,6 +41,7 @@ def hold(stack: Stack, name: str, *topics: str, **more: Any) -> str:
     return stack.control.command("hold", name, {"reason": REASON, "topics": list(topics)} | more)
 
 
+@pytest.mark.scenario("S-RUN-26a")
 def test_a_held_target_keeps_replays_off_over_a_kill_until_it_is_released(
     stack: Stack, running: list[DaemonProcess], plain: str
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_held_target_keeps_replays_off_over_a_kill_until_it_is_released(
     ]  # fmt: skip
 
 
+@pytest.mark.scenario("S-RUN-26a")
 def test_a_daemon_killed_right_after_the_hold_leaves_a_pause_to_the_next_one(
     stack: Stack, running: list[DaemonProcess], plain: str
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_daemon_killed_right_after_the_hold_leaves_a_pause_to_the_next_one(
     assert stack.violations("r-killed", plain, target) == []
 
 
+@pytest.mark.scenario("S-RUN-26a")
 def test_a_hold_ends_by_itself_when_its_time_is_over_and_says_what_does_not_exist(
     stack: Stack, running: list[DaemonProcess]
 ) -> None:

@@ -97,6 +97,7 @@ class Window:
         return False
 
 
+@pytest.mark.scenario("S-RUN-1", "S-RUN-5c", "S-RUN-15", "S-RUN-30")
 def test_a_replay_takes_what_live_traffic_can_spare_yields_at_its_slo_and_waits_at_the_floor_in_the_dark(
     stack: Stack,
 ) -> None:

@@ -167,6 +167,7 @@ def assert_each_once(stack: Stack, group: Group, topic: str) -> None:
     ],
     ids=["eager", "cooperative", "new protocol"],
 )
+@pytest.mark.scenario("S-RUN-26a")
 def test_between_acknowledgement_and_release_nothing_is_taken_and_after_it_nothing_is_lost_or_doubled(
     stack: Stack, daemons: list[DaemonProcess], groups: list[Group], config: dict[str, Any], request: Any
 ) -> None:

@@ -28,6 +28,7 @@ def run_once(stack: Stack, number: int) -> int:
     return code
 
 
+@pytest.mark.scenario("S-WIKI-C4")
 def test_many_short_runs_finish_a_recovery_exactly_once(stack: Stack) -> None:
     source, target = f"{stack.mark}-in", f"{stack.mark}-out"
     fill_plain(stack.bootstrap, source, PARTITIONS, EACH)

@@ -45,6 +45,7 @@ def await_quotas(stack: Stack, wanted: dict[str, dict[str, float]], deadline_s: 
         assert time.monotonic() < give_up_s, f"quotas are {found}, not {wanted}"
 
 
+@pytest.mark.scenario("S-RUN-13")
 def test_a_recovery_carries_its_quota_from_before_its_first_record_to_its_end(stack: Stack, long: str) -> None:
     settings = {"quotas": {"enabled": True}, "faust": {"instance_id": "one"}}
     daemon = stack.daemon(f"life{next(_lives)}", settings=settings)

@@ -72,6 +72,7 @@ def followed(stack: Stack, daemon: DaemonProcess) -> Iterator[Followed]:
         yield Followed("follower", source, target, live, observer, time.monotonic())
 
 
+@pytest.mark.scenario("S-WIKI-4", "S-WIKI-4a", "S-WIKI-C3")
 @pytest.mark.usefixtures("followed")
 def test_a_replay_to_latest_copies_the_nastiest_topic_bit_for_bit(stack: Stack, nasty: str, names: Names) -> None:
     with TargetObserver(stack.bootstrap, names.target) as observer:
@@ -91,6 +92,7 @@ def test_a_replay_to_latest_copies_the_nastiest_topic_bit_for_bit(stack: Stack, 
     assert len(stack.follower.answers(command_id)) == 1
 
 
+@pytest.mark.scenario("S-CASTLE-1")
 def test_several_replays_at_once_each_copy_their_own(stack: Stack, plain: str) -> None:
     wanted: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         "same": ({"target_create": True}, {}),
@@ -110,6 +112,7 @@ def test_several_replays_at_once_each_copy_their_own(stack: Stack, plain: str) -
     assert found == {"same": [], "hashed": [], "dressed": []}
 
 
+@pytest.mark.scenario("S-RUN-21c", "S-CASTLE-0", "S-CASTLE-1")
 def test_two_replays_into_one_target_are_refused_unless_both_append(stack: Stack, plain: str, names: Names) -> None:
     create_topics(stack.bootstrap, {names.target: 4})
     slow = {"limits": {"max_records_per_s": 2000}, "source_to": {"offset": 2500}}
@@ -131,6 +134,7 @@ def test_two_replays_into_one_target_are_refused_unless_both_append(stack: Stack
     assert check == [[], []]
 
 
+@pytest.mark.scenario("S-WIKI-5b", "S-WIKI-C1", "S-WIKI-C1a", "S-WIKI-C1b", "S-WIKI-C1c")
 def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     stack: Stack, plain: str, names: Names
 ) -> None:
@@ -175,6 +179,7 @@ def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     assert {(report["attempt"], report["pid"]) for _, report in reports} == {(1, pid)}
 
 
+@pytest.mark.scenario("S-RUN-2")
 def test_a_dry_run_only_plans_and_its_hash_runs_the_same_plan_once(stack: Stack, names: Names) -> None:
     source = f"{names.target}-source"
     fill_plain(stack.bootstrap, source, 2, 300)
@@ -195,6 +200,7 @@ def test_a_dry_run_only_plans_and_its_hash_runs_the_same_plan_once(stack: Stack,
     assert (refusal["type"].split(".")[-2], refusal["data"]["code"]) == ("command_rejected", "RCV-1012")
 
 
+@pytest.mark.scenario("S-WIKI-4a")
 def test_ranges_without_records_end_cleanly_with_zero_records(stack: Stack, plain: str, names: Names) -> None:
     empty, partly = f"{names.target}-empty", f"{names.target}-partly"
     create_topics(stack.bootstrap, {empty: 3, partly: 3})
@@ -226,6 +232,7 @@ def test_ranges_without_records_end_cleanly_with_zero_records(stack: Stack, plai
     assert {p["at_end"] for p in late["plan"]["source"]["partitions"]} == {True}
 
 
+@pytest.mark.scenario("S-WIKI-9", "S-WIKI-9a", "S-RUN-11", "S-OSO-7")
 def test_a_window_of_time_over_unordered_times_copies_exactly_its_records(
     stack: Stack, nasty: str, names: Names
 ) -> None:
@@ -250,6 +257,7 @@ def test_a_window_of_time_over_unordered_times_copies_exactly_its_records(
     assert stack.violations(names.recovery, nasty, names.target, ranges, **window) == []
 
 
+@pytest.mark.scenario("S-RUN-25")
 def test_an_append_leaves_what_was_there(stack: Stack, plain: str, names: Names) -> None:
     fill_plain(stack.bootstrap, names.target, 4, 10)
     before = offsets(stack.bootstrap, names.target, end=True)
@@ -328,6 +336,7 @@ def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: 
     assert stack.violations(names.recovery, source, names.target, covered, headers_drop=("trace",)) == []
 
 
+@pytest.mark.scenario("S-WIKI-5b")
 def test_a_replay_that_never_ends_by_itself_stops_on_command(stack: Stack, names: Names) -> None:
     source = f"{names.target}-source"
     fill_plain(stack.bootstrap, source, 2, 1000)
@@ -343,6 +352,7 @@ def test_a_replay_that_never_ends_by_itself_stops_on_command(stack: Stack, names
     assert stack.violations(names.recovery, source, names.target, ranges) == []
 
 
+@pytest.mark.scenario("S-WIKI-4a", "S-CASTLE-1")
 def test_a_replay_that_follows_a_live_topic_stops_by_itself_once_it_caught_up(stack: Stack, followed: Followed) -> None:
     stack.follower.wait(lambda: copied(stack, followed.target) > 5_000, 60, "the copy to reach the live records")
     followed.live.close()

@@ -135,6 +135,21 @@ def topic_ids(bootstrap: str, prefix: str) -> dict[str, str]:
     return {name: shape.topic_id for name, shape in describe(admin, names, 60.0).items() if shape is not None}
 
 
+@pytest.mark.scenario(
+    "S-WIKI-1",
+    "S-WIKI-1a",
+    "S-WIKI-1b",
+    "S-WIKI-1c",
+    "S-WIKI-1e",
+    "S-WIKI-1f",
+    "S-WIKI-1i",
+    "S-RUN-6",
+    "S-RUN-19",
+    "S-CASTLE-3a",
+    "S-OSO-6",
+    "S-OSO-11",
+    "S-OSO-14",
+)
 def test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_given(
     stack: Stack, shops: dict[str, Shop]
 ) -> None:
@@ -171,6 +186,7 @@ def test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_gi
     assert done["plan"]["hash"] == waiting["plan"]["hash"]
 
 
+@pytest.mark.scenario("S-WIKI-1g", "S-WIKI-2", "S-RUN-21d")
 def test_from_a_point_into_a_new_topic_the_old_one_stays_as_it_was(stack: Stack, shops: dict[str, Shop]) -> None:
     shop, runs = shops["point"], Runs(stack, "from-a-point")
     new = f"{shop.totals}-2"
@@ -207,6 +223,7 @@ def place_of(key: str) -> int:
     return partition_of(key.encode(), 2)
 
 
+@pytest.mark.scenario("S-WIKI-1h", "S-WIKI-1j", "S-OSO-9")
 def test_it_leaves_what_kafkas_own_tool_leaves_where_that_is_right(
     stack: Stack, shops: dict[str, Shop], tmp_path: Path
 ) -> None:
@@ -237,6 +254,7 @@ def test_it_leaves_what_kafkas_own_tool_leaves_where_that_is_right(
     stack.follower.wait_state(runs.run, "stopped")
 
 
+@pytest.mark.scenario("S-WIKI-1j")
 def test_what_cannot_be_is_refused_and_nothing_is_changed(stack: Stack, shops: dict[str, Shop]) -> None:
     shop = shops["point"]
     before = (topic_ids(shop.bootstrap, shop.totals), shop.committed(shop.orders, shop.customers))

@@ -39,6 +39,7 @@ def group(bootstrap: str, stack: Stack) -> Group:
     return Group(bootstrap, stack)
 
 
+@pytest.mark.scenario("S-RUN-27")
 @pytest.mark.parametrize(
     ("to", "offset"),
     [
@@ -65,6 +66,7 @@ def test_a_group_is_set_read_back_and_put_back_with_its_metadata(group: Group, t
     assert group.committed() == BEFORE
 
 
+@pytest.mark.scenario("S-WIKI-1e")
 def test_a_group_with_a_member_is_waited_for_and_never_thrown_out(group: Group) -> None:
     run = f"{group.id}-run"
     member = group.consumer(**{"client.id": "busy", "group.instance.id": "s1"})
@@ -81,6 +83,7 @@ def test_a_group_with_a_member_is_waited_for_and_never_thrown_out(group: Group) 
     assert group.committed() == at(0)
 
 
+@pytest.mark.scenario("S-WIKI-2b")
 @pytest.mark.parametrize(
     ("to", "more", "code"),
     [
@@ -99,6 +102,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_changed(
     assert group.committed() == BEFORE
 
 
+@pytest.mark.scenario("S-WIKI-2b")
 def test_on_request_a_position_outside_is_clamped_and_a_time_beyond_is_the_end(group: Group) -> None:
     group.reset(f"{group.id}-a", {"offset": 101}, on_out_of_range="clamp")
     assert "set to 100" in group.done(f"{group.id}-a")["plan"]["findings"][0]
@@ -176,6 +180,7 @@ def test_while_one_waits_another_on_its_group_is_refused_and_a_topic_created_aga
     wait_for(lambda: group.committed() == {}, 60.0)  # the commits went with the old topic, and nobody made others
 
 
+@pytest.mark.scenario("S-RUN-5d", "S-RUN-27")
 def test_an_approver_who_did_not_ask_lets_it_run(bootstrap: str, stack: Stack) -> None:
     fill_plain(bootstrap, "reset-owned", PARTITIONS, EACH)
     stack.control.command("reset", "owned", {"reason": "r", "unit": "owned", "to": "latest"})

@@ -43,6 +43,7 @@ def move_away(group: Group) -> None:
     assert offsets(group) != PLACES
 
 
+@pytest.mark.scenario("S-OSO-9")
 def test_what_is_exported_is_set_again_by_kafkas_own_tool(
     stack: Stack, group: Group, kafka_tool: Callable[..., Told], tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_what_is_exported_is_set_again_by_kafkas_own_tool(
     assert offsets(group) == PLACES
 
 
+@pytest.mark.scenario("S-OSO-9")
 @pytest.mark.parametrize("others", [(), ("--group", "another")])
 def test_what_kafkas_own_tool_exports_is_set_again(
     stack: Stack, group: Group, kafka_tool: Callable[..., Told], tmp_path: Path, others: tuple[str, ...]

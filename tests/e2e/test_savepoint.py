@@ -94,6 +94,7 @@ def becomes(stack: Stack, run: str, state: str) -> Document:
     return stack.follower.wait(look, 240.0, f"{run} is {state}") or {}
 
 
+@pytest.mark.scenario("S-WIKI-3", "S-CASTLE-3a", "S-OSO-5a")
 def test_another_application_goes_on_from_the_cut_as_if_the_first_had_never_been_stopped(
     stack: Stack, world: World
 ) -> None:

@@ -43,6 +43,7 @@ def ended(stack: Stack, count: int) -> Document:
     return found
 
 
+@pytest.mark.scenario("S-WIKI-5", "S-WIKI-5a", "S-WIKI-6")
 def test_runs_continue_each_other_over_kill_9_and_a_deadline_survives_it(stack: Stack) -> None:
     source, target = f"{stack.mark}-in", f"{stack.mark}-out"
     fill_plain(stack.bootstrap, source, PARTITIONS, COLD_EACH)

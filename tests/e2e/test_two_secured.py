@@ -100,6 +100,7 @@ def far_source(stack: Stack) -> str:
     return f"{stack.mark}-far"
 
 
+@pytest.mark.scenario("S-RUN-29")
 def test_a_copy_to_the_other_cluster_is_exact_and_proved(stack: Stack, far: Far) -> None:
     source, target = near_source(stack), f"{stack.mark}-there"
     stack.control.replay("there", source, target, target_cluster="far", target_create=True)

@@ -120,6 +120,7 @@ def test_a_copy_of_recoveryd_is_proved_again_without_its_receipts(stack: Stack, 
     assert verification["source_records"] == verification["target_records"] == copied["progress"]["records"]
 
 
+@pytest.mark.scenario("S-OSO-17a")
 def test_a_copy_by_hand_with_everything_that_may_trip_a_script_matches(stack: Stack, nasty: str, name: str) -> None:
     target = topic(stack, name, "by-hand")
     copy_by_hand(stack.bootstrap, nasty, target)
@@ -153,6 +154,7 @@ def small(stack: Stack) -> str:
     return source
 
 
+@pytest.mark.scenario("S-CASTLE-5")
 @pytest.mark.parametrize(("edit", "differences"), [
     (_without(17), [("missing", 0, 17, 0, 17)]),
     (_doubled(17), [("extra", 0, None, 0, 18)]),
@@ -455,6 +457,7 @@ def _customers(values: int) -> list[Draft]:
     ]
 
 
+@pytest.mark.scenario("S-OSO-17b")
 def test_latest_compares_the_last_value_of_each_key_whatever_is_left_of_the_older_ones(stack: Stack, name: str) -> None:
     source, target = topic(stack, name, "customers"), topic(stack, name, "mirror")
     drafts = _customers(5)
@@ -469,6 +472,7 @@ def test_latest_compares_the_last_value_of_each_key_whatever_is_left_of_the_olde
     assert ended(stack, f"{name}-all")["verification"]["result"] == "mismatch"
 
 
+@pytest.mark.scenario("S-CASTLE-5")
 def test_latest_names_the_key_whose_last_value_is_another_or_is_not_there(stack: Stack, name: str) -> None:
     source, target = topic(stack, name, "customers"), topic(stack, name, "mirror")
     drafts = _customers(3)

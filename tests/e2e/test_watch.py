@@ -56,6 +56,7 @@ def watch(group: str, topic: str, **more: Any) -> dict[str, Any]:
     return {"reason": "a test wants it", "group": group, "topic": topic, "then": {"webhook": "stop-it"}} | more
 
 
+@pytest.mark.scenario("S-WIKI-4", "S-WIKI-4b")
 def test_a_cold_group_that_catches_up_while_others_write_has_its_webhook_called_once(
     stack: Stack, running: list[DaemonProcess], receiver: WebhookReceiver
 ) -> None:

@@ -105,6 +105,7 @@ def has_aborted(stack: Stack, name: str, epoch: int) -> bool:
     return now.state == "CompleteAbort" and now.epoch > epoch
 
 
+@pytest.mark.scenario("S-WIKI-4a")
 def test_row_16_compaction_under_the_reader_takes_only_what_it_took_from_the_log(
     stack: Stack, new_case: NewCase, unique: str
 ) -> None:

@@ -64,6 +64,7 @@ def test_row_1_a_stop_that_the_daemon_died_in_ends_stopped(stack: Stack, new_cas
     running.terminate()
 
 
+@pytest.mark.scenario("S-WIKI-C1")
 def test_row_1_a_pause_outlives_the_daemon_and_the_driver(stack: Stack, new_case: NewCase) -> None:
     case, running = new_case(), next_daemon(stack)
     case.start()

@@ -73,6 +73,7 @@ def test_every_failpoint_of_the_jobs_is_in_a_group() -> None:
     assert {point for points in GROUPS for point in points} == POINTS
 
 
+@pytest.mark.scenario("S-CASTLE-3")
 @pytest.mark.usefixtures("leader")
 @pytest.mark.parametrize("point", sorted(POINTS))
 def test_rows_4_and_5_a_driver_or_lane_killed_at_any_step_loses_and_doubles_nothing(

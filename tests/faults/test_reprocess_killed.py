@@ -97,6 +97,7 @@ def deaths(stack: Stack, shops: list[Shop]) -> Iterator[dict[str, tuple[Shop, di
         yield found
 
 
+@pytest.mark.scenario("S-WIKI-2a")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_daemon_killed_around_a_change_is_followed_by_one_that_does_the_rest_once(
     stack: Stack, deaths: dict[str, tuple[Shop, dict[str, str | None], int]], point: str

@@ -46,6 +46,7 @@ def deaths(stack: Stack) -> Iterator[dict[str, tuple[Group, int]]]:
         yield found
 
 
+@pytest.mark.scenario("S-WIKI-2a")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_daemon_killed_around_any_step_is_followed_by_one_that_ends_it(
     deaths: dict[str, tuple[Group, int]], point: str

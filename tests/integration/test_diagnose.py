@@ -119,6 +119,7 @@ def first_of(found: Diagnosis) -> tuple[UnitPace, str, str]:
     return found.course.pace, found.faults[0].value, found.causes[0].name
 
 
+@pytest.mark.scenario("S-RUN-20")
 def test_a_group_without_members_is_stopped(app: Application) -> None:
     found = app.diagnosis()
     assert first_of(found) == (UnitPace.STOPPED, "runtime", "no_members")
@@ -132,6 +133,7 @@ def test_a_member_that_does_nothing_is_found(app: Application, protocol: str) ->
         assert first_of(app.diagnosis()) == (UnitPace.STALLED, "runtime", "hung")
 
 
+@pytest.mark.scenario("S-RUN-20")
 def test_a_member_that_starts_again_and_again_is_a_loop_and_not_a_member_that_hangs(app: Application) -> None:
     def start() -> None:
         with app.member():
@@ -144,6 +146,7 @@ def test_a_member_that_starts_again_and_again_is_a_loop_and_not_a_member_that_ha
     assert found.point.path == "resume"
 
 
+@pytest.mark.scenario("S-RUN-20")
 def test_records_of_another_schema_are_told_from_a_worker_that_hangs(app: Application) -> None:
     app.produce(app.source, 1, b'{"amount": "ten"}')
     app.commit(10, 10)
@@ -155,6 +158,7 @@ def test_records_of_another_schema_are_told_from_a_worker_that_hangs(app: Applic
     assert (found.point.path, found.point.positions) == ("escalate", ((app.source, 1, 10),))
 
 
+@pytest.mark.scenario("S-RUN-20")
 def test_records_that_were_deleted_before_they_were_read_are_counted(app: Application) -> None:
     app.delete_before(app.source, 8)
     with app.member():
@@ -163,6 +167,7 @@ def test_records_that_were_deleted_before_they_were_read_are_counted(app: Applic
     assert found.causes[0].message.startswith("6 records were deleted")
 
 
+@pytest.mark.scenario("S-RUN-20")
 def test_a_changelog_that_was_emptied_is_found(app: Application) -> None:
     app.delete_before(app.changelog, 2)
     with app.member():
@@ -172,6 +177,7 @@ def test_a_changelog_that_was_emptied_is_found(app: Application) -> None:
     assert found.point.path == "restore_state"
 
 
+@pytest.mark.scenario("S-RUN-20")
 def test_an_output_that_takes_no_writes_is_found(app: Application, unique: str) -> None:
     full = f"{unique}full"
     create_topics(app.bootstrap, {full: 1}, {"min.insync.replicas": "2"})
@@ -202,6 +208,7 @@ async def quota(bootstrap: str, client_id: str, bytes_per_s: float | None) -> No
         await client.alter_client_quotas("client-id", {client_id: ops})
 
 
+@pytest.mark.scenario("S-RUN-20", "S-RUN-28")
 async def test_a_group_that_a_quota_slows_is_throttled_and_not_stalled(app: Application, unique: str) -> None:
     client_id, slowed = f"{unique}slow", threading.Event()
     app.produce(app.source, 0, *(bytes(1_000) for _ in range(500)))

@@ -43,6 +43,7 @@ async def test_a_cluster_that_does_not_answer_says_nothing() -> None:
         await asked.close()
 
 
+@pytest.mark.scenario("S-RUN-10")
 def test_a_daemon_tells_of_an_input_that_is_kept_too_short(bootstrap: str, unique: str, tmp_path: Path) -> None:
     topic = f"{unique}orders"
     create_topics(bootstrap, {topic: 1}, {"retention.ms": str(HOUR_MS)})

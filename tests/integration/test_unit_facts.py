@@ -94,6 +94,7 @@ def test_metadata_end_where_they_end_however_often_they_are_read(app: Applicatio
         assert {at.metadata for at in found[app.source].values()} == {text + NUL}
 
 
+@pytest.mark.scenario("S-OSO-8")
 @pytest.mark.parametrize(("protocol", "kind"), [("classic", GroupType.CLASSIC), ("consumer", GroupType.CONSUMER)])
 def test_members_are_named_with_what_they_read(app: Application, protocol: str, kind: GroupType) -> None:
     member = app.member(app.group, app.source, client_id="one", group_instance_id="static-1", group_protocol=protocol)
@@ -108,6 +109,7 @@ def test_members_are_named_with_what_they_read(app: Application, protocol: str, 
     assert str(found).startswith("one on 127.0.0.1, static static-1")
 
 
+@pytest.mark.scenario("S-RUN-4")
 def test_readers_of_an_output_are_those_with_members_and_those_with_offsets(app: Application, unique: str) -> None:
     app.commit(f"{unique}billing", TopicPartition(app.out, 1, 3))
     app.commit(f"{unique}elsewhere", TopicPartition(app.source, 1, 3))
@@ -129,6 +131,7 @@ def test_internal_topics_are_told_from_those_of_an_id_that_begins_alike(app: App
     assert app.others not in facts.topics
 
 
+@pytest.mark.scenario("S-RUN-8", "S-OSO-8", "S-OSO-19")
 def test_the_command_line_shows_and_judges_a_unit(app: Application, bootstrap: str, tmp_path: Path) -> None:
     app.commit(app.group, *(TopicPartition(app.source, p, 0) for p in range(3)))
     config = tmp_path / "c.yaml"

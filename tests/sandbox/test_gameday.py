@@ -41,6 +41,7 @@ def test_a_run_better_than_no_replay_is_charged_nothing() -> None:
     assert tally.attributable_s == 0.0
 
 
+@pytest.mark.scenario("S-RUN-30")
 @pytest.mark.parametrize(
     ("unlimited_s", "controller_s", "passed"),
     [

@@ -22,6 +22,7 @@ def due(cron: str, zone: str, start: str, count: int) -> list[str]:
     return found
 
 
+@pytest.mark.scenario("S-WIKI-5")
 def test_the_fields_are_wall_clock_time_of_the_zone() -> None:
     assert due("0 2 * * *", "UTC", "2026-11-22T01:59:59", 2) == ["22 02:00", "23 02:00"]
     assert due("0 2 * * *", BERLIN, "2026-11-22T00:00:00", 1) == ["22 01:00"]

@@ -87,6 +87,7 @@ def second_without_reading(world: ScheduleWorld) -> None:
     super(ScheduleWorld, world).second()
 
 
+@pytest.mark.scenario("S-OSO-18")
 def test_due_times_that_passed_without_a_daemon_are_made_up_for_once() -> None:
     world = ScheduleWorld()
     world.add("*/10 * * * *")
@@ -111,6 +112,7 @@ def test_a_command_that_ends_the_schedule_is_read_before_anything_is_made_up_for
     assert world.schedule().state is State.STOPPED
 
 
+@pytest.mark.scenario("S-WIKI-6", "S-WIKI-6a")
 @pytest.mark.parametrize(("overrun", "begun"), [("skip", 2), ("queue", 3)])
 def test_a_due_time_while_the_last_run_goes_on_is_left_out_or_queued(overrun: str, begun: int) -> None:
     world = ScheduleWorld(ends=(10_000, 0), speed=60)  # a run takes about three minutes
@@ -134,6 +136,7 @@ def test_a_due_time_while_the_last_run_goes_on_is_left_out_or_queued(overrun: st
         assert queued[0].data["due"] == "2026-11-22T02:01:00.000Z"
 
 
+@pytest.mark.scenario("S-WIKI-5a")
 def test_a_deadline_is_absolute_and_survives_a_restart() -> None:
     world = ScheduleWorld(ends=(100_000, 0), speed=10)
     world.add("0 2 * * *", max_runtime="20s")

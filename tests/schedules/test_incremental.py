@@ -42,6 +42,7 @@ def settle(world: ScheduleWorld) -> None:
     raise AssertionError(world.schedule().why)
 
 
+@pytest.mark.scenario("S-WIKI-6")
 def test_the_next_run_starts_exactly_where_the_last_one_ended() -> None:
     world = ScheduleWorld(ends=(1_000, 1_000), speed=500)
     world.add(data=CONTINUED)
@@ -56,6 +57,7 @@ def test_the_next_run_starts_exactly_where_the_last_one_ended() -> None:
     assert covered(world) == {0: [(0, 1_000), (1_000, 1_500)], 1: [(0, 1_000)]}
 
 
+@pytest.mark.scenario("S-WIKI-6")
 @pytest.mark.parametrize("seed", range(6))
 def test_ten_runs_under_live_traffic_and_kills_leave_nothing_out_and_copy_nothing_twice(seed: int) -> None:
     chance = random.Random(seed)
@@ -75,6 +77,7 @@ def test_ten_runs_under_live_traffic_and_kills_leave_nothing_out_and_copy_nothin
     assert last.offsets == {partition: rows[-1][1] for partition, rows in ranges.items()}
 
 
+@pytest.mark.scenario("S-WIKI-6")
 def test_a_run_that_was_stopped_early_is_continued_where_it_stopped() -> None:
     world = ScheduleWorld(ends=(10_000, 0), speed=50)
     world.add(data=CONTINUED, max_runtime="20s")

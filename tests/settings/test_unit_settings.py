@@ -75,6 +75,13 @@ def test_little_is_needed(tmp_path: Path) -> None:
     assert unit.own_topics == {"orders"}
 
 
+@pytest.mark.scenario("S-RUN-8")
+@pytest.mark.parametrize("kind", list(UnitKind))
+def test_each_kind_of_unit_can_be_described(tmp_path: Path, kind: UnitKind) -> None:
+    unit = loaded(tmp_path, f"units: {{a: {{kind: {kind.value}, group: g, inputs: [orders]}}}}\n").units()["a"]
+    assert (unit.kind, unit.group, unit.inputs) == (kind, "g", ("orders",))
+
+
 def test_a_file_each_beside_those_of_the_config(tmp_path: Path) -> None:
     text = "units_dir: units\nunits: {a: {kind: group, group: g, inputs: [x]}}\n"
     settings = loaded(tmp_path, text, words=WORDS, **{".hidden": "no: yaml: at all"})

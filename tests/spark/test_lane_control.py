@@ -45,6 +45,7 @@ def ledger_positions(recovery: Recovery) -> list[tuple[int, int, int]]:
     return found
 
 
+@pytest.mark.scenario("S-WIKI-C1a")
 def test_a_pause_commits_what_is_open_and_names_exact_positions(slow: Recovery, cluster: Cluster) -> None:
     lane = LaneThread(slow.spec)
     slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)

@@ -42,6 +42,7 @@ def test_every_point_of_a_lane_is_tried() -> None:
     assert {*FIRST_OR_THIRD, "lane.after_init", "lane.after_receipts_read", "lane.drained"} == lane_points
 
 
+@pytest.mark.scenario("S-CASTLE-3")
 @pytest.mark.parametrize(
     "point",
     [

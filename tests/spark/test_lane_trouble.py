@@ -247,6 +247,7 @@ def test_trouble_before_a_pause_is_not_held_against_what_comes_after_it(
     assert_exact(recovery.ledger(), recovery.spec)
 
 
+@pytest.mark.scenario("S-CASTLE-1a")
 def test_a_record_too_large_for_the_target_is_named(cluster: Cluster) -> None:
     source, target = cluster.topic("in"), cluster.topic("out", 1, max_message_bytes="50000")
     chance = random.Random(2)

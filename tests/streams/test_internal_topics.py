@@ -86,6 +86,7 @@ def applications(bootstrap: str, module_unique: str, streams_app: Callable[[AppS
     return found
 
 
+@pytest.mark.scenario("S-WIKI-1c", "S-OSO-1")
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_by_their_topologies_each_application_owns_exactly_what_it_made(applications: Applications, name: str) -> None:
     started = applications.all[name]
@@ -103,6 +104,7 @@ def test_without_a_topology_names_that_streams_made_tell_as_much(applications: A
     assert frozenset(found.certain) == started.own
 
 
+@pytest.mark.scenario("S-WIKI-1c")
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_without_a_topology_nothing_of_others_is_owned_and_nothing_is_overlooked(
     applications: Applications, name: str
@@ -116,6 +118,7 @@ def test_without_a_topology_nothing_of_others_is_owned_and_nothing_is_overlooked
         assert {*found.certain, *told} == applications.topics_behind(started.unit.group)
 
 
+@pytest.mark.scenario("S-WIKI-C2", "S-OSO-1")
 def test_the_command_line_draws_and_judges_a_unit_by_its_real_topology(
     applications: Applications, tmp_path: Path
 ) -> None:

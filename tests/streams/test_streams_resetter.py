@@ -66,6 +66,7 @@ def await_gone(bootstrap: str, topic: str) -> None:
     wait_for(lambda: not has_topic(bootstrap, topic), 5.0)
 
 
+@pytest.mark.scenario("S-WIKI-1h")
 def test_it_takes_another_position_than_was_asked_for_and_forgets_what_was_committed_with_it(
     bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
 ) -> None:
@@ -82,6 +83,7 @@ def test_it_takes_another_position_than_was_asked_for_and_forgets_what_was_commi
     assert shop.committed() == {0: Committed(3)}
 
 
+@pytest.mark.scenario("S-WIKI-1h")
 def test_a_misspelt_input_leaves_the_reset_half_done(
     bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
 ) -> None:
@@ -96,6 +98,7 @@ def test_a_misspelt_input_leaves_the_reset_half_done(
     await_gone(bootstrap, f"{shop.name}-{CHANGELOG}")
 
 
+@pytest.mark.scenario("S-WIKI-1h")
 def test_it_deletes_what_belongs_to_others_whose_names_begin_alike(
     bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
 ) -> None:
@@ -115,6 +118,7 @@ def test_it_deletes_what_belongs_to_others_whose_names_begin_alike(
         await_gone(bootstrap, topic)
 
 
+@pytest.mark.scenario("S-OSO-14")
 @pytest.mark.parametrize("is_exactly_once", [False, True], ids=["at_least_once", "exactly_once"])
 def test_state_that_stayed_on_the_disk_counts_twice_unless_the_application_is_exactly_once(
     bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool, *, is_exactly_once: bool

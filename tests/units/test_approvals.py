@@ -55,6 +55,7 @@ def test_who_approves(
     assert (None if found is None else found.sources) == sources
 
 
+@pytest.mark.scenario("S-RUN-5d")
 def test_who_asked_never_approves_and_who_is_not_asked_neither() -> None:
     asked = approval_for([], "reset", UNIT)
     assert asked is not None

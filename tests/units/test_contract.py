@@ -24,6 +24,7 @@ def nobody(unit: Unit, facts: UnitFacts) -> tuple[Unit, UnitFacts]:
     return unit, replace(facts, group=None)
 
 
+@pytest.mark.scenario("S-RUN-3", "S-RUN-9")
 def test_a_unit_of_which_everything_is_told_and_well_has_six_good_clauses() -> None:
     clauses = make_contract(TOLD, KNOWN)
     assert [c.name for c in clauses] == [
@@ -33,6 +34,7 @@ def test_a_unit_of_which_everything_is_told_and_well_has_six_good_clauses() -> N
     assert all(c.told for c in clauses)
 
 
+@pytest.mark.scenario("S-RUN-3", "S-RUN-9")
 @pytest.mark.parametrize(
     ("change", "name", "state", "says"),
     [

@@ -139,10 +139,12 @@ def test_each_situation_has_its_place_and_its_way_on(
     assert found.is_well is (not faults)
 
 
+@pytest.mark.scenario("S-RUN-20")
 def test_the_six_places_are_all_told_apart() -> None:
     assert {fault for *_, faults, _first, _path in ROWS for fault in faults.split()} == set(FaultClass)
 
 
+@pytest.mark.scenario("S-RUN-20")
 def test_two_loops_go_on_from_different_points() -> None:
     dead, changed = judged(LOOP).point, judged(seen(LOOP, next_records=NEW)).point
     assert dead is not None

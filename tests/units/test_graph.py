@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.graph import NodeRole, make_graph, to_mermaid
 from recoveryd.units.internal_topics import InternalTopics
 from tests.units.test_lint import WELL, WORDS, topic
 
 
+@pytest.mark.scenario("S-WIKI-C2")
 def test_with_a_topology_records_flow_from_input_to_output_through_internal_topics_and_stores() -> None:
     graph = make_graph(WORDS, WELL)
     roles = {node.name: node.role for node in graph.nodes}
@@ -44,6 +47,7 @@ def test_without_a_topology_the_unit_is_one_box() -> None:
     assert ("unit:words", "topic:counts-out") in graph.edges
 
 
+@pytest.mark.scenario("S-WIKI-C2")
 def test_readers_of_outputs_partitions_and_the_meaning_of_time_are_shown() -> None:
     facts = replace(
         WELL,

@@ -108,6 +108,7 @@ def test_whose_a_topic_is(row: Row) -> None:
     assert row.why in dict(found.ambiguous).get(row.topic, row.why)
 
 
+@pytest.mark.scenario("S-WIKI-1c")
 def test_of_three_applications_whose_ids_begin_alike_each_finds_its_own() -> None:
     ids = ("my-app", "my-app-v1", "my-app-v2")
     topics = [f"{i}-{name}" for i in ids for name in (f"{GENERATED}-changelog", f"{KEYS}-repartition", RESPONSE)]

@@ -82,6 +82,7 @@ ROWS: list[tuple[Change, str, Grade, str]] = [
 ]
 
 
+@pytest.mark.scenario("S-RUN-5a", "S-RUN-12", "S-OSO-19")
 @pytest.mark.parametrize(("change", "name", "severity", "says"), ROWS, ids=[row[1] for row in ROWS])
 def test_each_rule_finds_its_own(change: Change, name: str, severity: Grade, says: str) -> None:
     found = lint(*change(WORDS, WELL))
@@ -131,6 +132,7 @@ def test_topics_that_are_joined_need_equal_counts() -> None:
     assert "l 3, r 4" in found[0].message
 
 
+@pytest.mark.scenario("S-RUN-6")
 @pytest.mark.parametrize(
     ("change", "answer"),
     [

@@ -5,6 +5,8 @@ does not judge.
 from dataclasses import replace
 from types import MappingProxyType
 
+import pytest
+
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
@@ -44,6 +46,7 @@ def test_what_is_kept_long_enough_is_no_news() -> None:
     assert watch.shown == {"words": 0.0}
 
 
+@pytest.mark.scenario("S-RUN-10")
 def test_an_input_that_is_kept_too_short_is_told_once_with_the_worst_of_them() -> None:
     watch = Watch()
     told = ["unit_retention_short more is kept for 1 h, the objective of words is 72 h"]

@@ -1,5 +1,7 @@
 """Resets of groups that read a held topic: nothing is set there before it is released."""
 
+import pytest
+
 from recoveryd.holds.draft import HOLDS
 from recoveryd.holds.spec import Release, StartHold
 from recoveryd.kernel.catalogue import Code
@@ -28,6 +30,7 @@ def refused(world: GroupWorld) -> bool:
     )  # fmt: skip
 
 
+@pytest.mark.scenario("S-RUN-26a")
 def test_a_reset_in_a_held_topic_is_refused_by_name_of_the_hold() -> None:
     world = GroupWorld()
     hold(world)

@@ -35,6 +35,7 @@ def begun(**more: object) -> AppWorld:
     return world
 
 
+@pytest.mark.scenario("S-WIKI-1a", "S-WIKI-2a", "S-RUN-19")
 def test_it_goes_through_its_steps_in_order_and_waits_for_people_where_only_they_can_know() -> None:
     world = begun()
     assert [step.name for step in world.workflow.steps] == list(STEPS)
@@ -81,6 +82,7 @@ def test_who_reads_on_is_waited_for_as_long_as_it_reads() -> None:
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
 
 
+@pytest.mark.scenario("S-WIKI-1d", "S-RUN-12", "S-RUN-19")
 @pytest.mark.parametrize(
     ("change", "more", "code", "says"),
     [
@@ -128,6 +130,7 @@ def test_what_cannot_be_is_refused_before_anything_is_changed(
     assert (world.done, world.committed) == ([], before)
 
 
+@pytest.mark.scenario("S-WIKI-1d")
 def test_missing_records_can_be_accepted_and_are_said_to_be_missing() -> None:
     world = AppWorld()
     world.topics["orders"].start = 50
@@ -138,6 +141,7 @@ def test_missing_records_can_be_accepted_and_are_said_to_be_missing() -> None:
     assert world.workflow.state is State.COMPLETED
 
 
+@pytest.mark.scenario("S-WIKI-1d")
 def test_records_that_go_while_the_application_is_being_stopped_are_noticed() -> None:
     world = begun()
     world.topics["orders"].start = 5
@@ -146,6 +150,7 @@ def test_records_that_go_while_the_application_is_being_stopped_are_noticed() ->
     assert world.done == []
 
 
+@pytest.mark.scenario("S-WIKI-1f", "S-WIKI-1j", "S-RUN-4")
 def test_owners_are_told_what_it_means_for_them() -> None:
     world = AppWorld()
     world.readers = {"totals": ("billing",), "log": ("audit",)}
@@ -164,6 +169,18 @@ def test_from_a_point_the_inputs_begin_there_and_what_lies_between_is_not_read_t
     set_to = {(c.name, c.partition): c.after for c in world.workflow.plan.changes if c.what == "offset"}  # type: ignore[union-attr]
     assert set_to == places("orders", 33) | places("steps", 0)
     assert world.topics["steps"].id == "steps-made-2"
+
+
+@pytest.mark.scenario("S-WIKI-1a")
+def test_offsets_of_its_group_on_other_topics_stay() -> None:
+    world = AppWorld()
+    world.committed["elsewhere", 0] = 5
+    world.reprocess()
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+    assert world.committed["elsewhere", 0] == 5
+    assert world.workflow.plan is not None
+    assert {change.name for change in world.workflow.plan.changes if change.what == "offset"} == {"orders", "steps"}
 
 
 def fails_at(world: AppWorld, name: str, *, retriable: bool, times: int = 1_000) -> None:
@@ -211,6 +228,7 @@ def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
     assert next(s for s in world.workflow.steps if s.name == name).tries >= 4
 
 
+@pytest.mark.scenario("S-WIKI-2a")
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: str, is_done: bool) -> None:
@@ -237,6 +255,7 @@ def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: s
     assert [name for name in world.topics if name in INTERNAL] == []
 
 
+@pytest.mark.scenario("S-WIKI-1i")
 def test_what_is_asked_of_a_person_survives_the_daemon() -> None:
     world = begun()
     world.stops()
@@ -322,6 +341,7 @@ def test_a_dry_run_has_the_hash_of_the_same_plan_while_the_application_goes_on()
     assert world.workflow.state in {State.FAILED, State.WAITING}
 
 
+@pytest.mark.scenario("S-WIKI-1e")
 def test_members_are_named_while_they_are_waited_for() -> None:
     world = AppWorld()
     world.members = [Member("m1", "shop-1", "host", "static-1")]

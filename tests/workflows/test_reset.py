@@ -259,6 +259,7 @@ def test_a_rule_can_let_it_run_without_approval() -> None:
     assert world.workflow.state is State.COMPLETED
 
 
+@pytest.mark.scenario("S-RUN-5d")
 def test_an_approval_that_nobody_can_give_is_refused_with_the_plan() -> None:
     world = GroupWorld(OWNED, approvals=(OF_THE_OWNER,))
     assert (world.reset(), world.answers[-1].code) == ("rejected", Code.NOT_AN_APPROVER.value)

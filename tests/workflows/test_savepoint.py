@@ -53,6 +53,7 @@ def saved() -> AppWorld:
     return world
 
 
+@pytest.mark.scenario("S-WIKI-3")
 def test_a_cut_has_offsets_state_and_ends_of_one_moment() -> None:
     world = AppWorld()
     assert save(world) == "accepted"
@@ -81,6 +82,7 @@ def test_a_cut_has_offsets_state_and_ends_of_one_moment() -> None:
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
 
 
+@pytest.mark.scenario("S-WIKI-3")
 def test_a_live_cut_says_that_it_may_count_twice() -> None:
     world = AppWorld()
     save(world, live=True)
@@ -91,6 +93,7 @@ def test_a_live_cut_says_that_it_may_count_twice() -> None:
     assert "counted twice" in world.workflow.cut.why
 
 
+@pytest.mark.scenario("S-RUN-26b")
 @pytest.mark.parametrize("name", TAKEN)
 def test_whatever_fails_compaction_goes_on_again(name: str) -> None:
     world = AppWorld()
@@ -107,6 +110,7 @@ def test_whatever_fails_compaction_goes_on_again(name: str) -> None:
     assert not world.workflow.temporary
 
 
+@pytest.mark.scenario("S-RUN-26b")
 def test_it_stays_closing_until_what_was_temporary_is_put_back() -> None:
     world = AppWorld()
 
@@ -176,6 +180,7 @@ def test_names_are_taken_until_a_savepoint_is_deleted() -> None:
     assert save(world, workflow="w3") == "accepted"
 
 
+@pytest.mark.scenario("S-RUN-21b", "S-OSO-5a")
 def test_the_same_unit_goes_back_to_its_cut() -> None:
     world = saved()
     world.committed = {("orders", p): 90 for p in range(PARTITIONS)} | {("steps", p): 79 for p in range(PARTITIONS)}
@@ -193,6 +198,7 @@ def test_the_same_unit_goes_back_to_its_cut() -> None:
     }
 
 
+@pytest.mark.scenario("S-WIKI-3a")
 def test_what_cannot_be_restored_is_refused() -> None:
     world = AppWorld()
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.NO_SUCH_SAVEPOINT.value)

@@ -11,6 +11,7 @@ from recoveryd.live.pressure import Protection, SignalKind
 from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, latency_at, started
 
 
+@pytest.mark.scenario("S-RUN-1")
 def test_it_starts_at_five_percent_of_the_ceiling_and_doubles_per_loop_delay() -> None:
     rig = Rig().rest()
     first = rig.tick(0.0)

@@ -72,6 +72,7 @@ def test_verdicts_in_order_of_severity(
     assert forecast(work, rates, retention, deadline_s).outlooks == outlooks
 
 
+@pytest.mark.scenario("S-CASTLE-8")
 def test_a_suggestion_names_rate_lanes_and_the_window_that_fits() -> None:
     work = Work(backlog=345_600 * 10_000, window_s=345_600, is_moving=True, lanes=2)
     found = forecast(work, ForecastRates(20_000, 10_000))

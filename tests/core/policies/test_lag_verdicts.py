@@ -276,6 +276,7 @@ FALSE_ZEROS = [
 ]
 
 
+@pytest.mark.scenario("S-WIKI-4a")
 @pytest.mark.parametrize("row", FALSE_ZEROS, ids=[r.cause for r in FALSE_ZEROS])
 def test_no_false_zero_and_no_false_lag(row: FalseZero) -> None:
     window, now_ms = watched(row.found, row.params)

@@ -48,6 +48,7 @@ def test_a_group_that_is_there_and_stays_fulfils_the_watch(name: str) -> None:
     assert world.watch().state is State.COMPLETED
 
 
+@pytest.mark.scenario("S-WIKI-4b")
 @pytest.mark.parametrize("name", list(NOT_THERE))
 def test_a_group_that_only_looks_so_never_does(name: str) -> None:
     world = WatchWorld(NOT_THERE[name])
@@ -85,6 +86,7 @@ def test_one_record_left_for_ever_counts_as_zero_only_when_the_command_says_so()
     assert [world.watch(name).state for name in ("w1", "w2")] == [State.RUNNING, State.COMPLETED]
 
 
+@pytest.mark.scenario("S-WIKI-4b")
 def test_three_looks_within_less_than_thirty_seconds_are_not_enough() -> None:
     world = WatchWorld(two({0: 100}, {0: 100}))
     world.start()
