@@ -12,7 +12,7 @@ WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo gameday soak test test-fast lint format bench docs pictures clean clean-all java
+.PHONY: help setup demo demo-app gameday soak test test-fast lint format bench docs pictures clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -23,6 +23,9 @@ setup: java $(STAMP) ## Create .venv, install everything, fetch Kafka's jars (do
 
 demo: setup ## A whole recovery on a real Kafka, in under two minutes
 	@$(PY) -m recoveryd_sandbox.demo
+
+demo-app: setup ## A Kafka Streams application with a bug: savepoint, reprocess, verify, rollback
+	@$(PY) -m recoveryd_sandbox.demo_app
 
 gameday: setup ## Live traffic next to three replays, judged by an outsider, in about twelve minutes
 	@$(PY) -m recoveryd_sandbox.gameday $(ARGS)

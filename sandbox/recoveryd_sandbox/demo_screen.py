@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from recoveryd_sandbox.live import LiveStats
 
 Status = dict[str, Any]
 LINE_EVERY_S = 2.0
+STEP_CHARS = 130
 
 
 class Screen:
@@ -42,6 +43,21 @@ class Screen:
     def record(self, topic: str, record: Status) -> None:
         self.console.print(f"a plain Kafka producer writes to {self.strong(topic)}:")
         self.console.print(escape("  " + json.dumps(record)), style="dim")
+
+    def step(self, step: Status) -> None:
+        """One step of a workflow that is done."""
+        self.console.print(f"  [green]{step['name']}[/]: {escape(shortened(step['why']))}")
+
+    def promise(self, sentence: str, *, holds: bool) -> None:
+        mark = "[green]holds:[/]" if holds else "[red]broken:[/]"
+        self.console.print(f"{mark} {escape(sentence)}")
+
+    def verdict(self, broken: Sequence[str]) -> None:
+        """The end of a demo: how long it took, and which promises did not hold."""
+        for sentence in broken:
+            self.fail(f"Not as promised: {sentence}.")
+        if not broken:
+            self.console.print(f"\nDone in {time.monotonic() - self._began_s:.0f} s. Everything was as promised.")
 
     @contextmanager
     def progress(self, recovery: str) -> Iterator[Callable[[Status], None]]:
@@ -127,6 +143,10 @@ class _PlainLines:
             return
         self._state, self._last_s, self._told = status["state"], now_s, told
         self._console.print(told)
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= STEP_CHARS else f"{text[:STEP_CHARS]} ..."
 
 
 def _share(status: Status) -> float:

@@ -104,6 +104,12 @@ class JavaProgram:
         except subprocess.TimeoutExpired:
             raise ProgramFailed(f"{self.name} did not end within {deadline_s:.0f} s.", self.log_tail()) from None
 
+    def leave_running(self) -> None:
+        """Let go of the process without ending it."""
+        if self._process is not None:
+            self._process.returncode = 0  # otherwise Popen warns, when collected, of a child that nobody waited for
+            self._process = None
+
     def kill(self) -> None:
         """SIGKILL, if it runs."""
         if self._process is not None and self.is_running():

@@ -295,6 +295,20 @@ def test_list_get_and_wait_know_workflows() -> None:
     assert run(ScriptedBackend({ID: to_document(WAITING)}), "wait", ID, "--for", "waiting").exit_code == 0
 
 
+def test_wait_stays_until_a_workflow_waits_at_a_step() -> None:
+    later = replace(WAITING, version=4, waiting_for=replace(WAITING.waiting_for, step="start_application"))
+    backend = ScriptedBackend({ID: to_document(WAITING)}, becomes=[to_document(RUNNING), to_document(later)])
+    assert run(backend, "wait", ID, "--at", "start_application", "-o", "name").exit_code == 0
+    assert backend.documents[ID]["waiting_for"]["step"] == "start_application"
+
+
+def test_wait_at_a_step_that_cannot_come_any_more_fails() -> None:
+    result = run(ScriptedBackend({ID: to_document(COMPLETED)}), "wait", ID, "--at", "start_application")
+    assert result.exit_code == 1
+    assert "ended as completed and does not wait at start_application" in result.stderr
+    assert run(ScriptedBackend(), "wait", ID, "--at", "x", "--for", "paused").exit_code == 2
+
+
 def test_watch_tells_each_step_once() -> None:
     done_one = replace(RUNNING, why="snapshot: noted", version=4)
     backend = ScriptedBackend(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from recoveryd.cli.failure import ExitCode, Failure
+from recoveryd.cli.failure import ExitCode, Failure, usage
 from recoveryd.cli.options import Format, Output, Timeout, option
 from recoveryd.cli.render.following import following
 from recoveryd.cli.render.output import note, stderr_console, stdout_console
@@ -77,25 +77,37 @@ def wait(
     wanted: Annotated[
         State | None, option("--for", "Until it is in this state; until it ended when left out.", "STATE")
     ] = None,
+    at: Annotated[str | None, option("--at", "Until a workflow waits at this step, for an ack.", "STEP")] = None,
     timeout: Timeout = None,
     output: Output = Format.TABLE,
 ) -> int:
     """Wait until a recovery ended; the exit code says how. Ends early when only a person can go on (exit code 7)."""
+    if wanted is not None and at is not None:
+        raise usage("--for and --at cannot both be waited for.", "Give one of them.")
     _find(connection, recovery)
     timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
 
     def is_reached(document: Document) -> bool:
+        if at is not None:
+            return has_ended(document) or _waits_at(document) == at
         return has_ended(document) or (is_settled(document) if wanted is None else document["state"] == wanted.value)
 
     with following(stderr_console()) as on_change:
         document = wait_for(connection.backend, recovery, is_reached, timeout_s=timeout_s, on_change=on_change)
     show_recovery(document, output, with_result=True)
-    if wanted is None:
+    if wanted is None and at is None:
         return exit_code_of_state(document)
-    if document["state"] == wanted.value:
+    if _waits_at(document) == at if wanted is None else document["state"] == wanted.value:
         return ExitCode.DONE
+    if wanted is None:
+        note(f"{recovery} ended as {document['state']} and does not wait at {at}.")
+        return exit_code_of_state(document) or ExitCode.FAILED
     note(f"{recovery} ended as {document['state']} and cannot become {wanted.value}.")
     return exit_code_of_state(document) or ExitCode.FAILED
+
+
+def _waits_at(document: Document) -> str | None:
+    return (document.get("waiting_for") or {}).get("step")
 
 
 def events_of(connection: Connection, document: Document) -> list[Document]:
