@@ -33,7 +33,19 @@ Every refusal and failure has a stable code. `recoveryctl explain CODE` prints t
 Made from `daemon/recoveryd/kernel/catalogue.py` by `python -m tools.generate`."""
 _BLOCK: Final = re.compile(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", flags=re.DOTALL)
 _SHOWN_BELOW: Final = frozenset(
-    {"replay", "verify", "watch", "hold", "release", "reset", "reprocess", "savepoint", "restore_savepoint", "schedule"}
+    {
+        "replay",
+        "verify",
+        "watch",
+        "hold",
+        "release",
+        "reset",
+        "reprocess",
+        "savepoint",
+        "restore_savepoint",
+        "upgrade",
+        "schedule",
+    }
 )  # have a table of their own
 _GROUPS: Final = {
     "1": "Commands: refused for what they say",
@@ -77,6 +89,8 @@ def _blocks() -> dict[str, str]:
         "example-reprocess": _example(examples.COMMANDS["reprocess"]),
         "savepoint-fields": _fields_table(make_codec().verbs["savepoint"].model),
         "restore-savepoint-fields": _fields_table(make_codec().verbs["restore_savepoint"].model),
+        "upgrade-fields": _fields_table(make_codec().verbs["upgrade"].model),
+        "example-upgrade": _example(examples.COMMANDS["upgrade"]),
         "workflow-status-fields": _status_table(workflow_schema()),
         "example-reset": _example(examples.COMMANDS["reset"]),
         "watch-status-fields": _status_table(watch_schema(), "Watched"),

@@ -82,6 +82,12 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
         22,
         "orders-v44-from-cut",
     ),
+    "upgrade": _command(
+        "upgrade",
+        {"reason": "v44 rounds as the ledger does", "unit": "order-processor", "to_unit": "order-processor-v44"},
+        23,
+        "orders-to-v44",
+    ),
     "ack": _command(
         "ack",
         {"reason": "both machines are done", "step": "clean_local_state", "note": "state.dir removed on web1 and web2"},

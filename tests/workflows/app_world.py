@@ -64,7 +64,7 @@ class Log:
 class AppWorld(WorkflowWorld):
     """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *units: Unit) -> None:
         self.topics = {
             "orders": Log("orders-1", 0, 100),
             "steps": Log("steps-1", 0, 80),
@@ -80,7 +80,8 @@ class AppWorld(WorkflowWorld):
         self.kind, self.made = GroupType.CLASSIC, 0
         self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
         self.done: list[str] = []
-        super().__init__(Params(units={UNIT.name: UNIT}))
+        self.is_still = True
+        super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
 
     def reprocess(self, to: To | None = None, **more: object) -> str:
         """The kind of the answer."""
@@ -134,7 +135,7 @@ class AppWorld(WorkflowWorld):
                     self.starts()
                 case "copy_state":
                     self.complete_children()
-                case "clean_local_state" | "confirm_output" as step:
+                case "clean_local_state" | "confirm_output" | "confirm_compatibility" as step:
                     self.ack(step, workflow)
             self.pass_time(40)
 
@@ -143,7 +144,8 @@ class AppWorld(WorkflowWorld):
         groups = tuple(self._group(g.topics or {}) for g in wanted.groups)
         topics = {n: UnitTopic(n, log.id, _ends(log), 1) for n, log in self.topics.items()}
         internal = InternalTopics(tuple(n for n in INTERNAL if n in self.topics))
-        units = {UNIT.name: UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)}
+        facts = UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)
+        units = dict.fromkeys(wanted.units, facts)
         names = [name for _, name in wanted.topics] + (list(internal.certain) if wanted.internal else [])
         found = {name: self._topic(name) for name in names}
         counts = {name: self.topics[name].end - 1 for _, name in wanted.counted}
@@ -195,7 +197,8 @@ class AppWorld(WorkflowWorld):
         places = [(t, p) for t in action.topics for p in range(PARTITIONS)]
         rows = tuple(OffsetUndo(t, p, self.committed.get((t, p)), group=GROUP) for t, p in places)
         logs = {t: _ends(self.topics[t]) for t in (*action.topics, *action.end_topics) if t in self.topics}
-        return report(effect, Outcome.DONE, "noted", undo=rows, logs=logs)
+        evidence = {"is_still": self.is_still}
+        return report(effect, Outcome.DONE, "noted", evidence=evidence, undo=rows, logs=logs)
 
     def _set(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, SetOffsets)

@@ -41,6 +41,7 @@ from recoveryd.cli.verbs import (
     steer,
     topics,
     unit,
+    upgrade,
     watch_group,
 )
 from recoveryd.errors import RecoverydError
@@ -165,6 +166,7 @@ for group in (
     reprocess,
     reset,
     savepoint,
+    upgrade,
     schedule,
     inspect,
     steer,

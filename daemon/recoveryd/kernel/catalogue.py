@@ -48,6 +48,7 @@ class Code(StrEnum):
     TOPIC_CHANGED = "RCV-2042"
     INPUT_INCOMPLETE = "RCV-2043"
     AMBIGUOUS_TOPICS = "RCV-2044"
+    VERSIONS_INCOMPATIBLE = "RCV-2045"
     STEP_FAILED = "RCV-3050"
     ACK_EXPIRED = "RCV-3051"
     NOT_CAUGHT_UP = "RCV-3052"
@@ -250,6 +251,10 @@ CATALOGUE: dict[Code, Entry] = {
     Code.AMBIGUOUS_TOPICS: Entry(
         "It is not certain which internal topics belong to the unit.",
         "Give the unit its `topology`, or name its topics under `internal_topics`.",
+    ),
+    Code.VERSIONS_INCOMPATIBLE: Entry(
+        "The new version would not find its state, or what is under way, where the old one left it.",
+        "Reprocess, restore a savepoint under another application id, or say `on_incompatible: continue`.",
     ),
     Code.INPUT_INCOMPLETE: Entry(
         "Records that the application would have to process again are no longer there.",

@@ -143,6 +143,15 @@ def savepoint_acls(internal: str, copy: str) -> tuple[Acl, ...]:
     )
 
 
+def upgrade_acls(output: str, internal: str) -> tuple[Acl, ...]:
+    """The ACLs for letting another version go on, besides those of `reset`, of which it needs no Delete."""
+    looked = ("Describe", "DescribeConfigs")
+    return (
+        Acl((_D,), "unit", Resource.TOPIC, internal, looked, "compares it with both versions", when="upgrade"),
+        Acl((_D,), "unit", Resource.TOPIC, output, looked, "sees where it ends", when="upgrade"),
+    )
+
+
 def every_need(names: TopicNames) -> tuple[Acl, ...]:
     """The whole table, with placeholders for names that users choose."""
     return (
@@ -153,4 +162,5 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *reset_acls("an input", "the group of the unit"),
         *reprocess_acls("an output", "an internal topic"),
         *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
+        *upgrade_acls("an output", "an internal topic"),
     )

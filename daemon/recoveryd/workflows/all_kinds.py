@@ -8,10 +8,12 @@ from recoveryd.workflows.reprocess import REPROCESS
 from recoveryd.workflows.reset import RESET
 from recoveryd.workflows.restore_savepoint import RESTORE_SAVEPOINT
 from recoveryd.workflows.savepoint import SAVEPOINT
+from recoveryd.workflows.upgrade import UPGRADE
 
 KINDS: Final[Mapping[str, WorkflowKind]] = {
     "reset": RESET,
     "reprocess": REPROCESS,
     "savepoint": SAVEPOINT,
     "restore_savepoint": RESTORE_SAVEPOINT,
+    "upgrade": UPGRADE,
 }

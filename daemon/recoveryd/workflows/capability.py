@@ -31,13 +31,14 @@ from recoveryd.workflows.on_commands import (
 )
 from recoveryd.workflows.params import WorkflowParams
 from recoveryd.workflows.planning import on_gathered, on_gathering_failed
-from recoveryd.workflows.spec import Ack, Reprocess, Reset, RestoreSavepoint, Rollback, Savepoint
+from recoveryd.workflows.spec import Ack, Reprocess, Reset, RestoreSavepoint, Rollback, Savepoint, Upgrade
 from recoveryd.workflows.steps import hear_answers, on_step
 from recoveryd.workflows.ticking import forget_old, keep_time
 from recoveryd.workflows.wire.command import ACK_FORM, RESET_FORM, ROLLBACK_FORM
 from recoveryd.workflows.wire.reprocess import REPROCESS_FORM
 from recoveryd.workflows.wire.savepoint import RESTORE_FORM, SAVEPOINT_FORM
 from recoveryd.workflows.wire.status import WorkflowForm
+from recoveryd.workflows.wire.upgrade import UPGRADE_FORM
 
 NAME = "workflows"
 
@@ -54,6 +55,7 @@ def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
             begins(Reprocess, on_begin),
             begins(Savepoint, on_begin),
             begins(RestoreSavepoint, on_begin),
+            begins(Upgrade, on_begin),
             steers(Approve, on_approve),
             steers(Reject, on_reject),
             steers(StopCommand, on_stop),
@@ -70,6 +72,7 @@ def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
             Reprocess.verb: REPROCESS_FORM,
             Savepoint.verb: SAVEPOINT_FORM,
             RestoreSavepoint.verb: RESTORE_FORM,
+            Upgrade.verb: UPGRADE_FORM,
             Rollback.verb: ROLLBACK_FORM,
             Ack.verb: ACK_FORM,
         },

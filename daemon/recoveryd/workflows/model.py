@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
 from recoveryd.kernel.written import TimeMs, named
+from recoveryd.units.compatibility import VersionDifference, VersionVerdict
 from recoveryd.workflows.actions import Action
 from recoveryd.workflows.cut import Cut
 from recoveryd.workflows.spec import Spec
@@ -65,6 +66,18 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionChange:
+    """What becomes of an application with its next version. `unfixed_range`: by input and partition, the [start, stop) of
+    which the results stay those of the old one; `fix`: data of replays that copy just this for the new one.
+    """
+
+    verdict: VersionVerdict
+    differences: tuple[VersionDifference, ...] = ()
+    unfixed_range: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
+    fix: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowPlan:
     """`hash` is over what is meant, not over numbers that move until the group is empty."""
 
@@ -72,6 +85,7 @@ class WorkflowPlan:
     changes: tuple[Change, ...] = ()
     findings: tuple[str, ...] = ()
     ambiguous_topics: tuple[str, ...] = ()
+    version: VersionChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +171,30 @@ class ConfigUndo:
         return True
 
 
-Undo = OffsetUndo | TopicUndo | ConfigUndo
+@dataclass(frozen=True, slots=True)
+class UnitUndo:
+    """An application that is stopped for another version of it: to go back is to let it run again. `before`: how it ran, as
+    whoever stopped it said.
+    """
+
+    name: str  # of the unit
+    to: str = "running"
+    was_set: str | None = None
+    before: Mapping[str, Any] = field(default_factory=dict)
+    state: UndoState = UndoState.OPEN
+    partition: int | None = None
+    what: Literal["unit"] = "unit"
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        return (self.what, "", self.name, -1)
+
+    @property
+    def is_changed(self) -> bool:
+        return self.was_set is not None
+
+
+Undo = OffsetUndo | TopicUndo | ConfigUndo | UnitUndo
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,29 @@ class RestoreSpec:
     verb: Literal["restore_savepoint"] = "restore_savepoint"
 
 
-Spec = ResetSpec | ReprocessSpec | SavepointSpec | RestoreSpec
+class OnIncompatible(StrEnum):
+    """`fail`: what cannot go on is refused, and what nobody can tell is asked of a person. `continue`: neither."""
+
+    FAIL = "fail"
+    CONTINUE = "continue"
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeSpec:
+    """From the version that is `unit` to the one that is `to_unit`."""
+
+    unit: str
+    to_unit: str
+    mode: Literal["offline"] = "offline"
+    on_incompatible: OnIncompatible = OnIncompatible.FAIL
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["upgrade"] = "upgrade"
+
+
+Spec = ResetSpec | ReprocessSpec | SavepointSpec | RestoreSpec | UpgradeSpec
 WithOutputs = ReprocessSpec | RestoreSpec
 
 
@@ -187,6 +209,15 @@ class RestoreSavepoint:
     meta: Meta
     spec: RestoreSpec
     verb = "restore_savepoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """A newer version of a unit takes over from it."""
+
+    meta: Meta
+    spec: UpgradeSpec
+    verb = "upgrade"
 
 
 @dataclass(frozen=True, slots=True)

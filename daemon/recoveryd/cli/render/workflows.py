@@ -11,6 +11,7 @@ from recoveryd.cli.render.tables import columns, facts
 from recoveryd.cli.status import Document
 
 _ROWS_MOST = 100
+_VERDICT_STYLES = {"compatible": "green", "unknown": "yellow", "incompatible": "red"}
 _STEP_STYLES = {"done": "green", "failed": "red", "running": "cyan", "waiting": "yellow"}
 
 
@@ -38,9 +39,38 @@ def workflow_plan_parts(plan: Document) -> list[RenderableType]:
     more = len(plan["changes"]) - _ROWS_MOST
     if more > 0:
         parts.append(Text(f"and {more:,} more"))
+    parts += _version_parts(plan["version"]) if plan.get("version") else []
     parts += [Text(finding) for finding in plan.get("findings") or ()]
     parts += [Text(f"not certain whose, left alone: {topic}") for topic in plan.get("ambiguous_topics") or ()]
     return parts
+
+
+def _version_parts(version: Document) -> list[RenderableType]:
+    """Whether the new version fits, and what it leaves as the old one made it."""
+    parts: list[RenderableType] = [
+        Text.assemble("the new version is ", (version["verdict"], _VERDICT_STYLES[version["verdict"]]))
+    ]
+    parts += [Text(f"{found['verdict']}: {found['message']}") for found in version["differences"]]
+    ranges = [(topic, p, *bounds) for topic, found in version["unfixed_range"].items() for p, bounds in found.items()]
+    if ranges:
+        table = columns("OF THE OLD VERSION", ">PARTITION", ">FROM", ">UP TO")
+        for topic, partition, start, stop in ranges[:_ROWS_MOST]:
+            table.add_row(topic, partition, figures.count(start), figures.count(stop))
+        parts += [Text("results that stay as the old version made them"), table]
+    if version["fix"]:
+        parts += [Text("to give this range to the new version, beside what it reads:"), *map(_replay, version["fix"])]
+    return parts
+
+
+def _replay(data: Document) -> Text:
+    source, target = data["source"], data["target"]
+    bounds = {side: ",".join(f"{p}={at}" for p, at in source[side]["offsets"].items()) for side in ("from", "to")}
+    words = f"--from offsets:{bounds['from']} --to offsets:{bounds['to']} --target {target['topic']} --create"
+    partitions = ",".join(map(str, source["partitions"]))
+    cluster = "" if source["cluster"] == "main" else f" --source-cluster {source['cluster']}"
+    return Text(
+        f"recoveryctl replay --source {source['topic']}{cluster} --partitions {partitions} {words} --reason ..."
+    )
 
 
 def _changes(changes: Sequence[Document]) -> Table:
