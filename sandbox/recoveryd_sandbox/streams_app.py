@@ -38,7 +38,7 @@ class Protocol(StrEnum):
 @dataclass(frozen=True)
 class AppSpec:
     """What is run. `factor` other than 1 is a bug of mode `totals`; `store` names the store, which Streams does
-    otherwise; `settings` are properties of Kafka Streams.
+    otherwise; `skip` leaves records with this value out, by a filter that is a node more; `settings` are properties of Kafka Streams.
     """
 
     application_id: str
@@ -50,6 +50,7 @@ class AppSpec:
     is_exactly_once: bool = False
     factor: int = 1
     store: str | None = None
+    skip: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def arguments(self) -> list[str]:
@@ -64,6 +65,7 @@ class AppSpec:
         }
         named |= {"through": self.through} if self.through else {}
         named |= {"store": self.store} if self.store else {}
+        named |= {"skip": self.skip} if self.skip else {}
         words = [word for name, value in named.items() for word in (f"--{name}", value)]
         return words + [word for name, value in self.settings.items() for word in ("--set", f"{name}={value}")]
 

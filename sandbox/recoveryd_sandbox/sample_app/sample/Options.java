@@ -10,7 +10,7 @@ import java.util.Set;
 final class Options {
     private static final Set<String> NAMES = Set.of(
             "bootstrap", "application-id", "mode", "inputs", "output", "state-dir", "through", "protocol", "eos",
-            "factor", "window-ms", "store", "topology-file", "threads", "set");
+            "factor", "window-ms", "store", "skip", "topology-file", "threads", "set");
     private static final Set<String> NEEDED = Set.of(
             "bootstrap", "application-id", "mode", "inputs", "output", "state-dir");
 

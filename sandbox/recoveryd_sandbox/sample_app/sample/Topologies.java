@@ -118,7 +118,9 @@ final class Topologies {
     }
 
     private KStream<String, String> stream(int place) {
-        return builder.stream(options.input(place), Consumed.with(TEXT, TEXT));
+        KStream<String, String> all = builder.stream(options.input(place), Consumed.with(TEXT, TEXT));
+        String skipped = options.text("skip");
+        return skipped == null ? all : all.filter((key, value) -> !skipped.equals(value));
     }
 
     private void write(KStream<String, Long> counts) {

@@ -1,0 +1,160 @@
+"""`upgrade` of a real application of Kafka Streams to a version with another topology, on its own state, and back: each record
+is processed once, by the version whose turn it was.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.units.topology import parse_topology
+from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
+from tests.e2e.follower import Document
+from tests.e2e.stack import Stack
+from tests.streams.data import await_table, make_topics, values, write
+from tests.streams.places import SOURCES
+
+pytestmark = [pytest.mark.broker, pytest.mark.e2e]
+
+NOISE = "noise"
+UNCACHED = {"statestore.cache.max.bytes": "0", "commit.interval.ms": "200"}
+
+
+def records(count: int) -> list[tuple[str, str]]:
+    """Every third is what the new version leaves out."""
+    return [(f"k{number % 5}", NOISE if number % 3 == 0 else str(number)) for number in range(count)]
+
+
+FIRST, LATER, LAST = records(60), records(33), records(21)
+
+
+def quiet(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [pair for pair in pairs if pair[1] != NOISE]
+
+
+def counts(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    return {key: str(sum(k == key for k, _ in pairs)) for key in {k for k, _ in pairs}}
+
+
+def described(source: str, sink: str, store: str, *operations: str) -> str:
+    """As `Topology#describe` tells it of one line of nodes, of which the aggregation has the store."""
+    names = [f"KSTREAM-{name}" if "-" not in name else name for name in ("SOURCE", *operations, "SINK")]
+    nodes = [f"{name}-{number:010}" for number, name in enumerate(names)]
+    lines = [
+        "Topologies:",
+        "   Sub-topology: 0",
+        f"    Source: {nodes[0]} (topics: [{source}])",
+        f"      --> {nodes[1]}",
+    ]
+    for number in range(1, len(nodes) - 1):
+        held = store if "AGGREGATE" in nodes[number] else ""
+        lines += [f"    Processor: {nodes[number]} (stores: [{held}])", f"      --> {nodes[number + 1]}"]
+        lines.append(f"      <-- {nodes[number - 1]}")
+    return "\n".join([*lines, f"    Sink: {nodes[-1]} (topic: {sink})", f"      <-- {nodes[-2]}", ""])
+
+
+class World:
+    """Versions `old` and `next` of an application that counts by key; `renamed` is one that would not find its counts."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+        self.bootstrap, self.folder = bootstrap, folder
+        self.input, self.output = f"{prefix}in", f"{prefix}counts"
+        self.spec = AppSpec(f"{prefix}app", Mode.COUNT, (self.input,), self.output, store="counts", settings=UNCACHED)
+        self.app = StreamsApp(folder / "app", bootstrap, self.spec, SOURCES)
+        after = ("AGGREGATE", "KTABLE-TOSTREAM", "MAPVALUES")
+        self.topologies = {
+            "old": described(self.input, self.output, "counts", *after),
+            "next": described(self.input, self.output, "counts", "FILTER", *after),
+            "renamed": described(self.input, self.output, "numbers", *after),
+        }
+
+    def units(self) -> dict[str, Any]:
+        made = {}
+        for name, text in self.topologies.items():
+            path = self.folder / f"{name}.txt"
+            path.write_text(text)
+            made[name] = {
+                "kind": "streams",
+                "group": self.spec.application_id,
+                "inputs": [self.input],
+                "outputs": {self.output: {"behaviour": "append_only"}},
+                "topology": str(path),
+                "stateful": True,
+            }
+        return made
+
+    def start(self, version: str) -> None:
+        self.app.spec = replace(self.spec, skip=NOISE if version == "next" else None)
+        self.app.start()
+        self.is_of(version)
+
+    def is_of(self, version: str) -> None:
+        assert parse_topology(self.app.topology_file.read_text()) == parse_topology(self.topologies[version])
+
+
+@pytest.fixture(scope="module")
+def world(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> World:
+    made = World(bootstrap, module_unique, tmp_path_factory.mktemp("app"))
+    make_topics(bootstrap, {made.input: 2, made.output: 2})
+    write(bootstrap, made.input, FIRST, 2)
+    return made
+
+
+@pytest.fixture(scope="module")
+def stack(bootstrap: str, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": world.units()}) as made:
+        made.daemon()
+        yield made
+
+
+def waits_at(stack: Stack, run: str, step: str) -> Document:
+    def look() -> Document | None:
+        status = stack.follower.status(run)
+        assert status is None or status["state"] not in {"failed", "rejected"}, status["why"]
+        waiting = None if status is None else status["waiting_for"]
+        return status if waiting is not None and waiting["step"] == step else None
+
+    return stack.follower.wait(look, 120.0, f"{run} waits at {step}") or {}
+
+
+@pytest.mark.scenario("S-WIKI-7", "S-WIKI-7a", "S-WIKI-7b")
+def test_a_version_with_another_topology_goes_on_where_the_old_one_stopped_and_the_old_one_comes_back(
+    stack: Stack, world: World
+) -> None:
+    control, follower = stack.control, stack.follower
+    with world.app:
+        world.is_of("old")
+        await_table(world.bootstrap, world.output, counts(FIRST))
+        control.command("upgrade", "wrong", {"reason": "v2", "unit": "old", "to_unit": "renamed"})
+        refused = follower.wait_state("wrong", "rejected")
+        assert (refused["error_code"], "numbers" in refused["why"]) == ("RCV-2045", True)
+        assert world.app.is_running()
+
+        control.command("upgrade", "to-next", {"reason": "v2", "unit": "old", "to_unit": "next"})
+        waiting = waits_at(stack, "to-next", "stop_application")
+        assert waiting["plan"]["version"]["verdict"] == "compatible"
+        assert world.app.stop() == 0
+        cut = waits_at(stack, "to-next", "start_application")["plan"]["version"]
+        assert sum(stop for _, stop in cut["unfixed_range"][world.input].values()) == len(FIRST)
+        (fix,) = cut["fix"]
+        control.command("replay", "fixed", {"reason": "is it a plan", **fix, "dry_run": True})
+        planned = follower.wait_state("fixed", "planned")["plan"]["source"]["partitions"]
+        assert sum(p["stop"] - p["start"] for p in planned) == len(FIRST)
+
+        write(world.bootstrap, world.input, LATER, 2)
+        world.start("next")
+        follower.wait_state("to-next", "completed", 120.0)
+        await_table(world.bootstrap, world.output, counts(FIRST + quiet(LATER)))
+        assert len(values(world.bootstrap, world.output)) == len(FIRST) + len(quiet(LATER)), "each was processed once"
+
+        control.command("rollback", "to-next", {"reason": "the noise was no noise"})
+        waits_at(stack, "to-next", "stop_new_version")
+        assert world.app.stop() == 0
+        waits_at(stack, "to-next", "start_old_version")
+        write(world.bootstrap, world.input, LAST, 2)
+        world.start("old")
+        follower.wait_state("to-next", "rolled_back", 120.0)
+        await_table(world.bootstrap, world.output, counts(FIRST + quiet(LATER) + LAST))
+        assert len(values(world.bootstrap, world.output)) == len(FIRST) + len(quiet(LATER)) + len(LAST)
