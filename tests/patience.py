@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 _PATIENCE = 5.0
-_AT_LEAST_S = 60.0
+_AT_LEAST_S = 120.0
 
 
 def patient_s(usual_s: float) -> float:

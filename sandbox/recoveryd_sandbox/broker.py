@@ -26,9 +26,10 @@ from recoveryd_sandbox.process import identify
 from recoveryd_sandbox.properties import HOST, SingleNode, ports_in
 from recoveryd_sandbox.state import NodeState, forget_state, running_state, write_state
 
-_FORMAT_TIMEOUT_S = 60.0
-_STOP_DEADLINE_S = 20.0
-_KILL_DEADLINE_S = 10.0
+_START_DEADLINE_S = 180.0
+_FORMAT_TIMEOUT_S = 180.0
+_STOP_DEADLINE_S = 40.0
+_KILL_DEADLINE_S = 60.0
 _POLL_S = 0.05
 _PORT_TRIES_MAX = 3
 _LOG_TAIL_LINES = 8
@@ -115,7 +116,7 @@ class Broker:
         """True while the process lives; a paused one lives too."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, deadline_s: float = 60.0) -> None:
+    def start(self, deadline_s: float = _START_DEADLINE_S) -> None:
         """Returns once the broker answers a metadata request. Does nothing when it runs already.
 
         Fetches Kafka's jars the first time, which does not count against `deadline_s`.
@@ -166,7 +167,7 @@ class Broker:
             self._process.wait(_KILL_DEADLINE_S)
             self._forget()
 
-    def restart(self, deadline_s: float = 60.0) -> None:
+    def restart(self, deadline_s: float = _START_DEADLINE_S) -> None:
         """Stop, then start on the same data and the same port."""
         self.stop()
         self.start(deadline_s)

@@ -12,7 +12,7 @@ from recoveryd_sandbox.errors import SandboxError
 
 TOPIC = "recovery.control.v1"
 ENDED = frozenset({"completed", "stopped", "failed", "rejected", "expired"})  # states that a recovery does not leave
-_ANSWER_DEADLINE_S = 15.0
+_ANSWER_DEADLINE_S = 60.0
 
 
 def make_command(source: str, verb: str, recovery: str, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,8 @@ import yaml
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.ports import free_ports
 
-READY_DEADLINE_S = 60.0
-STOP_DEADLINE_S = 15.0
+READY_DEADLINE_S = 120.0
+STOP_DEADLINE_S = 45.0
 _POLL_S = 0.02
 _TAIL_CHARS = 4_000
 

@@ -18,10 +18,10 @@ from recoveryd_sandbox.locks import locked
 from recoveryd_sandbox.probe import answers
 from recoveryd_sandbox.state import end_running, running_state
 
-_UP_DEADLINE_S = 60.0
-_LOCK_DEADLINE_S = 90.0
+_UP_DEADLINE_S = 180.0
+_LOCK_DEADLINE_S = 200.0
 _CLUSTER_LOCK_DEADLINE_S = 300.0
-_DOWN_DEADLINE_S = 20.0
+_DOWN_DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True)

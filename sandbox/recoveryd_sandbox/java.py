@@ -16,7 +16,7 @@ from recoveryd_sandbox.errors import JavaMissing
 MIN_JAVA_MAJOR = 17
 
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
-_PROBE_TIMEOUT_S = 20.0
+_PROBE_TIMEOUT_S = 60.0
 
 _HINT = (
     "Install Java 17 or newer: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), "

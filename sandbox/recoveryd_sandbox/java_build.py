@@ -15,8 +15,8 @@ from recoveryd_sandbox.jvm import Jvm
 from recoveryd_sandbox.locks import locked
 
 _RELEASE = "17"
-_TIMEOUT_S = 120.0
-_LOCK_DEADLINE_S = 150.0
+_TIMEOUT_S = 300.0
+_LOCK_DEADLINE_S = 400.0
 _OUTPUT_CHARS = 2_000
 
 

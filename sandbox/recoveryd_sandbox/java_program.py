@@ -13,9 +13,9 @@ from typing import Self
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.jvm import log_text, out_file, start
 
-_START_S = 120.0
-_STOP_S = 60.0
-_KILL_S = 10.0
+_START_S = 300.0
+_STOP_S = 120.0
+_KILL_S = 60.0
 _POLL_S = 0.05
 
 

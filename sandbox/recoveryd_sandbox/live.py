@@ -27,7 +27,7 @@ _DISTINCT_FLIGHTS_MAX = 20_000  # enough variety, quick to load
 _LATENCIES_KEPT_MAX = 20_000
 _TICK_S, _TELL_S = 0.01, 1.0
 _CATCH_UP_MAX_S = 1.0  # after the machine slept, do not send everything that was missed at once
-_FLUSH_DEADLINE_S = 10.0
+_FLUSH_DEADLINE_S = 60.0
 _READ_RECORDS, _READ_S, _COMMIT_S = 5_000, 0.2, 1.0
 _JOIN_DEADLINE_S = _FLUSH_DEADLINE_S + 5.0
 

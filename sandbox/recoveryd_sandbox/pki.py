@@ -14,7 +14,7 @@ from recoveryd_sandbox.errors import SandboxError
 
 NODE_NAME = "sandbox-node"  # the principal of every node, by its certificate
 
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 60.0
 _DAYS = "3650"
 _CONFIG = """[req]
 distinguished_name = name

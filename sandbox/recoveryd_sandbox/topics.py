@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.probe import PLAIN
 
-_TIMEOUT_S = 15.0
+_TIMEOUT_S = 60.0
 
 
 class Topics:

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from recoveryd_sandbox.errors import SandboxError
 
-_TIMEOUT_S = 20.0
+_TIMEOUT_S = 60.0
 _ITERATIONS = 4096  # the lowest that Kafka accepts: every new connection computes them
 
 

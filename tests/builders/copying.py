@@ -348,6 +348,17 @@ class Recovery:
             time.sleep(0.1)
 
 
+class AheadClock:
+    """The module `time` with a clock that a test puts forward instead of waiting."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+        self.sleep = time.sleep
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead_s
+
+
 class LaneThread:
     """A lane at work in a thread of this process."""
 

@@ -7,6 +7,7 @@ of the damage.
 """
 
 import json
+import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -185,6 +186,16 @@ def create_topics(bootstrap: str, partitions: Mapping[str, int], configs: Mappin
     futures = admin.create_topics([NewTopic(name, count, -1, config=config) for name, count in partitions.items()])
     for future in futures.values():
         future.result(_TIMEOUT_S)
+    give_up_at_s = time.monotonic() + 2 * _TIMEOUT_S
+    while not all(_is_led(admin, name, count) for name, count in partitions.items()):
+        assert time.monotonic() < give_up_at_s, f"{sorted(partitions)} are not there"
+        time.sleep(0.02)
+
+
+def _is_led(admin: AdminClient, topic: str, partitions: int) -> bool:
+    """Whether the broker knows a leader of each partition: it hears of a new topic a moment later."""
+    found = admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
+    return len(found) == partitions and all(p.leader >= 0 for p in found.values())
 
 
 def transactional(bootstrap: str, transactional_id: str, **settings: Any) -> Producer:

@@ -105,7 +105,7 @@ def test_ctrl_c_detaches_a_real_watch(ctl: Run, env: dict[str, str], bootstrap: 
     key, value = STATUS.encode(RUNNING)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(f"{unique}status.v1", value=value, key=key)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
     watching = subprocess.Popen(
         [*PROGRAM, "watch", RUNNING.id],

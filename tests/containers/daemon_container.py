@@ -18,7 +18,7 @@ from testcontainers.core.network import Network
 COMPOSE = Path(__file__).resolve().parents[2] / "config" / "deploy" / "compose.yaml"
 
 _HTTP_PORT = 8712
-_HTTP_TIMEOUT_S = 20.0
+_HTTP_TIMEOUT_S = 60.0
 _POLL_S = 0.2
 
 
@@ -72,13 +72,13 @@ class DaemonContainer(DockerContainer):
         self.reload()
         return str(self.get_wrapped_container().attrs["State"]["Health"]["Status"])
 
-    def await_leader(self, deadline_s: float = 60.0) -> None:
+    def await_leader(self, deadline_s: float = 240.0) -> None:
         self._await(lambda: self.get("/readyz")[0] == 200, deadline_s, "ready")
 
-    def await_healthy(self, deadline_s: float = 40.0) -> None:
+    def await_healthy(self, deadline_s: float = 180.0) -> None:
         self._await(lambda: self.health == "healthy", deadline_s, "healthy")
 
-    def end(self, grace_s: int = 30) -> int:
+    def end(self, grace_s: int = 90) -> int:
         """End it as `docker stop` does. Returns the exit code."""
         container = self.get_wrapped_container()
         container.stop(timeout=grace_s)
@@ -87,7 +87,7 @@ class DaemonContainer(DockerContainer):
     def kill(self) -> None:
         """Send SIGKILL to everything in the container: daemon, Spark, lanes."""
         self.get_wrapped_container().kill()
-        self.get_wrapped_container().wait(timeout=20)
+        self.get_wrapped_container().wait(timeout=60)
 
     def tail(self, lines: int = 40) -> str:
         return str(self.get_wrapped_container().logs(tail=lines).decode(errors="replace"))

@@ -75,7 +75,7 @@ def test_a_daemon_without_a_broker_address_says_so_and_ends_with_the_code_of_a_w
     container = client.containers.create(suite_images.product)
     try:
         container.start()
-        assert container.wait(timeout=30)["StatusCode"] == 78
+        assert container.wait(timeout=120)["StatusCode"] == 78
         assert "RECOVERYD_BOOTSTRAP_SERVERS" in container.logs().decode()
     finally:
         container.remove(force=True)

@@ -36,7 +36,7 @@ from recoveryd.wire.topics import TopicNames, own_topics
 from tests.builders.core import CODEC, STATUS
 
 EXPECTATIONS = Expectations({"default": 3}, lambda: (5e6, "measured"))
-_DEADLINE_S = 60.0
+_DEADLINE_S = 120.0
 
 
 class LaneFenced(Exception):  # noqa: N818
@@ -203,7 +203,7 @@ class KafkaHarness:
 
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result(_DEADLINE_S)
-        self._await(lambda: topic not in self.admin.list_topics(timeout=5).topics)
+        self._await(lambda: topic not in self.admin.list_topics(timeout=60).topics)
 
     def write(self, topic: str, records: Sequence[MemoryRecord], partition: int = 0) -> None:
         failures: list[KafkaError] = []
@@ -265,7 +265,7 @@ class KafkaHarness:
         """Nothing to do: it arrives by itself."""
 
     def close(self) -> None:
-        mine = [name for name in self.admin.list_topics(timeout=10).topics if name.startswith(self._prefix)]
+        mine = [name for name in self.admin.list_topics(timeout=60).topics if name.startswith(self._prefix)]
         for done in self.admin.delete_topics(mine).values() if mine else ():
             done.result(_DEADLINE_S)
 
@@ -277,7 +277,7 @@ class KafkaHarness:
 
     def _led(self) -> set[str]:
         """Create topics, and wait until all partitions have a leader."""
-        found = self.admin.list_topics(timeout=10).topics
+        found = self.admin.list_topics(timeout=60).topics
         return {n for n, t in found.items() if t.partitions and all(p.leader >= 0 for p in t.partitions.values())}
 
     def _topic_id(self, topic: str) -> str:

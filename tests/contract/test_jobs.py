@@ -26,7 +26,7 @@ from recoveryd_jobs.contract import Directive, DriverHeartbeat, LaneHeartbeat, e
 from tests.builders.records import make_directive, make_launch, make_ledger_question, make_plan
 from tests.contract.harness import Harness, KafkaHarness, MemoryHarness
 
-DEADLINE_S = 60.0
+DEADLINE_S = 300.0
 
 
 class Applications(Protocol):

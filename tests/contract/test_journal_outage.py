@@ -17,7 +17,7 @@ from tests.contract.harness import KafkaHarness
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
-DEADLINE_S = 90.0
+DEADLINE_S = 400.0
 ROUNDS = 60
 
 

@@ -9,7 +9,7 @@ from recoveryd.kernel.events import Event
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, LanePosition, encode, progress_key
 from tests.contract.harness import Harness
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 
 def lane_record(harness: Harness, sequence: int, age_ms: int = 0) -> MemoryRecord:

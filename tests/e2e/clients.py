@@ -2,10 +2,19 @@
 secured cluster's address.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+_COMMIT_WITHIN_S = 120.0
+# A new group has no coordinator at first, and a new topic is not known to it yet.
+_NOT_YET = frozenset({
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
+    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.REQUEST_TIMED_OUT, KafkaError._WAIT_COORD, KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN,
+})  # fmt: skip
 
 _KNOWN: dict[str, Mapping[str, str]] = {}
 
@@ -26,3 +35,19 @@ def writer(bootstrap: str, **settings: Any) -> Producer:
     """
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return Producer({**client(bootstrap), "log_level": 0, "enable.idempotence": True, **named})
+
+
+def commit(consumer: Consumer, offsets: Iterable[TopicPartition]) -> None:
+    """Commits these offsets, however long the group has no coordinator yet."""
+    give_up_at_s, wanted = time.monotonic() + _COMMIT_WITHIN_S, list(offsets)
+    while True:
+        try:
+            answered = consumer.commit(offsets=wanted, asynchronous=False) or []
+        except KafkaException as error:
+            if error.args[0].code() not in _NOT_YET or time.monotonic() > give_up_at_s:
+                raise
+        else:
+            if all(where.error is None for where in answered):
+                return
+            assert time.monotonic() < give_up_at_s, [where.error for where in answered]
+        time.sleep(0.1)

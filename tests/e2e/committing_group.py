@@ -5,6 +5,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.e2e.clients import commit
 from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
 from tests.e2e.stack import Stack
@@ -26,7 +27,7 @@ class Group:
 
     def commit(self, *offsets: TopicPartition) -> None:
         consumer = self.consumer()
-        consumer.commit(offsets=list(offsets), asynchronous=False)
+        commit(consumer, offsets)
         consumer.close()
 
     def consumer(self, **more: str) -> Consumer:

@@ -94,7 +94,7 @@ class TokenEndpoint:
         return 200, {"access_token": token, "token_type": "Bearer", "expires_in": self._life_s}
 
     def _run(self, *arguments: str, given: bytes = b"") -> bytes:
-        return subprocess.run([self._openssl, *arguments], input=given, capture_output=True, timeout=30, check=True).stdout  # fmt: skip
+        return subprocess.run([self._openssl, *arguments], input=given, capture_output=True, timeout=60, check=True).stdout  # fmt: skip
 
 
 class OAuthNode(GuardedNode):

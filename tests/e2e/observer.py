@@ -76,7 +76,7 @@ class TargetObserver:
         known = None
         while not self._ended.is_set():
             with contextlib.suppress(KafkaException):  # the broker may be away
-                known = admin.list_topics(timeout=10).topics.get(self._topic)
+                known = admin.list_topics(timeout=60).topics.get(self._topic)
             if known is not None and known.error is None and known.partitions:
                 return True
             self._ended.wait(_POLL_S)

@@ -10,7 +10,9 @@ from typing import Self
 
 import pytest
 
-_TIMEOUT_S = 20.0
+from tests.e2e.processes import wait_for
+
+_TIMEOUT_S = 60.0
 _BLOCK = bytes(64 * 1024)
 
 
@@ -37,12 +39,16 @@ class SmallDisk:
         subprocess.run(["umount", "-l", str(self.folder)], capture_output=True, timeout=_TIMEOUT_S, check=True)
 
     def fill(self) -> None:
-        """Fill the disk to the last byte."""
-        with self._ballast.open("ab", buffering=0) as file:
-            for block in (_BLOCK, bytes(4096), b"\0"):
-                while _fits(file.fileno(), block):
-                    pass
-        assert os.statvfs(self.folder).f_bavail == 0
+        """Fill the disk to the last byte, and again while its users give some of it back."""
+
+        def is_full() -> bool:
+            with self._ballast.open("ab", buffering=0) as file:
+                for block in (_BLOCK, bytes(4096), b"\0"):
+                    while _fits(file.fileno(), block):
+                        pass
+            return os.statvfs(self.folder).f_bavail == 0
+
+        wait_for(is_full, 60.0)
 
     def free(self) -> None:
         self._ballast.unlink()

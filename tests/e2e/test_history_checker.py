@@ -60,8 +60,8 @@ def source(bootstrap: str) -> Source:
         for partition in partitions:
             for number in numbers:
                 produce(producer, name, draft(partition, number))
-        producer.flush(20)
-        producer.commit_transaction(20) if ends_well else producer.abort_transaction(20)
+        producer.flush(60)
+        producer.commit_transaction(60) if ends_well else producer.abort_transaction(60)
     visible = read_log(bootstrap, name)
     assert [r.offset for r in visible[0]] == [*range(12), *range(17, 25)]
     return Source(bootstrap, name, f"{name}-receipts", visible)

@@ -213,7 +213,7 @@ def test_row_18_a_producer_may_compress_its_commands(stack: Stack, daemon: Daemo
     events = [{**good(), "id": uuid.uuid4().hex} for _ in range(5)]
     for event in events:
         producer.produce(f"{stack.prefix}control.v1", json.dumps(event).encode(), b"never")
-    assert producer.flush(15) == 0
+    assert producer.flush(60) == 0
     for event in events:
         stack.follower.wait_answer(event["id"], 15)
     assert daemon.is_running()

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.topic_admin import describe
-from tests.e2e.clients import client
+from tests.e2e.clients import client, commit
 from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
@@ -49,9 +49,7 @@ class Shop:
         for topic in (self.input, self.totals, self.log, self.state):
             fill_plain(self.bootstrap, topic, PARTITIONS, EACH)
         consumer = self._consumer()
-        consumer.commit(
-            offsets=[TopicPartition(self.input, p, EACH // 2) for p in range(PARTITIONS)], asynchronous=False
-        )
+        commit(consumer, [TopicPartition(self.input, p, EACH // 2) for p in range(PARTITIONS)])
         consumer.close()
 
     def committed(self) -> dict[int, int]:

@@ -100,7 +100,7 @@ async def test_a_sweep_takes_what_is_ours_and_over_and_nothing_else(bootstrap: s
 async def test_the_broker_holds_a_client_that_ignores_its_lease(bootstrap: str, scope: str) -> None:
     topic = f"{scope}-held"
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
     quotas = KafkaClientQuotas({"main": ClientAccess(bootstrap)}, scope)
     await quotas.set(SetQuota("r1", "main", "main", 100_000.0))
     held_s: list[float] = []
@@ -133,7 +133,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         acls = [AclBinding(*cluster, operation, AclPermissionType.ALLOW) for operation in allowed]
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for future in admin.create_acls(acls).values():
-            future.result(20)
+            future.result(60)
         yield broker
 
 

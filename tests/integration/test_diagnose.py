@@ -25,6 +25,7 @@ from recoveryd.units.diagnosis.runtime import UnitPace
 from recoveryd.units.diagnosis.seen import Watched
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from tests.builders.history import create_topics
+from tests.e2e.clients import commit
 from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
@@ -58,7 +59,7 @@ class Application:
     def commit(self, *offsets: int) -> None:
         consumer = Consumer(self.properties | {"group.id": self.group})
         at = [TopicPartition(self.source, p, offset) for p, offset in enumerate(offsets)]
-        consumer.commit(offsets=at, asynchronous=False)
+        commit(consumer, at)
         consumer.close()
 
     def delete_before(self, topic: str, offset: int) -> None:

@@ -19,7 +19,7 @@ from recoveryd.workflows.effects import TakeStep
 from recoveryd.workflows.events import Outcome, StepReported
 from recoveryd.workflows.model import OffsetUndo, UndoState
 from tests.builders.history import create_topics
-from tests.e2e.clients import writer
+from tests.e2e.clients import commit, writer
 from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
@@ -47,7 +47,7 @@ class Setter:
 
     def commit(self, partition: int, offset: int, metadata: str = "") -> None:
         consumer = self.consumer()
-        consumer.commit(offsets=[TopicPartition(self.topic, partition, offset, metadata)], asynchronous=False)
+        commit(consumer, [TopicPartition(self.topic, partition, offset, metadata)])
         consumer.close()
 
     def committed(self) -> list[int]:

@@ -22,6 +22,7 @@ from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.window import LagSample
 from recoveryd.wire.topics import TopicNames
 from recoveryd_sandbox.broker import Broker
+from tests.e2e.clients import commit
 
 pytestmark = pytest.mark.broker
 
@@ -44,7 +45,7 @@ class Live:
     def commit(self, *offsets: tuple[str, int, int]) -> None:
         """Commit without joining the group."""
         consumer = Consumer(self.properties | {"group.id": self.group})
-        consumer.commit(offsets=[TopicPartition(*where) for where in offsets], asynchronous=False)
+        commit(consumer, [TopicPartition(*where) for where in offsets])
         consumer.close()
 
     def write(self, topic: str, partition: int, count: int) -> None:

@@ -18,6 +18,7 @@ from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, GroupType
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from tests.builders.history import create_topics
+from tests.e2e.clients import commit
 from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
@@ -49,7 +50,7 @@ class Application:
 
     def commit(self, group: str, *offsets: TopicPartition) -> None:
         consumer = Consumer(self.properties | {"group.id": group})
-        consumer.commit(offsets=list(offsets), asynchronous=False)
+        commit(consumer, offsets)
         consumer.close()
 
     def member(self, group: str, topic: str, **more: str) -> Consumer:

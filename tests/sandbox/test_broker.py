@@ -30,7 +30,7 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     for number in range(records):
         producer.produce(topic, str(number).encode(), partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def test_data_and_address_survive_a_restart(own_broker: Broker, unique: str) -> None:
@@ -122,7 +122,7 @@ def test_up_leaves_a_broker_running_that_later_commands_find_and_end(tmp_path: P
 def test_ctrl_c_in_the_terminal_does_not_reach_the_broker(own_broker: Broker) -> None:
     """A terminal signals its process group; the broker has a group of its own."""
     shown = subprocess.run(
-        ["ps", "-o", "pgid=", "-p", str(own_broker.pid)], capture_output=True, text=True, timeout=10, check=True
+        ["ps", "-o", "pgid=", "-p", str(own_broker.pid)], capture_output=True, text=True, timeout=60, check=True
     )
 
     assert int(shown.stdout) == own_broker.pid

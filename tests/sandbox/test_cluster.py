@@ -21,7 +21,7 @@ ONE = Shape(1, secure=True)
 
 def ask(client_file: Path, *command: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-c", "from recoveryd.cli import main; main()", *command, "--config", str(client_file)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=90, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=180, check=False)
 
 
 @pytest.mark.broker
@@ -54,7 +54,7 @@ def test_a_secured_sandbox_lets_in_who_has_its_client_file_and_nobody_else(tmp_p
     again = handle.up_cluster(ONE, tmp_path)
     try:
         assert ask(again.client_file, "topics", "apply").returncode == 0, "users and topics outlive a restart"
-        assert len(AdminClient({**right, "bootstrap.servers": again.bootstrap}).list_topics(timeout=20).topics) >= 7
+        assert len(AdminClient({**right, "bootstrap.servers": again.bootstrap}).list_topics(timeout=60).topics) >= 7
     finally:
         assert handle.down(tmp_path)
     assert not handle.down(tmp_path)

@@ -83,7 +83,7 @@ def test_old_records_outlive_the_default_retention(bootstrap: str, unique: str) 
 
     resource = ConfigResource(ConfigResource.Type.TOPIC, f"{unique}flights")
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    config = admin.describe_configs([resource])[resource].result(30)
+    config = admin.describe_configs([resource])[resource].result(60)
 
     assert (config["retention.ms"].value, config["compression.type"].value) == ("-1", "lz4")
 

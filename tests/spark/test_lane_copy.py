@@ -11,6 +11,7 @@ from recoveryd_jobs.contract import DIGEST_FORM, PartitionRange, TargetRun
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.murmur2 import partition_for_key
 from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
+from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -58,9 +59,9 @@ def test_aborted_and_interleaved_transactions_are_left_out_and_explained(cluster
         for part in range(5):
             for producer, word in ((good, "good"), (bad, "bad"), (plain, "plain")):
                 put(producer, source, Row(0, 0, b"k", f"{word}-{number}-{part}".encode(), 1_000 + number))
-                producer.flush(10)
-        bad.abort_transaction(10)
-        good.commit_transaction(10)
+                producer.flush(60)
+        bad.abort_transaction(60)
+        good.commit_transaction(60)
     recovery = Recovery(cluster, source, target, ranges=[whole(cluster, source)])
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == DONE
     assert contents(cluster.read(source)) == contents(cluster.read(target))
@@ -78,8 +79,8 @@ def test_a_tail_of_markers_ends_cleanly(cluster: Cluster) -> None:
     for _ in range(3):
         producer.begin_transaction()
         put(producer, source, rows(1)[0])
-        producer.flush(10)
-        producer.abort_transaction(10)
+        producer.flush(60)
+        producer.abort_transaction(60)
     recovery = Recovery(cluster, source, target, ranges=[whole(cluster, source)])
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == DONE
     assert [(r.start, r.stop, r.copied, r.skipped) for r in recovery.ledger()] == [(0, 16, 10, 6)]
@@ -91,8 +92,8 @@ def test_partitions_without_records_and_ranges_without_offsets_end_cleanly(clust
     producer = cluster.producer("x")
     producer.begin_transaction()
     put(producer, source, Row(2, 0, b"k", b"aborted", 1))
-    producer.flush(10)
-    producer.abort_transaction(10)
+    producer.flush(60)
+    producer.abort_transaction(60)
     ranges = [PartitionRange(0, 0, 0), PartitionRange(1, 0, 5), PartitionRange(2, 0, 2), PartitionRange(3, 4, 4)]
     recovery = Recovery(cluster, source, target, ranges=[ranges], partitions=4)
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == DONE
@@ -111,7 +112,7 @@ def test_nothing_at_or_past_the_stop_is_copied_while_the_source_grows(cluster: C
         while not halt.wait(0.001):
             put(producer, source, Row(0, 0, b"late", b"late", 1))
             producer.poll(0)
-        producer.flush(10)
+        producer.flush(60)
 
     writer = threading.Thread(target=grow)
     writer.start()
@@ -197,13 +198,17 @@ def test_a_cap_on_bytes_counts_what_is_written_and_cuts_every_lane_where_its_cop
         assert sum(r.skipped for r in rows_of) == 0
 
 
+def runs_of(recovery: Recovery) -> list[tuple[int, int]]:
+    return [run for receipt in recovery.ledger() for target in receipt.targets for run in target.runs]
+
+
 @pytest.mark.parametrize("exclusive", [True, False])
 def test_runs_are_exact_when_others_write_to_the_target(cluster: Cluster, exclusive: bool) -> None:
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(40_000))
     recovery = Recovery(
         cluster, source, target, ranges=[whole(cluster, source)], target_more={"exclusive": exclusive},
-        directive=Recovery.run_directive(cluster, max_records_per_s=15_000.0),
+        directive=Recovery.run_directive(cluster, max_records_per_s=1_000.0),
     )  # fmt: skip
     halt = threading.Event()
 
@@ -211,19 +216,21 @@ def test_runs_are_exact_when_others_write_to_the_target(cluster: Cluster, exclus
         producer = cluster.producer()
         while not halt.wait(0.002):
             put(producer, target, Row(0, 0, b"foreign", b"foreign", 1))
-            producer.flush(10)
+            producer.flush(60)
 
     writer = threading.Thread(target=interfere)
     writer.start()
     try:
-        assert LaneThread(recovery.spec).outcome() == DONE
+        lane = LaneThread(recovery.spec)
+        wait_for(lambda: len(runs_of(recovery)) > len(recovery.ledger()), 60.0, lambda: "nobody interferes")
+        recovery.direct("run")
+        assert lane.outcome() == DONE
     finally:
         halt.set()
         writer.join()
-    runs = [run for receipt in recovery.ledger() for t in receipt.targets for run in t.runs]
+    runs = runs_of(recovery)
     ours = [row for row in cluster.read(target) if any(first <= row.offset < first + count for first, count in runs)]
     assert contents(rows(40_000)) == contents(ours)
-    assert len(runs) > len(recovery.ledger()), "nobody interfered"
     assert_exact(recovery.ledger(), recovery.spec)
 
 

@@ -75,7 +75,7 @@ def test_killed_again_and_again_it_still_ends_exact(recovery: Recovery, cluster:
 
 
 def test_an_attempt_frozen_until_the_next_one_is_done_changes_nothing(recovery: Recovery, cluster: Cluster) -> None:
-    slow = recovery.slowed(1_000.0)
+    slow = recovery.slowed(100.0)
     zombie = LaneProcess(slow)
     recovery.await_heartbeat(lambda h: h.chunk_open and h.positions[0].position > 0)
     zombie.send(signal.SIGSTOP)
@@ -100,10 +100,11 @@ def test_a_producer_fenced_without_a_newer_attempt_starts_over_from_the_ledger(
     recovery: Recovery, cluster: Cluster
 ) -> None:
     """The lane is fenced as by a broker that ended its transaction because it took too long."""
-    slow = recovery.slowed(1_000.0)
+    slow = recovery.slowed(100.0)
     lane = LaneProcess(slow)
     recovery.await_heartbeat(lambda h: h.chunk_open and h.positions[0].position > 0)
     recovery.fence(0)
+    recovery.direct("run")
     assert lane.wait() == (0, "done")
     assert_all_there_once(recovery, cluster)
 

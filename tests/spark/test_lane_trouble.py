@@ -2,15 +2,15 @@
 
 import random
 import threading
-import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
-from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
+from tests.builders.copying import AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
 from tests.builders.odd_headers import write_odd
 from tests.builders.proving import verify
 from tests.e2e.data import add_time_zero
@@ -21,10 +21,10 @@ COUNT = 20_000
 
 
 def make(cluster: Cluster, **more: Any) -> Recovery:
-    """20,000 records at 4,000 a second."""
+    """20,000 records at 400 a second."""
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(COUNT))
-    directive = Recovery.run_directive(cluster, max_records_per_s=4_000.0)
+    directive = Recovery.run_directive(cluster, max_records_per_s=400.0)
     return Recovery(
         cluster, source, target, **{"ranges": [[PartitionRange(0, 0, COUNT)]], "directive": directive, **more}
     )
@@ -76,7 +76,7 @@ def test_records_deleted_while_copying_are_found_where_reading_meets_the_hole(cl
         Row(0, i, b"k", chance.randbytes(20_000), i + 1) for i in range(5_000)
     ]  # 100 MB: more than is fetched ahead
     cluster.fill(source, data)
-    directive = Recovery.run_directive(cluster, max_bytes_per_s=4_000_000.0)
+    directive = Recovery.run_directive(cluster, max_bytes_per_s=400_000.0)
     recovery = Recovery(
         cluster, source, target, ranges=[[PartitionRange(0, 0, 5_000)]], directive=directive,
         on_data_loss="continue" if allowed else "fail",
@@ -106,7 +106,7 @@ def test_records_deleted_while_copying_are_found_where_reading_meets_the_hole(cl
 def test_a_log_shorter_than_planned_is_read_to_its_end_and_the_rest_is_lost(cluster: Cluster, allowed: bool) -> None:
     recovery = make(
         cluster, ranges=[[PartitionRange(0, 0, COUNT + 7)]], directive=Recovery.run_directive(cluster),
-        on_data_loss="continue" if allowed else "fail",
+        on_data_loss="continue" if allowed else "fail", stop_wait_ms=3_000,
     )  # fmt: skip
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert outcome.error_code == ("" if allowed else "data_lost")
@@ -119,7 +119,7 @@ def test_a_log_shorter_than_planned_is_read_to_its_end_and_the_rest_is_lost(clus
 
 
 def test_a_position_behind_the_end_of_a_followed_log_is_data_lost_after_the_same_patience(cluster: Cluster) -> None:
-    recovery = make(cluster, ranges=[[PartitionRange(0, COUNT + 7, None)]])
+    recovery = make(cluster, ranges=[[PartitionRange(0, COUNT + 7, None)]], stop_wait_ms=3_000)
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.error_code, f"ends at {COUNT}, before the position {COUNT + 7}" in outcome.error_message) == (
         "data_lost",
@@ -128,7 +128,12 @@ def test_a_position_behind_the_end_of_a_followed_log_is_data_lost_after_the_same
 
 
 def test_an_end_that_a_followed_log_reaches_in_time_is_waited_for(cluster: Cluster) -> None:
-    recovery = make(cluster, ranges=[[PartitionRange(0, COUNT + 7, None)]], directive=Recovery.run_directive(cluster))
+    recovery = make(
+        cluster,
+        ranges=[[PartitionRange(0, COUNT + 7, None)]],
+        directive=Recovery.run_directive(cluster),
+        stop_wait_ms=300_000,
+    )
     lane = LaneThread(recovery.spec)
     recovery.await_heartbeat(lambda h: "copying" in h.state or "starting" in h.state)
     cluster.fill(recovery.source, rows(20))
@@ -187,7 +192,7 @@ def test_a_foreign_transaction_before_the_stop_blocks_with_a_reason_until_it_end
     foreign = cluster.producer("foreign")
     foreign.begin_transaction()
     put(foreign, source, Row(0, 0, b"open", b"open", 1))
-    foreign.flush(10)
+    foreign.flush(60)
     cluster.fill(source, rows(50))
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 151)]])
     lane = LaneThread(recovery.spec)
@@ -195,7 +200,7 @@ def test_a_foreign_transaction_before_the_stop_blocks_with_a_reason_until_it_end
     assert "a foreign transaction holds" in blocked.why
     assert "last stable offset 100, high watermark 151, stop 151" in blocked.why
     recovery.await_heartbeat(lambda h: h.positions[0].position == 100)  # what could be read is committed before
-    foreign.commit_transaction(10)
+    foreign.commit_transaction(60)
     assert lane.outcome() == LaneOutcome(0, "done")
     assert len(cluster.read(target)) == 151
     assert_exact(recovery.ledger(), recovery.spec)
@@ -206,12 +211,12 @@ def test_a_foreign_transaction_that_stays_ends_the_attempt_with_its_name(cluster
     foreign = cluster.producer("foreign")
     foreign.begin_transaction()
     put(foreign, source, Row(0, 0, b"open", b"open", 1))
-    foreign.flush(10)
+    foreign.flush(60)
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 1)]], stop_wait_ms=3_000)
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "stop_blocked")
     assert f"a foreign transaction holds {source} partition 0" in outcome.error_message
-    foreign.abort_transaction(10)
+    foreign.abort_transaction(60)
 
 
 def test_a_foreign_transaction_on_the_receipts_topic_is_waited_for(cluster: Cluster) -> None:
@@ -220,11 +225,11 @@ def test_a_foreign_transaction_on_the_receipts_topic_is_waited_for(cluster: Clus
     foreign.begin_transaction()
     for partition in (0, 1):
         put(foreign, recovery.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
-    foreign.flush(10)
+    foreign.flush(60)
     lane = LaneThread(recovery.spec)
     recovery.await_heartbeat(lambda h: "reads receipts" in h.why)
     assert cluster.end(recovery.target) == 0
-    foreign.abort_transaction(10)
+    foreign.abort_transaction(60)
     assert lane.outcome() == LaneOutcome(0, "done")
     assert len(cluster.read(recovery.target)) == COUNT
 
@@ -232,15 +237,15 @@ def test_a_foreign_transaction_on_the_receipts_topic_is_waited_for(cluster: Clus
 def test_trouble_before_a_pause_is_not_held_against_what_comes_after_it(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    budget_s = 4.0
-    monkeypatch.setattr("recoveryd_jobs.lane.life.TROUBLE_BUDGET_S", budget_s)
+    clock = AheadClock()
+    monkeypatch.setattr("recoveryd_jobs.lane.life.time", clock)
     recovery = make(cluster)
     lane = LaneThread(recovery.spec)
     recovery.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
     recovery.fence(0)
     paused = recovery.direct("pause")
     recovery.await_heartbeat(lambda h: h.state == "paused" and h.directive_sequence == paused)
-    time.sleep(budget_s + 1.0)  # the length of the pause
+    clock.ahead_s += 10 * life.TROUBLE_BUDGET_S  # the length of the pause
     recovery.fence(0)
     recovery.direct("run")
     assert lane.outcome() == LaneOutcome(0, "done")

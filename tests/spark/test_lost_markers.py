@@ -44,10 +44,10 @@ def test_a_later_attempt_next_to_an_open_transaction_copies_exactly(cluster: Clu
     other = cluster.producer("other")
     other.begin_transaction()
     other.produce(target, b"open", b"other", 0)
-    assert other.flush(20) == 0
+    assert other.flush(60) == 0
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]], partitions=1)
     assert LaneThread(replace(recovery.spec, attempt=2)).outcome(60.0) == LaneOutcome(0, "done")
-    other.abort_transaction(20)
+    other.abort_transaction(60)
     assert_exact(recovery.ledger(), recovery.spec)
     copied = cluster.read(target, 1)
     assert [r.content for r in copied] == [r.content for r in rows(COUNT, 0)]

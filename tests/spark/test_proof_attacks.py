@@ -111,7 +111,7 @@ def test_an_aborted_copy_in_front_of_the_good_one_is_not_seen_and_a_committed_on
         producer.begin_transaction()
         for row in data:
             put(producer, spec.target.topic, row)
-        producer.flush(10)
+        producer.flush(60)
         (producer.commit_transaction if commit else producer.abort_transaction)(10)
         return replace(spec, target=replace(spec.target, stops=((0, cluster.settled_end(spec.target.topic)),)))
 

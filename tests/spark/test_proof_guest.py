@@ -14,14 +14,15 @@ from recoveryd_jobs.verify.guest import Stopped
 from recoveryd_jobs.verify.plan import make_plan, share_out
 from recoveryd_jobs.verify.tasks import show_share
 from tests.builders.copying import Cluster, Recovery, rows
+from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
 
-_RATE = 500.0
+_RATE = 100.0
 
 
 class Task:
-    """The whole proof of a recovery as one task in a thread, at 500 records/s."""
+    """The whole proof of a recovery as one task in a thread, at 100 records/s."""
 
     def __init__(self, recovery: Recovery) -> None:
         spec = replace(
@@ -40,7 +41,7 @@ class Task:
             self.ended = type(told)
 
     def wait(self) -> object:
-        self._thread.join(60)
+        self._thread.join(patient_s(60))
         assert not self._thread.is_alive(), "the task did not end"
         return self.ended
 

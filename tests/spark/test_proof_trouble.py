@@ -17,7 +17,7 @@ from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.plan import Asked, ProofPlan
 from recoveryd_jobs.verify.reader import Place, Range, RangeReader
 from recoveryd_jobs.verify.sides import Shown, segments
-from tests.builders.copying import Cluster, Recovery, Row, put, rows
+from tests.builders.copying import AheadClock, Cluster, Recovery, Row, put, rows
 
 _PATIENCE_S = 60.0
 
@@ -148,7 +148,8 @@ def test_a_closer_look_that_is_refused_says_which_right_is_missing(monkeypatch: 
 def test_a_pause_while_the_receipts_are_read_is_no_silence_of_the_topic(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recoveryd_jobs.verify.ledger._PATIENCE_S", 1.0)
+    clock = AheadClock()
+    monkeypatch.setattr("recoveryd_jobs.verify.ledger.time", clock)
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(10))
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]])
@@ -157,13 +158,13 @@ def test_a_pause_while_the_receipts_are_read_is_no_silence_of_the_topic(
     foreign.begin_transaction()
     for partition in (0, 1):
         put(foreign, recovery.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
-    foreign.flush(10)
+    foreign.flush(60)
     paused = iter([True])
 
     def pause() -> None:
         if next(paused, False):
-            time.sleep(1.5)  # the length of the pause, longer than the patience
-            foreign.abort_transaction(10)
+            clock.ahead_s += 10_000.0  # the length of the pause, longer than the patience
+            foreign.abort_transaction(60)
 
     ledger = proof_ledger.load(recovery.spec, lambda _partition: True, pause)
     assert [claim.stop for claim in ledger.claims(0)] == [10]

@@ -14,7 +14,7 @@ from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, 
 
 pytestmark = pytest.mark.broker
 
-COUNT = 400
+COUNT = 4_000
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def recovery(cluster: Cluster) -> Recovery:
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(COUNT))
     made = Recovery(
-        cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]], chunk=Recovery.chunk_limits(max_records=100)
+        cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]], chunk=Recovery.chunk_limits(max_records=50)
     )
     home = made.spec.receipts
     assert home is not None
@@ -37,12 +37,10 @@ def home_of(recovery: Recovery) -> ReceiptsHome:
 
 def stopped_half_way(recovery: Recovery) -> JobSpec:
     """The lane copied a part and ended; the spec of the next attempt, which knows from the journal how far it came."""
-    lane = LaneThread(recovery.slowed(200))
-    beat = recovery.await_heartbeat(lambda h: h.positions[0].position >= 100)
-    recovery.direct("stop")
-    assert lane.outcome() == LaneOutcome(0, "stopped")
+    capped = replace(recovery.spec.lanes[0], max_records=150)
+    assert run_lane(replace(recovery.spec, lanes=(capped,)), capped) == LaneOutcome(0, "capped")
     again = recovery.attempt(2)
-    ranges = (replace(again.lanes[0].partitions[0], journaled=beat.positions[0].position),)
+    ranges = (replace(again.lanes[0].partitions[0], journaled=100),)
     return replace(again, lanes=(replace(again.lanes[0], partitions=ranges),))
 
 

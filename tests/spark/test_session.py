@@ -16,7 +16,7 @@ from recoveryd_jobs.driver.session import ask_for_executors
 
 pytestmark = pytest.mark.spark
 
-START_S = 120.0
+START_S = 300.0
 # The first steps of a driver; then it prints what its running context knows.
 PROBE = """
 import json, sys

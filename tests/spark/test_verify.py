@@ -216,8 +216,8 @@ def test_holes_in_the_target_are_named_by_offset(cluster: Cluster) -> None:
     producer = cluster.producer("aborted")
     producer.begin_transaction()
     put(producer, bad, GOOD[10])
-    producer.flush(10)
-    producer.abort_transaction(10)
+    producer.flush(60)
+    producer.abort_transaction(60)
     assert cluster.settled_end(bad) == 12
     cluster.fill(bad, GOOD[12:])
     target = replace(recovery.spec.target, topic=bad, topic_id=cluster.topic_id(bad))

@@ -96,14 +96,14 @@ def test_exactly_once_counts_each_record_once_over_a_kill(bootstrap: str, unique
         app.spec = replace(spec, settings=slow)
         app.start()
         write(bootstrap, source, [("k", "x")] * 4, 1)
-        wait_for(lambda: len(values(bootstrap, counts, committed=False)) == 7, 5.0)
+        wait_for(lambda: len(values(bootstrap, counts, committed=False)) >= 7, 5.0)
         app.kill()
         assert app.await_end() == -signal.SIGKILL
         app.spec = spec
         app.start()
         await_table(bootstrap, counts, {"k": "7"})
     assert [count for _, count in values(bootstrap, counts)] == list("1234567")
-    assert len(values(bootstrap, counts, committed=False)) == 11
+    assert len(values(bootstrap, counts, committed=False)) >= 11, "those of the open transaction were written again"
 
 
 def test_windows_are_of_event_time_and_joins_follow_both_sides(bootstrap: str, unique: str, streams_app: Begin) -> None:
