@@ -9,6 +9,7 @@ import typer
 from recoveryd.cli.app import app
 from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import PROGRAM
+from recoveryd.cli.render.manner_options import PANEL
 from tools.markdown import table
 
 FILE: Final = Path("docs/cli.md")
@@ -42,13 +43,33 @@ _HEAD: Final = f"""\
 
 - stdout carries data only; progress, hints and questions go to stderr.
 - It asks only on a terminal; elsewhere an error names the flag that answers.
-- `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o name` gives ids only. `NO_COLOR`
-  is honoured.
+- `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o jsonl` one record per line,
+  `-o jsonpath=.plan.hash` a part of them, `-o name` ids only, `-o wide` a table with more columns. `NO_COLOR` is
+  honoured.
 - Control characters in names and messages of others are shown as `\\u001b`; in JSON and YAML this is the same value.
-- Every error is a code, a sentence and a next step; `{PROGRAM} explain CODE` says more about it, offline.
+- Every error is a code, a sentence and a next step; `{PROGRAM} explain CODE` says more about it, offline. With
+  `-o json` or `-o jsonl` an error is one line of JSON on stderr:
+  `{{"error":{{"code":"RCV-1010","message":"...","next":"...","exit_code":3}}}}`.
+- `status` is the same as `get`, `ls` the same as `list`. Every verb takes `-q`, `-v` and `--no-color`, wherever they
+  stand.
 - Ctrl-C while following detaches; the recovery goes on.
 
-Where recoveryd is, say `--bootstrap HOST:PORT` or `--config FILE`, `RECOVERYD_BOOTSTRAP_SERVERS` or `RECOVERYD_CONFIG`.
+## Where recoveryd is
+
+In this order: `--context NAME`, or `--bootstrap HOST:PORT` or `--config FILE`; then `RECOVERYD_CONTEXT`; then
+`RECOVERYD_BOOTSTRAP_SERVERS` or `RECOVERYD_CONFIG`; then the context in use. `-v` says which brokers it came to.
+
+A context keeps client properties, the prefix of recoveryd's topics and the address of the daemon under a name, so that
+nobody needs the daemon's config on a laptop:
+
+    {PROGRAM} context add prod --bootstrap broker1:9093 --properties client.properties --http https://recoveryd.example.org
+    {PROGRAM} context use prod
+    {PROGRAM} list --context staging
+
+`client.properties` is what Kafka's own tools take by `--command-config`. A password need not stand in it:
+`sasl.jaas.config=... password="${{file:/run/secrets/kafka}}";` is read when it is used. Contexts are files under
+`~/.config/recoveryd/contexts` (`XDG_CONFIG_HOME`) that only you can read; a context with `--http` and no brokers can
+look, but not send.
 
 ## Exit codes
 
@@ -76,7 +97,7 @@ def _verbs(group: Any, context: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         command = group.get_command(context, name)
         if hasattr(command, "list_commands"):
             yield from _verbs(command, context, f"{prefix}{name} ")
-        else:
+        elif not command.hidden:
             yield f"{prefix}{name}", command
 
 
@@ -86,7 +107,9 @@ def _section(name: str, verb: Any, context: Any) -> Iterator[str]:
     usage = " ".join(word if p.required else f"[{word}]" for p, word in zip(arguments, words, strict=True))
     yield f"### `{f'{PROGRAM} {name} {usage}'.strip()}`\n"
     yield f"{verb.help}\n"
-    options = [p for p in verb.params if p.param_type_name == "option" and p.name != "help"]
+    options = [
+        p for p in verb.params if p.param_type_name == "option" and p.name != "help" and p.rich_help_panel != PANEL
+    ]
     rows = [_row(option, context) for option in options if option.rich_help_panel != _CONNECTION]
     if rows:
         yield table(_OPTION, rows) + "\n"
@@ -96,7 +119,8 @@ def _connection(root: Any, context: Any) -> str:
     """The options that all verbs have which talk to Kafka or the daemon, listed once."""
     options = [p for p in root.get_command(context, "get").params if getattr(p, "rich_help_panel", "") == _CONNECTION]
     rows = table(_OPTION, (_row(option, context) for option in options))
-    return f"## Options of every verb that connects\n\n{rows}\n"
+    manners = table(_OPTION, (_row(option, context) for option in root.params if option.rich_help_panel == PANEL))
+    return f"## Options of every verb that connects\n\n{rows}\n\n## Options of every verb\n\n{manners}\n"
 
 
 def _row(option: Any, context: Any) -> tuple[str, str]:

@@ -72,6 +72,13 @@ class ScriptedBackend:
             time.sleep(0.002)
             yield None
 
+    def follow_all(self) -> Iterator[Document | None]:
+        yield from list(self.documents.values())
+        while True:
+            recovery = self.becomes[0]["recovery"] if self.becomes and isinstance(self.becomes[0], dict) else ""
+            self._advance()
+            yield self.documents.get(recovery)
+
     def events(self, recovery: str, since: str | None = None) -> list[Document]:
         return [event for event in self.timeline if event["subject"] == recovery]
 
@@ -108,9 +115,10 @@ def run(
 def run_with(tools: Tools, *args: str, typed: str | None = None, env: dict[str, str | None] | None = None) -> Result:
     """Run one command line in an environment without recoveryd's variables."""
     clean: dict[str, str | None] = dict.fromkeys(
-        ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG", "COLUMNS", "NO_COLOR")
+        ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG", "RECOVERYD_CONTEXT", "COLUMNS", "NO_COLOR")
     )
-    return CliRunner(env=clean | (env or {})).invoke(app, args, obj=tools, input=typed)
+    nobodys_home: dict[str, str | None] = {"XDG_CONFIG_HOME": "/nonexistent"}
+    return CliRunner(env=clean | nobodys_home | (env or {})).invoke(app, args, obj=tools, input=typed)
 
 
 def refuse_with(code: Code, message: str = "No.") -> Callable[[Document], Document]:

@@ -7,7 +7,7 @@ step` on stderr. No traceback is shown without `--debug`.
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -16,12 +16,15 @@ from typer.core import TyperGroup
 
 from recoveryd.cli.failure import ExitCode, Failure, exit_code_of, usage
 from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM, option
-from recoveryd.cli.render.output import note, print_failure, say
+from recoveryd.cli.render.manner import manner
+from recoveryd.cli.render.manner_options import make_manner_options
+from recoveryd.cli.render.output import note, print_failure, say, tell_traceback
 from recoveryd.cli.send.connect import Tools
 from recoveryd.cli.send.waiting import Detached
 from recoveryd.cli.verbs import (
     completion,
     config,
+    context,
     diagnose,
     doctor,
     explain,
@@ -56,7 +59,12 @@ _EPILOG = (
 
 
 class Root(TyperGroup):
-    """The group of all verbs, with our way to end."""
+    """The group of all verbs, with our way to end, and the options that say how it speaks, which every verb takes."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        for command in _every(self):
+            command.params += make_manner_options()
 
     def main(
         self,
@@ -68,6 +76,7 @@ class Root(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Never returns: ends with `SystemExit(exit code)`."""
+        manner.begin(sys.argv[1:] if args is None else args)
         tools = extra["obj"] = extra.get("obj") or Tools()
         if COMPLETE_VARIABLE in os.environ:
             # Registers the shells' answers, which Typer does only together with options that are missing here.
@@ -78,7 +87,7 @@ class Root(TyperGroup):
             )
         except Exception as error:  # noqa: BLE001  (the one place where anything becomes an exit code)
             if tools.debug:
-                note(traceback.format_exc(), end="")
+                tell_traceback(traceback.format_exc())
             code = _end(error)
         sys.exit(int(code) if isinstance(code, int) else ExitCode.DONE)
 
@@ -88,6 +97,13 @@ class Root(TyperGroup):
         if option is not None:
             option.default = False
         return option
+
+
+def _every(group: Any) -> Iterator[Any]:
+    """The group, and each group and verb in it."""
+    yield group
+    for command in group.commands.values():
+        yield from _every(command) if hasattr(command, "commands") else (command,)
 
 
 def _end(error: Exception) -> ExitCode:
@@ -112,7 +128,7 @@ def _end(error: Exception) -> ExitCode:
         case _:
             failure = Failure(Code.UNEXPECTED, f"{type(error).__name__}: {error}")
     if failure is not None:
-        print_failure(failure)
+        print_failure(failure, code)
     return code
 
 
@@ -178,6 +194,7 @@ for group in (
     diagnose,
     topics,
     config,
+    context,
     explain,
     scenarios,
     doctor,

@@ -4,9 +4,9 @@ Only what stands on a command line. How a verb gets its connection is `send.conn
 `send.sending`.
 """
 
-from enum import StrEnum
+import difflib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
@@ -17,11 +17,44 @@ _PANEL = "Connection"
 _SENDING = "Sending"
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
+class Format(str):
+    """How a result is printed: one of the names below, or `jsonpath=PATH`."""
+
+    __slots__ = ()
+    TABLE: ClassVar["Format"]
+    WIDE: ClassVar["Format"]
+    JSON: ClassVar["Format"]
+    JSONL: ClassVar["Format"]
+    YAML: ClassVar["Format"]
+    NAME: ClassVar["Format"]
+
+    @property
+    def is_table(self) -> bool:
+        """For people to read, so that hints have a place beside it."""
+        return self in {Format.TABLE, Format.WIDE}
+
+    @property
+    def json_path(self) -> str | None:
+        """What is wanted of the JSON, None when all of it is."""
+        return self.removeprefix(_JSON_PATH) if self.startswith(_JSON_PATH) else None
+
+
+_JSON_PATH: Final = "jsonpath="
+_NAMES: Final = ("table", "wide", "json", "jsonl", "yaml", "name")
+Format.TABLE, Format.WIDE, Format.JSON, Format.JSONL, Format.YAML, Format.NAME = map(Format, _NAMES)
+
+
+def read_format(text: str) -> Format:
+    """What stands behind `-o`."""
+    if text not in _NAMES and not text.startswith(_JSON_PATH):
+        near = difflib.get_close_matches(text, _NAMES, n=1)
+        guess = f" Did you mean `{near[0]}`?" if near else ""
+        raise typer.BadParameter(f"`{text}` is no form.{guess} Forms are {', '.join(_NAMES)} and jsonpath=PATH.")
+    return Format(text)
+
+
+def complete_format(incomplete: str) -> list[str]:
+    return [name for name in (*_NAMES, _JSON_PATH) if name.startswith(incomplete)]
 
 
 def option(
@@ -46,10 +79,19 @@ def argument(metavar: str | None, text: str, **more: Any) -> typer.models.Argume
 
 
 Bootstrap = Annotated[
-    str | None, option("--bootstrap", "Kafka brokers.", "HOST:PORT", _PANEL, envvar="RECOVERYD_BOOTSTRAP_SERVERS")
+    str | None,
+    option(
+        "--bootstrap --bootstrap-server -b", "Kafka brokers.", "HOST:PORT", _PANEL, envvar="RECOVERYD_BOOTSTRAP_SERVERS"
+    ),
 ]
 Config = Annotated[
     Path | None, option("--config", "The daemon's YAML config.", "FILE", _PANEL, envvar="RECOVERYD_CONFIG")
+]
+Context = Annotated[
+    str | None,
+    option(
+        "--context", "What `recoveryctl context` keeps under this name.", "NAME", _PANEL, envvar="RECOVERYD_CONTEXT"
+    ),
 ]
 Http = Annotated[
     str | None, option("--http", "Read status from the daemon's HTTP API instead of the topic.", "URL", _PANEL)
@@ -57,7 +99,14 @@ Http = Annotated[
 Debug = Annotated[bool, option("--debug", "Show the traceback of an error.", panel=_PANEL)]
 
 Reason = Annotated[str | None, option("--reason", "Why, for the record; required (1 to 500 characters).", "TEXT")]
-Output = Annotated[Format, option("-o --output", "How to print the result.", shows_default=True)]
+Output = Annotated[
+    Format,
+    option(
+        "-o --output", "How to print the result; wide has more columns, jsonpath=.stop.reason a part of the JSON.",
+        "table|wide|json|jsonl|yaml|name|jsonpath=PATH", shows_default=True, parser=read_format,
+        autocompletion=complete_format,
+    ),
+]  # fmt: skip
 Wait = Annotated[bool, option("--wait", "Stay until it is done; the exit code says how it ended.", panel=_SENDING)]
 Timeout = Annotated[str | None, option("--timeout", "Longest wait, like 10m; then exit code 8.", "DURATION", _SENDING)]
 Yes = Annotated[bool, option("--yes -y", "Do not ask.", panel=_SENDING)]

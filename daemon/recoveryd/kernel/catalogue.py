@@ -106,6 +106,7 @@ class Code(StrEnum):
     UNEXPECTED = "RCV-4011"
     SANDBOX_FAILED = "RCV-4012"
     NO_SUCH_GROUP = "RCV-4013"
+    NO_SUCH_CONTEXT = "RCV-4014"
     FENCED = "RCV-5001"
     INVARIANT_BROKEN = "RCV-5002"
     COMMITS_STALLED = "RCV-5003"
@@ -463,6 +464,9 @@ CATALOGUE: dict[Code, Entry] = {
     Code.NO_SUCH_GROUP: Entry(
         "The daemon does not watch this consumer group.",
         "Name it with its topic under `monitor.topics` of the daemon's config.",
+    ),
+    Code.NO_SUCH_CONTEXT: Entry(
+        "No context of the command line has this name.", "`recoveryctl context list` has those that there are."
     ),
     Code.FENCED: Entry(
         "Another daemon became the leader.", "Nothing to do: the supervisor restarts this one as a standby."

@@ -30,8 +30,9 @@ def load(
     bootstrap: str | None = None,
     env: Mapping[str, str] | None = None,
     flags: Mapping[str, tuple[str, Any]] | None = None,
+    base: Tree | None = None,
 ) -> Settings:
-    """The settings in force. `path` None takes RECOVERYD_CONFIG, or no file at all.
+    """The settings in force. `path` None takes RECOVERYD_CONFIG, or no file at all; `base` stands in for a file.
 
     `flags` are further values from the command line: dotted key to (flag, value), for instance `{"http.listen":
     ("--http", "127.0.0.1:0")}`. Raises `ConfigProblem`; its code is BOOTSTRAP_MISSING when nothing says where the
@@ -39,7 +40,7 @@ def load(
     """
     environment = os.environ if env is None else env
     path = path or environment.get(CONFIG_VARIABLE) or None
-    tree = Tree({}, {}) if path is None else read_file(Path(path))
+    tree = base or (Tree({}, {}) if path is None else read_file(Path(path)))
     put_environment(tree, environment, key_names(SettingsModel))
     for key, (flag, value) in (flags or {}).items():
         tree.put(tuple(key.split(".")), value, Origin(flag))

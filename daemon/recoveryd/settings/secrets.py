@@ -47,6 +47,14 @@ def resolve(name: str, value: Any, environment: Mapping[str, str]) -> Resolved:
     return Resolved(resolved, MASK if is_secret and resolved == text else MASK + _places(text) if is_secret else text)
 
 
+def shown_property(name: str, value: Any) -> str:
+    """What of a property may be shown without reading what it refers to."""
+    if isinstance(value, dict):
+        return " ".join(f"{kind} {place}" for kind, place in value.items())
+    text = str(value)
+    return (MASK + _places(text) if _REFERENCE.search(text) else MASK) if name in SECRET_PROPERTIES else text
+
+
 def _places(text: str) -> str:
     return f" ({', '.join(f'{kind} {place}' for kind, place in _REFERENCE.findall(text))})"
 

@@ -119,6 +119,13 @@ class StatusReader:
             elif record[0] == wanted:
                 yield record[1]
 
+    def follow_all(self) -> Iterator[Document | None]:
+        """Every status as of now, then each change of any, without end; None about each half second in between."""
+        end = self._ends(self._names.status)[1]
+        yield from self.statuses().values()
+        for record in self._tail(self._names.status, end, _LOOK_S):
+            yield None if record is None or record[0] == b"_daemon" else record[1]
+
     def read_events(self, recovery: str | None = None, since_ms: int | None = None) -> list[Document]:
         """Events as of now, oldest first; of one recovery, and from a time on, when given."""
         wanted = None if recovery is None else recovery.encode()

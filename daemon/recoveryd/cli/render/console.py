@@ -12,8 +12,17 @@ from recoveryd.cli.render.harmless import harmless
 class HarmlessConsole(Console):
     """Takes brackets and colons for text and shows escape sequences, because what it prints was written by others."""
 
-    def __init__(self, file: TextIO, width: int | None) -> None:
-        super().__init__(file=file, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+    def __init__(self, file: TextIO, width: int | None, *, colour: bool = True, quiet: bool = False) -> None:
+        super().__init__(
+            file=file,
+            width=width,
+            highlight=False,
+            soft_wrap=False,
+            markup=False,
+            emoji=False,
+            no_color=None if colour else True,  # None: as NO_COLOR says
+            quiet=quiet,
+        )
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """As Rich does. Its own control sequences are in segments of their own, apart from text."""

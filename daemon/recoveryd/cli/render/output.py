@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from recoveryd.cli.options import Format
 from recoveryd.cli.render.harmless import harmless
+from recoveryd.cli.render.json_path import select
+from recoveryd.cli.render.manner import manner
 from recoveryd.errors import RecoverydError
 
 if TYPE_CHECKING:
@@ -30,16 +32,17 @@ def stdout_console() -> "Console":
     return _console(stderr=False)
 
 
-def stderr_console() -> "Console":
-    return _console(stderr=True)
+def stderr_console(*, asks: bool = False) -> "Console":
+    """For progress, which `-q` leaves out, or for what a question is about (`asks`)."""
+    return _console(stderr=True, quiet=manner.quiet and not asks)
 
 
-def _console(*, stderr: bool) -> "Console":
+def _console(*, stderr: bool, quiet: bool = False) -> "Console":
     from recoveryd.cli.render.console import HarmlessConsole  # noqa: PLC0415  (help must not pay for Rich)
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
-    return HarmlessConsole(stream, width)
+    return HarmlessConsole(stream, width, colour=manner.colour, quiet=quiet)
 
 
 def show(
@@ -48,18 +51,38 @@ def show(
     """Print one value to stdout in the wanted form. `table` is called only when tables are wanted; `names` are the
     lines of `-o name`.
     """
+    if wanted.json_path is not None:
+        _show_parts(value, wanted.json_path)
+        return
     match wanted:
         case Format.JSON:
             say(as_json(value))
+        case Format.JSONL:
+            for row in value if isinstance(value, list) else [value]:
+                say(as_line(row))
         case Format.YAML:
             say(as_yaml(value), end="")
         case Format.NAME:
             for name in names:
                 say(name)
-        case Format.TABLE:
+        case _:
             console = stdout_console()
             for part in table():
                 console.print(part)
+
+
+def _show_parts(value: object, path: str) -> None:
+    """A line for each; texts as they are, so that a shell can use them."""
+    found = [part for part in select(value, path) if part is not None]
+    for part in found:
+        say(part if isinstance(part, str) else as_line(part))
+    if not found:
+        note(f"Nothing stands at {path}; `-o json` shows what there is.")
+
+
+def as_line(value: object) -> str:
+    """JSON without a line end in it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def as_json(value: object) -> str:
@@ -80,22 +103,47 @@ def say(text: str, end: str = "\n") -> None:
     print(harmless(text), end=end)
 
 
+def flush() -> None:
+    """What was said is there for whoever reads it, also through a pipe."""
+    sys.stdout.flush()
+
+
 def note(text: str, *, colour: str = "", end: str = "\n") -> None:
-    """A hint, a question or a progress line for people, to stderr. `colour` is an ANSI number."""
-    told = harmless(text)
-    print(f"\x1b[{colour}m{told}\x1b[0m" if colour else told, end=end, file=sys.stderr, flush=True)
+    """A hint or a progress line for people, to stderr; `-q` leaves it out. `colour` is an ANSI number."""
+    if not manner.quiet:
+        _tell(text, colour=colour, end=end)
+
+
+def detail(text: str) -> None:
+    """What only `-v` wants to know."""
+    if manner.verbose:
+        _tell(text)
 
 
 def confirm(question: str) -> bool:
     """Ask on stderr, read the answer from stdin; anything but y or yes is no. (The usual prompts write to stdout, which
     carries data only.)
     """
-    note(f"{question} [y/N]: ", end="")
+    _tell(f"{question} [y/N]: ", end="")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def print_failure(failure: RecoverydError) -> None:
-    """`RCV-1012 sentence`, in red on a terminal, and `next: step`."""
-    is_red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    note(f"{failure.code.value} {failure.message}", colour="31" if is_red else "")
-    note(f"  next: {failure.hint}")
+def print_failure(failure: RecoverydError, exit_code: int) -> None:
+    """`RCV-1012 sentence`, in red on a terminal, and `next: step`; one line of JSON where results are JSON too."""
+    if manner.json_errors:
+        told = {"code": failure.code.value, "message": failure.message, "next": failure.hint, "exit_code": exit_code}
+        _tell(as_line({"error": told}))
+        return
+    is_red = sys.stderr.isatty() and manner.colour and not os.environ.get("NO_COLOR")
+    _tell(f"{failure.code.value} {failure.message}", colour="31" if is_red else "")
+    _tell(f"  next: {failure.hint}")
+
+
+def tell_traceback(text: str) -> None:
+    """Of `--debug`, which `-q` does not take back."""
+    _tell(text, end="")
+
+
+def _tell(text: str, *, colour: str = "", end: str = "\n") -> None:
+    told = harmless(text)
+    print(f"\x1b[{colour}m{told}\x1b[0m" if colour else told, end=end, file=sys.stderr, flush=True)

@@ -37,13 +37,17 @@ _STATE_STYLES = {
 }
 _COPIES = {"running", "pausing", "paused", "stopping", "verifying", "completed", "stopped", "failed"}
 _SEVERITY_STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
+_WIDE = ("KIND", "TOPICS", ">ATTEMPT", "BY", "RULE")
 _EVENT_PREFIX = "io.recoveryd.event."
 
 
-def recoveries_table(documents: Sequence[Document]) -> Table:
-    """One row per recovery, in the order given; a long list keeps to one line each where the terminal is narrow."""
+def recoveries_table(documents: Sequence[Document], *, is_wide: bool = False) -> Table:
+    """One row per recovery, in the order given; a long list keeps to one line each where the terminal is narrow. Wide:
+    also what it copies, who asked, under which rule it runs.
+    """
     now = datetime.now(UTC)
-    table = columns("RECOVERY", "STATE", ">DONE", ">RECORDS", ">RATE", ">LAG", ">ETA", ">AGE", "WHY")
+    more = _WIDE if is_wide else ()
+    table = columns("RECOVERY", "STATE", ">DONE", ">RECORDS", ">RATE", ">LAG", ">ETA", ">AGE", *more, "WHY")
     if len(documents) > 1:
         table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
     for document in documents:
@@ -58,9 +62,23 @@ def recoveries_table(documents: Sequence[Document]) -> Table:
             figures.count(moving.get("lag_records")),
             figures.duration(moving.get("eta_seconds")),
             figures.age(document.get("created"), now),
+            *(_wide_cells(document) if is_wide else ()),
             Text(document.get("why") or ""),
         )
     return table
+
+
+def _wide_cells(document: Document) -> tuple[str, ...]:
+    plan, limits = document.get("plan") or {}, document.get("limits") or {}
+    topics = [(plan.get(side) or {}).get("topic") for side in ("source", "target")]
+    told = (
+        document.get("workflow") or document.get("kind"),
+        " -> ".join(topic for topic in topics if topic),
+        document.get("attempt"),
+        (document.get("command") or {}).get("source"),
+        limits.get("rule"),
+    )
+    return tuple(figures.NONE if value in {None, ""} else str(value) for value in told)
 
 
 def describe(document: Document, events: Sequence[Document]) -> list[RenderableType]:

@@ -21,7 +21,7 @@ def public(document: Document) -> Document:
 def show_recoveries(documents: Sequence[Document], output: Format) -> None:
     """A list, in the order given."""
     names = [document["recovery"] for document in documents]
-    show([public(document) for document in documents], output, lambda: _rows(documents), names)
+    show([public(document) for document in documents], output, lambda: _rows(documents, output), names)
 
 
 def show_recovery(document: Document, output: Format, *, with_plan: bool = False, with_result: bool = False) -> None:
@@ -34,10 +34,10 @@ def show_recovery(document: Document, output: Format, *, with_plan: bool = False
         if with_plan and document.get("workflow") and document.get("plan"):
             from recoveryd.cli.render.workflows import workflow_plan_parts  # noqa: PLC0415
 
-            return [*_rows([document]), *workflow_plan_parts(document["plan"])]
+            return [*_rows([document], output), *workflow_plan_parts(document["plan"])]
         if with_plan and document.get("plan"):
-            return [*(_rows([document]) if document.get("workflow") else ()), *plan_parts(document)]
-        return [*_rows([document]), *(result_parts(document) if with_result else [])]
+            return [*(_rows([document], output) if document.get("workflow") else ()), *plan_parts(document)]
+        return [*_rows([document], output), *(result_parts(document) if with_result else [])]
 
     show(public(document), output, table, [document["recovery"]])
 
@@ -53,7 +53,7 @@ def show_all(document: Document, events: Sequence[Document], output: Format) -> 
     show({**public(document), "events": list(events)}, output, table, [document["recovery"]])
 
 
-def _rows(documents: Sequence[Document]) -> "list[RenderableType]":
+def _rows(documents: Sequence[Document], output: Format) -> "list[RenderableType]":
     from recoveryd.cli.render.recoveries import recoveries_table  # noqa: PLC0415
 
-    return [recoveries_table(documents)]
+    return [recoveries_table(documents, is_wide=output == Format.WIDE)]

@@ -53,6 +53,10 @@ class Backend(Protocol):
         """
         ...
 
+    def follow_all(self) -> Iterator[Document | None]:
+        """Every status as of now, then each change of any, without end; None about every half second in between."""
+        ...
+
     def events(self, recovery: str, since: str | None = None) -> list[Document]:
         """Events about one recovery, oldest first; `since` (RFC 3339) saves reading what is older."""
         ...

@@ -4,6 +4,7 @@ Which client library does it, lives in `recoveryd.adapters`, imported when a ver
 never load one.
 """
 
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from recoveryd.adapters.kafka.clusters import KafkaClusters
     from recoveryd.settings import Settings
 
-from recoveryd.cli.render.output import is_interactive
+from recoveryd.cli.render.output import detail, is_interactive
+from recoveryd.cli.send.contexts import Context, Contexts
 from recoveryd.wire.topics import TopicNames
 
+_PLACES = ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG")
 _NOWHERE = "unset:9092"  # stands in where only names are wanted
 
 
@@ -49,11 +52,17 @@ class Tools:
 class Connection:
     """Where recoveryd is, as far as the command line says. Config and backend are opened when first needed."""
 
-    def __init__(self, bootstrap: str | None, config: Path | None, http: str | None, tools: Tools) -> None:
+    def __init__(
+        self, bootstrap: str | None, config: Path | None, http: str | None, tools: Tools, context: str | None = None
+    ) -> None:
+        """`context` is named; without one, and without brokers and config, the one in use is taken."""
         self.bootstrap = bootstrap
         self.config = config
-        self.http = http
         self.tools = tools
+        self._http = http
+        self._is_named = context is not None
+        self._context_name = context
+        self._context: Context | None = None
         self._backend: Backend | None = None
         self._settings: Settings | None = None
 
@@ -65,10 +74,30 @@ class Connection:
             self._backend.close()
 
     @property
+    def context(self) -> Context | None:
+        """The context in force, read when first needed. Raises `Failure`."""
+        if self._context is None:
+            contexts = Contexts(os.environ)
+            if self._context_name is None and self.bootstrap is None and self.config is None:
+                self._context_name = contexts.current()
+            if self._context_name is not None:
+                self._context = contexts.read(self._context_name)
+        return self._context
+
+    @property
+    def http(self) -> str | None:
+        """Where status is read instead of from the topic: as given, or from the daemon of a context without brokers."""
+        if self._http is None and self.context is not None and not self.context.has_brokers:
+            return self.context.daemon
+        return self._http
+
+    @property
     def settings(self) -> "Settings":
         """The config in force. Raises `ConfigProblem`."""
         if self._settings is None:
             self._settings = self._load(self.bootstrap)
+            place = self._settings.values.clusters["main"]["bootstrap.servers"]
+            detail(f"Brokers: {place}" + (f" (context {self.context.name})." if self.context else "."))
         return self._settings
 
     @property
@@ -82,8 +111,10 @@ class Connection:
         """The daemon's HTTP API: as given, or where the config lets it listen; also when nothing says where the brokers
         are.
         """
-        if self.http is not None:
-            return self.http
+        if self._http is not None:
+            return self._http
+        if self.context is not None and self.context.daemon is not None:
+            return self.context.daemon
         listen = (self._settings or self._load(self.bootstrap or _NOWHERE)).values.http
         host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(listen.host, listen.host)  # noqa: S104  (where to ask, not to listen)
         return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{listen.port}"
@@ -116,7 +147,12 @@ class Connection:
     def _load(self, bootstrap: str | None) -> "Settings":
         from recoveryd.settings import load  # noqa: PLC0415  (pydantic is slow to import)
 
-        return load(self.config, bootstrap)
+        if self.context is None:
+            return load(self.config, bootstrap)
+        # What is named on the command line is meant, whatever variables say of brokers.
+        passed = _PLACES if self._is_named else ()
+        environment = {name: value for name, value in os.environ.items() if name not in passed}
+        return load(None, bootstrap, environment, base=self.context.as_tree())
 
 
 def _now_ms() -> int:

@@ -8,7 +8,7 @@ connection.
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
 
-from recoveryd.cli.options import Bootstrap, Config, Debug, Http, argument
+from recoveryd.cli.failure import usage
+from recoveryd.cli.options import Bootstrap, Config, Context, Debug, Http, argument
 from recoveryd.cli.render.harmless import harmless
 from recoveryd.cli.send.connect import Connection, Tools
 
@@ -31,11 +32,30 @@ def complete_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     given = ctx.params
     with (
         suppress(Exception),
-        Connection(given.get("bootstrap"), given.get("config"), given.get("http"), tools) as found,
+        _connect(ctx, given, tools) as found,
     ):
         offered = [(name, status["state"]) for name, status in found.backend.statuses().items()]
         return [(name, state) for name, state in offered if name.startswith(incomplete) and _is_harmless(name, state)]
     return []
+
+
+def _connect(ctx: typer.Context, given: Mapping[str, Any], tools: Tools) -> Connection:
+    """A context that is named wins over variables; brokers or a config that are typed beside it contradict it."""
+    bootstrap, config, context = given.get("bootstrap"), given.get("config"), given.get("context")
+    if context is not None:
+        typed = [name for name in ("bootstrap", "config") if given.get(name) and _is_typed(ctx, name)]
+        if typed and _is_typed(ctx, "context"):
+            raise usage(f"--context and --{typed[0]} say two places.", "Give one of them.")
+        if typed:
+            context = None  # of a variable
+        else:
+            bootstrap, config = None, None
+    return Connection(bootstrap=bootstrap, config=config, http=given.get("http"), tools=tools, context=context)
+
+
+def _is_typed(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _is_harmless(*words: str) -> bool:
@@ -51,14 +71,21 @@ def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callabl
 
     @functools.wraps(verb)
     def with_connection(
-        ctx: typer.Context, bootstrap: str | None, config: Path | None, http: str | None, debug: bool, **own: object
+        ctx: typer.Context,
+        bootstrap: str | None,
+        config: Path | None,
+        context: str | None,
+        http: str | None,
+        debug: bool,
+        **own: object,
     ) -> int | None:
         tools: Tools = ctx.find_root().obj
         tools.debug = tools.debug or debug
         # Client libraries report lost connections to their logger while they heal them; what matters comes back as an
         # error.
         logging.getLogger("recoveryd").setLevel(logging.DEBUG if tools.debug else logging.CRITICAL)
-        with Connection(bootstrap=bootstrap, config=config, http=http, tools=tools) as connection:
+        given = {"bootstrap": bootstrap, "config": config, "context": context, "http": http}
+        with _connect(ctx, given, tools) as connection:
             for name, kind in groups.items():
                 own[name] = kind(**{parameter.name: own.pop(parameter.name) for parameter in _options_of(kind)})
             return verb(connection, **own)  # type: ignore[call-arg, arg-type]  # Typer calls by the signature made below
@@ -72,6 +99,7 @@ def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callabl
         *(one for each in parameters for one in (_options_of(each.annotation) if each.name in groups else [each])),
         _parameter("bootstrap", Bootstrap, default=None),
         _parameter("config", Config, default=None),
+        _parameter("context", Context, default=None),
         _parameter("http", Http, default=None),
         _parameter("debug", Debug, default=False),
     ]

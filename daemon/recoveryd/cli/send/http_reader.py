@@ -80,6 +80,21 @@ class HttpReader:
             seen = document
             time.sleep(_POLL_S)
 
+    def follow_all(self) -> Iterator[Document | None]:
+        """Asks every half second, as `follow` does."""
+        seen: dict[str, Document] | None = None
+        while True:
+            try:
+                documents = self.statuses()
+            except RecoverydError as error:
+                if not error.retriable or seen is None:
+                    raise
+                documents = seen
+            yield from (document for name, document in documents.items() if (seen or {}).get(name) != document)
+            yield None
+            seen = documents
+            time.sleep(_POLL_S)
+
     def close(self) -> None:
         if self._kafka_backend is not None:
             self._kafka_backend.close()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.options import CommandId, Expires, Format, Output, PrintRecord, Timeout, Wait
 from recoveryd.cli.render.following import following
-from recoveryd.cli.render.output import note, stderr_console
+from recoveryd.cli.render.output import detail, note, stderr_console
 from recoveryd.cli.send.backend import OutgoingRecord
 from recoveryd.cli.send.command import make_record, print_record
 from recoveryd.cli.send.connect import Connection
@@ -110,6 +110,7 @@ def send(connection: Connection, record: OutgoingRecord, timeout_s: float | None
     backend = connection.backend
     limit_s = ANSWER_TIMEOUT_S if timeout_s is None else min(timeout_s, ANSWER_TIMEOUT_S)
     offset = backend.send(record).offset
+    detail(f"Sent as offset {offset} of {record.topic}, id {record.id}.")
     patience_s = min(_PATIENCE_S, limit_s)
     answer = backend.await_answer(record.id, patience_s)
     if answer is None and limit_s > patience_s:

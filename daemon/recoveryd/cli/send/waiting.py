@@ -64,12 +64,13 @@ def wait_for(
 
 
 @contextmanager
-def detaching(recovery: str) -> Iterator[None]:
-    """Turns Ctrl-C into a word about how to come back, and exit code 130."""
+def detaching(recovery: str | None) -> Iterator[None]:
+    """Turns Ctrl-C into a word about how to come back, and exit code 130. None stands for all of them."""
     try:
         yield
     except KeyboardInterrupt:
-        note(f"\nDetached; {recovery} goes on. Attach again with `recoveryctl watch {recovery}`.")
+        goes = f"{recovery} goes on" if recovery else "all go on"
+        note(f"\nDetached; {goes}. Attach again with `recoveryctl watch {recovery or '--all'}`.")
         raise Detached from None
 
 

@@ -49,7 +49,7 @@ def run_checks(
     from recoveryd.cli.verbs.doctor_clusters import check_clusters  # noqa: PLC0415
 
     yield from check_clusters(connection, deep=deep, source=source, target=target)
-    yield check_daemon(check_url(connection.http or settings.values.http.listen))
+    yield check_daemon(check_url(connection.daemon_url))
 
 
 def check_java() -> CheckResult:

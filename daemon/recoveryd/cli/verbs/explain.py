@@ -28,7 +28,7 @@ def explain(
         {"code": c.value, "name": c.name, "sentence": CATALOGUE[c].sentence, "next_step": CATALOGUE[c].next_step}
         for c in chosen
     ]
-    if code is not None and output is Format.TABLE:
+    if code is not None and output.is_table:
         say(f"{rows[0]['code']} {rows[0]['sentence']}\n  next: {rows[0]['next_step']}")
         return
     show(rows if code is None else rows[0], output, lambda: [_table(rows)], [row["code"] for row in rows])

@@ -1,18 +1,19 @@
-"""The verbs that only look: list, get, describe, watch, wait. None of them writes anything."""
+"""The verbs that only look: list (ls), get (status), describe, watch, wait. None of them writes anything."""
 
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
 
 import typer
 
 from recoveryd.cli.failure import ExitCode, Failure, usage
-from recoveryd.cli.options import Format, Output, Timeout, option
-from recoveryd.cli.render.following import following
+from recoveryd.cli.options import Format, Output, Timeout, argument, option
+from recoveryd.cli.render.following import following, lines_of
 from recoveryd.cli.render.output import note, stderr_console, stdout_console
 from recoveryd.cli.render.showing import show_all, show_recoveries, show_recovery
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.send.connected import Id, connected
+from recoveryd.cli.send.connected import Id, complete_ids, connected
 from recoveryd.cli.send.values import parse_duration_s
-from recoveryd.cli.send.waiting import exit_code_of_state, wait_for
+from recoveryd.cli.send.waiting import detaching, exit_code_of_state, wait_for
 from recoveryd.cli.status import Document, has_ended, is_settled
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
@@ -24,26 +25,44 @@ def add_to(app: typer.Typer) -> None:
     app.command("list", rich_help_panel=panel)(list_recoveries)
     for verb in (get, describe, watch, wait):
         app.command(rich_help_panel=panel)(verb)
+    app.command("ls", hidden=True, help="The same as `list`.")(list_recoveries)
+    app.command("status", hidden=True, help="The same as `get`.")(get)
 
 
 @connected
 def list_recoveries(
     connection: Connection,
     state: Annotated[list[State] | None, option("--state", "Only in this state; may be repeated.", "STATE")] = None,
+    limit: Annotated[int | None, option("--limit", "Only the first so many.", "N", min=1)] = None,
+    sort: Annotated[
+        Literal["created", "updated", "name", "state"],
+        option("--sort", "By what; times have the newest first.", shows_default=True),
+    ] = "created",
     output: Output = Format.TABLE,
 ) -> int:
     """All recoveries, newest first."""
     known = connection.backend.statuses().values()
-    found = [document for document in known if not state or document["state"] in state]
-    found.sort(key=lambda document: (document.get("created") or "", document["recovery"]), reverse=True)
+    found = _sorted((document for document in known if not state or document["state"] in state), sort)
+    if limit is not None and len(found) > limit:
+        note(f"{limit} of {len(found)}; leave out --limit to see all.")
+        found = found[:limit]
     show_recoveries(found, output)
-    if not found and output is Format.TABLE:
+    if not found and output.is_table:
         note(
             "No recovery is in this state."
             if state
             else "There is no recovery yet; start one with `recoveryctl replay`."
         )
     return ExitCode.DONE
+
+
+def _sorted(documents: Iterable[Document], by: str) -> list[Document]:
+    in_order = sorted(documents, key=lambda document: str(document["recovery"]))
+    if by == "name":
+        return in_order
+    if by == "state":
+        return sorted(in_order, key=lambda document: str(document["state"]))
+    return sorted(in_order, key=lambda document: (str(document.get(by) or ""), str(document["recovery"])), reverse=True)
 
 
 @connected
@@ -62,12 +81,37 @@ def describe(connection: Connection, recovery: Id, output: Output = Format.TABLE
 
 
 @connected
-def watch(connection: Connection, recovery: Id) -> int:
-    """Follow a recovery until it ends: redrawn on a terminal, else a line per change. Ctrl-C leaves it running."""
+def watch(
+    connection: Connection,
+    recovery: Annotated[str | None, argument("[ID]", "Recovery id.", autocompletion=complete_ids)] = None,
+    every: Annotated[bool, option("--all", "All recoveries, until Ctrl-C; a line per change.")] = False,
+    output: Output = Format.TABLE,
+) -> int:
+    """Follow a recovery until it ends: redrawn on a terminal, else a line per change. Ctrl-C leaves it running. With
+    `-o json` each change is one line of JSON.
+    """
+    if every == bool(recovery):
+        raise usage("Say what to watch.", "Give the id of one recovery, or --all; `recoveryctl list` has the ids.")
+    if recovery is None:
+        return _watch_all(connection, output)
     _find(connection, recovery)
-    with following(stdout_console()) as on_change:
+    with following(stdout_console()) if output.is_table else lines_of(output) as on_change:
         document = wait_for(connection.backend, recovery, has_ended, timeout_s=None, on_change=on_change)
     return exit_code_of_state(document)
+
+
+def _watch_all(connection: Connection, output: Format) -> int:
+    """A line for each recovery as it is, then one for each change of any."""
+    told: dict[str, Sequence[object]] = {}
+    with detaching(None), lines_of(output) as on_change:
+        for document in connection.backend.follow_all():
+            if document is None:
+                continue
+            version = ((document.get("command") or {}).get("id"), document.get("version", 0))
+            if told.get(document["recovery"]) != version:
+                told[document["recovery"]] = version
+                on_change(document)
+    return ExitCode.DONE
 
 
 @connected

@@ -57,7 +57,7 @@ def lag(
         raise Failure(Code.NO_SUCH_GROUP, f"The daemon watches no group `{group}`.", hint)
     names = list(dict.fromkeys(entry["group"] for entry in groups))
     show({**found, "groups": groups}, output, lambda: _tables(groups, with_partitions=group is not None), names)
-    if not groups and output is Format.TABLE:
+    if not groups and output.is_table:
         note("The daemon watches no consumer group; name one under `monitor.topics` of its config.")
     return ExitCode.DONE
 

@@ -72,7 +72,7 @@ def list_savepoints(connection: Connection, output: Output = Format.TABLE) -> in
         return [rows]
 
     show([public(document) for document in found], output, table, [_name(document) for document in found])
-    if not found and output is Format.TABLE:
+    if not found and output.is_table:
         note("There is no savepoint yet; make one with `recoveryctl savepoint create`.")
     return ExitCode.DONE
 

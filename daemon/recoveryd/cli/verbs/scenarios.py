@@ -37,7 +37,7 @@ def scenarios(
     row = rows.get(scenario.strip().upper()) or rows.get(_as_written(scenario, list(rows)))
     if row is None:
         raise _unknown(scenario, list(rows))
-    if output is Format.TABLE:
+    if output.is_table:
         say("\n".join(_sheet(row)))
         return
     show(_record(row), output, list, [row.id])

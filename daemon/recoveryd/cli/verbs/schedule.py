@@ -84,7 +84,7 @@ def list_schedules(connection: Connection, output: Output = Format.TABLE) -> int
         lambda: [schedules_table(found)],
         [str(document["recovery"]) for document in found],
     )
-    if not found and output is Format.TABLE:
+    if not found and output.is_table:
         note("There is no schedule yet; make one with `recoveryctl schedule add`.")
     return ExitCode.DONE
 

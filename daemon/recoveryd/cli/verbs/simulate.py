@@ -78,7 +78,7 @@ def simulate(
     if png is not None:
         _draw(png, policies if policy else PICTURED, scenarios[0] if scenario else Scenario.MIXED, study.seeds[0])
     show(as_document(study), output, lambda: _tables(study), list(policies))
-    if output is Format.TABLE and not study.checks:
+    if output.is_table and not study.checks:
         note("Not judged: the gate needs every policy, every scenario and at least 12 seeds.")
     return ExitCode.DONE if study.passed else ExitCode.FAILED
 

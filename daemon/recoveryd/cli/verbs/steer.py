@@ -1,19 +1,21 @@
 """The verbs that steer a recovery which exists: pause, resume, stop, throttle, approve, reject.
 
 Each sends one command and hears its answer; with `--wait` it stays until the recovery is where the command wants it.
+`--all` means every replay and verification that has not ended, a command for each. What ends for good is asked about
+first, where there is a terminal to ask on: an emergency stop in a script must not fail for want of a flag.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
 import typer
 
 from recoveryd.cli.failure import ExitCode, Failure, usage
-from recoveryd.cli.options import Reason, Yes, option
+from recoveryd.cli.options import Reason, Yes, argument, option
 from recoveryd.cli.render.output import confirm, note, show, stderr_console
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.send.connected import Id, connected
+from recoveryd.cli.send.connected import Id, complete_ids, connected
 from recoveryd.cli.send.sending import Sending, Staying, send
 from recoveryd.cli.send.values import parse_count, parse_size
 from recoveryd.cli.send.waiting import exit_code_of_state
@@ -22,6 +24,10 @@ from recoveryd.kernel.catalogue import Code
 
 PlanHash = Annotated[str | None, option("--plan-hash", "The plan meant; read from the status when left out.", "HASH")]
 Reached = Callable[[Document], bool]
+SomeId = Annotated[str | None, argument("[ID]", "Recovery id.", autocompletion=complete_ids)]
+Every = Annotated[bool, option("--all", "Every replay and verification that has not ended.")]
+_COPIES = ("replay", "verification")
+_IS_SO = {"pause": ("pausing", "paused"), "resume": (), "stop": ("stopping",)}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,11 +51,49 @@ def _is_paused(document: Document) -> bool:
 def _make_verb(name: str, summary: str, is_reached: Reached = has_ended) -> Callable[..., int | None]:
     """The verb of a command that says a reason and nothing else."""
 
-    def verb(connection: Connection, recovery: Id, reason: Reason = None, *, sending: Staying) -> int:
-        return _steer(connection, name, recovery, {"reason": reason}, sending, is_reached)
+    def verb(
+        connection: Connection,
+        recovery: SomeId = None,
+        every: Every = False,
+        reason: Reason = None,
+        yes: Yes = False,
+        *,
+        sending: Staying,
+    ) -> int:
+        if every == bool(recovery):
+            raise usage(f"Say what to {name}.", "Give the id of one recovery, or --all.")
+        ids = [recovery] if recovery else _all_to(connection, name)
+        if not ids:
+            note(f"There is nothing to {name}.")
+        elif name == "stop" and not (yes or sending.print_only):
+            _ask_to_stop(connection, ids)
+        codes = [_steer(connection, name, one, {"reason": reason}, sending, is_reached) for one in ids]
+        return max(codes, default=ExitCode.DONE)
 
     verb.__name__, verb.__doc__ = name, summary
     return connected(verb)
+
+
+def _all_to(connection: Connection, verb: str) -> list[str]:
+    """Ids of the replays and verifications for which the verb changes something, in their order."""
+    known = connection.backend.statuses()
+    return sorted(
+        recovery
+        for recovery, document in known.items()
+        if document.get("kind") in _COPIES and not has_ended(document) and document["state"] not in _IS_SO[verb]
+        and (verb != "resume" or document["state"] in {"paused", "pausing"})
+    )  # fmt: skip
+
+
+def _ask_to_stop(connection: Connection, ids: Sequence[str]) -> None:
+    """It cannot be taken back. Where nobody can be asked, it was meant."""
+    if not connection.tools.is_interactive():
+        return
+    for one in ids:
+        document = connection.backend.status(one)
+        note(f"{one}: {document['state']}; {document.get('why') or ''}" if document else f"{one}: not known here")
+    if not confirm("End it for good?" if len(ids) == 1 else f"End these {len(ids)} for good?"):
+        raise typer.Abort
 
 
 def _rate(text: str, parse: Callable[[str, str], float], flag: str) -> float | None:
@@ -145,7 +189,7 @@ def _hash_to_judge(connection: Connection, recovery: str, verb: str, yes: bool) 
             raise usage("There is no terminal to ask on.", f"Give --plan-hash {plan['hash']} or --yes.")
         from recoveryd.cli.render.recoveries import plan_parts  # noqa: PLC0415
 
-        console = stderr_console()
+        console = stderr_console(asks=True)
         for part in plan_parts(document):
             console.print(part)
         if not confirm(f"{verb.capitalize()} this plan?"):

@@ -1,0 +1,173 @@
+"""`recoveryctl context add|use|list|show|remove`: where recoveryd is, kept under a name. Works offline, needs no config
+of a daemon.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+from recoveryd.cli.failure import usage
+from recoveryd.cli.options import Format, Output, argument, option
+from recoveryd.cli.render.output import note, show
+from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts, read_properties
+
+_group = typer.Typer(help="Where recoveryd is, kept under a name.", no_args_is_help=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(_group, name="context", rich_help_panel="Set up")
+
+
+def complete_names(incomplete: str) -> list[str]:
+    return [name for name in Contexts(os.environ).names() if name.startswith(incomplete)]
+
+
+Name = Annotated[str, argument("NAME", "Name of the context.", autocompletion=complete_names)]
+
+
+@_group.callback()
+def _context() -> None:
+    """Where recoveryd is, kept under a name: client properties, prefix of its topics, address of the daemon."""
+
+
+@_group.command()
+def add(
+    name: Annotated[str, argument("NAME", "Letters, digits, `.`, `_` and `-`.")],
+    bootstrap: Annotated[str | None, option("--bootstrap --bootstrap-server -b", "Kafka brokers.", "HOST:PORT")] = None,
+    properties: Annotated[
+        Path | None, option("--properties", "Client properties, as Kafka's own tools take them.", "FILE")
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        option(
+            "--property",
+            "One of Kafka's client properties; may be repeated. `${file:PATH}` in it is read when used.",
+            "NAME=VALUE",
+        ),
+    ] = None,
+    topics_prefix: Annotated[
+        str | None, option("--topics-prefix", "Of recoveryd's own topics; `recovery.` when left out.", "TEXT")
+    ] = None,
+    http: Annotated[
+        str | None, option("--http", "Where the daemon answers, for what Kafka does not hold.", "URL")
+    ] = None,
+    replace: Annotated[bool, option("--replace", "Overwrite the one of this name.")] = False,
+    use: Annotated[bool, option("--use", "Take it from now on.")] = False,
+) -> None:
+    """Keep a context; it is checked first, but nobody is connected to. A file that only you can read."""
+    contexts = Contexts(os.environ)
+    context = contexts.make(name, _properties(bootstrap, properties, given or []), topics_prefix, _url(http))
+    if name in contexts.names() and not replace:
+        raise usage(f"There is a context `{name}` already.", "Give --replace, or another name.")
+    _check(context)
+    contexts.write(context)
+    if use or contexts.current() is None:
+        contexts.use(name)
+    note(f"Kept in {context.file}." + (f" `{name}` is in use." if contexts.current() == name else ""))
+
+
+@_group.command("use")
+def use_context(name: Name) -> None:
+    """Take this context from now on; --context, RECOVERYD_CONTEXT, --bootstrap and --config say otherwise once."""
+    Contexts(os.environ).use(name)
+    note(f"`{name}` is in use.")
+
+
+@_group.command("list")
+def list_contexts(output: Output = Format.TABLE) -> None:
+    """All contexts; the one in use has a star."""
+    contexts = Contexts(os.environ)
+    rows = [_row(contexts.read(name), contexts.current()) for name in contexts.names()]
+    show(rows, output, lambda: [_table(rows)], [row["name"] for row in rows])
+    if not rows and output.is_table:
+        note("There is no context yet; make one with `recoveryctl context add NAME --bootstrap HOST:PORT`.")
+
+
+@_group.command("show")
+def show_context(
+    name: Annotated[
+        str | None, argument("[NAME]", "The one in use when left out.", autocompletion=complete_names)
+    ] = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """One context; secrets are masked."""
+    contexts = Contexts(os.environ)
+    wanted = name or contexts.current()
+    if wanted is None:
+        raise usage("No context is in use.", "Name one; `recoveryctl context list` has them.")
+    context = contexts.read(wanted)
+    document = _row(context, contexts.current()) | {"file": str(context.file), "properties": _shown(context)}
+    show(document, output, lambda: [_facts(document)], [wanted])
+
+
+@_group.command()
+def remove(name: Name) -> None:
+    """Forget a context; what it led to stays as it is."""
+    Contexts(os.environ).remove(name)
+    note(f"`{name}` is forgotten.")
+
+
+def _properties(bootstrap: str | None, file: Path | None, given: list[str]) -> dict[str, str]:
+    found = {} if file is None else read_properties(file)
+    for pair in given:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise usage(
+                f"--property `{name}` has no value.", "Write it as NAME=VALUE, for instance security.protocol=SSL."
+            )
+        found[name.strip()] = value
+    return found if bootstrap is None else found | {BOOTSTRAP: bootstrap}
+
+
+def _url(http: str | None) -> str | None:
+    from recoveryd.cli.send.http_reader import check_url  # noqa: PLC0415
+
+    return None if http is None else check_url(http)
+
+
+def _check(context: Context) -> None:
+    """As a config would be. Without brokers it must say where the daemon is at least."""
+    if context.has_brokers:
+        from recoveryd.settings import load  # noqa: PLC0415
+
+        load(env={}, base=context.as_tree())
+    elif context.properties or context.daemon is None:
+        raise usage("The context says no brokers.", "Give --bootstrap HOST:PORT, or --http URL alone to only look.")
+
+
+def _shown(context: Context) -> dict[str, str]:
+    from recoveryd.settings.secrets import shown_property  # noqa: PLC0415
+
+    return {name: shown_property(name, value) for name, value in context.properties.items()}
+
+
+def _row(context: Context, current: str | None) -> dict[str, Any]:
+    return {
+        "name": context.name,
+        "in_use": context.name == current,
+        "bootstrap": str(context.properties.get(BOOTSTRAP, "")),
+        "topics_prefix": context.topics_prefix or "recovery.",
+        "daemon": context.daemon or "",
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> "RenderableType":
+    from recoveryd.cli.render.tables import columns  # noqa: PLC0415
+
+    table = columns("", "NAME", "BROKERS", "TOPICS", "DAEMON")
+    for row in rows:
+        star = "*" if row["in_use"] else ""
+        table.add_row(star, row["name"], row["bootstrap"], row["topics_prefix"], row["daemon"])
+    return table
+
+
+def _facts(document: dict[str, Any]) -> "RenderableType":
+    from recoveryd.cli.render.tables import facts  # noqa: PLC0415
+
+    plain = [(name, value) for name, value in document.items() if name not in {"properties", "in_use"}]
+    return facts(*plain, ("in use", "yes" if document["in_use"] else "no"), *document["properties"].items())

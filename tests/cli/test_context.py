@@ -1,0 +1,203 @@
+"""Contexts: where recoveryd is, kept under a name."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from recoveryd.cli.send.connect import Connection, Tools
+from recoveryd.cli.send.contexts import read_properties
+from tests.cli.scripted import ScriptedBackend, run, run_with
+
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{}";'
+
+
+class Home:
+    """The config folder of one user."""
+
+    def __init__(self, folder: Path) -> None:
+        self.env: dict[str, str | None] = {"XDG_CONFIG_HOME": str(folder)}
+        self.contexts = folder / "recoveryd" / "contexts"
+
+    def __call__(self, *args: str, **env: str) -> Result:
+        return run(None, *args, env=self.env | env)
+
+    def reaches(self, *args: str, **env: str) -> str:
+        """The brokers that a verb would ask."""
+        found: list[str] = []
+
+        def open_backend(connection: Connection) -> ScriptedBackend:
+            found.append(connection.settings.values.clusters["main"]["bootstrap.servers"])
+            return ScriptedBackend()
+
+        result = run_with(Tools(open_backend=open_backend), "list", *args, env=self.env | env)
+        return found[0] if found else result.stderr
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def two(home: Home) -> None:
+    assert home("context", "add", "prod", "--bootstrap", "prod:9092").exit_code == 0
+    assert home("context", "add", "dev", "-b", "dev:9092").exit_code == 0
+
+
+def test_the_first_context_is_in_use_and_another_one_on_demand(home: Home) -> None:
+    two(home)
+
+    assert home.reaches() == "prod:9092"
+    home("context", "use", "dev")
+    assert home.reaches() == "dev:9092"
+    rows: list[dict[str, Any]] = json.loads(home("context", "list", "-o", "json").stdout)
+    assert [(row["name"], row["in_use"]) for row in rows] == [("dev", True), ("prod", False)]
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "reached"),
+    [
+        (("--context", "dev"), {"RECOVERYD_BOOTSTRAP_SERVERS": "variable:1"}, "dev:9092"),
+        ((), {"RECOVERYD_CONTEXT": "dev", "RECOVERYD_BOOTSTRAP_SERVERS": "variable:1"}, "dev:9092"),
+        (("-b", "typed:1"), {"RECOVERYD_CONTEXT": "dev"}, "typed:1"),
+        (("--bootstrap-server", "typed:1"), {}, "typed:1"),
+        ((), {"RECOVERYD_BOOTSTRAP_SERVERS": "variable:1"}, "variable:1"),
+    ],
+)
+def test_what_is_typed_wins_over_variables_and_these_over_the_context_in_use(
+    home: Home, args: tuple[str, ...], env: dict[str, str], reached: str
+) -> None:
+    two(home)
+
+    assert home.reaches(*args, **env) == reached
+
+
+def test_a_context_and_brokers_on_one_command_line_contradict_each_other(home: Home) -> None:
+    two(home)
+
+    assert home.reaches("--context", "dev", "-b", "typed:1").startswith("RCV-4008 --context and --bootstrap")
+
+
+@pytest.mark.parametrize(
+    "args", [("list", "--context", "prdo"), ("context", "use", "prdo"), ("context", "remove", "prdo")]
+)
+def test_an_unknown_context_is_a_code_a_sentence_and_a_next_step(home: Home, args: tuple[str, ...]) -> None:
+    two(home)
+
+    result = run_with(Tools(), *args, env=home.env)
+
+    assert result.exit_code == 3
+    assert result.stderr == "RCV-4014 There is no context `prdo`.\n  next: There are dev, prod.\n"
+
+
+def test_only_the_owner_can_read_a_context_and_no_secret_is_shown(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"# of Kafka's tools\nsecurity.protocol = SASL_SSL\nsasl.mechanism: PLAIN\nsasl.jaas.config={LOGIN.format('hunter2')}\n"
+    )
+
+    home("context", "add", "prod", "-b", "b:1", "--properties", str(file))
+
+    kept = home.contexts / "prod.yaml"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "hunter2" in kept.read_text()
+    shown = home("context", "show", "-o", "json").stdout
+    assert "hunter2" not in shown
+    assert json.loads(shown)["properties"]["sasl.jaas.config"] == "***"
+
+
+def test_a_secret_in_a_file_is_read_when_it_is_used(home: Home, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("first\n")
+    pair = f"sasl.jaas.config={LOGIN.format('${file:' + str(secret) + '}')}"
+    args = (
+        "-b",
+        "b:1",
+        "--property",
+        "security.protocol=SASL_SSL",
+        "--property",
+        "sasl.mechanism=PLAIN",
+        "--property",
+        pair,
+    )
+
+    assert home("context", "add", "prod", *args).exit_code == 0
+    secret.unlink()
+
+    assert "secret cannot be read" in home.reaches()
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("add", "x", "-b", "b:1", "--property", "securty.protocol=SSL"), "RCV-4002", "security.protocol"),
+        (("add", "x", "-b", "b"), "RCV-4003", "HOST:PORT"),
+        (("add", "x"), "RCV-4008", "--bootstrap HOST:PORT"),
+        (("add", "../x", "-b", "b:1"), "RCV-4008", "no name of a context"),
+        (("add", "x", "-b", "b:1", "--property", "nothing"), "RCV-4008", "NAME=VALUE"),
+        (("add", "prod", "-b", "b:1"), "RCV-4008", "--replace"),
+        (("show", "nobody"), "RCV-4014", "There are dev, prod"),
+    ],
+)
+def test_what_is_no_context_is_refused_and_nothing_is_kept(
+    home: Home, args: tuple[str, ...], code: str, said: str
+) -> None:
+    two(home)
+
+    result = home("context", *args)
+
+    assert result.exit_code in {2, 3}
+    assert result.stderr.startswith(code)
+    assert said in result.stderr
+    assert not (home.contexts / "x.yaml").exists()
+
+
+def test_a_context_that_was_spoiled_by_hand_says_how_to_make_it_again(home: Home) -> None:
+    two(home)
+    (home.contexts / "dev.yaml").write_text("properties: [1]\n")
+
+    result = home("context", "show", "dev")
+
+    assert result.exit_code == 2
+    assert "context add dev --replace" in result.stderr
+
+
+def test_a_removed_context_is_in_use_no_longer(home: Home) -> None:
+    two(home)
+
+    assert home("context", "remove", "prod").exit_code == 0
+    assert home.reaches().startswith("RCV-4004")
+    assert home("context", "list", "-o", "name").stdout == "dev\n"
+
+
+def test_without_brokers_a_context_looks_through_the_daemon(home: Home) -> None:
+    assert home("context", "add", "far", "--http", "127.0.0.1:1").exit_code == 0
+
+    result = run_with(Tools(), "list", env=home.env)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("RCV-2011 No daemon answers at http://127.0.0.1:1")
+
+
+def test_verbose_says_which_brokers_and_why(home: Home) -> None:
+    two(home)
+
+    assert "Brokers: dev:9092 (context dev)." in home.reaches("--context", "dev", "-v") + _stderr(home)
+
+
+def _stderr(home: Home) -> str:
+    def open_backend(connection: Connection) -> ScriptedBackend:
+        assert connection.settings
+        return ScriptedBackend()
+
+    return run_with(Tools(open_backend=open_backend), "list", "--context", "dev", "-v", env=home.env).stderr
+
+
+def test_java_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "p"
+    file.write_text("! note\n\na=1\nb : two words\nc = x\\\n   y\nd=a\\=b\n")
+
+    assert read_properties(file) == {"a": "1", "b": "two words", "c": "xy", "d": "a=b"}
