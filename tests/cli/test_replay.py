@@ -207,15 +207,26 @@ def test_without_a_terminal_it_does_not_ask_but_names_the_flag() -> None:
     assert "--yes" in result.stderr
 
 
-@pytest.mark.parametrize(("typed", "sent", "exit_code"), [("y\n", 1, 0), ("n\n", 0, 1), ("\n", 0, 1)])
-def test_on_a_terminal_it_shows_what_it_sends_and_asks(typed: str, sent: int, exit_code: int) -> None:
-    backend = ScriptedBackend(becomes=[in_state(State.STARTING)])
+@pytest.mark.parametrize(("typed", "sent", "exit_code"), [("y\n", 2, 0), ("n\n", 1, 1), ("\n", 1, 1)])
+def test_on_a_terminal_it_shows_the_plan_that_the_daemon_made_and_asks(typed: str, sent: int, exit_code: int) -> None:
+    backend = ScriptedBackend(becomes=[in_state(State.PLANNED), in_state(State.STARTING)])
 
     result = run(backend, *replay_args("-o", "name"), interactive=True, typed=typed)
 
     assert (len(backend.sent), result.exit_code) == (sent, exit_code)
-    assert "topic: flights.v42" in result.stderr
-    assert result.stdout == ("flights-rerun\n" if sent else "")
+    assert [command["data"].get("dry_run") for command in backend.sent] == [True, None][:sent]
+    for shown in (PLAN_HASH, "84,000", "134,000 records, 41.2 MB", "target_retention", "Start this replay as"):
+        assert shown in result.stderr
+    assert result.stdout == ("flights-rerun\n" if sent == 2 else "")
+
+
+def test_where_there_is_no_plan_there_is_nothing_to_ask() -> None:
+    backend = ScriptedBackend(becomes=[in_state(State.FAILED, why="the source is gone")])
+
+    result = run(backend, *replay_args(), interactive=True, typed="y\n")
+
+    assert (len(backend.sent), result.exit_code) == (1, 4)
+    assert "has no plan: the source is gone" in result.stderr
 
 
 def test_plan_only_shows_the_plan_and_the_command_that_runs_exactly_it() -> None:

@@ -120,7 +120,7 @@ def _end(error: Exception) -> ExitCode:
         case Detached():
             code = ExitCode.DETACHED
         case typer.Abort():
-            note("Aborted: nothing was sent.")
+            note("Aborted: nothing was started or changed.")
         case typer.TyperException():
             failure, code = _usage_failure(error), ExitCode.USAGE
         case BrokenPipeError():

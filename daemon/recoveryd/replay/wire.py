@@ -10,7 +10,7 @@ from recoveryd.recovery.spec import Limits, SourceRef
 from recoveryd.recovery.wire.bounds import End, Start
 from recoveryd.recovery.wire.parts import GuestLimitsData, HeadersData, JobData, PlanHash
 from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
-from recoveryd.wire.fields import Count, EventTime, Name, Partitions, Runtime, Strict, Topic
+from recoveryd.wire.fields import ByteCount, Count, EventTime, Name, Partitions, Runtime, Strict, Topic
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import wrong
 
@@ -50,7 +50,7 @@ class TargetData(Strict):
 
 
 class LimitsData(GuestLimitsData):
-    max_bytes: Count | None = Field(default=None, description="stop after so many bytes")
+    max_bytes: ByteCount | None = Field(default=None, description="stop after so many bytes")
     max_records: Count | None = Field(default=None, description="stop after so many records")
     max_lanes: Count | None = Field(
         default=None, description="at most so many lanes copy at once; left out: as many as the profile has task slots"

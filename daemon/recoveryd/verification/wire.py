@@ -13,7 +13,7 @@ from recoveryd.recovery.spec import SourceRef
 from recoveryd.recovery.wire.bounds import PinnedEnd, Start
 from recoveryd.recovery.wire.parts import GuestLimitsData, HeadersData, JobData, PlanHash
 from recoveryd.verification.spec import ComparedRef, VerificationSpec, Verify
-from recoveryd.wire.fields import AnyTopic, Name, Partitions, Rate, Runtime, Strict
+from recoveryd.wire.fields import AnyTopic, ByteRate, Name, Partitions, Rate, Runtime, Strict
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import wrong
 
@@ -58,7 +58,7 @@ class VerifyTargetData(Strict):
 
 
 class VerifyLimitsData(GuestLimitsData):
-    max_bytes_per_s: Rate | None = Field(default=None, description="rate of all tasks together, both sides counted")
+    max_bytes_per_s: ByteRate | None = Field(default=None, description="rate of all tasks together, both sides counted")
     max_records_per_s: Rate | None = Field(default=None, description="rate of all tasks together, both sides counted")
     max_runtime: Runtime | None = Field(
         default=None, description="stop after this time, counted from the first attempt; there is no verdict then"

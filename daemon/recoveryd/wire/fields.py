@@ -23,6 +23,7 @@ from pydantic import (
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import TimeProblem, ZoneMissing, parse_duration_ms, parse_time_ms
 from recoveryd.wire.problems import shown, wrong
+from recoveryd.wire.quantities import SizeProblem, parse_bytes
 
 MAX_OFFSET: Final = 2**63 - 1
 MAX_PARTITION: Final = 2**31 - 1
@@ -164,6 +165,25 @@ def _parse_rate(value: Any) -> float:
     return float(value)
 
 
+def _parse_byte_rate(value: Any) -> float:
+    return _parse_rate(_read_size(value.removesuffix("/s")) if isinstance(value, str) else value)
+
+
+def _parse_byte_count(value: Any) -> int:
+    size = _read_size(value) if isinstance(value, str) else value
+    if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= MAX_OFFSET:
+        raise wrong(f"is {shown(value)}, not a number of bytes above 0", "Write it like 10MB, 32MiB or 65536.")
+    return size
+
+
+def _read_size(text: str) -> int:
+    """A size as flags and the config have it."""
+    try:
+        return parse_bytes(text[:64])
+    except SizeProblem as problem:
+        raise wrong(f"{problem}: {shown(text)}", "Write it like 10MB, 32MiB or 65536.") from None
+
+
 def now_ms_of(info: ValidationInfo) -> int:
     return int(info.context["now_ms"]) if info.context else 0
 
@@ -202,6 +222,21 @@ Offset = Annotated[int, Field(ge=0, le=MAX_OFFSET)]
 Partition = Annotated[int, Field(ge=0, le=MAX_PARTITION)]
 Count = Annotated[int, Field(gt=0, le=MAX_OFFSET)]
 Rate = Annotated[float, PlainValidator(_parse_rate), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
+_SIZE_SCHEMA: Final = {
+    "type": "string",
+    "examples": ["10MB", "32MiB"],
+    "description": "size: B, KB, MB, GB, TB of thousands, KiB, MiB, GiB, TiB of 1024",
+}
+ByteRate = Annotated[
+    float,
+    PlainValidator(_parse_byte_rate),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _SIZE_SCHEMA]}),
+]
+ByteCount = Annotated[
+    int,
+    PlainValidator(_parse_byte_count),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_OFFSET}, _SIZE_SCHEMA]}),
+]
 Weight = Annotated[float, Field(ge=0.001, le=1000)]
 Tier = Annotated[int, Field(ge=0, le=9)]
 EventTime = Annotated[int, PlainValidator(parse_time_field), WithJsonSchema(TIME_SCHEMA)]

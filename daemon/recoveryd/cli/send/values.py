@@ -4,7 +4,6 @@ Pure functions. They know how people write things on a command line (`offset:123
 the record's data holds; the record as a whole is judged by `recoveryd.wire` as if it came from anywhere else.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +11,7 @@ from recoveryd.cli.failure import Failure, invalid
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import TimeProblem, parse_duration_ms
 from recoveryd.wire.quantities import SizeProblem, parse_bytes
+from recoveryd.wire.spelling import SpellingProblem, meant, read_position
 
 Position = str | dict[str, object]
 
@@ -31,14 +31,16 @@ def parse_position(text: str, flag: str, words: Sequence[str]) -> Position:
     text = text.strip()
     if text in words:
         return text
-    if text.startswith("offset:"):
-        return {"offset": _whole_number(text.removeprefix("offset:"), flag)}
-    if text.startswith("offsets:"):
-        return {"offsets": _offsets(text.removeprefix("offsets:"), flag)}
+    try:
+        spelled = read_position(text)
+    except SpellingProblem as problem:
+        raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` {problem}.", f"Use {_FORMS}.") from None
+    if spelled is not None:
+        return spelled
     if _LOOKS_LIKE_TIME.match(text) or _LOOKS_LIKE_DURATION.match(text):
         return text
-    near = difflib.get_close_matches(text.lower().replace("-", "_"), words, n=1)
-    guess = f" Did you mean `{near[0]}`?" if near else ""
+    near = meant(text, words)
+    guess = f" Did you mean `{near}`?" if near else ""
     raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no position.{guess}", f"Use {', '.join(words)}, {_FORMS}.")
 
 
@@ -95,16 +97,6 @@ def parse_headers(pairs: Iterable[str]) -> dict[str, str]:
             raise invalid(Code.INVALID_VALUE, f"--add-header names `{name}` twice.", "Give each name one value.")
         headers[name] = value
     return headers
-
-
-def _offsets(text: str, flag: str) -> dict[str, int]:
-    offsets: dict[str, int] = {}
-    for pair in text.split(","):
-        partition, equals, offset = pair.partition("=")
-        if not equals:
-            raise _bad_number(pair, flag)
-        offsets[str(_whole_number(partition, flag))] = _whole_number(offset, flag)
-    return offsets
 
 
 def _whole_number(text: str, flag: str) -> int:

@@ -70,7 +70,9 @@ def forecast(
     prices: PricesFile = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """How long a replay takes, whether it catches up, what a deadline needs, whether retention wins. Works offline."""
+    """How long a replay takes, whether it catches up, what a deadline needs, whether retention wins. Works offline. Exit
+    code 1 when it is impractical.
+    """
     from recoveryd.cli.verbs.forecast_case import ForecastCase, answer, notes  # noqa: PLC0415
     from recoveryd.forecast.wire import FORECAST  # noqa: PLC0415
 
@@ -98,7 +100,7 @@ def forecast(
     view = answer(case)
     data, told = FORECAST.write(view), notes(case, view)
     show({**data, "notes": told}, output, lambda: _table(data, told), [view.outlook])
-    return ExitCode.DONE
+    return ExitCode.FAILED if any(each.startswith("impractical") for each in view.outlooks) else ExitCode.DONE
 
 
 def _amount_or(text: str | None, flag: str, default: float | None) -> float | None:

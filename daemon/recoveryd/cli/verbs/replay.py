@@ -13,10 +13,10 @@ import typer
 
 from recoveryd.cli.failure import ExitCode, usage
 from recoveryd.cli.options import Yes, option
-from recoveryd.cli.render.output import confirm, note
+from recoveryd.cli.render.output import confirm, note, stderr_console
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.backend import OutgoingRecord
-from recoveryd.cli.send.command import make_id
+from recoveryd.cli.send.command import make_id, make_record
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.sending import ANSWER_TIMEOUT_S, Staying, begin, quiet_status
@@ -24,6 +24,7 @@ from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, has_ended, is_settled
 from recoveryd.cli.verbs.flag_table import FlagTable, Values, value_at
 from recoveryd.cli.verbs.flags import REPLAY, VERIFY
+from recoveryd.kernel.states import State
 
 File = Annotated[
     Path | None,
@@ -72,8 +73,8 @@ def make_verb(table: FlagTable, summary: str) -> Callable[..., int | None]:
             return ExitCode.DONE
         if plan_only:
             return _plan(connection, record, sending, _next_command(table, file, recovery, flags))
-        if not yes:
-            _ask(connection, table.verb, recovery, data)
+        if not yes and not _is_wanted(connection, table.verb, recovery, data, sending):
+            return ExitCode.REJECTED
         return (_stay if sending.wait else _leave)(connection, record, sending)
 
     verb.__name__, verb.__doc__ = table.verb, summary
@@ -117,15 +118,27 @@ def _say_how_to_approve(document: Document) -> None:
         note(f'It waits for approval: recoveryctl approve {recovery} --plan-hash {plan_hash} --reason "..."')
 
 
-def _ask(connection: Connection, verb: str, recovery: str, data: Document) -> None:
-    """Show on stderr what will be sent, go on only after a yes."""
+def _is_wanted(connection: Connection, verb: str, recovery: str, data: Document, sending: Staying) -> bool:
+    """Lets the daemon plan it first, shows that plan on stderr and goes on only after a yes. False when there is no plan
+    to ask about, which is shown instead.
+    """
     if not connection.tools.is_interactive():
         raise usage("There is no terminal to ask on.", "Give --yes to send it, or look first with --plan-only.")
-    from recoveryd.cli.render.output import as_yaml  # noqa: PLC0415
+    from recoveryd.cli.render.recoveries import plan_parts  # noqa: PLC0415
 
-    note(f"recovery: {recovery}\n{as_yaml(data).rstrip()}")
-    if not confirm(f"Send this {verb}?"):
+    dry_run = make_record(verb, recovery, {**data, "dry_run": True}, connection.names)
+    limit_s = ANSWER_TIMEOUT_S if sending.timeout_s is None else sending.timeout_s
+    document = quiet_status(connection, recovery, begin(connection, dry_run, sending.timeout_s), has_ended, limit_s)
+    if document["state"] != State.PLANNED or not document.get("plan"):
+        note(f"{recovery} has no plan: {document.get('why') or document['state']}")
+        return False
+    console = stderr_console(asks=True)
+    for part in plan_parts(document):
+        console.print(part)
+    note(f"Ends that move are fixed when it starts; --plan-hash {document['plan']['hash']} runs this plan or none.")
+    if not confirm(f"Start this {verb} as {recovery}?"):
         raise typer.Abort
+    return True
 
 
 def _read(file: Path | None) -> Document:

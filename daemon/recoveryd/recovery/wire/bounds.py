@@ -19,9 +19,11 @@ from recoveryd.wire.fields import (
     read_time,
 )
 from recoveryd.wire.problems import nearest, one_of, shown, wrong
+from recoveryd.wire.spelling import SpellingProblem, meant, read_position
 
 _PARTITION_KEY: Final = re.compile(r"0|[1-9][0-9]{0,9}", flags=re.ASCII)
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9+/_=-]{0,64}", flags=re.ASCII)
+_LINE_MOST: Final = 200_000  # of a thousand partitions and more
 _FROM_WORDS: Final = {"earliest": Earliest()}
 _TO_WORDS: Final = {"latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
 _PINNED_WORDS: Final = {"latest": Latest()}
@@ -31,6 +33,12 @@ _BACK_SCHEMA: Final = {
     "pattern": "^-",
     "examples": ["-2h", "-PT2H"],
     "description": "duration back from now",
+}
+SPELLED_SCHEMA: Final = {
+    "type": "string",
+    "pattern": r"^(offset:[0-9]{1,19}|offsets:[0-9]{1,10}=[0-9]{1,19}(,[0-9]{1,10}=[0-9]{1,19})*)$",
+    "examples": ["offset:10", "offsets:0=10,1=20"],
+    "description": "offset(s) on one line",
 }
 _OFFSET_BOUNDS: Final[list[dict[str, Any]]] = [
     {"type": "object", "properties": {"offset": OFFSET_SCHEMA}, "required": ["offset"], "additionalProperties": False},
@@ -95,7 +103,10 @@ def _parse_pinned(value: Any, info: ValidationInfo) -> To:
 
 def _parse_bound(value: Any, info: ValidationInfo, words: dict[str, Any]) -> From | To:
     if isinstance(value, str):
-        return words[value] if value in words else AtTime(_parse_moment(value, info, words))
+        spelled = as_object(value)
+        if spelled is None:
+            return words[value] if value in words else AtTime(_parse_moment(value, info, words))
+        value = spelled
     if isinstance(value, dict) and len(value) == 1:
         ((name, inner),) = value.items()
         if name == "offset":
@@ -105,11 +116,19 @@ def _parse_bound(value: Any, info: ValidationInfo, words: dict[str, Any]) -> Fro
         close = nearest(name, ("offset", "offsets")) or "offset"
         raise wrong(f"has the unknown field {shown(name)}", f'Write {{"{close}": ...}}.', code=Code.UNKNOWN_FIELD)
     if isinstance(value, int) and not isinstance(value, bool):
-        raise wrong(f"is the bare number {shown(value)}", f'Write {{"offset": {value}}} for an offset.')
+        raise wrong(f"is the bare number {shown(value)}", f'Did you mean {{"offset": {value}}}?')
     raise wrong(
         f"is {shown(value)}",
         f'Write {", ".join(words)}, {{"offset": n}}, {{"offsets": {{"0": n}}}}, a time with zone, or -2h.',
     )
+
+
+def as_object(text: str) -> dict[str, object] | None:
+    """What is spelled on one line as the object that it stands for; None for what is not spelled so."""
+    try:
+        return read_position(text[:_LINE_MOST]) if len(text) <= _LINE_MOST else None
+    except SpellingProblem as problem:
+        raise wrong(f"is {shown(text)}, which {problem}", "Write offset:10 or offsets:0=10,1=20.") from None
 
 
 def _parse_moment(text: str, info: ValidationInfo, words: dict[str, Any]) -> int:
@@ -118,9 +137,11 @@ def _parse_moment(text: str, info: ValidationInfo, words: dict[str, Any]) -> int
         if time_ms < 0:
             raise wrong(f"is {shown(text)}, which reaches before 1970", "Use earliest for all there is.")
         return time_ms
-    if not text[:1].isdigit():
-        message, hint = one_of(text, tuple(words))
-        raise wrong(message + ", a time with zone, or a duration back from now", hint)
+    close = meant(text, words)
+    if not text[:1].isdigit() or (close or "").startswith("offset:"):
+        message, _ = one_of(text, tuple(words))
+        told = message + ", an offset, a time with zone, or a duration back from now"
+        raise wrong(told, f"Did you mean {close}?" if close else "")
     if not is_duration(text):
         return read_time(text)
     raise wrong(f"is {shown(text)}, a duration without direction", f"Write -{text[:40]} for a duration back from now.")
@@ -159,15 +180,36 @@ _CONTINUED_BOUND: Final = {
 Start = Annotated[
     Any,
     PlainValidator(_parse_from),
-    WithJsonSchema({"anyOf": [{"const": "earliest"}, _OFFSET_BOUNDS[0], _CONTINUED_BOUND, TIME_SCHEMA, _BACK_SCHEMA]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "earliest"},
+                _OFFSET_BOUNDS[0],
+                _CONTINUED_BOUND,
+                SPELLED_SCHEMA,
+                TIME_SCHEMA,
+                _BACK_SCHEMA,
+            ]
+        }
+    ),
 ]
 End = Annotated[
     Any,
     PlainValidator(_parse_to),
-    WithJsonSchema({"anyOf": [{"enum": ["latest", "caught_up", "never"]}, *_OFFSET_BOUNDS, TIME_SCHEMA, _BACK_SCHEMA]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["latest", "caught_up", "never"]},
+                *_OFFSET_BOUNDS,
+                SPELLED_SCHEMA,
+                TIME_SCHEMA,
+                _BACK_SCHEMA,
+            ]
+        }
+    ),
 ]
 PinnedEnd = Annotated[
     Any,
     PlainValidator(_parse_pinned),
-    WithJsonSchema({"anyOf": [{"const": "latest"}, *_OFFSET_BOUNDS, TIME_SCHEMA, _BACK_SCHEMA]}),
+    WithJsonSchema({"anyOf": [{"const": "latest"}, *_OFFSET_BOUNDS, SPELLED_SCHEMA, TIME_SCHEMA, _BACK_SCHEMA]}),
 ]

@@ -9,13 +9,13 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
 from recoveryd.recovery.wire.parts import MODE, Mode, PlanHash, check_mode
-from recoveryd.wire.fields import Rate, Strict, Tier, Weight
+from recoveryd.wire.fields import ByteRate, Rate, Strict, Tier, Weight
 from recoveryd.wire.forms import CommandData, VerbForm, verb_form
 from recoveryd.wire.problems import wrong
 
 
 class RatesData(Strict):
-    max_bytes_per_s: Rate | None = Field(default=None, description="rate of all lanes together; null lifts")
+    max_bytes_per_s: ByteRate | None = Field(default=None, description="rate of all lanes together; null lifts")
     max_records_per_s: Rate | None = Field(default=None, description="rate of all lanes together; null lifts")
     mode: Mode | None = Field(default=None, description=f"{MODE}; null = by what is protected and what rate is given")
     weight: Weight | None = Field(default=None, description="its share next to others; null = 1")

@@ -6,7 +6,19 @@ from pydantic import Field, model_validator
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.spec import Limits
-from recoveryd.wire.fields import Deadline, HeaderName, HeaderText, Name, Rate, Runtime, Strict, Tier, Weight, at_most
+from recoveryd.wire.fields import (
+    ByteRate,
+    Deadline,
+    HeaderName,
+    HeaderText,
+    Name,
+    Rate,
+    Runtime,
+    Strict,
+    Tier,
+    Weight,
+    at_most,
+)
 from recoveryd.wire.problems import wrong
 
 MAX_HEADERS: Final = 100
@@ -52,7 +64,7 @@ def check_mode(mode: str | None, has_rate: bool) -> None:
 class GuestLimitsData(Strict):
     """The limits of a recovery next to live traffic, whether it copies or only reads."""
 
-    max_bytes_per_s: Rate | None = Field(default=None, description="rate of all lanes together")
+    max_bytes_per_s: ByteRate | None = Field(default=None, description="rate of all lanes together")
     max_records_per_s: Rate | None = Field(default=None, description="rate of all lanes together")
     max_runtime: Runtime | None = Field(
         default=None, description="stop after this time, counted from the first attempt"

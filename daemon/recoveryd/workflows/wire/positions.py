@@ -1,12 +1,13 @@
 """How commands say where a group shall stand, and which topics they mean."""
 
+import re
 from typing import Any, Final
 
 from pydantic import ValidationInfo
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
-from recoveryd.recovery.wire.bounds import OFFSET_SCHEMA, parse_offsets
+from recoveryd.recovery.wire.bounds import OFFSET_SCHEMA, as_object, parse_offsets
 from recoveryd.wire.fields import (
     MAX_OFFSET,
     MAX_PARTITION,
@@ -18,10 +19,12 @@ from recoveryd.wire.fields import (
     read_time,
 )
 from recoveryd.wire.problems import nearest, shown, wrong
+from recoveryd.wire.spelling import meant
 from recoveryd.workflows.positions import AtTopicOffsets, Current, OfSavepoint, OfSnapshot, Shift, To
 
 TOPICS_MOST: Final = 1_000
 _WORDS: Final[dict[str, To]] = {"earliest": Earliest(), "latest": Latest(), "current": Current()}
+_SHIFT: Final = re.compile(r"[+-]?[0-9]{1,19}", flags=re.ASCII)
 _FORMS: Final = ("offset", "offsets", "shift", "snapshot", "savepoint")
 TO_SCHEMA: Final = {
     "anyOf": [
@@ -56,6 +59,12 @@ TO_SCHEMA: Final = {
             "required": ["savepoint"],
             "additionalProperties": False,
         },
+        {
+            "type": "string",
+            "pattern": r"^(offset:[0-9]{1,19}|shift:[+-]?[0-9]{1,19}|snapshot:.{1,128}|savepoint:.{1,128})$",
+            "examples": ["offset:10", "shift:-100"],
+            "description": "the same on one line",
+        },
         TIME_SCHEMA,
         {"type": "string", "pattern": "^-", "examples": ["-2h"], "description": "duration back from now"},
     ]
@@ -64,7 +73,10 @@ TO_SCHEMA: Final = {
 
 def parse_to(value: Any, info: ValidationInfo) -> To:
     if isinstance(value, str):
-        return _WORDS[value] if value in _WORDS else AtTime(_parse_moment(value, info))
+        spelled = _as_object(value)
+        if spelled is None:
+            return _WORDS[value] if value in _WORDS else AtTime(_parse_moment(value, info))
+        value = spelled
     if isinstance(value, dict) and len(value) == 1:
         ((name, inner),) = value.items()
         if name == "offset":
@@ -83,14 +95,28 @@ def parse_to(value: Any, info: ValidationInfo) -> To:
     raise wrong(f"is {shown(value)}", hint)
 
 
+def _as_object(text: str) -> dict[str, Any] | None:
+    """`offset:10`, `shift:-100`, `snapshot:RUN`, `savepoint:NAME`; None for what is not spelled so."""
+    name, _, rest = text.partition(":")
+    if name in {"snapshot", "savepoint"} and rest:
+        return {name: rest}
+    if name == "shift":
+        if not _SHIFT.fullmatch(rest):
+            raise wrong(f"is {shown(text)}, which has no whole number behind shift:", "Write shift:-100.")
+        return {"shift": int(rest)}
+    if name == "offsets":
+        raise wrong(f"is {shown(text)}, which names no topic", 'Write {"offsets": {"topic": {"0": 10}}}.')
+    return as_object(text)
+
+
 def _parse_moment(text: str, info: ValidationInfo) -> int:
     if text.startswith("-"):
         time_ms = now_ms_of(info) - read_duration(text[1:], f"is {shown(text)}: it")
         if time_ms < 0:
             raise wrong(f"is {shown(text)}, which reaches before 1970", "Use earliest for all there is.")
         return time_ms
-    if not text[:1].isdigit():
-        close = nearest(text, _WORDS)
+    close = meant(text, _WORDS)
+    if not text[:1].isdigit() or (close or "").startswith("offset:"):
         hint = f"Did you mean {close}?" if close else f"It is one of {', '.join(_WORDS)}, a time with zone, or -2h."
         raise wrong(f"is {shown(text)}", hint)
     if is_duration(text):

@@ -1,0 +1,49 @@
+"""Positions as people write them on one line (`offset:10`, `offsets:0=5,1=7`), the same in flags, files and records, and
+what somebody meant who wrote another tool's word (`beginning`, `end`, `now`, `100`).
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from recoveryd.wire.problems import nearest
+
+_MEANT: Final[Mapping[str, str]] = (
+    dict.fromkeys(("beginning", "begin", "start", "first", "oldest", "smallest", "head", "to-earliest"), "earliest")
+    | dict.fromkeys(("end", "now", "last", "newest", "largest", "tail", "to-latest"), "latest")
+    | dict.fromkeys(("forever", "endless", "infinite"), "never")
+    | dict.fromkeys(("catchup", "catch_up", "live", "zero_lag"), "caught_up")
+)
+_NUMBER: Final = re.compile(r"[0-9]{1,19}", flags=re.ASCII)
+_PAIR: Final = re.compile(r"\s*([0-9]{1,10})\s*=\s*([0-9]{1,19})\s*", flags=re.ASCII)
+
+
+class SpellingProblem(ValueError):  # noqa: N818  (named for what happened)
+    """It begins like a position and is none; the message says why."""
+
+
+def read_position(text: str) -> dict[str, object] | None:
+    """`offset:10` and `offsets:0=5,1=7` as the object that a record has; None for what is neither. Raises
+    `SpellingProblem`.
+    """
+    name, colon, rest = text.partition(":")
+    if name == "offset" and colon:
+        if not _NUMBER.fullmatch(rest.strip()):
+            raise SpellingProblem("has no whole number of 0 or more behind offset:")
+        return {"offset": int(rest)}
+    if name == "offsets" and colon:
+        pairs = [_PAIR.fullmatch(pair) for pair in rest.split(",")]
+        found = {str(int(pair[1])): int(pair[2]) for pair in pairs if pair is not None}
+        if len(found) != len(pairs):
+            raise SpellingProblem("is not offsets:PARTITION=OFFSET,... with each partition once")
+        return {"offsets": found}
+    return None
+
+
+def meant(text: str, words: Collection[str]) -> str | None:
+    """What should stand there instead, of `words` or as an offset; None when nothing is near."""
+    folded = text.strip().casefold()
+    if _NUMBER.fullmatch(folded.replace("_", "").replace(",", "")):
+        return f"offset:{int(folded.replace('_', '').replace(',', ''))}"
+    word = _MEANT.get(folded.replace("-", "_"), _MEANT.get(folded))
+    return word if word in words else nearest(text, words)
