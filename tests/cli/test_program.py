@@ -3,13 +3,18 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.metadata import version
 
 import pytest
 
+from recoveryd.cli.verbs.explain_words import EXAMPLES, TABLES
 from recoveryd.errors import RecoverydError
+from recoveryd.forecast.outlook import Outlook
 from recoveryd.kernel.catalogue import CATALOGUE, Code
-from recoveryd.kernel.states import State
+from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.law.types import ControlVerdict, Rule
 from recoveryd_sandbox.errors import BrokerFailed
 from tests.cli.recoveries import in_state
 from tests.cli.scripted import ScriptedBackend, run
@@ -128,7 +133,42 @@ def test_any_error_is_a_code_and_a_sentence_and_a_traceback_only_with_debug(
 def test_explain_works_offline_for_every_code() -> None:
     for code, entry in CATALOGUE.items():
         result = run(None, "explain", code.value)
-        assert (result.exit_code, result.stdout) == (0, f"{code.value} {entry.sentence}\n  next: {entry.next_step}\n")
+
+        start = f"{code.value} {entry.sentence}\n  next: {entry.next_step}\n  cause: "
+        assert (result.exit_code, result.stdout[: len(start)]) == (0, start)
+        assert "\n  try: recoveryctl " in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("state", State),
+        ("stop reason", StopReason),
+        ("verdict of a group", LagVerdict),
+        ("verdict of the controller", ControlVerdict),
+        ("forecast", Outlook),
+        ("rule of the controller", [rule.name.lower() for rule in Rule]),
+    ],
+)
+def test_explain_knows_every_word_that_a_daemon_says_and_no_other(kind: str, words: Iterable[str]) -> None:
+    assert set(TABLES[kind]) == set(words)
+
+
+def test_the_examples_of_codes_are_of_codes_that_there_are() -> None:
+    assert set(EXAMPLES) <= {code.name for code in Code}
+
+
+@pytest.mark.parametrize("written", ["slow_start", "SLOW_START", "slow-start", "Slow Start"])
+def test_explain_takes_a_word_in_any_case(written: str) -> None:
+    assert run(None, "explain", written).stdout.startswith("slow_start (rule of the controller): 4:")
+
+
+def test_explain_tells_all_that_a_word_means() -> None:
+    told = run(None, "explain", "data_lost").stdout
+
+    assert [line.split(" ")[0] for line in told.splitlines() if line and not line.startswith(" ")] == [
+        "RCV-3001", "data_lost", "data_lost",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("written", ["rcv-1012", "1012", "stale_plan"])

@@ -1,7 +1,10 @@
-"""`recoveryctl explain RCV-1012`: what a code means and what to do, from the catalogue, without any connection."""
+"""`recoveryctl explain RCV-1012`: what a code means, why it comes up and what to do, without any connection. It knows
+states, stop reasons, verdicts and rules too.
+"""
 
 import difflib
-from typing import TYPE_CHECKING, Annotated
+import re
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +14,10 @@ if TYPE_CHECKING:
 from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.options import Format, Output, argument
 from recoveryd.cli.render.output import say, show
+from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, TABLES
 from recoveryd.kernel.catalogue import CATALOGUE, Code
+
+_COMMAND = re.compile(r"`(recoveryctl [^`]+)`")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -19,34 +25,74 @@ def add_to(app: typer.Typer) -> None:
 
 
 def explain(
-    code: Annotated[str | None, argument("CODE", "Like RCV-1012; all of them when left out.")] = None,
+    code: Annotated[
+        str | None,
+        argument("WORD", "A code like RCV-1012, a state, stop reason, verdict or rule; all codes when left out."),
+    ] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Say what an error code means and what to do next. Works offline."""
-    chosen = list(CATALOGUE) if code is None else [_find(code)]
-    rows = [
-        {"code": c.value, "name": c.name, "sentence": CATALOGUE[c].sentence, "next_step": CATALOGUE[c].next_step}
-        for c in chosen
-    ]
-    if code is not None and output.is_table:
-        say(f"{rows[0]['code']} {rows[0]['sentence']}\n  next: {rows[0]['next_step']}")
+    """Say what a code, state, stop reason, verdict or rule means, and what to do next. Works offline."""
+    if code is None:
+        rows = [_of_code(each) for each in CATALOGUE]
+        show(rows, output, lambda: [_table(rows)], [row["code"] for row in rows])
         return
-    show(rows if code is None else rows[0], output, lambda: [_table(rows)], [row["code"] for row in rows])
+    found = _find(code)
+    if output.is_table:
+        say("\n\n".join(_as_text(each) for each in found))
+        return
+    shown = found[0] if len(found) == 1 else found
+    show(shown, output, list, [each.get("code") or each["word"] for each in found])
 
 
-def _find(text: str) -> Code:
-    """Takes `RCV-1012`, `rcv-1012`, `1012` and `STALE_PLAN`."""
-    wanted = text.strip().upper()
-    for code in Code:
-        if wanted in {code.value, code.value.removeprefix("RCV-"), code.name}:
-            return code
-    names = [code.value for code in Code] + [code.name for code in Code]
-    near = difflib.get_close_matches(wanted if not wanted.isdigit() else f"RCV-{wanted}", names, n=1, cutoff=0.5)
+def _find(text: str) -> list[dict[str, Any]]:
+    """Takes `RCV-1012`, `rcv-1012`, `1012` and `STALE_PLAN`, and any word in either case; a word can mean several
+    things.
+    """
+    wanted = text.strip().upper().replace("-", "_").replace(" ", "_")
+    number = wanted.removeprefix("RCV_")
+    codes = [_of_code(each) for each in Code if number == each.value.removeprefix("RCV-") or wanted == each.name]
+    word = wanted.lower()
+    others = [_of_word(kind, word, *rows[word]) for kind, rows in TABLES.items() if word in rows]
+    if codes or others:
+        return [*codes, *others]
+    names = (
+        [code.value for code in Code]
+        + [code.name for code in Code]
+        + [w.upper() for rows in TABLES.values() for w in rows]
+    )
+    near = difflib.get_close_matches(f"RCV-{number}" if number.isdigit() else wanted, names, n=1, cutoff=0.5)
     guess = f"The nearest is {near[0]}." if near else "`recoveryctl explain` lists all of them."
     raise Failure(Code.USAGE, f"There is no code `{text}`.", guess, otherwise=ExitCode.USAGE)
 
 
-def _table(rows: list[dict[str, str]]) -> "RenderableType":
+def _of_code(code: Code) -> dict[str, Any]:
+    entry = CATALOGUE[code]
+    cause, commands = FAMILIES[code.value[4]]
+    named = _COMMAND.findall(entry.next_step)
+    told: dict[str, Any] = {
+        "code": code.value,
+        "name": code.name,
+        "sentence": entry.sentence,
+        "next_step": entry.next_step,
+        "cause": cause,
+        "commands": [*named, *(command for command in commands if command not in named)],
+    }
+    return told | ({"example": EXAMPLES[code.name]} if code.name in EXAMPLES else {})
+
+
+def _of_word(kind: str, word: str, sentence: str, command: str) -> dict[str, Any]:
+    return {"word": word, "kind": kind, "sentence": sentence, "commands": [command]}
+
+
+def _as_text(found: dict[str, Any]) -> str:
+    if "word" in found:
+        return f"{found['word']} ({found['kind']}): {found['sentence']}\n  try: {found['commands'][0]}"
+    lines = [f"{found['code']} {found['sentence']}", f"  next: {found['next_step']}", f"  cause: {found['cause']}"]
+    lines += [f"  example: {found['example']}"] if "example" in found else []
+    return "\n".join([*lines, *(f"  try: {command}" for command in found["commands"])])
+
+
+def _table(rows: list[dict[str, Any]]) -> "RenderableType":
     from rich.table import Table  # noqa: PLC0415
 
     table = Table("CODE", "MEANS", "NEXT STEP", box=None, pad_edge=False)
