@@ -12,7 +12,7 @@ WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo demo-app gameday soak test test-fast lint format bench docs pictures clean clean-all java
+.PHONY: help setup demo demo-app gameday soak test test-fast lint format bench docs site pictures clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -60,6 +60,9 @@ bench: setup ## Measure, and compare with plain loops in the same run
 
 docs: $(STAMP) ## Regenerate everything that is made from the code: schemas, references, dashboards
 	$(PY) -m tools.generate $(ARGS)
+
+site: $(STAMP) ## The pages as a site in build/site; a link to nothing is an error
+	@$(PY) -m tools.site
 
 pictures: setup ## Draw the dashboards of a real run for docs/img (four minutes)
 	$(PY) -m grafana.pictures $(ARGS)

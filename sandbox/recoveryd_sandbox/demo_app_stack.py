@@ -15,6 +15,8 @@ from recoveryd_sandbox.daemon_process import DaemonProcess, run_tool
 from recoveryd_sandbox.demo_stack import patient
 from recoveryd_sandbox.shop import BUG, Shop, sums
 
+_START_S = 300.0  # enough for a busy machine; it usually takes seconds
+
 
 class AppStack:
     """Broker, shop and daemon. Use it as a context manager: it ends what it started, after Ctrl-C too."""
@@ -38,7 +40,7 @@ class AppStack:
 
     def start(self) -> Shop:
         """Kafka, and the application with its bug, which has read all orders when this returns."""
-        self.broker.start()
+        self.broker.start(_START_S)
         self.shop = Shop(self.folder, self.broker.bootstrap)
         self.shop.fill()
         self.shop.app.start()

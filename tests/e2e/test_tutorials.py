@@ -57,3 +57,10 @@ def test_an_application_is_mended_and_put_back_by_the_tutorial(newcomer: dict[st
     assert shown[1] == "customer-totals.v2: all 100 sums over 20,000 orders are right."
     assert "all 100 sums over 20,500 orders are ten times too high" in shown[2]
     assert not (Path(newcomer["HOME"]) / ".local/state/recoveryd/shop").exists()
+
+
+def test_the_first_recovery_is_made_broken_and_proved_by_the_tutorial(newcomer: dict[str, str]) -> None:
+    told = told_by("first-recovery.md", newcomer)
+    assert told.count("Verification: match") >= 2
+    assert "28 min 48 s" in told
+    assert "paused" in told

@@ -15,7 +15,7 @@ from recoveryd_sandbox.shop.shop import Shop
 from recoveryd_sandbox.state import NodeState, end_running, running_state, write_state
 
 VERSIONS = {"v1": BUG, "v2": RIGHT}
-_STOP_S = 60.0
+_START_S, _STOP_S = 300.0, 60.0
 _TOTALS_S = 60.0
 _POLL_S = 0.2
 
@@ -31,7 +31,7 @@ def up(folder: Path) -> Path:
         raise SandboxError(f"The shop of {folder} runs already.", "End it first: python -m recoveryd_sandbox.shop down")
     shutil.rmtree(folder, ignore_errors=True)
     broker = Broker(folder / "kafka")
-    broker.start()
+    broker.start(_START_S)
     broker.leave_running()
     try:
         shop = Shop(folder, broker.bootstrap)
