@@ -1,7 +1,8 @@
-"""`make demo`: one whole recovery on a real Kafka, then a second one that is throttled, paused and resumed.
+"""`make demo`: one whole recovery on a real Kafka, then a second one that gives way to a burst of live traffic, comes back,
+is paused and resumed.
 
 The command is put on the control topic with a plain Kafka producer, as any program could do; what is shown comes from
-the daemon's status. Everything is real, and everything is removed at the end.
+the daemon's status, and what does not hold is said in a sentence. Everything is real, and removed at the end.
 """
 
 import signal
@@ -14,23 +15,29 @@ from recoveryd_sandbox.control import ENDED, make_command, send
 from recoveryd_sandbox.demo_screen import Screen
 from recoveryd_sandbox.demo_stack import DemoStack
 from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.live import LiveProducer, LiveReader
 from recoveryd_sandbox.seed import seed
 
-LIVE_RECORDS_PER_S = 500.0
-PACED_BYTES_PER_S = 8_000_000
+LIVE_RECORDS_PER_S, BOARD_RECORDS_PER_S = 500.0, 800.0
+# The board needs 11 s for the burst: longer than the controller lets it, shorter than its SLO.
+BURST_RECORDS = 9_000
+PACED_BYTES_PER_S = 2_500_000
+BURST_AT_BYTES_PER_S = 1_500_000
+BACK_SHARE = 1.1  # of the rate it gave way to
+OVER_SLO_SHARE = 0.05  # of the time: other work on this machine delays a canary too
 STEP_DEADLINE_S = 300.0  # enough for a busy machine; a step usually takes seconds
 Status = dict[str, Any]
 
 
 def main() -> int:
-    """0 when both recoveries were completed and verified, 1 when not, 130 after Ctrl-C."""
+    """0 when every promise held, 1 when not, 130 after Ctrl-C."""
     screen = Screen()
     # SIGINT too, because a shell may have set it to be ignored; SIGTERM cleans up in the same way.
     for wanted_end in (signal.SIGINT, signal.SIGTERM):
         signal.signal(wanted_end, signal.default_int_handler)
     try:
         with DemoStack() as stack:
-            ok = _tell(stack, screen)
+            broken = [sentence for sentence in _tell(stack, screen) if sentence]
             screen.say("\nStopping everything the demo started ...")
     except KeyboardInterrupt:
         screen.say("\nInterrupted; everything the demo started is stopped.")
@@ -38,27 +45,16 @@ def main() -> int:
     except SandboxError as error:
         screen.fail(str(error))
         return 1
+    screen.verdict(broken)
     screen.next_steps()
-    return 0 if ok else 1
+    return 1 if broken else 0
 
 
-def _tell(stack: DemoStack, screen: Screen) -> bool:
+def _tell(stack: DemoStack, screen: Screen) -> list[str]:
+    """The sentences that do not hold."""
     screen.title("1  A real Kafka with real data")
-    stack.broker.start()
-    screen.say(f"Apache Kafka {screen.strong('is up')} at {stack.bootstrap} (its own process, KRaft, one node)")
-    report = seed(stack.bootstrap)
-    screen.say(
-        f"topic {screen.strong('flights')}: {report.records:,} flights out of New York in 2013, 4 partitions, in "
-        f"{report.seconds:.1f} s"
-    )
-    stack.start_live(LIVE_RECORDS_PER_S)
-    screen.say(
-        f"topic {screen.strong('flights.live')}: a live producer at {LIVE_RECORDS_PER_S:.0f} records/s, and a group "
-        "that reads it"
-    )
-    stack.start_daemon()
-    screen.say(f"recoveryd leads; health and metrics at http://{stack.http}/metrics")
-    screen.say("protected from now on: the group's time lag (15 s) and the produce latency of a canary (p99 200 ms)")
+    live, board = _set_up(stack, screen)
+    began_s = time.monotonic()
 
     screen.title("2  One record on the control topic starts a recovery")
     first = _replay("flights-rerun", "flights.v42", "wrong delay unit in v41", limits={"mode": "unlimited"})
@@ -72,24 +68,83 @@ def _tell(stack: DemoStack, screen: Screen) -> bool:
         "flights-paced", "flights.v43", "same again, politely", limits={"max_bytes_per_s": PACED_BYTES_PER_S}
     )
     send(stack.bootstrap, paced)
-    screen.say(f"limits.max_bytes_per_s = {PACED_BYTES_PER_S / 1e6:.0f} MB/s is its ceiling; it starts at the floor")
-    _follow(stack, screen, "flights-paced", lambda s: s["progress"]["records"] > 60_000)
+    screen.say(f"limits.max_bytes_per_s = {PACED_BYTES_PER_S / 1e6:.1f} MB/s is its ceiling; it starts at the floor")
+    broken = _burst(stack, screen, live, board)
+
     send(stack.bootstrap, _command("pause", "flights-paced", {"reason": "let the nightly job pass"}))
     paused = _follow(stack, screen, "flights-paced", lambda s: s["state"] in {"paused", *ENDED})
     screen.paused(paused)
     send(stack.bootstrap, _command("resume", "flights-paced", {"reason": "the nightly job is through"}))
-    send(
-        stack.bootstrap,
-        _command(
-            "throttle", "flights-paced", {"reason": "all that can be spared", "limits": {"max_bytes_per_s": None}}
-        ),
-    )
+    lifted = {"reason": "the airport is closed", "limits": {"mode": "unlimited", "max_bytes_per_s": None}}
+    screen.say("at night nothing has to be spared: its limits are lifted")
+    send(stack.bootstrap, _command("throttle", "flights-paced", lifted))
     second = _follow(stack, screen, "flights-paced", lambda s: s["state"] in ENDED)
     screen.outcome(second)
     screen.protection(stack.daemon)
-    if stack.live is not None:
-        screen.live(stack.live.stats())
-    return all(s["state"] == "completed" and s["verification"]["result"] == "match" for s in (done, second))
+    screen.live(live.stats())
+    return [*broken, *_checked(stack, screen, (done, second), paused, time.monotonic() - began_s)]
+
+
+def _set_up(stack: DemoStack, screen: Screen) -> tuple[LiveProducer, LiveReader]:
+    stack.broker.start(STEP_DEADLINE_S)
+    screen.say(f"Apache Kafka {screen.strong('is up')} at {stack.bootstrap} (its own process, KRaft, one node)")
+    report = seed(stack.bootstrap)
+    screen.say(
+        f"topic {screen.strong('flights')}: {report.records:,} flights out of New York in 2013, 4 partitions, in "
+        f"{report.seconds:.1f} s"
+    )
+    live, board = stack.start_live(LIVE_RECORDS_PER_S, BOARD_RECORDS_PER_S)
+    screen.say(
+        f"topic {screen.strong('flights.live')}: a live producer at {LIVE_RECORDS_PER_S:.0f} records/s, and a board "
+        f"that can show {BOARD_RECORDS_PER_S:.0f}"
+    )
+    stack.start_daemon()
+    screen.say(f"recoveryd leads; health and metrics at http://{stack.http}/metrics")
+    screen.say("protected from now on: the board's time lag (15 s) and the produce latency of a canary (p99 1 s)")
+    return live, board
+
+
+def _burst(stack: DemoStack, screen: Screen, live: LiveProducer, board: LiveReader) -> list[str]:
+    """The board falls behind until the replay has given way, however long that takes; then it catches up."""
+    _follow(stack, screen, "flights-paced", lambda s: _granted(s) >= BURST_AT_BYTES_PER_S)
+    screen.say(f"a burst: {BURST_RECORDS:,} live records at once; the board falls behind")
+    live.burst(BURST_RECORDS)
+    seen = [0.0]
+
+    def gives_way(status: Status) -> bool:
+        seen.append(_granted(status))
+        return _granted(status) < max(seen) and "of its SLO" in str(status["limits"].get("rule"))
+
+    low = _follow(stack, screen, "flights-paced", gives_way)
+    screen.gave_way(max(seen), low)
+    board.hurry()
+    high = _follow(stack, screen, "flights-paced", lambda s: _granted(s) > BACK_SHARE * _granted(low))
+    screen.came_back(high)
+    return [
+        screen.promise("the replay gave way to the burst", holds=low["state"] == "running"),
+        screen.promise("it came back by itself when the board had caught up", holds=high["state"] == "running"),
+    ]
+
+
+def _checked(stack: DemoStack, screen: Screen, ended: tuple[Status, ...], paused: Status, seconds: float) -> list[str]:
+    assert stack.live is not None
+    assert stack.daemon is not None
+    found = [(s["state"], (s.get("verification") or {}).get("result")) for s in ended]
+    lags = [s["progress"]["lag_records"] for s in ended]
+    over_s = sum(stack.daemon.metrics("recoveryd_live_slo_violation_seconds_total").values())
+    return [
+        screen.promise("both recoveries are completed and proved", holds=set(found) == {("completed", "match")}),
+        screen.promise("their lag is zero", holds=set(lags) == {0}),
+        screen.promise("the pause was drained", holds=paused["state"] == "paused"),
+        screen.promise("no live record failed", holds=stack.live.stats().failed_records == 0),
+        screen.promise(
+            "live traffic kept its SLO, 95 % of the time at least", holds=over_s <= OVER_SLO_SHARE * seconds
+        ),
+    ]
+
+
+def _granted(status: Status) -> float:
+    return float((status.get("limits") or {}).get("effective_bytes_per_s") or 0.0)
 
 
 def _replay(recovery: str, target: str, reason: str, **more: object) -> Status:

@@ -70,8 +70,7 @@ class Story:
         return True
 
     def promise(self, sentence: str, *, holds: bool) -> None:
-        self.screen.promise(sentence, holds=holds)
-        if not holds:
+        if self.screen.promise(sentence, holds=holds):
             self.broken.append(sentence)
 
     def _person(self, does: str) -> None:

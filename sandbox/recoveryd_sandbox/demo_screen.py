@@ -48,9 +48,26 @@ class Screen:
         """One step of a workflow that is done."""
         self.console.print(f"  [green]{step['name']}[/]: {escape(shortened(step['why']))}")
 
-    def promise(self, sentence: str, *, holds: bool) -> None:
+    def gave_way(self, before: float, status: Status) -> None:
+        """The rule that made the controller take rate away."""
+        limits = status["limits"]
+        self.console.print(
+            f"{self.strong('the replay gives way')}: {before / 1e6:.1f} to {limits['effective_bytes_per_s'] / 1e6:.1f} "
+            f"MB/s, since {escape(limits['rule'])}"
+        )
+
+    def came_back(self, status: Status) -> None:
+        limits = status["limits"]
+        self.console.print(
+            f"{self.strong('and comes back')}: {limits['effective_bytes_per_s'] / 1e6:.1f} MB/s, since "
+            f"{escape(limits['rule'])}"
+        )
+
+    def promise(self, sentence: str, *, holds: bool) -> str:
+        """The sentence if it does not hold, else nothing."""
         mark = "[green]holds:[/]" if holds else "[red]broken:[/]"
         self.console.print(f"{mark} {escape(sentence)}")
+        return "" if holds else sentence
 
     def verdict(self, broken: Sequence[str]) -> None:
         """The end of a demo: how long it took, and which promises did not hold."""
@@ -114,9 +131,9 @@ class Screen:
 
     def next_steps(self) -> None:
         self.console.print(
-            f"""
-Done in {time.monotonic() - self._began_s:.0f} s. What you saw: a command on a topic, a plan, exactly-once copies by Spark lanes, an auto-stop
-at zero lag, an equation that adds up, and a drained pause. To drive it yourself:
+            """
+What you saw: a command on a topic, a plan, exactly-once copies by Spark lanes, an auto-stop at zero lag, an equation
+that adds up, a rate that yields to live traffic, and a drained pause. To drive it yourself:
 
   . .venv/bin/activate
   export RECOVERYD_BOOTSTRAP_SERVERS=$(recoveryctl sandbox up)

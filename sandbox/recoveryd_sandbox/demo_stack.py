@@ -22,8 +22,12 @@ LIVE_GROUP = "flights-board"
 CONFIG = {
     "chunk": {"max_interval": "2s"},
     "profiles": {"default": {"master": "local[2,4]", "warm": 1}},
-    "monitor": {"interval": "1s", "topics": [{"topic": LIVE_TOPIC, "group": LIVE_GROUP, "slo": "15s"}]},
-    "control": {"period": "1s", "loop_delay": "4s", "max_bytes_per_s": "40MB", "min_bytes_per_s": "2MB"},
+    "monitor": {
+        "interval": "1s",
+        "topics": [{"topic": LIVE_TOPIC, "group": LIVE_GROUP, "slo": "15s"}],
+        "canary": {"latency_slo": "1s"},
+    },
+    "control": {"period": "1s", "loop_delay": "4s", "max_bytes_per_s": "40MB", "min_bytes_per_s": "1MB"},
 }
 
 
@@ -52,12 +56,13 @@ class DemoStack:
         assert self.daemon is not None
         return self.daemon.http
 
-    def start_live(self, records_per_s: float) -> None:
-        """A producer, and the protected group that reads its records."""
+    def start_live(self, records_per_s: float, board_records_per_s: float) -> tuple[LiveProducer, LiveReader]:
+        """A producer, and the protected group that reads its records, no faster than that."""
         self.live = LiveProducer(self.bootstrap, LIVE_TOPIC, records_per_s)
         self.live.start()
-        self.board = LiveReader(self.bootstrap, LIVE_TOPIC, LIVE_GROUP)
+        self.board = LiveReader(self.bootstrap, LIVE_TOPIC, LIVE_GROUP, board_records_per_s)
         self.board.start()
+        return self.live, self.board
 
     def start_daemon(self) -> None:
         """`recoveryctl topics apply`, then `recoveryd run`; returns when it leads."""

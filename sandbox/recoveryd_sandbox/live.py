@@ -27,7 +27,7 @@ _DISTINCT_FLIGHTS_MAX = 20_000  # enough variety, quick to load
 _LATENCIES_KEPT_MAX = 20_000
 _TICK_S, _TELL_S = 0.01, 1.0
 _CATCH_UP_MAX_S = 1.0  # after the machine slept, do not send everything that was missed at once
-_FLUSH_DEADLINE_S = 60.0
+_FLUSH_DEADLINE_S, _BURST_DEADLINE_S = 60.0, 120.0
 _READ_RECORDS, _READ_S, _COMMIT_S = 5_000, 0.2, 1.0
 _JOIN_DEADLINE_S = _FLUSH_DEADLINE_S + 5.0
 
@@ -66,6 +66,16 @@ class LiveProducer:
             raise ValueError(f"records_per_s must be above 0, not {records_per_s}")
         self._bootstrap = bootstrap
         self._client = {**client, "bootstrap.servers": bootstrap}
+        self._producer = {
+            **self._client,
+            "client.id": "recoveryd-sandbox-live",
+            "acks": "all",
+            "compression.type": "lz4",
+            "partitioner": "murmur2_random",
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 100_000,
+            "log_level": 0,
+        }
         self._topic = topic
         self._records_per_s = records_per_s
         self._partitions = partitions
@@ -99,6 +109,18 @@ class LiveProducer:
             self._thread.join(_JOIN_DEADLINE_S)
         return self.stats()
 
+    def burst(self, records: int) -> None:
+        """Beside the steady rate, so many records at once, from a second producer; returns when all are acknowledged or
+        failed. They count, but not among the latencies, which would show how long they queued here.
+        """
+        producer = Producer({**self._producer, "on_delivery": self._count_delivery})
+        for sample in itertools.islice(itertools.cycle(self._samples), records):
+            self._send(producer, sample)
+            producer.poll(0)
+        unanswered = producer.flush(_BURST_DEADLINE_S)
+        with self._lock:
+            self._failed += unanswered
+
     def stats(self) -> LiveStats:
         """The present counts. Thread-safe."""
         with self._lock:
@@ -116,19 +138,7 @@ class LiveProducer:
         return _quantile(ordered, 0.99)
 
     def _run(self) -> None:
-        producer = Producer(
-            {
-                **self._client,
-                "client.id": "recoveryd-sandbox-live",
-                "acks": "all",
-                "compression.type": "lz4",
-                "partitioner": "murmur2_random",
-                "linger.ms": 5,
-                "queue.buffering.max.messages": 100_000,
-                "on_delivery": self._note_delivery,
-                "log_level": 0,
-            }
-        )
+        producer = Producer({**self._producer, "on_delivery": self._note_delivery})
         samples = itertools.cycle(self._samples)
         origin_s, sent = time.monotonic(), 0
         while not self._stop.is_set():
@@ -156,6 +166,11 @@ class LiveProducer:
             with self._lock:
                 self._failed += 1
             producer.poll(_TICK_S)
+
+    def _count_delivery(self, error: KafkaError | None, _message: Message) -> None:
+        with self._lock:
+            self._acked += error is None
+            self._failed += error is not None
 
     def _note_delivery(self, error: KafkaError | None, message: Message) -> None:
         latency_s = message.latency()
@@ -194,10 +209,11 @@ def produce(
 
 class LiveReader:
     """Reads a topic in a group from its end on and commits each second: the protected group of the demo and the game
-    day.
+    day. With `records_per_s` it takes no more than that, until `hurry`.
     """
 
-    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, group: str, records_per_s: float | None = None) -> None:
+        self._records_per_s = records_per_s
         self._topic = topic
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sandbox-live-reader", daemon=True)
@@ -219,12 +235,20 @@ class LiveReader:
         if self._thread.is_alive():
             self._thread.join(_JOIN_DEADLINE_S)
 
+    def hurry(self) -> None:
+        """From now on as fast as it can. Thread-safe."""
+        self._records_per_s = None
+
     def _run(self) -> None:
         consumer = Consumer(self._config)
         consumer.subscribe([self._topic])
         committed_s, has_read = time.monotonic(), False
         while not self._stop.is_set():
-            has_read |= any(message.error() is None for message in consumer.consume(_READ_RECORDS, _READ_S))
+            most_per_s, began_s = self._records_per_s, time.monotonic()
+            wanted = _READ_RECORDS if most_per_s is None else max(1, int(most_per_s * _READ_S))
+            has_read |= any(message.error() is None for message in consumer.consume(wanted, _READ_S))
+            if most_per_s is not None:
+                self._stop.wait(max(0.0, began_s + _READ_S - time.monotonic()))
             if has_read and time.monotonic() - committed_s >= _COMMIT_S:
                 consumer.commit(asynchronous=True)
                 committed_s, has_read = time.monotonic(), False
