@@ -12,7 +12,7 @@ WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo demo-app gameday soak test test-fast lint format bench docs site pictures clean clean-all java
+.PHONY: help setup demo demo-app gameday soak test test-fast lint format bench docs site pictures film clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -66,6 +66,9 @@ site: $(STAMP) ## The pages as a site in build/site; a link to nothing is an err
 
 pictures: setup ## Draw the dashboards of a real run for docs/img (four minutes)
 	$(PY) -m grafana.pictures $(ARGS)
+
+film: setup ## Record `make demo` and draw it for README (docs/img/demo.svg)
+	@$(PY) -m tools.film
 
 clean: ## Remove caches and build products
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

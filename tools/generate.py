@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from grafana.generate import boards
-from tools import acls_page, cli_page, config_reference, contract_page, scenarios_page, schemas
+from tools import acls_page, cli_page, config_reference, contract_page, film, scenarios_page, schemas
 
 Files = Mapping[Path, str]
 
@@ -43,6 +43,7 @@ GENERATED: Final[Mapping[str, Generated]] = {
     "cli": Generated(cli_page.make_files),
     "acls": Generated(acls_page.make_files),
     "scenarios": Generated(scenarios_page.make_files),
+    "film": Generated(film.make_files),
     "dashboards": Generated(boards.make_files, "*.json"),
 }
 

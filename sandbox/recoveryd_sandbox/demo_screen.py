@@ -42,7 +42,10 @@ class Screen:
 
     def record(self, topic: str, record: Status) -> None:
         self.console.print(f"a plain Kafka producer writes to {self.strong(topic)}:")
-        self.console.print(escape("  " + json.dumps(record)), style="dim")
+        text = "  " + json.dumps(record)
+        for key in ('"type":', '"data":', '"source": {', '"target":'):
+            text = text.replace(f", {key}", f",\n   {key}")
+        self.console.print(escape(text), style="dim")
 
     def step(self, step: Status) -> None:
         """One step of a workflow that is done."""

@@ -209,11 +209,12 @@ def produce(
 
 class LiveReader:
     """Reads a topic in a group from its end on and commits each second: the protected group of the demo and the game
-    day. With `records_per_s` it takes no more than that, until `hurry`.
+    day. `slow_down` makes it take no more than so many records per second, until `hurry`.
     """
 
-    def __init__(self, bootstrap: str, topic: str, group: str, records_per_s: float | None = None) -> None:
-        self._records_per_s = records_per_s
+    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        self._records_per_s: float | None = None
+        self._behind_s = 0.0
         self._topic = topic
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sandbox-live-reader", daemon=True)
@@ -235,6 +236,14 @@ class LiveReader:
         if self._thread.is_alive():
             self._thread.join(_JOIN_DEADLINE_S)
 
+    def slow_down(self, records_per_s: float) -> None:
+        """Thread-safe."""
+        self._records_per_s = records_per_s
+
+    def behind_s(self) -> float:
+        """How old the newest record was when it was read. Thread-safe."""
+        return self._behind_s
+
     def hurry(self) -> None:
         """From now on as fast as it can. Thread-safe."""
         self._records_per_s = None
@@ -246,7 +255,10 @@ class LiveReader:
         while not self._stop.is_set():
             most_per_s, began_s = self._records_per_s, time.monotonic()
             wanted = _READ_RECORDS if most_per_s is None else max(1, int(most_per_s * _READ_S))
-            has_read |= any(message.error() is None for message in consumer.consume(wanted, _READ_S))
+            records = [message for message in consumer.consume(wanted, _READ_S) if message.error() is None]
+            if records:
+                self._behind_s = time.time() - records[-1].timestamp()[1] / 1000
+            has_read |= bool(records)
             if most_per_s is not None:
                 self._stop.wait(max(0.0, began_s + _READ_S - time.monotonic()))
             if has_read and time.monotonic() - committed_s >= _COMMIT_S:
