@@ -48,7 +48,7 @@ from recoveryd.runtime.health import Health, HealthServer, Sources
 from recoveryd.runtime.history import RecordedCore
 from recoveryd.runtime.interpreter import Interpreter
 from recoveryd.runtime.loop import Core
-from recoveryd.runtime.runners import command_runners, recovery_runners, workflow_runners
+from recoveryd.runtime.runners import command_runners, recovery_runners, watch_runners, workflow_runners
 from recoveryd.settings import Settings
 from recoveryd.settings.live import CANARY_READING
 from recoveryd.settings.rereading import units_again
@@ -149,6 +149,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         **recovery_runners(clusters, ledger, jobs, quotas, inbox.emit),
         **command_runners(sender),
         **workflow_runners(steps),
+        **watch_runners(applications),
     }
     interpreter = Interpreter(runners, inbox.emit, {CallWebhook: webhooks.start}, when_ending)
     intake = ControlIntake(inbox, KafkaControlLog(clients[MAIN], names.control), decode)

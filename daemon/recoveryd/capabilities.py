@@ -18,10 +18,12 @@ from recoveryd.schedules.params import ScheduleParams
 from recoveryd.units.capability import make_units
 from recoveryd.verification.kind import VERIFICATION
 from recoveryd.watches.capability import make_watches
+from recoveryd.watches.draft import WATCHES
+from recoveryd.watches.known import watch_that_stops
 from recoveryd.watches.params import WatchParams
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic
-from recoveryd.workflows.capability import make_workflows
+from recoveryd.workflows.capability import make_workflows, workflow_on
 from recoveryd.workflows.params import WorkflowParams
 from recoveryd_jobs.contract import JobSpec
 
@@ -52,7 +54,9 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
                 caught_up_span_ms=params.caught_up_span_ms,
                 keep_terminal_ms=params.keep_terminal_ms,
                 keep_terminal_most=params.keep_terminal_most,
-            )
+                units=params.units,
+            ),
+            workflow_on,
         ),
         make_workflows(
             WorkflowParams(
@@ -63,7 +67,8 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
                 approval_ttl_ms=params.approval_ttl_ms,
                 keep_terminal_ms=params.keep_terminal_ms,
                 keep_terminal_most=params.keep_terminal_most,
-            )
+            ),
+            lambda state, cluster, group: watch_that_stops(state.of(WATCHES), cluster, group),
         ),
     )
     kept = ScheduleParams(keep_terminal_ms=params.keep_terminal_ms, keep_terminal_most=params.keep_terminal_most)

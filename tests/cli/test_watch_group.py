@@ -9,7 +9,7 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
-from recoveryd.watches.spec import UntilCaughtUp, UntilOffsets, WatchSpec
+from recoveryd.watches.spec import CallHook, UntilCaughtUp, UntilOffsets, WatchSpec
 from tests.builders.core import to_document
 from tests.cli.recoveries import NOW_MS, make_notice
 from tests.cli.scripted import ScriptedBackend, refuse_with, run
@@ -23,7 +23,7 @@ RUNNING = Watch(
     created_ms=NOW_MS,
     updated_ms=NOW_MS + 5_000,
     command=CommandRef("c-1", "//ops/alice", "stop the rerun"),
-    spec=WatchSpec("main", "reports", ("flights",), UntilCaughtUp(), "stop-it", NOW_MS + 3_600_000),
+    spec=WatchSpec("main", "reports", ("flights",), UntilCaughtUp(), CallHook("stop-it"), NOW_MS + 3_600_000),
     progress=WatchProgress(
         20, 4.0, 1.0, 0, 1, 2, (WatchedPartition("flights", 1, 30, 50, None, "catching_up", False),)
     ),
@@ -70,6 +70,7 @@ def test_the_shortest_line_waits_for_zero_lag_and_notifies() -> None:
         (("--until", "offsets:flights/0=10"), {"until": {"offsets": {"flights": {"0": 10}}}}),
         (("--until", "deadline:2h"), {"until": {"deadline": "2h"}}),
         (("--then", "webhook:stop-it"), {"then": {"webhook": "stop-it"}}),
+        (("--then", "stop:shop"), {"then": {"stop": "shop"}}),
         (("--deadline", "2h"), {"deadline": "2h"}),
         (("--tolerance-records", "1"), {"tolerance_records": 1}),
         (("--topic", "airports"), {"topics": ["flights", "airports"]}),

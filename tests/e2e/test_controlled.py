@@ -57,8 +57,8 @@ class Application:
         control = {"kind": "process", "start": start, "work_dir": str(self.folder), "stop_timeout": "60s"}
         return {"kind": "group", "group": self.group, "inputs": [self.topic], "stateful": False, "control": control}
 
-    def lines(self, work_dir: Path) -> Counter[str]:
-        log = work_dir / "applications" / "app" / "output.log"
+    def lines(self, work_dir: Path, unit: str = "app") -> Counter[str]:
+        log = work_dir / "applications" / unit / "output.log"
         return Counter(log.read_text().splitlines()) if log.exists() else Counter()
 
 
@@ -68,13 +68,21 @@ def application(bootstrap: str, module_unique: str, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture(scope="module")
-def stack(bootstrap: str, application: Application, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": {"app": application.unit}}) as made:
+def cold(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> Application:
+    return Application(bootstrap, f"{module_unique}cold", tmp_path_factory.mktemp("cold"))
+
+
+@pytest.fixture(scope="module")
+def stack(
+    bootstrap: str, application: Application, cold: Application, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    units = {"app": application.unit, "cold": cold.unit}
+    with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": units}) as made:
         yield made
 
 
-def reprocess(stack: Stack, run: str) -> None:
-    stack.control.command("reprocess", run, {"reason": "a bug was mended", "unit": "app", "outputs": {}})
+def reprocess(stack: Stack, run: str, unit: str = "app") -> str:
+    return stack.control.command("reprocess", run, {"reason": "a bug was mended", "unit": unit, "outputs": {}})
 
 
 def step_of(stack: Stack, run: str, name: str) -> Document:
@@ -113,3 +121,47 @@ def test_it_is_stopped_taken_back_and_started_over_kills_of_the_daemon(stack: St
     assert read_times(application, work_dir) == {2}
     lines = application.lines(work_dir)
     assert (lines["began"], lines["ended"]) == (2, 1), "each wish began or ended it once"
+
+
+@pytest.mark.scenario("S-WIKI-4", "S-WIKI-4b")
+def test_an_application_is_stopped_by_a_watch_once_it_has_read_what_was_wanted_over_a_kill(
+    stack: Stack, cold: Application
+) -> None:
+    stack.kill_daemons()
+    work_dir = stack.folder / "work"
+    daemon = stack.daemon("cold-a")
+    reprocess(stack, "cold-run", "cold")
+    stack.completed("cold-run")
+
+    def watch(run: str, each: int) -> None:
+        until = {"offsets": {str(p): each for p in range(PARTITIONS)}}
+        data = {
+            "reason": "cold data",
+            "group": cold.group,
+            "topic": cold.topic,
+            "until": until,
+            "then": {"stop": "cold"},
+        }
+        answer = stack.follower.wait_answer(stack.control.command("watch", run, data))
+        assert answer["type"] == "io.recoveryd.event.command_accepted.v1", answer
+
+    watch("too-far", EACH + 1)
+    refused = stack.follower.wait_answer(reprocess(stack, "beside", "cold"))
+    assert (refused["data"]["code"], "too-far" in refused["data"]["message"]) == ("RCV-1047", True)
+    stack.control.command("stop", "too-far", {"reason": "that was all"})
+    stack.follower.wait_state("too-far", "stopped")
+    assert cold.lines(work_dir, "cold")["ended"] == 0, "what was not reached stops nobody"
+
+    watch("stops-it", EACH)
+    stack.follower.wait(
+        lambda: next((d for d in stack.follower.statuses("stops-it") if d["watch"]["unit_stop"]), None), 60.0, "a stop"
+    )
+    daemon.kill()
+    stack.daemon("cold-b")
+    done = stack.follower.wait_state("stops-it", "completed", 120.0)
+    assert (done["watch"]["unit_stop"]["state"], done["stop"]["reason"]) == ("stopped", "zero_lag")
+    assert {row["position"] for row in done["stop"]["evidence"]["partitions"]} == {EACH}
+    lines = cold.lines(work_dir, "cold")
+    assert (lines["began"], lines["ended"]) == (1, 1)
+    types = [e["type"].removeprefix("io.recoveryd.event.") for e in stack.follower.events(subject="stops-it")]
+    assert types.count("unit_stopped.v1") == types.count("watch_completed.v1") == 1

@@ -15,7 +15,7 @@ from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.watches.draft import WATCHES
 from recoveryd.watches.model import DeliveryState
-from recoveryd.watches.spec import Until, UntilCaughtUp, UntilOffsets, WatchSpec
+from recoveryd.watches.spec import CallHook, Until, UntilCaughtUp, UntilOffsets, WatchSpec
 from tests.builders.core import STATUS
 from tests.builders.watch_world import PARAMS, PERIOD_MS, Topic, WatchWorld
 
@@ -61,7 +61,9 @@ class WatchLives(RuleBasedStateMachine):
 
     def send_watch(self, name: str, until: Until, webhook: str | None, in_ms: int | None) -> None:
         deadline_ms = None if in_ms is None else self.world.now_ms + in_ms
-        spec = WatchSpec("main", "reports", ("flights",), until, webhook, deadline_ms)
+        spec = WatchSpec(
+            "main", "reports", ("flights",), until, None if webhook is None else CallHook(webhook), deadline_ms
+        )
         self.world.send("watch", name, spec=spec)
         self.sent += 1
 
@@ -169,7 +171,7 @@ class WatchLives(RuleBasedStateMachine):
             assert calls.setdefault(call.watch, call) == call
             watch = self.world.watch(call.watch)
             assert watch.delivery is not None
-            assert (watch.delivery.id, watch.spec.webhook) == (call.delivery, call.webhook)
+            assert (watch.delivery.id, watch.spec.then) == (call.delivery, CallHook(call.webhook))
 
     @invariant()
     def a_completed_watch_did_what_was_asked(self) -> None:
@@ -177,7 +179,7 @@ class WatchLives(RuleBasedStateMachine):
             if watch.state is State.COMPLETED:
                 assert watch.stop is not None
                 delivered = watch.delivery is not None and watch.delivery.state is DeliveryState.DELIVERED
-                assert delivered == (watch.spec.webhook is not None)
+                assert delivered == (watch.spec.then is not None)
 
     @invariant()
     def the_journal_knows_all_that_a_next_daemon_needs(self) -> None:

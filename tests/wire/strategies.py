@@ -32,7 +32,7 @@ from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earli
 from recoveryd.replay.spec import ReplaySpec, TargetRef
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from recoveryd.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
-from recoveryd.watches.spec import UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
+from recoveryd.watches.spec import CallHook, StopUnit, UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
 from recoveryd_jobs.contract import Difference, ReceiptsHome, Verification
 from tests.wire.of_types import filled
 from tools.examples import COMMANDS, MORE_HOLDS, MORE_RELEASES, MORE_REPLAYS, MORE_VERIFICATIONS, MORE_WATCHES, SIGNALS
@@ -401,6 +401,7 @@ _watched_partitions = st.builds(
     st.booleans(),
 )
 _offsets_by_topic = st.dictionaries(text, st.dictionaries(partitions, counts, max_size=3), max_size=3)
+_configured = st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)
 watches = st.builds(
     Watch,
     id=text,
@@ -418,7 +419,7 @@ watches = st.builds(
         until=st.one_of(
             st.just(UntilCaughtUp()), st.builds(UntilOffsets, _offsets_by_topic), st.builds(UntilTime, times_ms)
         ),
-        webhook=st.none() | st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True),
+        then=st.none() | st.builds(CallHook, _configured) | st.builds(StopUnit, _configured),
         deadline_ms=st.none() | times_ms,
         tolerance_records=counts,
     ),

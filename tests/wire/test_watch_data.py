@@ -11,7 +11,7 @@ from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import CommandRef, State
 from recoveryd.watches.model import Watch
-from recoveryd.watches.spec import StartWatch, UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
+from recoveryd.watches.spec import CallHook, StartWatch, StopUnit, UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
 from recoveryd.wire.status_topic import StatusFold, StatusUnreadable
 from tests.builders.core import STATUS, to_document
 from tests.wire.json_schema import is_valid, load
@@ -65,7 +65,11 @@ def test_several_topics_a_webhook_a_deadline_and_a_tolerance() -> None:
     )
     del event["data"]["topic"]
     until = UntilOffsets({"a": {0: 1}, "b": {0: 2}})
-    assert spec_of(event) == WatchSpec("main", "g", ("a", "b"), until, "stop-it", NOW_MS + 60_000, 1)
+    assert spec_of(event) == WatchSpec("main", "g", ("a", "b"), until, CallHook("stop-it"), NOW_MS + 60_000, 1)
+
+
+def test_an_application_can_be_stopped() -> None:
+    assert spec_of(watch(then={"stop": "shop"})).then == StopUnit("shop")
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ class Code(StrEnum):
     NOT_AN_APPROVER = "RCV-1043"
     IN_USE = "RCV-1044"
     TOO_MANY_CHANGES = "RCV-1046"
+    UNIT_WATCHED = "RCV-1047"
     TOPIC_HELD = "RCV-1060"
     NOT_HELD = "RCV-1061"
     NOT_THE_HOLDER = "RCV-1062"
@@ -89,6 +90,7 @@ class Code(StrEnum):
     WATCH_UNFULFILLED = "RCV-3030"
     WEBHOOK_FAILED = "RCV-3031"
     LAST_END_UNKNOWN = "RCV-3032"
+    UNIT_NOT_STOPPED = "RCV-3033"
     SLOTS_MISSING = "RCV-3040"
     EXECUTORS_UNFIT = "RCV-3041"
     SPARK_UNSECURED = "RCV-3042"
@@ -281,6 +283,10 @@ CATALOGUE: dict[Code, Entry] = {
         "One workflow would change more than its status record can hold.",
         "Send one command for some of the topics after the other.",
     ),
+    Code.UNIT_WATCHED: Entry(
+        "A watch that stops the application of a unit, and a workflow on its group, would get in each other's way.",
+        "Wait for the one that the message names, or stop it.",
+    ),
     Code.IN_USE: Entry("Another workflow works on the same group.", "Wait for it, or stop it; the message names it."),
     Code.TOPIC_HELD: Entry(
         "Somebody holds the topic: nothing may be written to it or reset there now.",
@@ -404,6 +410,10 @@ CATALOGUE: dict[Code, Entry] = {
     Code.WEBHOOK_FAILED: Entry(
         "The condition of the watch held, but its webhook could not be reached.",
         "Do by hand what the webhook should have done; then check the receiver, and `webhooks:` of the config.",
+    ),
+    Code.UNIT_NOT_STOPPED: Entry(
+        "The condition of the watch held, but the application did not stop in time.",
+        "Stop it by hand; then look at `recoveryctl unit control NAME`, and at `control` of the unit in the config.",
     ),
     Code.LAST_END_UNKNOWN: Entry(
         "A run of the schedule ended at a position that is not known exactly, so no next run can start there.",

@@ -6,7 +6,7 @@ from recoveryd.failpoints import hit
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import CommandNotSent
-from recoveryd.ports import ClientQuotas, Clusters, CommandSender, Emit, Jobs, Ledger, WorkflowSteps
+from recoveryd.ports import ApplicationControl, ClientQuotas, Clusters, CommandSender, Emit, Jobs, Ledger, WorkflowSteps
 from recoveryd.recovery.effects import (
     CreateTarget,
     ForgetRecoveries,
@@ -19,6 +19,9 @@ from recoveryd.recovery.effects import (
 )
 from recoveryd.recovery.events import EffectFailed, FactsGathered, LedgerMoved, LedgerRead, RecoveriesForgotten
 from recoveryd.runtime.interpreter import Runner
+from recoveryd.units.control import ApplicationState, Desired, Wish
+from recoveryd.watches.effects import StopApplication
+from recoveryd.watches.events import UnitStopReported
 from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported
 
@@ -116,6 +119,30 @@ def workflow_runners(steps: WorkflowSteps) -> Mapping[type, Runner]:
         GatherForWorkflow: Runner("gather_for_workflow", steps.gather, _gathering_failed, is_bug_final=True),
         TakeStep: Runner("take_step", take, _step_failed, queue=lambda effect: f"workflow {effect.workflow}"),
     }
+
+
+def watch_runners(applications: ApplicationControl) -> Mapping[type, Runner]:
+    """Of watches that stop an application."""
+
+    async def stop(effect: StopApplication) -> UnitStopReported:
+        if effect.before is None:
+            seen = await applications.look(effect.unit)
+            before = None if seen.state is ApplicationState.UNKNOWN else dict(seen.before)
+            return UnitStopReported(effect.watch, False, seen.why, before)
+        hit("watch.before_stop")
+        key = f"{effect.watch}/{effect.since_ms}"
+        wish = Wish(effect.unit, Desired.STOPPED, effect.watch, key, effect.since_ms, effect.before)
+        report = await applications.ask(wish)
+        hit("watch.after_stop")
+        return UnitStopReported(effect.watch, report.fulfils(Desired.STOPPED), report.why)
+
+    return {
+        StopApplication: Runner("stop_application", stop, _not_stopped, queue=lambda effect: f"watch {effect.watch}")
+    }
+
+
+def _not_stopped(effect: StopApplication, _kind: str, _code: Code, message: str, _retriable: bool) -> UnitStopReported:
+    return UnitStopReported(effect.watch, False, message)
 
 
 def _gathering_failed(

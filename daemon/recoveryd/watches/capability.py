@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
@@ -10,16 +11,18 @@ from recoveryd.kernel.events import BecameLeader, Tick
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
+from recoveryd.units.draft import units_in
 from recoveryd.watches.commands import on_watch, stop_watch
-from recoveryd.watches.draft import WATCHES, WatchDraft
+from recoveryd.watches.draft import WATCHES, FindWorkflow, WatchDraft
 from recoveryd.watches.ending import on_webhook_ended
-from recoveryd.watches.events import WebhookEnded
+from recoveryd.watches.events import UnitStopReported, WebhookEnded
 from recoveryd.watches.forgetting import forget_old
 from recoveryd.watches.known import Watches
 from recoveryd.watches.looking import forget_looks, keep_time, on_offsets_of_watched, on_reader_sampled
 from recoveryd.watches.model import KIND, Watch
 from recoveryd.watches.params import WatchParams
 from recoveryd.watches.spec import StartWatch
+from recoveryd.watches.stopping import on_unit_stop_reported
 from recoveryd.watches.wire.command import FORM
 from recoveryd.watches.wire.status import WatchForm
 
@@ -27,17 +30,19 @@ NAME = "watches"
 _FORM = WatchForm()
 
 
-def make_watches(params: WatchParams) -> Capability[WatchDraft]:
+def make_watches(params: WatchParams, find_workflow: FindWorkflow) -> Capability[WatchDraft]:
+    """`find_workflow`: who works on a group."""
     return Capability(
         name=NAME,
         view=WatchDraft,
-        make_view=lambda draft: WatchDraft(draft, params),
-        events=(WebhookEnded,),
+        make_view=lambda draft: WatchDraft(draft, _with_units(params, draft.before), find_workflow),
+        events=(WebhookEnded, UnitStopReported),
         verbs=(begins(StartWatch, on_watch), steers(StopCommand, stop_watch)),
         handlers=(
             on(OffsetsSampled, on_offsets_of_watched),
             on(ReaderSampled, on_reader_sampled),
             on(WebhookEnded, on_webhook_ended),
+            on(UnitStopReported, on_unit_stop_reported),
             on(BecameLeader, lambda draft, _: forget_looks(draft)),
         ),
         forms={StartWatch.verb: FORM},
@@ -50,6 +55,12 @@ def make_watches(params: WatchParams) -> Capability[WatchDraft]:
         is_active=lambda state: bool(state.of(WATCHES).live),
         remaining=lambda state, _: tuple(state.of(WATCHES).live),
     )
+
+
+def _with_units(params: WatchParams, state: CoreState) -> WatchParams:
+    """With the units that are in force."""
+    units = units_in(state, params.units)
+    return params if units is params.units else replace(params, units=units)
 
 
 def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:

@@ -10,10 +10,12 @@ from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.watches.draft import WatchDraft
-from recoveryd.watches.ending import end
-from recoveryd.watches.model import DeliveryState, Watch
+from recoveryd.watches.known import watch_that_stops
+from recoveryd.watches.model import DeliveryState, UnitStopState, Watch
+from recoveryd.watches.outcome import end
 from recoveryd.watches.params import WatchParams
-from recoveryd.watches.spec import StartWatch, UntilTime, WatchSpec
+from recoveryd.watches.spec import CallHook, StartWatch, StopUnit, UntilTime, WatchSpec
+from recoveryd.watches.stopping import refuse_stop
 
 ACTIVE_MOST = 200
 
@@ -26,7 +28,7 @@ def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> 
         message = f"watch {known.id} exists already and is {known.state.value}"
         draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
         return
-    refusal = refuse_watch(spec, len(draft.watches.live), draft.params)
+    refusal = refuse_watch(spec, len(draft.watches.live), draft.params) or _refuse_rival(draft, spec)
     if refusal is not None:
         draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
         return
@@ -42,7 +44,8 @@ def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> 
     )
     draft.put_watch(watch)
     draft.answer(event, "accepted", f"{watch.id} watches the group {spec.group} on {_listed(spec.topics)}")
-    told = {"why": meta.reason, "group": spec.group, "topics": list(spec.topics), "webhook": spec.webhook}
+    told = {"why": meta.reason, "group": spec.group, "topics": list(spec.topics), "webhook": _webhook_of(spec)}
+    told |= {"stops": spec.then.unit} if isinstance(spec.then, StopUnit) else {}
     draft.notice("watch_started", watch.id, told, meta.id)
     for at_ms in (spec.deadline_ms, spec.until.time_ms if isinstance(spec.until, UntilTime) else None):
         if at_ms is not None:
@@ -54,16 +57,31 @@ def refuse_watch(spec: WatchSpec, active: int, params: WatchParams) -> Refused |
     if spec.cluster not in params.clusters:
         message = f"cluster: the config has no cluster {spec.cluster!r}"
         return Refused(Code.UNKNOWN_CLUSTER, message, nearest_name(spec.cluster, params.clusters))
-    if spec.webhook is not None and spec.webhook not in params.webhooks:
-        message = f"then.webhook: the config has no webhook {spec.webhook!r}"
-        hint = nearest_name(spec.webhook, params.webhooks) if params.webhooks else "the config has no webhooks"
+    webhook = _webhook_of(spec)
+    if webhook is not None and webhook not in params.webhooks:
+        message = f"then.webhook: the config has no webhook {webhook!r}"
+        hint = nearest_name(webhook, params.webhooks) if params.webhooks else "the config has no webhooks"
         return Refused(Code.UNKNOWN_WEBHOOK, message, hint)
     own = next((topic for topic in spec.topics if topic in params.own_topics), None)
     if own is not None:
         return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
+    if isinstance(spec.then, StopUnit) and (problem := refuse_stop(spec, spec.then, params)) is not None:
+        return problem
     if active >= ACTIVE_MOST:
         return Refused(Code.TOO_MANY_WATCHES, f"{active} watches are active, at most {ACTIVE_MOST} can be")
     return None
+
+
+def _refuse_rival(draft: WatchDraft, spec: WatchSpec) -> Refused | None:
+    """A watch that will stop an application has it to itself."""
+    if not isinstance(spec.then, StopUnit):
+        return None
+    other = draft.workflow_on(spec.cluster, spec.group) or watch_that_stops(draft.watches, spec.cluster, spec.group)
+    return None if other is None else Refused(Code.UNIT_WATCHED, other)
+
+
+def _webhook_of(spec: WatchSpec) -> str | None:
+    return spec.then.webhook if isinstance(spec.then, CallHook) else None
 
 
 def stop_watch(draft: WatchDraft, event: CommandReceived, command: StopCommand) -> None:
@@ -81,8 +99,12 @@ def stop_watch(draft: WatchDraft, event: CommandReceived, command: StopCommand) 
         # The call may have arrived, or may still: its outcome is not awaited any more.
         message = "stopped before an answer came"
         delivery = replace(delivery, state=DeliveryState.FAILED, ended_ms=draft.now_ms, message=message)
+    unit_stop = watch.unit_stop
+    if unit_stop is not None:
+        message = "not asked to stop any more; it may have been"
+        unit_stop = replace(unit_stop, state=UnitStopState.FAILED, ended_ms=draft.now_ms, message=message)
     stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
-    end(draft, replace(watch, stop=stop, delivery=delivery), State.STOPPED, why)
+    end(draft, replace(watch, stop=stop, delivery=delivery, unit_stop=unit_stop), State.STOPPED, why)
 
 
 def _listed(topics: Iterable[str]) -> str:

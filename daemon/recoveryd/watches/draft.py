@@ -1,6 +1,6 @@
 """How a step sees watches, and their slice of the state."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -10,16 +10,23 @@ from recoveryd.watches.known import Watches
 from recoveryd.watches.model import Watch
 from recoveryd.watches.params import WatchParams
 
+# Of a state, a cluster and a group: the sentence that names the workflow on it.
+FindWorkflow = Callable[[CoreState, str, str], str | None]
 WATCHES = Slot("watches", Watches())
 
 
 class WatchDraft(View):
     """`watches` may be replaced, which changes memory only; `put_watch` also asks the journal to store one."""
 
-    def __init__(self, draft: Draft, params: WatchParams) -> None:
+    def __init__(self, draft: Draft, params: WatchParams, find_workflow: FindWorkflow) -> None:
         super().__init__(draft)
+        self._find_workflow = find_workflow
         self.params = params
         self.watches = draft.before.of(WATCHES)
+
+    def workflow_on(self, cluster: str, group: str) -> str | None:
+        """The sentence that names a workflow on this group, or None."""
+        return self._find_workflow(self.draft.before, cluster, group)
 
     def put_watch(self, watch: Watch) -> Watch:
         """Keep and journal it."""

@@ -1,7 +1,8 @@
-"""The effect of watches: call a webhook."""
+"""The effects of watches: call a webhook, stop an application."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +15,15 @@ class CallWebhook:
     webhook: str
     delivery: str
     body: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class StopApplication:
+    """Let whoever controls the unit's application bring it nearer to a stop → UnitStopReported. `before` None = only look how
+    it runs. `since_ms`: when this was first wanted.
+    """
+
+    watch: str
+    unit: str
+    since_ms: int
+    before: Mapping[str, Any] | None = None

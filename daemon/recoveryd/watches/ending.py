@@ -15,6 +15,9 @@ from recoveryd.watches.draft import WatchDraft
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.watches.events import WebhookEnded
 from recoveryd.watches.model import Delivery, DeliveryState, Watch, changed
+from recoveryd.watches.outcome import end
+from recoveryd.watches.spec import CallHook, StopUnit
+from recoveryd.watches.stopping import begin_stop
 
 CALL_AGAIN_MS = 300_000  # longer than a whole series of tries; after that, the outcome counts as lost
 
@@ -24,30 +27,20 @@ def fulfil(
 ) -> None:
     """The condition held: tell so, then call the webhook or end."""
     stop = Stop(reason, mode, draft.now_ms, evidence)
-    told = {"reason": reason.value, "mode": mode, "why": why, "evidence": evidence, "webhook": watch.spec.webhook}
+    then = watch.spec.then
+    webhook = then.webhook if isinstance(then, CallHook) else None
+    told = {"reason": reason.value, "mode": mode, "why": why, "evidence": evidence, "webhook": webhook}
+    told |= {"stops": then.unit} if isinstance(then, StopUnit) else {}
     draft.notice("watch_fulfilled", watch.id, told, watch.command.id)
-    if watch.spec.webhook is None:
+    if isinstance(then, StopUnit):
+        begin_stop(draft, replace(watch, stop=stop), then.unit, why)
+        return
+    if webhook is None:
         end(draft, replace(watch, stop=stop), State.COMPLETED, why)
         return
-    delivery = Delivery(watch.spec.webhook, delivery_id(watch), DeliveryState.PENDING, draft.now_ms)
-    draft.reason = f"{why}; calls the webhook {watch.spec.webhook}"
+    delivery = Delivery(webhook, delivery_id(watch), DeliveryState.PENDING, draft.now_ms)
+    draft.reason = f"{why}; calls the webhook {webhook}"
     call(draft, draft.put_watch(changed(watch, draft.now_ms, why=draft.reason, stop=stop, delivery=delivery)))
-
-
-def end(draft: WatchDraft, watch: Watch, state: State, why: str, code: Code | None = None) -> None:
-    """Into a terminal state, with `watch.stop` as the reason."""
-    assert watch.stop is not None
-    draft.put_watch(changed(watch, draft.now_ms, state=state, why=why, error_code=code.value if code else None))
-    told: dict[str, object] = {
-        "from": watch.state.value,
-        "to": state.value,
-        "why": why,
-        "reason": watch.stop.reason.value,
-        "mode": watch.stop.mode,
-        "evidence": watch.stop.evidence,
-    }
-    draft.notice(f"watch_{state.value}", watch.id, told | ({"code": code.value} if code else {}))
-    draft.reason = why
 
 
 def give_up(draft: WatchDraft, watch: Watch, reason: StopReason, code: Code, why: str, **evidence: object) -> None:

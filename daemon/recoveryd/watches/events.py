@@ -1,6 +1,8 @@
-"""The event of watches: the outcome of a webhook."""
+"""The events of watches: the outcome of a webhook, and how far an application is stopped."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +14,13 @@ class WebhookEnded:
     status: int | None
     attempts: int
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitStopReported:
+    """`before` of a look only: how the application ran, None = nobody could say."""
+
+    watch: str
+    is_stopped: bool
+    message: str
+    before: Mapping[str, Any] | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from recoveryd.live.lag.book import LagBook, Reader, without_unwatched
 from recoveryd.watches.model import Watch
-from recoveryd.watches.spec import UntilTime
+from recoveryd.watches.spec import StopUnit, UntilTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +103,12 @@ def readers_in_play(watches: Watches) -> tuple[Reader, ...]:
     """The readers that the collector must sample now, each once, in a stable order. A watch until a time needs none."""
     looking = (w for w in watches.live.values() if w.is_looking and not isinstance(w.spec.until, UntilTime))
     return tuple(dict.fromkeys(reader for watch in looking for reader in readers_of(watch)))
+
+
+def watch_that_stops(watches: Watches, cluster: str, group: str) -> str | None:
+    """The sentence that names a live watch which will stop the application of this group, or None."""
+    for watch in watches.live.values():
+        spec = watch.spec
+        if isinstance(spec.then, StopUnit) and (spec.cluster, spec.group) == (cluster, group):
+            return f"watch {watch.id} stops {spec.then.unit} once its condition holds"
+    return None

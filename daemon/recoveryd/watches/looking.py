@@ -14,6 +14,7 @@ from recoveryd.watches.judge import Clause, judge_caught_up, judge_offset, with_
 from recoveryd.watches.known import Span, Watches, readers_in_play, readers_of
 from recoveryd.watches.model import Watch, changed
 from recoveryd.watches.spec import UntilOffsets, UntilTime
+from recoveryd.watches.stopping import ask_again
 from recoveryd.watches.telling import make_evidence, make_progress, say_progress
 
 JOURNAL_EVERY_MS = 10_000
@@ -161,6 +162,7 @@ def keep_time(draft: WatchDraft) -> None:
         until, deadline_ms = watch.spec.until, watch.spec.deadline_ms
         if not watch.is_looking:
             call_again(draft, watch)
+            ask_again(draft, watch)
         elif isinstance(until, UntilTime) and draft.now_ms >= until.time_ms:
             evidence = {"wanted_ms": until.time_ms, "now_ms": draft.now_ms}
             fulfil(draft, watch, StopReason.DEADLINE, None, "the time of the command has come", evidence)

@@ -1,7 +1,7 @@
 """The record of a watch: everything that must survive a restart. All times are milliseconds since the epoch (UTC).
 
 A watch is not a recovery: it has no plan, no lanes and no attempts. It has the same envelope and the states running,
-completed, stopped and failed. `running` covers both looking and, once the condition held, calling the webhook.
+completed, stopped and failed. `running` covers both looking and, once the condition held, calling the webhook or stopping the application.
 """
 
 from collections.abc import Mapping
@@ -35,6 +35,26 @@ class Delivery:
     ended_ms: TimeMs | None = field(default=None, metadata=named("ended"))
     status: int | None = None
     attempts: int = 0
+    message: str = ""
+
+
+class UnitStopState(StrEnum):
+    PENDING = "pending"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitStop:
+    """How the application of a unit is stopped. `before`: how it ran, as whoever controls it said, so that somebody can start
+    it like that; None = not known yet, and it is not asked to stop before.
+    """
+
+    unit: str
+    state: UnitStopState
+    wanted_ms: TimeMs = field(metadata=named("wanted"))
+    ended_ms: TimeMs | None = field(default=None, metadata=named("ended"))
+    before: Mapping[str, Any] | None = None
     message: str = ""
 
 
@@ -87,6 +107,7 @@ class Watch:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     stop: Stop | None = None
     delivery: Delivery | None = None
+    unit_stop: UnitStop | None = None
     error_code: str | None = None
     kind = KIND
 
@@ -97,7 +118,7 @@ class Watch:
     @property
     def is_looking(self) -> bool:
         """Whether it has not ended and its condition has not held yet."""
-        return not self.is_terminal and self.delivery is None
+        return not self.is_terminal and self.delivery is None and self.unit_stop is None
 
 
 def changed(watch: Watch, now_ms: int, **changes: Any) -> Watch:

@@ -2,9 +2,11 @@
 documented one.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from recoveryd.live.lag.window import LagParams
+from recoveryd.units.model import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +18,10 @@ class WatchParams:
     clusters: frozenset[str] = frozenset({"main"})
     webhooks: frozenset[str] = frozenset()
     own_topics: frozenset[str] = frozenset()
+    units: Mapping[str, Unit] = field(default_factory=dict)
     lag: LagParams = LagParams()
     caught_up_evaluations: int = 3
     caught_up_span_ms: int = 30_000
+    stop_wait_ms: int = 600_000
     keep_terminal_ms: int = 90 * 86_400_000
     keep_terminal_most: int = 1_000

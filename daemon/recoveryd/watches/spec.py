@@ -55,12 +55,34 @@ _UNTIL_SCHEMA = {"anyOf": [{"const": "caught_up"}, {"type": "object"}]}
 Until = Annotated[UntilCaughtUp | UntilOffsets | UntilTime, Written(_write_until, _read_until, _UNTIL_SCHEMA)]
 
 
-def _write_then(webhook: str | None) -> Any:
-    return "notify" if webhook is None else {"webhook": webhook}
+@dataclass(frozen=True, slots=True)
+class CallHook:
+    """A webhook of the config is called."""
+
+    webhook: str
 
 
-def _read_then(data: Any) -> str | None:
-    return None if data == "notify" else data["webhook"]
+@dataclass(frozen=True, slots=True)
+class StopUnit:
+    """The application of a unit is stopped, by whoever controls it."""
+
+    unit: str
+
+
+def _write_then(then: Any) -> Any:
+    match then:
+        case CallHook(webhook):
+            return {"webhook": webhook}
+        case StopUnit(unit):
+            return {"stop": unit}
+        case _:
+            return "notify"
+
+
+def _read_then(data: Any) -> Any:
+    if data == "notify":
+        return None
+    return StopUnit(data["stop"]) if "stop" in data else CallHook(data["webhook"])
 
 
 _WEBHOOK_SCHEMA = {"type": "string", "minLength": 1, "maxLength": 128}
@@ -73,14 +95,20 @@ _THEN_SCHEMA = {
             "required": ["webhook"],
             "additionalProperties": False,
         },
+        {
+            "type": "object",
+            "properties": {"stop": {"type": "string"}},
+            "required": ["stop"],
+            "additionalProperties": False,
+        },
     ]
 }
-Then = Annotated[str | None, Written(_write_then, _read_then, _THEN_SCHEMA)]
+Then = Annotated[CallHook | StopUnit | None, Written(_write_then, _read_then, _THEN_SCHEMA)]
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSpec:
-    """`webhook` None = only notify. `deadline_ms` (absolute) ends it unfulfilled. `tolerance_records`: lag per
+    """`then` None = only notify. `deadline_ms` (absolute) ends it unfulfilled. `tolerance_records`: lag per
     partition that still counts as zero.
     """
 
@@ -88,7 +116,7 @@ class WatchSpec:
     group: str
     topics: tuple[str, ...]
     until: Until
-    webhook: Then = field(default=None, metadata=named("then"))
+    then: Then = None
     deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
     tolerance_records: int = 0
 

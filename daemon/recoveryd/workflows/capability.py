@@ -15,7 +15,7 @@ from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.units.draft import units_in
 from recoveryd.workflows.all_kinds import KINDS
-from recoveryd.workflows.draft import WORKFLOWS, WorkflowDraft
+from recoveryd.workflows.draft import WORKFLOWS, FindWatch, WorkflowDraft
 from recoveryd.workflows.events import GatheringFailed, StepReported, WorkflowFacts
 from recoveryd.workflows.known import Workflows
 from recoveryd.workflows.model import KIND, Workflow
@@ -43,12 +43,13 @@ from recoveryd.workflows.wire.upgrade import UPGRADE_FORM
 NAME = "workflows"
 
 
-def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
+def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[WorkflowDraft]:
+    """`find_watch`: who will stop the application of a group."""
     form = WorkflowForm()
     return Capability(
         name=NAME,
         view=WorkflowDraft,
-        make_view=lambda draft: WorkflowDraft(draft, _with_units(params, draft.before), KINDS, _find),
+        make_view=lambda draft: WorkflowDraft(draft, _with_units(params, draft.before), KINDS, _find, find_watch),
         events=(WorkflowFacts, GatheringFailed, StepReported),
         verbs=(
             begins(Reset, on_begin),
@@ -83,6 +84,15 @@ def make_workflows(params: WorkflowParams) -> Capability[WorkflowDraft]:
         is_active=lambda state: bool(state.of(WORKFLOWS).live),
         remaining=lambda state, _now_ms: [w.id for w in state.of(WORKFLOWS).live.values() if not w.waits_for_a_person],
     )
+
+
+def workflow_on(state: CoreState, cluster: str, group: str) -> str | None:
+    """The sentence that names a workflow on this group, or None."""
+    for workflow in state.of(WORKFLOWS).live.values():
+        claims = KINDS[workflow.verb].claims(workflow.spec)
+        if f"the group {group} on {cluster}" in claims and not workflow.spec.dry_run:
+            return f"workflow {workflow.id} works on the group {group} and is {workflow.state.value}"
+    return None
 
 
 def _with_units(params: WorkflowParams, state: CoreState) -> WorkflowParams:

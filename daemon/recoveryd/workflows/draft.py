@@ -15,6 +15,8 @@ from recoveryd.workflows.model import Workflow, changed
 from recoveryd.workflows.params import WorkflowParams
 
 FindRecovery = Callable[[CoreState, str], Recovery | None]
+# Of a state, a cluster and a group: the sentence that names the watch which will stop its application.
+FindWatch = Callable[[CoreState, str, str], str | None]
 WORKFLOWS = Slot("workflows", Workflows())
 
 
@@ -22,10 +24,15 @@ class WorkflowDraft(View):
     """Every change of a workflow is journaled; `due` is not."""
 
     def __init__(
-        self, draft: Draft, params: WorkflowParams, kinds: Mapping[str, WorkflowKind], find: FindRecovery
+        self,
+        draft: Draft,
+        params: WorkflowParams,
+        kinds: Mapping[str, WorkflowKind],
+        find: FindRecovery,
+        find_watch: FindWatch,
     ) -> None:
         super().__init__(draft)
-        self._find = find
+        self._find, self._find_watch = find, find_watch
         self.kinds = kinds
         self.params = params
         self.workflows = draft.before.of(WORKFLOWS)
@@ -36,6 +43,10 @@ class WorkflowDraft(View):
     def recovery(self, recovery: str) -> Recovery | None:
         """As it was before this step."""
         return self._find(self.draft.before, recovery)
+
+    def watch_on(self, cluster: str, group: str) -> str | None:
+        """The sentence that names a watch which will stop the application of this group, or None."""
+        return self._find_watch(self.draft.before, cluster, group)
 
     def put(self, workflow: Workflow) -> Workflow:
         self.draft.journal(workflow)

@@ -183,6 +183,9 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
     if rival is not None:
         draft.answer(event, "rejected", rival, Code.IN_USE.value)
         return
+    if watch := draft.watch_on(workflow.spec.cluster, workflow.spec.group):
+        draft.answer(event, "rejected", watch, Code.UNIT_WATCHED.value)
+        return
     if held := held_from(draft, workflow, workflow.plan):
         draft.answer(event, "rejected", held.message, held.code.value, held.hint)
         return
@@ -211,8 +214,13 @@ def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft) -> Refused | No
     if len(active) >= params.active_most:
         message = f"{len(active)} workflows are active, at most {params.active_most} can be"
         return Refused(Code.TOO_MANY_RECOVERIES, message)
-    rival = None if spec.dry_run else _rival(draft, "", kind.claims(spec))
-    return None if rival is None else Refused(Code.IN_USE, rival)
+    if spec.dry_run:
+        return None
+    rival = _rival(draft, "", kind.claims(spec))
+    if rival is not None:
+        return Refused(Code.IN_USE, rival)
+    watch = draft.watch_on(spec.cluster, spec.group)
+    return None if watch is None else Refused(Code.UNIT_WATCHED, watch)
 
 
 def _rival(draft: WorkflowDraft, own_id: str, claims: frozenset[str]) -> str | None:

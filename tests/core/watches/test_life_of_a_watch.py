@@ -18,12 +18,12 @@ from recoveryd.watches.ending import CALL_AGAIN_MS
 from recoveryd.watches.events import WebhookEnded
 from recoveryd.watches.known import readers_in_play
 from recoveryd.watches.model import DeliveryState
-from recoveryd.watches.spec import UntilOffsets, UntilTime
+from recoveryd.watches.spec import CallHook, UntilOffsets, UntilTime
 from tests.builders.core import NOW_MS
 from tests.builders.watch_world import CAUGHT_UP, Topic, WatchWorld
 
 OFFSETS = replace(CAUGHT_UP, until=UntilOffsets({"flights": {0: 80, 1: 50}}))
-CALLING = replace(CAUGHT_UP, webhook="stop-it")
+CALLING = replace(CAUGHT_UP, then=CallHook("stop-it"))
 LONG_ENOUGH = 14
 HOUR_MS = 3_600_000
 
@@ -268,8 +268,8 @@ def test_what_steers_lanes_is_refused_for_a_watch(verb: str) -> None:
     ("changes", "code", "hint"),
     [
         ({"cluster": "mian"}, Code.UNKNOWN_CLUSTER, "did you mean 'main'?"),
-        ({"webhook": "stopit"}, Code.UNKNOWN_WEBHOOK, "did you mean 'stop-it'?"),
-        ({"webhook": "zzz"}, Code.UNKNOWN_WEBHOOK, "the config has: stop-it"),
+        ({"then": CallHook("stopit")}, Code.UNKNOWN_WEBHOOK, "did you mean 'stop-it'?"),
+        ({"then": CallHook("zzz")}, Code.UNKNOWN_WEBHOOK, "the config has: stop-it"),
         ({"topics": ("recovery.status.v1",)}, Code.INTERNAL_TOPIC, ""),
     ],
 )

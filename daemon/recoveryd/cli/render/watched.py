@@ -32,6 +32,10 @@ def watch_parts(document: Document) -> list[RenderableType]:
         parts += ["", Text("Not there yet, worst first", style="bold"), _partitions(progress["partitions"])]
     if watch.get("delivery"):
         parts += ["", Text("Webhook", style="bold"), _delivery(watch["delivery"])]
+    if watch.get("unit_stop"):
+        stop = watch["unit_stop"]
+        rows = facts(("unit", stop["unit"]), ("state", stop["state"]), ("since", figures.clock_time(stop["wanted"])))
+        parts += ["", Text("Stop", style="bold"), rows, Text(stop["message"])]
     return parts
 
 
@@ -47,7 +51,9 @@ def until_text(until: object) -> str:
 
 
 def then_text(then: object) -> str:
-    return f"calls the webhook {then['webhook']}" if isinstance(then, dict) else str(then)
+    if not isinstance(then, dict):
+        return str(then)
+    return f"stops {then['stop']}" if "stop" in then else f"calls the webhook {then['webhook']}"
 
 
 def _late(progress: Document) -> str:

@@ -39,7 +39,10 @@ Until = Annotated[
     ),
 ]
 Then = Annotated[
-    str, option("--then", "notify, or webhook:NAME with a name of the daemon's config.", "ACTION", shows_default=True)
+    str,
+    option(
+        "--then", "notify, webhook:NAME or stop:UNIT, with a name of the daemon's config.", "ACTION", shows_default=True
+    ),
 ]
 Deadline = Annotated[str | None, option("--deadline", "Give up then: a duration like 2h, or a time with zone.", "TIME")]
 Tolerance = Annotated[
@@ -74,7 +77,7 @@ def watch_group(
     *,
     sending: Staying,
 ) -> int:
-    """Be told, or have a webhook called, when a consumer group of your own application has caught up."""
+    """Be told, have a webhook called, or let an application stop, when its consumer group has caught up."""
     if not topics:
         raise usage("--topic is missing.", "Name the topic that the group reads; repeat --topic for several.")
     data: Document = {"reason": reason, "cluster": cluster, "group": group}
@@ -130,6 +133,8 @@ def parse_then(text: str) -> object:
     kind, colon, name = text.strip().partition(":")
     if kind == "webhook" and colon and name:
         return {"webhook": name}
+    if kind == "stop" and colon and name:
+        return {"stop": name}
     if text.strip() == "notify":
         return "notify"
-    raise invalid(Code.INVALID_VALUE, f"--then `{text}` is no action.", "Use notify or webhook:NAME.")
+    raise invalid(Code.INVALID_VALUE, f"--then `{text}` is no action.", "Use notify, webhook:NAME or stop:UNIT.")

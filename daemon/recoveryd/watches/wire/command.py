@@ -35,7 +35,8 @@ class WatchData(CommandData):
         default="notify",
         validate_default=True,
         description=(
-            '`notify` (events and status record only), or `{"webhook":NAME}`, a name under `webhooks:` of the config'
+            '`notify` (events and status record only), `{"webhook":NAME}`, a name under `webhooks:` of the config, or '
+            '`{"stop":UNIT}`: the daemon stops the application of this unit'
         ),
     )
     deadline: Deadline | None = Field(
@@ -70,7 +71,7 @@ class WatchData(CommandData):
             group=self.group,
             topics=self.all_topics,
             until=_with_topics(self.until, self.all_topics),
-            webhook=self.then,
+            then=self.then,
             deadline_ms=self.deadline,
             tolerance_records=self.tolerance_records,
         )

@@ -12,7 +12,7 @@ from recoveryd.wire.plain_json import finite
 from recoveryd.wire.status_topic import FORMAT, format_of
 
 ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command", "error_code", "stop")
-PARTS: Final = ("progress", "delivery")  # parts under `watch`, beside the specification
+PARTS: Final = ("progress", "delivery", "unit_stop")  # parts under `watch`, beside the specification
 
 
 class WatchForm:
@@ -34,5 +34,5 @@ class WatchForm:
         own = document["watch"]
         envelope = {name: document[name] for name in ENVELOPE}
         return self._watch.read(
-            {**document["internal"], **envelope, **{name: own[name] for name in PARTS}, "spec": own}
+            {**document["internal"], **envelope, **{name: own[name] for name in PARTS if name in own}, "spec": own}
         )

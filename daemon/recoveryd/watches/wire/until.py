@@ -6,7 +6,7 @@ from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.wire.bounds import OFFSET_SCHEMA, parse_offsets
-from recoveryd.watches.spec import Until, UntilCaughtUp, UntilOffsets, UntilTime
+from recoveryd.watches.spec import CallHook, StopUnit, Until, UntilCaughtUp, UntilOffsets, UntilTime
 from recoveryd.wire.fields import DURATION_SCHEMA, TIME_SCHEMA, parse_deadline
 from recoveryd.wire.problems import nearest, one_of, shown, wrong
 
@@ -70,20 +70,21 @@ def _parse_offsets(value: Any) -> dict[str, dict[int, int]]:
     return found
 
 
-def _parse_then(value: Any) -> str | None:
-    """The name of a webhook, or None for `notify`."""
+def _parse_then(value: Any) -> CallHook | StopUnit | None:
+    """None for `notify`."""
     if value == "notify":
         return None
     if isinstance(value, dict) and len(value) == 1:
         ((name, inner),) = value.items()
-        if name != "webhook":
-            raise wrong(f"has the unknown field {shown(name)}", 'Write {"webhook": NAME}.', code=Code.UNKNOWN_FIELD)
+        if name not in {"webhook", "stop"}:
+            hint = 'Write {"webhook": NAME} or {"stop": UNIT}.'
+            raise wrong(f"has the unknown field {shown(name)}", hint, code=Code.UNKNOWN_FIELD)
         if isinstance(inner, str) and "://" in inner:
             raise wrong("names a URL", "Put the URL under `webhooks:` of the daemon's config, and name it here.")
         if not isinstance(inner, str) or not 1 <= len(inner) <= 128 or not inner.isprintable():
-            raise wrong(f"has the webhook {shown(inner)}, which is not a name")
-        return inner
-    hint = 'Write "notify" or {"webhook": NAME}, a name under `webhooks:` of the daemon\'s config.'
+            raise wrong(f"has the {'unit' if name == 'stop' else name} {shown(inner)}, which is not a name")
+        return StopUnit(inner) if name == "stop" else CallHook(inner)
+    hint = 'Write "notify", {"webhook": NAME} or {"stop": UNIT}, names under `webhooks:` and `units:` of the config.'
     raise wrong(f"is {shown(value)}", hint)
 
 
@@ -104,6 +105,11 @@ ThenField = Annotated[
     Any,
     PlainValidator(_parse_then),
     WithJsonSchema(
-        {"anyOf": [{"const": "notify"}, _object("webhook", {"type": "string", "minLength": 1, "maxLength": 128})]}
+        {
+            "anyOf": [
+                {"const": "notify"},
+                *(_object(n, {"type": "string", "minLength": 1, "maxLength": 128}) for n in ("webhook", "stop")),
+            ]
+        }
     ),
 ]

@@ -1,0 +1,166 @@
+"""A watch with `then: stop`: it asks whoever controls the application, once it is known how it ran, until it is stopped; and it
+has the application to itself.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.decision import Decision
+from recoveryd.kernel.events import CommandReceived, Event
+from recoveryd.kernel.states import State
+from recoveryd.recovery.spec import Earliest
+from recoveryd.units.model import ControlKind, Unit, UnitKind
+from recoveryd.watches.effects import StopApplication
+from recoveryd.watches.events import UnitStopReported
+from recoveryd.watches.model import UnitStopState
+from recoveryd.watches.spec import CallHook, StopUnit
+from recoveryd.workflows.events import WorkflowFacts
+from recoveryd.workflows.facts import Found, GroupFound
+from recoveryd.workflows.positions import PartitionLook
+from recoveryd.workflows.spec import Reset, ResetSpec
+from tests.builders.core import make_meta
+from tests.builders.watch_world import CAUGHT_UP, PARAMS, WatchWorld
+
+UNIT = Unit("shop", UnitKind.GROUP, "main", "reports", ("flights",), control=ControlKind.PROCESS)
+STOPPING = replace(CAUGHT_UP, then=StopUnit("shop"))
+LONG_ENOUGH = 14
+
+
+class StopWorld(WatchWorld):
+    """`asked`: what whoever controls the application was asked."""
+
+    def __init__(self, *units: Unit) -> None:
+        self.asked: list[StopApplication] = []
+        super().__init__(params=replace(PARAMS, units={unit.name: unit for unit in units or (UNIT,)}))
+
+    def feed(self, event: Event) -> Decision:
+        decision = super().feed(event)
+        self.asked += [effect for effect in decision.effects if isinstance(effect, StopApplication)]
+        return decision
+
+    def hear(self, *, stopped: bool = False, message: str = "it ends", before: dict[str, object] | None = None) -> None:
+        self.feed(UnitStopReported("w1", stopped, message, before))
+
+
+def fulfilled() -> StopWorld:
+    world = StopWorld()
+    assert world.start(STOPPING).state is State.RUNNING
+    world.looks(3)
+    assert world.asked == []
+    world.catch_up()
+    world.looks(LONG_ENOUGH)
+    return world
+
+
+@pytest.mark.scenario("S-WIKI-4")
+def test_it_looks_how_the_application_runs_before_it_has_it_stopped_and_ends_when_it_is() -> None:
+    world = fulfilled()
+    assert {(ask.unit, ask.before) for ask in world.asked} == {("shop", None)}
+    world.hear(before={"replicas": 3})
+    assert world.asked[-1].before == {"replicas": 3}
+    world.hear(message="2 of 3 are gone")
+    assert (world.watch().state, "2 of 3" in world.watch().why) == (State.RUNNING, True)
+    world.hear(stopped=True, message="all are gone")
+    watch = world.watch()
+    assert (watch.state, watch.unit_stop.state) == (State.COMPLETED, UnitStopState.STOPPED)  # type: ignore[union-attr]
+    assert watch.stop is not None
+    assert watch.stop.evidence["partitions_judged"] == 2
+    assert world.notices[-1].type == "watch_completed"
+    asked = len(world.asked)
+    world.looks(5)
+    assert len(world.asked) == asked
+
+
+@pytest.mark.scenario("S-WIKI-4b")
+def test_a_partition_that_does_not_move_keeps_the_application_running() -> None:
+    world = StopWorld()
+    world.start(STOPPING)
+    world.catch_up()
+    world.topics["flights"].committed[1] = 49
+    world.looks(40)
+    assert (world.asked, world.watch().state) == ([], State.RUNNING)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_new_daemon_asks_again_with_what_was_journaled(is_known: bool) -> None:
+    world = fulfilled()
+    if is_known:
+        world.hear(before={"replicas": 3})
+    world.asked.clear()
+    world.restart()
+    assert [ask.before for ask in world.asked] == [{"replicas": 3} if is_known else None]
+    assert world.asked[0].since_ms == world.watch().unit_stop.wanted_ms  # type: ignore[union-attr]
+    world.hear(stopped=True)
+    assert (world.watch().state is State.COMPLETED) is is_known, "who only looked has stopped nothing"
+
+
+def test_what_does_not_stop_in_time_fails_with_what_was_heard_last() -> None:
+    world = fulfilled()
+    world.hear(before={})
+    world.hear(message="it ignores SIGTERM")
+    world.looks(130)
+    watch = world.watch()
+    assert (watch.state, watch.error_code) == (State.FAILED, Code.UNIT_NOT_STOPPED.value)
+    assert "it ignores SIGTERM" in watch.why
+
+
+def test_an_operator_who_ends_the_watch_ends_its_asking() -> None:
+    world = fulfilled()
+    assert world.send("stop").kind == "accepted"
+    asked = len(world.asked)
+    world.hear(stopped=True)
+    world.looks(5)
+    watch = world.watch()
+    assert (watch.state, watch.unit_stop.state, len(world.asked)) == (State.STOPPED, UnitStopState.FAILED, asked)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("units", "changes", "code", "says"),
+    [
+        ((UNIT,), {"then": StopUnit("shopp")}, Code.UNKNOWN_UNIT, "shop"),
+        ((replace(UNIT, control=ControlKind.MANUAL),), {}, Code.INVALID_VALUE, "only people"),
+        ((replace(UNIT, group="others"),), {}, Code.INVALID_VALUE, "reads as others"),
+        ((replace(UNIT, inputs=("flights", "planes")),), {}, Code.INVALID_VALUE, "planes"),
+    ],
+)
+def test_what_nobody_could_stop_or_would_be_stopped_too_early_is_refused(
+    units: tuple[Unit, ...], changes: dict[str, object], code: Code, says: str
+) -> None:
+    world = StopWorld(*units)
+    answer = world.send("watch", spec=replace(STOPPING, **changes))  # type: ignore[arg-type]
+    assert (answer.kind, answer.code) == ("rejected", code.value)
+    assert says in answer.message + answer.hint
+
+
+def reset(world: StopWorld, subject: str) -> str:
+    """The code of its refusal, empty when it was taken."""
+    told = len(world.answers)
+    world.offset += 1
+    made = Reset(make_meta(subject, f"c-{subject}"), ResetSpec("main", "reports", Earliest()))
+    world.feed(CommandReceived(world.offset, world.now_ms, made))
+    look = PartitionLook("flights", 0, 0, 100, 50)
+    world.feed(WorkflowFacts(subject, Found((GroupFound(None, (look,), (), {"flights": "id"}),))))
+    return world.answers[told].code
+
+
+def test_a_watch_and_a_workflow_on_the_same_application_refuse_each_other() -> None:
+    world = StopWorld()
+    world.start(STOPPING)
+    assert reset(world, "r1") == Code.UNIT_WATCHED.value
+    assert "watch w1" in world.answers[-1].message
+    answer = world.send("watch", "w2", spec=STOPPING)
+    assert (answer.kind, answer.code) == ("rejected", Code.UNIT_WATCHED.value)
+    world.send("stop")
+    assert reset(world, "r2") == ""
+    answer = world.send("watch", "w3", spec=STOPPING)
+    assert (answer.kind, answer.code) == ("rejected", Code.UNIT_WATCHED.value)
+    assert "workflow r2" in answer.message
+
+
+def test_who_only_looks_is_in_nobodys_way() -> None:
+    world = StopWorld()
+    world.start(replace(CAUGHT_UP, then=CallHook("stop-it")))
+    assert reset(world, "r1") == ""
+    assert world.start(replace(CAUGHT_UP), "w2").state is State.RUNNING
