@@ -44,6 +44,7 @@ _SHOWN_BELOW: Final = frozenset(
         "savepoint",
         "restore_savepoint",
         "upgrade",
+        "runbook",
         "schedule",
     }
 )  # have a table of their own
@@ -91,6 +92,8 @@ def _blocks() -> dict[str, str]:
         "restore-savepoint-fields": _fields_table(make_codec().verbs["restore_savepoint"].model),
         "upgrade-fields": _fields_table(make_codec().verbs["upgrade"].model),
         "example-upgrade": _example(examples.COMMANDS["upgrade"]),
+        "runbook-fields": _fields_table(make_codec().verbs["runbook"].model),
+        "example-runbook": _example(examples.COMMANDS["runbook"]),
         "workflow-status-fields": _status_table(workflow_schema()),
         "example-reset": _example(examples.COMMANDS["reset"]),
         "watch-status-fields": _status_table(watch_schema(), "Watched"),

@@ -88,6 +88,23 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
         23,
         "orders-to-v44",
     ),
+    "runbook": _command(
+        "runbook",
+        {
+            "reason": "it restarts again and again since the deploy at noon",
+            "unit": "order-processor",
+            "path": "auto",
+            "sink": {"orders": {"0": 84120, "1": 83870}},
+            "error_topics": ["orders.dlq"],
+            "quotas": {"reports-rerun": 5_000_000},
+            "waive": {"live": "nothing else uses this cluster at night"},
+        },
+        24,
+        "orders-runbook",
+    ),
+    "promote": _command("promote", {"reason": "compared with the ledger"}, 25, "orders-runbook"),
+    "discard": _command("discard", {"reason": "two totals are still wrong"}, 26, "orders-runbook"),
+    "escalate": _command("escalate", {"reason": "nobody here knows what the sink holds"}, 27, "orders-runbook"),
     "ack": _command(
         "ack",
         {"reason": "both machines are done", "step": "clean_local_state", "note": "state.dir removed on web1 and web2"},
@@ -581,6 +598,7 @@ WORKFLOW_STATUS: Final[dict[str, Any]] = {
     ],
     "cut": None,
     "stop": None,
+    "report": None,
     "internal": {"format": 2},
 }  # fmt: skip
 

@@ -56,10 +56,16 @@ class Code(StrEnum):
     IN_USE = "RCV-1044"
     TOO_MANY_CHANGES = "RCV-1046"
     UNIT_WATCHED = "RCV-1047"
+    WAIVER_WITHOUT_REASON = "RCV-1070"
+    NOT_READY = "RCV-1071"
     TOPIC_HELD = "RCV-1060"
     NOT_HELD = "RCV-1061"
     NOT_THE_HOLDER = "RCV-1062"
     TOO_MANY_HOLDS = "RCV-1063"
+    INPUT_NOT_CONFIRMED = "RCV-2070"
+    QUOTA_CHANGED = "RCV-2071"
+    ESCALATED = "RCV-3070"
+    GATES_NOT_GREEN = "RCV-3071"
     SOURCE_TOPIC_MISSING = "RCV-2001"
     SOURCE_PARTITION_MISSING = "RCV-2002"
     OFFSET_OUTSIDE_LOG = "RCV-2003"
@@ -262,6 +268,30 @@ CATALOGUE: dict[Code, Entry] = {
     Code.INPUT_INCOMPLETE: Entry(
         "Records that the application would have to process again are no longer there.",
         "Say `accept_missing` with the number that the message names, begin at a later position, or restore the input first.",
+    ),
+    Code.WAIVER_WITHOUT_REASON: Entry(
+        "Gates that are not green can be waived only by somebody who says why.",
+        "Send the `ack` again with a note: `recoveryctl ack ID verify --note WHY`.",
+    ),
+    Code.NOT_READY: Entry(
+        "What the shadow wrote was not well for as long as it has to be before it may be promoted.",
+        "Wait until the time that the message names, then promote it; `discard` is possible at any time.",
+    ),
+    Code.INPUT_NOT_CONFIRMED: Entry(
+        "What has to be known of an application before it is recovered this way is not well; nothing was changed.",
+        "See to what the message names, or send the runbook again with another path, or with `path: escalate`.",
+    ),
+    Code.QUOTA_CHANGED: Entry(
+        "Somebody else changed the quota of a client since the plan was made, so it was not overwritten.",
+        "Agree with them, then send the runbook again.",
+    ),
+    Code.ESCALATED: Entry(
+        "The runbook was ended and handed over, because a person has to decide what it cannot know.",
+        "Read its hand-over with `recoveryctl runbook show ID`; what it had changed can be rolled back.",
+    ),
+    Code.GATES_NOT_GREEN: Entry(
+        "The gates of a runbook did not all become green in the time given, and nobody waived them.",
+        "`recoveryctl runbook show ID` names them; mend what they show, or `rollback`, then send the runbook again.",
     ),
     Code.ACK_EXPIRED: Entry(
         "Nobody answered a step that waits for a person in time.",

@@ -152,6 +152,18 @@ def upgrade_acls(output: str, internal: str) -> tuple[Acl, ...]:
     )
 
 
+def runbook_acls(group: str) -> tuple[Acl, ...]:
+    """The ACLs for a runbook, besides those of what it begins."""
+    quotas = ("DescribeConfigs", "AlterConfigs")
+    slowed = "slows clients of others meanwhile (`quotas` of the command)"
+    staged = "copies to it, and takes it away (`path: shadow`, and `replay` without a target)"
+    return (
+        Acl((_D,), "unit", Resource.GROUP, group, ("Describe",), "sees where it stands", when="runbook"),
+        Acl((_D,), "unit", Resource.CLUSTER, CLUSTER_NAME, quotas, slowed, when="runbook"),
+        Acl((_D, _J), "unit", Resource.TOPIC, "TOPIC.shadow-ID, TOPIC.ID", ("Create", "Read", "Write", "Delete"), staged, when="runbook"),
+    )  # fmt: skip
+
+
 def every_need(names: TopicNames) -> tuple[Acl, ...]:
     """The whole table, with placeholders for names that users choose."""
     return (
@@ -163,4 +175,5 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *reprocess_acls("an output", "an internal topic"),
         *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
         *upgrade_acls("an output", "an internal topic"),
+        *runbook_acls("the group of the unit"),
     )

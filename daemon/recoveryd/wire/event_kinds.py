@@ -181,6 +181,9 @@ WORKFLOWS: Final[dict[str, EventKind]] = {
     "step_started": _kind("A step of a workflow begins.", "step why"),
     "step_waiting": _kind("A step of a workflow waits.", "step why members"),
     "step_done": _kind("A step of a workflow is done; `evidence` has the numbers it rests on.", "step why evidence"),
+    "runbook_escalated": _kind(
+        "A runbook was ended and handed over; `report` has what is known.", "why code unit report"
+    ),
     "step_failed": _kind("A step of a workflow failed.", "step why code"),
 }
 

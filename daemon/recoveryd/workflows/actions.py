@@ -51,6 +51,15 @@ class AskPerson:
 
 
 @dataclass(frozen=True, slots=True)
+class AskChoice:
+    """Wait for one of these commands."""
+
+    question: str
+    verbs: tuple[str, ...]
+    do: Literal["ask_choice"] = "ask_choice"
+
+
+@dataclass(frozen=True, slots=True)
 class TakeSnapshot:
     """Read the committed offsets of `topics`, with metadata and leader epochs, so that they can be put back, and where their
     logs and those of `end_topics` begin and end. `is_live`: while members commit; then ends are those of committed records,
@@ -174,6 +183,49 @@ class LookAtTopics:
     do: Literal["look_at_topics"] = "look_at_topics"
 
 
+@dataclass(frozen=True, slots=True)
+class LookAtUnit:
+    """Ask the cluster what it says of the unit now, and of `topics`, for the core to judge; changes nothing. `ends`: it is
+    counted how much the group has left to read up to there.
+    """
+
+    cluster: str
+    group: str
+    unit: str
+    topics: tuple[str, ...] = ()
+    ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    do: Literal["look_at_unit"] = "look_at_unit"
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuotas:
+    """Give client ids of others these byte rates for what they read, by client id; None takes one away. Put back when the
+    workflow ends, however it ends; `is_back`: that, and only where nobody else changed it since.
+    """
+
+    cluster: str
+    quotas: Mapping[str, float | None]
+    is_back: bool = False
+    do: Literal["set_quotas"] = "set_quotas"
+
+
+@dataclass(frozen=True, slots=True)
+class RollBackChildren:
+    """Have what a step began put back what it changed, and wait until it has."""
+
+    runs: tuple[ChildRun, ...]
+    is_back: bool = True
+    do: Literal["roll_back_children"] = "roll_back_children"
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Nothing is to be done: what the step is about was settled before. `told` says how."""
+
+    told: str
+    do: Literal["settle"] = "settle"
+
+
 Action = (
     AwaitEmpty
     | AwaitStopped
@@ -188,6 +240,11 @@ Action = (
     | RunChildren
     | AwaitCaughtUp
     | LookAtTopics
+    | LookAtUnit
+    | AskChoice
+    | SetQuotas
+    | RollBackChildren
+    | Settle
 )
-CHANGES: frozenset[type] = frozenset({SetOffsets, CreateTopics, DeleteTopics, RecreateTopics, SetConfigs})
+CHANGES: frozenset[type] = frozenset({SetOffsets, CreateTopics, DeleteTopics, RecreateTopics, SetConfigs, SetQuotas})
 ANSWERED_BY_PEOPLE: frozenset[type] = frozenset({AwaitStopped, AwaitStarted, AskPerson})

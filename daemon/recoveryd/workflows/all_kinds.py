@@ -7,6 +7,7 @@ from recoveryd.workflows.kinds import WorkflowKind
 from recoveryd.workflows.reprocess import REPROCESS
 from recoveryd.workflows.reset import RESET
 from recoveryd.workflows.restore_savepoint import RESTORE_SAVEPOINT
+from recoveryd.workflows.runbook.kind import RUNBOOK
 from recoveryd.workflows.savepoint import SAVEPOINT
 from recoveryd.workflows.upgrade import UPGRADE
 
@@ -16,4 +17,5 @@ KINDS: Final[Mapping[str, WorkflowKind]] = {
     "savepoint": SAVEPOINT,
     "restore_savepoint": RESTORE_SAVEPOINT,
     "upgrade": UPGRADE,
+    "runbook": RUNBOOK,
 }

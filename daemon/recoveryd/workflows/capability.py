@@ -31,11 +31,25 @@ from recoveryd.workflows.on_commands import (
 )
 from recoveryd.workflows.params import WorkflowParams
 from recoveryd.workflows.planning import on_gathered, on_gathering_failed
-from recoveryd.workflows.spec import Ack, Reprocess, Reset, RestoreSavepoint, Rollback, Savepoint, Upgrade
+from recoveryd.workflows.runbook.commands import on_discard, on_escalate, on_promote
+from recoveryd.workflows.spec import (
+    Ack,
+    Discard,
+    Escalate,
+    Promote,
+    Reprocess,
+    Reset,
+    RestoreSavepoint,
+    Rollback,
+    Runbook,
+    Savepoint,
+    Upgrade,
+)
 from recoveryd.workflows.steps import hear_answers, on_step
 from recoveryd.workflows.ticking import forget_old, keep_time
 from recoveryd.workflows.wire.command import ACK_FORM, RESET_FORM, ROLLBACK_FORM
 from recoveryd.workflows.wire.reprocess import REPROCESS_FORM
+from recoveryd.workflows.wire.runbook import DISCARD_FORM, ESCALATE_FORM, PROMOTE_FORM, RUNBOOK_FORM
 from recoveryd.workflows.wire.savepoint import RESTORE_FORM, SAVEPOINT_FORM
 from recoveryd.workflows.wire.status import WorkflowForm
 from recoveryd.workflows.wire.upgrade import UPGRADE_FORM
@@ -57,6 +71,7 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
             begins(Savepoint, on_begin),
             begins(RestoreSavepoint, on_begin),
             begins(Upgrade, on_begin),
+            begins(Runbook, on_begin),
             steers(Approve, on_approve),
             steers(Reject, on_reject),
             steers(StopCommand, on_stop),
@@ -64,6 +79,9 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
             steers(Resume, on_resume),
             steers(Ack, on_ack),
             steers(Rollback, on_rollback),
+            steers(Promote, on_promote),
+            steers(Discard, on_discard),
+            steers(Escalate, on_escalate),
         ),
         handlers=(on(WorkflowFacts, on_gathered), on(GatheringFailed, on_gathering_failed), on(StepReported, on_step)),
         steer=_steer,
@@ -74,6 +92,10 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
             Savepoint.verb: SAVEPOINT_FORM,
             RestoreSavepoint.verb: RESTORE_FORM,
             Upgrade.verb: UPGRADE_FORM,
+            Runbook.verb: RUNBOOK_FORM,
+            Promote.verb: PROMOTE_FORM,
+            Discard.verb: DISCARD_FORM,
+            Escalate.verb: ESCALATE_FORM,
             Rollback.verb: ROLLBACK_FORM,
             Ack.verb: ACK_FORM,
         },

@@ -3,9 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from recoveryd.workflows.actions import Action, CreateTopics, DeleteTopics, RecreateTopics, SetConfigs, SetOffsets
+from recoveryd.workflows.actions import (
+    Action,
+    CreateTopics,
+    DeleteTopics,
+    RecreateTopics,
+    SetConfigs,
+    SetOffsets,
+    SetQuotas,
+)
 from recoveryd.workflows.facts import WantedFacts
-from recoveryd.workflows.model import ConfigUndo, OffsetUndo, TopicUndo, Undo, UndoState, Workflow, WorkflowStep
+from recoveryd.workflows.model import (
+    ConfigUndo,
+    OffsetUndo,
+    QuotaUndo,
+    TopicUndo,
+    Undo,
+    UndoState,
+    Workflow,
+    WorkflowStep,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +67,7 @@ def _rows_of(workflow: Workflow, action: Action) -> tuple[Undo, ...]:
             return tuple(r for r in workflow.undo if isinstance(r, TopicUndo) and r.cluster == action.cluster)
         case SetConfigs():
             return tuple(r for r in workflow.undo if isinstance(r, ConfigUndo) and r.cluster == action.cluster)
+        case SetQuotas():
+            return tuple(r for r in workflow.undo if isinstance(r, QuotaUndo) and r.cluster == action.cluster)
         case _:
             return ()

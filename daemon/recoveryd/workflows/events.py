@@ -26,7 +26,7 @@ class WorkflowFacts:
 @dataclass(frozen=True, slots=True)
 class StepReported:
     """`members` in words, of a group that is not empty yet. `undo`: what the step saw or did that can be put back. `logs`: by topic and partition, where each begins and ends. `left`: of
-    something that is waited for, how much is left. `code` and `is_retriable` of one that failed.
+    something that is waited for, how much is left. `found`: what the cluster said of a unit, for the core to judge; not kept. `code` and `is_retriable` of one that failed.
     """
 
     workflow: str
@@ -41,6 +41,7 @@ class StepReported:
     left: int | None = None
     code: str = ""
     is_retriable: bool = False
+    found: Found | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ class GroupWanted:
 @dataclass(frozen=True, slots=True)
 class WantedFacts:
     """`units`: all that their clusters say of them. `topics`: (cluster, name) of those that are to be looked at besides. `counted`: of which the visible records
-    are counted. `internal`: the internal topics of these units are to be looked at as well.
+    are counted. `internal`: the internal topics of these units are to be looked at as well. `quotas`: (cluster, client id) of
+    those whose byte rates are asked for.
     """
 
     groups: tuple[GroupWanted, ...] = ()
@@ -31,6 +32,7 @@ class WantedFacts:
     topics: tuple[tuple[str, str], ...] = ()
     counted: tuple[tuple[str, str], ...] = ()
     internal: bool = False
+    quotas: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,13 @@ class TopicFound:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`groups` in the order of the question. `topics`: None = it does not exist. `counts`: visible records; a topic too large to be counted is absent."""
+    """`groups` in the order of the question. `topics`: None = it does not exist. `counts`: visible records; a topic too large to be counted is absent.
+    `quotas`: how much a client id may read per second, None = nothing is set for it by itself.
+    """
 
     groups: tuple[GroupFound, ...] = ()
     units: Mapping[str, UnitFacts] = field(default_factory=dict)
     topics: Mapping[str, TopicFound | None] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     at_ms: int = 0
+    quotas: Mapping[str, float | None] = field(default_factory=dict)

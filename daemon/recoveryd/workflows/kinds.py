@@ -3,18 +3,19 @@
 To add one: a spec in `spec`, a module that makes its plan, and its value in `all_kinds`; new steps are actions (`actions`), which an adapter carries out.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from recoveryd.kernel.refused import Refused
+from recoveryd.units.model import Unit
 from recoveryd.workflows.cut import Cut
 from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.facts import Found, WantedFacts
 from recoveryd.workflows.known import Workflows
-from recoveryd.workflows.model import Undo, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.model import Ending, Undo, Workflow, WorkflowPlan, WorkflowStep
 from recoveryd.workflows.params import WorkflowParams
-from recoveryd.workflows.undoing import rollback_steps
+from recoveryd.workflows.undoing import lost_for_good, rollback_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,33 @@ class Planned:
     cut: Cut | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known beside a workflow when a step reports. `live_over`: protected signals over their SLO, each in words; None
+    = nothing is protected, or nothing was measured yet. `held`: by topic of the unit, who holds it and why.
+    """
+
+    now_ms: int
+    unit: Unit | None = None
+    live_over: tuple[str, ...] | None = None
+    held: Mapping[str, str] = field(default_factory=dict)
+
+
+def _as_told(_workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
+    return event
+
+
+def _without_report(workflow: Workflow, _ending: Ending, _now_ms: int) -> Mapping[str, Any] | None:
+    return workflow.report
+
+
 def _unchanged(workflow: Workflow, _step: WorkflowStep, event: StepReported) -> Workflow:
     return workflow.with_undo(event.undo)
+
+
+def _lost_records(workflow: Workflow) -> tuple[str, ...]:
+    gone = lost_for_good(workflow)
+    return (f"records of {', '.join(gone)} are gone for good",) if gone else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +71,8 @@ class WorkflowKind:
     """`complete` adds to the spec of a command what the config and other workflows say. `claims` are the things that only one workflow works on at a time, each in words; `topics` those that the command names.
 
     `after_step` takes what a step found, so that later steps know it; it may find that the rest cannot be done. `undo`
-    makes the steps of a rollback.
+    makes the steps of a rollback, and `stays` says of what it leaves. `judge` says what it means that a step found
+    something. `report` is made when the workflow ends. `waived`: steps whose open gates a person may waive.
     """
 
     spec: type
@@ -56,3 +83,7 @@ class WorkflowKind:
     topics: Callable[[Any], Iterable[str]]
     after_step: Callable[[Workflow, WorkflowStep, StepReported], Workflow | Refused] = _unchanged
     undo: Callable[[Workflow], tuple[WorkflowStep, ...]] = rollback_steps
+    judge: Callable[[Workflow, WorkflowStep, StepReported, Around], StepReported] = _as_told
+    report: Callable[[Workflow, Ending, int], Mapping[str, Any] | None] = _without_report
+    stays: Callable[[Workflow], tuple[str, ...]] = _lost_records
+    waived: frozenset[str] = frozenset()

@@ -58,7 +58,7 @@ class WorkflowStep:
 class Change:
     """One thing that is to become another. `before` None = it is not there now, `after` None = it is taken away."""
 
-    what: str  # offset | topic | config | unit
+    what: str  # offset | topic | config | unit | quota
     name: str
     partition: int | None
     before: object = field(metadata=named("from"))
@@ -92,7 +92,7 @@ class WorkflowPlan:
 class WaitingFor:
     """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up. `left`: the least that was left so far of what is read."""
 
-    kind: str  # ack | group_empty | approval | ready
+    kind: str  # ack | group_empty | approval | ready | recoveries | gates | choice
     step: str
     since_ms: TimeMs = field(metadata=named("since"))
     deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
@@ -194,7 +194,32 @@ class UnitUndo:
         return self.was_set is not None
 
 
-Undo = OffsetUndo | TopicUndo | ConfigUndo | UnitUndo
+@dataclass(frozen=True, slots=True)
+class QuotaUndo:
+    """How much a client id of somebody may read per second for the time of the workflow: `to` is what was set for it before,
+    None = nothing.
+    """
+
+    name: str  # the client id
+    to: float | None
+    was_set: float | None
+    state: UndoState = UndoState.OPEN
+    partition: int | None = None
+    cluster: str = ""
+    is_temporary: bool = True
+    what: Literal["quota"] = "quota"
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        return (self.what, self.cluster, self.name, -1)
+
+    @property
+    def is_changed(self) -> bool:
+        """Never for a rollback: it is put back when the workflow ends."""
+        return False
+
+
+Undo = OffsetUndo | TopicUndo | ConfigUndo | UnitUndo | QuotaUndo
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +233,8 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
+    """`report`: of one that ended, where its kind writes one: what was seen, decided, changed, and what is open."""
+
     id: str = field(metadata=named("recovery"))
     state: State
     why: str
@@ -230,12 +257,13 @@ class Workflow:
     cut: Cut | None = None
     stop: Stop | None = None
     error_code: str | None = None
+    report: Mapping[str, Any] | None = None
     kind = KIND
 
     @property
     def waits_for_a_person(self) -> bool:
         asked = self.waiting_for.kind if self.waiting_for is not None else ""
-        return asked in {"ack", "approval"} or (self.state is State.AWAITING_APPROVAL and not self.approved)
+        return asked in {"ack", "approval", "choice"} or (self.state is State.AWAITING_APPROVAL and not self.approved)
 
     @property
     def is_terminal(self) -> bool:
@@ -249,9 +277,9 @@ class Workflow:
         )
 
     @property
-    def temporary(self) -> tuple[ConfigUndo, ...]:
+    def temporary(self) -> tuple[ConfigUndo | QuotaUndo, ...]:
         """What it changed for its own time only, and has not put back yet."""
-        rows = (row for row in self.undo if isinstance(row, ConfigUndo))
+        rows = (row for row in self.undo if isinstance(row, ConfigUndo | QuotaUndo))
         return tuple(row for row in rows if row.is_temporary and row.state is UndoState.OPEN)
 
     @property

@@ -10,7 +10,7 @@ from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.workflows.actions import ANSWERED_BY_PEOPLE
-from recoveryd.workflows.children import has_children, steer_children
+from recoveryd.workflows.children import has_children, is_child_of, steer_children
 from recoveryd.workflows.draft import WorkflowDraft
 from recoveryd.workflows.events import Outcome, StepReported
 from recoveryd.workflows.holding import held_from
@@ -19,7 +19,8 @@ from recoveryd.workflows.model import Ending, StepState, Workflow
 from recoveryd.workflows.planning import asked_for_approval, gather
 from recoveryd.workflows.spec import Ack, Rollback
 from recoveryd.workflows.steps import done, end, go_on, is_changing, take_anew
-from recoveryd.workflows.undoing import lost_for_good, without_lost_places
+from recoveryd.workflows.undoing import without_lost_places
+from recoveryd.workflows.waiving import waive
 
 _REUSABLE = frozenset({State.PLANNED, State.REJECTED, State.EXPIRED})
 _NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
@@ -35,14 +36,14 @@ class BeginsWorkflow(Command, Protocol):
 
 def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkflow) -> None:
     meta = command.meta
-    known = draft.workflows.get(meta.subject)
-    if known is not None and known.state not in _REUSABLE:
-        message = f"workflow {known.id} exists already and is {known.state.value}"
+    earlier = draft.workflows.get(meta.subject)
+    if earlier is not None and earlier.state not in _REUSABLE:
+        message = f"workflow {earlier.id} exists already and is {earlier.state.value}"
         draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
         return
     kind = draft.kinds[command.verb]
     spec = kind.complete(command.spec, Knows(draft.params, draft.workflows))
-    refusal = spec if isinstance(spec, Refused) else _refuse(kind, spec, draft)
+    refusal = spec if isinstance(spec, Refused) else _refuse(kind, spec, draft, meta.id)
     if refusal is not None:
         draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
         return
@@ -50,7 +51,7 @@ def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkfl
         id=meta.subject,
         state=State.PLANNING,
         why=meta.reason,
-        version=1 if known is None else known.version + 1,
+        version=1 if earlier is None else earlier.version + 1,
         created_ms=draft.now_ms,
         updated_ms=draft.now_ms,
         command=CommandRef(meta.id, meta.source, meta.reason),
@@ -66,9 +67,9 @@ def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkfl
 
 
 def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -> None:
-    workflow = _known(draft, command.meta.subject)
+    workflow = known(draft, command.meta.subject)
     if workflow.state is not State.AWAITING_APPROVAL:
-        _wrong_state(draft, event, workflow)
+        wrong_state(draft, event, workflow)
         return
     asked = asked_for_approval(draft, workflow)
     refusal: str | None = f"nobody is asked to approve {workflow.id} any more; send the command again"
@@ -89,9 +90,9 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
 
 
 def on_reject(draft: WorkflowDraft, event: CommandReceived, command: Reject) -> None:
-    workflow = _known(draft, command.meta.subject)
+    workflow = known(draft, command.meta.subject)
     if workflow.state is not State.AWAITING_APPROVAL:
-        _wrong_state(draft, event, workflow)
+        wrong_state(draft, event, workflow)
         return
     draft.answer(event, "accepted", f"{workflow.id} is rejected")
     code = Code.REJECTED_BY_OPERATOR.value
@@ -100,7 +101,7 @@ def on_reject(draft: WorkflowDraft, event: CommandReceived, command: Reject) -> 
 
 def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
     """A person says that a step is done. Said again, or of one that went on by itself, it changes nothing."""
-    workflow = _known(draft, command.meta.subject)
+    workflow = known(draft, command.meta.subject)
     step = next((s for s in workflow.steps if s.name == command.step), None)
     if step is None:
         hint = nearest_name(command.step, frozenset(s.name for s in workflow.steps)) if workflow.steps else ""
@@ -108,11 +109,13 @@ def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
         draft.answer(event, "rejected", message, Code.INVALID_VALUE.value, hint)
     elif step.state is StepState.DONE and type(step.action) in ANSWERED_BY_PEOPLE:
         draft.answer(event, "accepted", f"{step.name} was done already")
+    elif step.state is StepState.WAITING and step.name in draft.kind_of(workflow).waived:
+        waive(draft, event, workflow, command)
     elif step.state is not StepState.WAITING or type(step.action) not in ANSWERED_BY_PEOPLE:
-        message = f"step {step.name} of {workflow.id} waits for nobody; it is {step.state.value}"
+        message = f"step {step.name} of {workflow.id} waits for no ack; it is {step.state.value}"
         draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
     elif workflow.state is State.PAUSED:
-        _wrong_state(draft, event, workflow)
+        wrong_state(draft, event, workflow)
     else:
         draft.answer(event, "accepted", f"{step.name} is done")
         why = f"acknowledged by {command.meta.who}" + (f" ({command.note})" if command.note else "")
@@ -122,29 +125,32 @@ def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
 
 def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) -> None:
     """At once where nothing is under way; a change that is being made is heard of first."""
-    workflow = _known(draft, command.meta.subject)
+    workflow = known(draft, command.meta.subject)
     if workflow.is_terminal or workflow.state in {State.PLANNED, State.STOPPING, State.CLOSING}:
-        _wrong_state(draft, event, workflow)
+        wrong_state(draft, event, workflow)
         return
     draft.answer(event, "accepted", f"{workflow.id} ends")
     if workflow.state is State.PLANNING:
         workflow = draft.answer_creation(workflow, "rejected", "stopped before its plan was made")
+    stop_workflow(draft, workflow, f"stopped by {command.meta.who}")
+
+
+def stop_workflow(draft: WorkflowDraft, workflow: Workflow, why: str, code: str | None = None) -> None:
     stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
-    why = f"stopped by {command.meta.who}"
     if is_changing(workflow):
-        draft.move(workflow, State.STOPPING, f"{why}; what is being changed is waited for", stop=stop)
+        draft.move(workflow, State.STOPPING, f"{why}; what is being changed is waited for", stop=stop, error_code=code)
     elif has_children(draft, workflow):
         steer_children(draft, workflow, "stop")
-        draft.move(workflow, State.STOPPING, f"{why}; what it began is waited for", stop=stop)
+        draft.move(workflow, State.STOPPING, f"{why}; what it began is waited for", stop=stop, error_code=code)
     else:
-        end(draft, replace(workflow, stop=stop), Ending(State.STOPPED, why))
+        end(draft, replace(workflow, stop=stop), Ending(State.STOPPED, why, code))
 
 
 def on_pause(draft: WorkflowDraft, event: CommandReceived, command: Pause) -> None:
     """Between two steps; one that changes something is heard of first."""
-    workflow = _known(draft, command.meta.subject)
+    workflow = known(draft, command.meta.subject)
     if workflow.state not in {State.RUNNING, State.WAITING}:
-        _wrong_state(draft, event, workflow)
+        wrong_state(draft, event, workflow)
         return
     why = f"paused by {command.meta.who}"
     draft.answer(event, "accepted", f"{workflow.id} pauses")
@@ -156,9 +162,9 @@ def on_pause(draft: WorkflowDraft, event: CommandReceived, command: Pause) -> No
 
 
 def on_resume(draft: WorkflowDraft, event: CommandReceived, command: Resume) -> None:
-    workflow = _known(draft, command.meta.subject)
+    workflow = known(draft, command.meta.subject)
     if workflow.state not in {State.PAUSED, State.PAUSING}:
-        _wrong_state(draft, event, workflow)
+        wrong_state(draft, event, workflow)
         return
     draft.answer(event, "accepted", f"{workflow.id} goes on")
     was_paused = workflow.state is State.PAUSED
@@ -169,17 +175,17 @@ def on_resume(draft: WorkflowDraft, event: CommandReceived, command: Resume) -> 
 
 
 def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback) -> None:
-    workflow = _known(draft, command.meta.subject)
+    workflow = known(draft, command.meta.subject)
     if workflow.state not in _CAN_ROLL_BACK:
-        _wrong_state(draft, event, workflow)
+        wrong_state(draft, event, workflow)
         return
     steps = draft.kind_of(workflow).undo(workflow)
+    stays = "; ".join(draft.kind_of(workflow).stays(workflow))
     if not steps:
-        gone = lost_for_good(workflow)
-        why = f"records of {', '.join(gone)} are gone for good" if gone else "it changed nothing"
+        why = stays or "it changed nothing"
         draft.answer(event, "rejected", f"{workflow.id} has nothing to put back: {why}", Code.NOTHING_TO_DO.value)
         return
-    rival = _rival(draft, workflow.id, draft.kind_of(workflow).claims(workflow.spec))
+    rival = _rival(draft, workflow.id, draft.kind_of(workflow).claims(workflow.spec), workflow.command.id)
     if rival is not None:
         draft.answer(event, "rejected", rival, Code.IN_USE.value)
         return
@@ -190,8 +196,7 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
         draft.answer(event, "rejected", held.message, held.code.value, held.hint)
         return
     names = {step.name for step in steps}  # of a rollback that failed before
-    lost = lost_for_good(workflow)
-    told = f"{workflow.id} is rolled back" + (f"; records of {', '.join(lost)} are gone for good" if lost else "")
+    told = f"{workflow.id} is rolled back" + (f"; {stays}" if stays else "")
     draft.answer(event, "accepted", told)
     before = (s for s in workflow.steps if s.name not in names)
     kept = (replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in before)
@@ -202,7 +207,7 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
     go_on(draft, draft.move(back, State.RUNNING, why))
 
 
-def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft) -> Refused | None:
+def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft, command: str) -> Refused | None:
     params = draft.params
     if spec.cluster not in params.clusters:
         hint = nearest_name(spec.cluster, params.clusters)
@@ -216,28 +221,29 @@ def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft) -> Refused | No
         return Refused(Code.TOO_MANY_RECOVERIES, message)
     if spec.dry_run:
         return None
-    rival = _rival(draft, "", kind.claims(spec))
+    rival = _rival(draft, "", kind.claims(spec), command)
     if rival is not None:
         return Refused(Code.IN_USE, rival)
     watch = draft.watch_on(spec.cluster, spec.group)
     return None if watch is None else Refused(Code.UNIT_WATCHED, watch)
 
 
-def _rival(draft: WorkflowDraft, own_id: str, claims: frozenset[str]) -> str | None:
-    """The sentence that names another workflow on the same things, or None."""
+def _rival(draft: WorkflowDraft, own_id: str, claims: frozenset[str], command: str) -> str | None:
+    """The sentence that names another workflow on the same things, or None. Whoever began it by `command` is none."""
     for other in draft.workflows.live.values():
         shared = claims & draft.kind_of(other).claims(other.spec) if other.id != own_id else frozenset()
-        if shared and not other.spec.dry_run:
+        if shared and not other.spec.dry_run and not is_child_of(other, command):
             return f"workflow {other.id} works on {min(shared)} and is {other.state.value}"
     return None
 
 
-def _known(draft: WorkflowDraft, workflow_id: str) -> Workflow:
+def known(draft: WorkflowDraft, workflow_id: str) -> Workflow:
+    """The one that the command is about."""
     found = draft.workflows.get(workflow_id)
     assert found is not None  # the kernel asked whose subject it is
     return found
 
 
-def _wrong_state(draft: WorkflowDraft, event: CommandReceived, workflow: Workflow) -> None:
+def wrong_state(draft: WorkflowDraft, event: CommandReceived, workflow: Workflow) -> None:
     message = f"{event.command.verb} is not possible while {workflow.id} is {workflow.state.value}"
     draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)

@@ -171,7 +171,62 @@ class UpgradeSpec:
     verb: Literal["upgrade"] = "upgrade"
 
 
-Spec = ResetSpec | ReprocessSpec | SavepointSpec | RestoreSpec | UpgradeSpec
+class RunbookPath(StrEnum):
+    """How an application comes back. `auto` proposes one of the others; a person confirms it."""
+
+    AUTO = "auto"
+    RESUME = "resume"
+    RESTORE_STATE = "restore_state"
+    REPLAY = "replay"
+    SHADOW = "shadow"
+    ESCALATE = "escalate"
+
+
+class RunbookGate(StrEnum):
+    """What has to be well before a runbook is done."""
+
+    LAG = "lag"
+    OUTPUT = "output"
+    STATE = "state"
+    ERRORS = "errors"
+    LIVE = "live"
+
+
+Ranges = Mapping[int, tuple[int, int]]
+Marks = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookSpec:
+    """`sink` and `state`: up to where, in the inputs, what the application wrote and what it keeps go, as the sink and a
+    checkpoint say; by topic and partition the next offset that is not in it. `ranges` [start, stop) of `topic` are what
+    `replay` and `shadow` copy, to `target`. `quotas`: bytes/s by client id. `waive`: a reason by gate. `hold_ms`: so long a
+    shadow is well before it may be promoted.
+    """
+
+    unit: str
+    path: RunbookPath = RunbookPath.AUTO
+    savepoint: str | None = None
+    outputs: Mapping[str, OutputChoice] = field(default_factory=dict)
+    topic: str | None = None
+    ranges: Ranges = field(default_factory=dict)
+    target: str | None = None
+    sink: Marks = field(default_factory=dict)
+    state: Marks = field(default_factory=dict)
+    checkpoint: str | None = None
+    error_topics: tuple[str, ...] = ()
+    quotas: Mapping[str, float] = field(default_factory=dict)
+    max_bytes_per_s: float | None = None
+    waive: Mapping[RunbookGate, str] = field(default_factory=dict)
+    hold_ms: int = 0
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["runbook"] = "runbook"
+
+
+Spec = ResetSpec | ReprocessSpec | SavepointSpec | RestoreSpec | UpgradeSpec | RunbookSpec
 WithOutputs = ReprocessSpec | RestoreSpec
 
 
@@ -218,6 +273,39 @@ class Upgrade:
     meta: Meta
     spec: UpgradeSpec
     verb = "upgrade"
+
+
+@dataclass(frozen=True, slots=True)
+class Runbook:
+    """Seven steps from what is known of an application that stands still to one that is verified."""
+
+    meta: Meta
+    spec: RunbookSpec
+    verb = "runbook"
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """What a shadow wrote goes where it belongs."""
+
+    meta: Meta
+    verb = "promote"
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """What a shadow wrote goes away."""
+
+    meta: Meta
+    verb = "discard"
+
+
+@dataclass(frozen=True, slots=True)
+class Escalate:
+    """End a runbook, and hand over what is known."""
+
+    meta: Meta
+    verb = "escalate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,16 @@ from recoveryd.workflows.actions import (
     ANSWERED_BY_PEOPLE,
     CHANGES,
     Action,
+    AskChoice,
     AskPerson,
     AwaitCaughtUp,
+    LookAtUnit,
+    RollBackChildren,
     RunChildren,
+    Settle,
 )
-from recoveryd.workflows.children import look_at_children, refused_child
+from recoveryd.workflows.around import around_of
+from recoveryd.workflows.children import look_at_children, look_at_rollback, refused_child
 from recoveryd.workflows.draft import WorkflowDraft
 from recoveryd.workflows.effects import take_step
 from recoveryd.workflows.events import Outcome, StepReported
@@ -30,7 +35,9 @@ _WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
 _GIVEN_UP = {
     "group_empty": Code.GROUP_NOT_EMPTY,
     "ack": Code.ACK_EXPIRED,
+    "choice": Code.ACK_EXPIRED,
     "ready": Code.NOT_CAUGHT_UP,
+    "gates": Code.GATES_NOT_GREEN,
 }
 
 
@@ -76,6 +83,8 @@ def on_step(draft: WorkflowDraft, event: StepReported) -> None:
 
 
 def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
+    if event.found is not None:
+        event = draft.kind_of(workflow).judge(workflow, step, event, around_of(draft, workflow))
     if event.outcome is Outcome.DONE:
         done(draft, workflow, step, event)
     elif event.outcome is Outcome.NOT_YET:
@@ -116,10 +125,16 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
 
 def end(draft: WorkflowDraft, workflow: Workflow, ending: Ending) -> None:
     """Into its last state; before that, put back what was changed for its own time only."""
-    restore = restore_step(workflow)
+    is_begun = any(step.began_ms is not None for step in workflow.steps)
+    restore = restore_step(workflow) if is_begun else None
     if restore is None:
         data = {"code": ending.code} if ending.code else {}
-        draft.move(workflow, ending.state, ending.why, data, error_code=ending.code, waiting_for=None, ending=None)
+        report = draft.kind_of(workflow).report(workflow, ending, draft.now_ms)
+        ended = {"error_code": ending.code, "waiting_for": None, "ending": None, "report": report}
+        draft.move(workflow, ending.state, ending.why, data, **ended)
+        if ending.code == Code.ESCALATED.value:
+            told = {"why": ending.why, "code": ending.code, "unit": workflow.unit, "report": report}
+            draft.notice("runbook_escalated", workflow.id, told)
         return
     steps = tuple(replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in workflow.steps)
     closing = replace(workflow, steps=(*steps, restore), ending=ending, waiting_for=None)
@@ -137,7 +152,7 @@ def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     if after.ending is not None:
         end(draft, after, after.ending)
     elif after.stop is not None:
-        end(draft, after, Ending(State.STOPPED, after.why))
+        end(draft, after, Ending(State.STOPPED, after.why, after.error_code))
     elif after.state is State.PAUSING:
         draft.move(after, State.PAUSED, after.why)
     else:
@@ -174,13 +189,18 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
 
 
 def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
-    if isinstance(step.action, AskPerson):
+    if isinstance(step.action, AskPerson | AskChoice):
         asked = StepReported(workflow.id, step.name, step.tries, Outcome.NOT_YET, step.action.question)
         wait(draft, workflow.with_step(step), step, asked)
         return
-    if isinstance(step.action, RunChildren):
+    if isinstance(step.action, Settle):
+        told = StepReported(workflow.id, step.name, step.tries, Outcome.DONE, step.action.told)
+        done(draft, workflow.with_step(step), step, told)
+        return
+    if isinstance(step.action, RunChildren | RollBackChildren):
         begun = replace(step, tries=step.tries + 1)
-        take_report(draft, draft.put(workflow.with_step(begun)), begun, look_at_children(draft, workflow, begun))
+        look = look_at_children if isinstance(step.action, RunChildren) else look_at_rollback
+        take_report(draft, draft.put(workflow.with_step(begun)), begun, look(draft, workflow, begun))
         return
     begun = replace(step, tries=step.tries + 1)
     if step.state is StepState.WAITING:
@@ -194,13 +214,19 @@ def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
 def _waiting_kind(action: Action) -> str:
     if type(action) in ANSWERED_BY_PEOPLE:
         return "ack"
-    if isinstance(action, RunChildren):
+    if isinstance(action, AskChoice):
+        return "choice"
+    if isinstance(action, RunChildren | RollBackChildren):
         return "recoveries"
+    if isinstance(action, LookAtUnit):
+        return "gates"
     return "ready" if isinstance(action, AwaitCaughtUp) else "group_empty"
 
 
 def _patience_ms(kind: str, params: WorkflowParams) -> int:
-    return {"ack": params.ack_wait_ms, "ready": params.ready_wait_ms}.get(kind, params.empty_wait_ms)
+    if kind in {"ack", "choice", "gates"}:
+        return params.ack_wait_ms
+    return params.ready_wait_ms if kind == "ready" else params.empty_wait_ms
 
 
 def is_changing(workflow: Workflow) -> bool:
@@ -212,7 +238,7 @@ def is_changing(workflow: Workflow) -> bool:
 def _has_to_rest(draft: WorkflowDraft, workflow: Workflow) -> bool:
     """Whether a stop or a pause waited only until it is known that nothing is being changed; then it takes place."""
     if workflow.stop is not None:
-        end(draft, workflow, Ending(State.STOPPED, workflow.why))
+        end(draft, workflow, Ending(State.STOPPED, workflow.why, workflow.error_code))
     elif workflow.state is State.PAUSING:
         draft.move(workflow, State.PAUSED, workflow.why)
     else:

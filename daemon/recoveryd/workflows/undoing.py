@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from recoveryd.workflows.actions import AwaitEmpty, DeleteTopics, SetConfigs, SetOffsets
-from recoveryd.workflows.model import ConfigUndo, OffsetUndo, TopicUndo, UndoState, Workflow, WorkflowStep
+from recoveryd.workflows.actions import AwaitEmpty, DeleteTopics, SetConfigs, SetOffsets, SetQuotas
+from recoveryd.workflows.model import ConfigUndo, OffsetUndo, QuotaUndo, TopicUndo, UndoState, Workflow, WorkflowStep
 
-RESTORE = "restore_configs"
+RESTORE, RESTORE_QUOTAS = "restore_configs", "restore_quotas"
 
 
 def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
@@ -30,9 +30,17 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
 
 
 def restore_step(workflow: Workflow) -> WorkflowStep | None:
-    """Puts back what was changed for the time of the workflow only."""
+    """Puts back what was changed for the time of the workflow only: one step for each kind of it, asked for until there is
+    none left.
+    """
     action = _configs_back(workflow, is_temporary=True)
-    return None if action is None else WorkflowStep(RESTORE, action)
+    if action is not None:
+        return WorkflowStep(RESTORE, action)
+    rows = [row for row in workflow.undo if isinstance(row, QuotaUndo) and row.state is UndoState.OPEN]
+    if not rows:
+        return None
+    before = {row.name: row.to for row in rows}
+    return WorkflowStep(RESTORE_QUOTAS, SetQuotas(workflow.spec.cluster, before, is_back=True))
 
 
 def _configs_back(workflow: Workflow, *, is_temporary: bool) -> SetConfigs | None:

@@ -7,12 +7,13 @@ from rich.table import Table
 from rich.text import Text
 
 from recoveryd.cli.render import figures
+from recoveryd.cli.render.runbooks import runbook_parts
+from recoveryd.cli.render.steps import step_table, waiting_parts
 from recoveryd.cli.render.tables import columns, facts
 from recoveryd.cli.status import Document
 
 _ROWS_MOST = 100
 _VERDICT_STYLES = {"compatible": "green", "unknown": "yellow", "incompatible": "red"}
-_STEP_STYLES = {"done": "green", "failed": "red", "running": "cyan", "waiting": "yellow"}
 
 
 def workflow_parts(document: Document) -> list[RenderableType]:
@@ -20,10 +21,11 @@ def workflow_parts(document: Document) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if document.get("plan"):
         parts += ["", *workflow_plan_parts(document["plan"])]
+    if document.get("workflow") == "runbook":
+        parts += runbook_parts(document)
     if document.get("steps"):
-        parts += ["", Text("Steps", style="bold"), _steps(document["steps"])]
-    if document.get("waiting_for"):
-        parts += ["", Text("Waits for", style="bold"), _waiting(document)]
+        parts += ["", Text("Steps", style="bold"), step_table(document["steps"])]
+    parts += waiting_parts(document)
     kept = [row for row in document.get("undo") or () if row["state"] == "kept"]
     if kept:
         parts += [
@@ -79,28 +81,6 @@ def _changes(changes: Sequence[Document]) -> Table:
         cells = (_value(change.get("from")), _value(change.get("to")))
         table.add_row(change["what"], change["name"], figures.count(change.get("partition")), *cells)
     return table
-
-
-def _steps(steps: Sequence[Document]) -> Table:
-    table = columns("STEP", "STATE", ">TRIES", "WHY")
-    for step in steps:
-        state = Text(step["state"], style=_STEP_STYLES.get(step["state"], "dim"))
-        table.add_row(step["name"], state, str(step["tries"] or ""), Text(step["why"]))
-    return table
-
-
-def _waiting(document: Document) -> Table:
-    waiting = document["waiting_for"]
-    answer = f"recoveryctl ack {document['recovery']} {waiting['step']} --reason ..."
-    members = waiting.get("members") or ()
-    return facts(
-        ("for", waiting["kind"]),
-        ("step", waiting["step"]),
-        ("since", figures.clock_time(waiting["since"])),
-        ("until", figures.clock_time(waiting["deadline"]) if waiting.get("deadline") else None),
-        ("members", "; ".join(members) or None),
-        ("say it is done", answer if waiting["kind"] == "ack" else None),
-    )
 
 
 def _value(value: object) -> str:

@@ -24,6 +24,8 @@ def exit_code_of_state(document: Document) -> ExitCode:
     if verification.get("result") == "mismatch":
         return ExitCode.DIFFERENCES
     match document["state"]:
+        case "failed" | "stopped" if document.get("error_code"):
+            return exit_code_of(document["error_code"], ExitCode.FAILED)
         case "failed":
             return exit_code_of(document.get("error_code") or "", ExitCode.FAILED)
         case "rejected" | "expired":

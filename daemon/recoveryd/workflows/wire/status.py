@@ -12,7 +12,7 @@ from recoveryd.workflows.model import KIND, Workflow
 
 PUBLIC: Final = (
     "recovery", "state", "why", "version", "created", "updated", "command", "workflow", "unit", "error_code", "plan",
-    "steps", "waiting_for", "undo", "cut", "stop",
+    "steps", "waiting_for", "undo", "cut", "stop", "report",
 )  # fmt: skip
 
 
@@ -34,4 +34,6 @@ class WorkflowForm:
         steps = [
             {**step, "action": action} for step, action in zip(document["steps"], internal["actions"], strict=True)
         ]
-        return self._workflow.read({**internal, **{name: document[name] for name in PUBLIC}, "steps": steps})
+        return self._workflow.read(
+            {**internal, **{name: document[name] for name in PUBLIC if name in document}, "steps": steps}
+        )

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
+from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_own_configs
@@ -27,9 +28,10 @@ _COUNT_MOST: Final = 2_000_000
 class Gatherer:
     """`units`: all that are in force."""
 
-    def __init__(self, reach: Reach, units: Callable[[], Mapping[str, Unit]]) -> None:
+    def __init__(self, reach: Reach, units: Callable[[], Mapping[str, Unit]], quotas: QuotaSteps) -> None:
         self._reach = reach
         self._units = units
+        self._quotas = quotas
 
     async def gather(self, wanted: WantedFacts) -> Found:
         """Raises `ClusterProblem`."""
@@ -45,7 +47,15 @@ class Gatherer:
             topics=await self._reach.run(self._find_topics, topics),
             counts=await self._reach.run(self._count, wanted.counted),
             at_ms=now_ms,
+            quotas=await self._find_quotas(wanted.quotas),
         )
+
+    async def _find_quotas(self, clients: Iterable[tuple[str, str]]) -> dict[str, float | None]:
+        found: dict[str, float | None] = {}
+        for cluster, names in _by_cluster(clients).items():
+            rates = await self._quotas.read(cluster)
+            found |= {name: rates.get(name) for name in names}
+        return found
 
     async def _find_unit(self, unit: Unit, known: Mapping[str, Unit], now_ms: int) -> UnitFacts:
         return await self._reach.run(

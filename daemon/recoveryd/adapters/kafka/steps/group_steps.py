@@ -86,7 +86,7 @@ class GroupSteps:
         return report(effect, Outcome.DONE, why, evidence=evidence, undo=rows, logs=logs)
 
     async def await_caught_up(self, effect: TakeStep, action: AwaitCaughtUp) -> StepReported:
-        behind = await self._reach.run(_find_behind, self._reach.clusters[action.cluster], action)
+        behind = await self._reach.run(find_behind, self._reach.clusters[action.cluster], action)
         if not behind:
             why = f"{action.group} has read everything up to the ends that were pinned"
             return report(effect, Outcome.DONE, why, evidence={"left": 0})
@@ -150,7 +150,7 @@ class GroupSteps:
             await client.delete_offsets(action.group, by_topic)
 
 
-def _find_behind(properties: Properties, action: AwaitCaughtUp) -> dict[_Key, int | None]:
+def find_behind(properties: Properties, action: AwaitCaughtUp) -> dict[_Key, int | None]:
     """Places with something to be read before their ends, and what is committed there. Whether records lie behind a commit is
     looked up: markers and aborted ones are nothing to be read.
     """

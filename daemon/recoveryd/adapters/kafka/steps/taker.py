@@ -8,8 +8,10 @@ from recoveryd.adapters.kafka.steps.application_steps import ApplicationSteps
 from recoveryd.adapters.kafka.steps.config_steps import ConfigSteps
 from recoveryd.adapters.kafka.steps.gathering import Gatherer
 from recoveryd.adapters.kafka.steps.group_steps import GroupSteps
+from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.topic_steps import TopicSteps
+from recoveryd.adapters.kafka.steps.unit_steps import UnitSteps
 from recoveryd.ports import ApplicationControl
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.model import Unit
@@ -21,9 +23,11 @@ from recoveryd.workflows.actions import (
     CreateTopics,
     DeleteTopics,
     LookAtTopics,
+    LookAtUnit,
     RecreateTopics,
     SetConfigs,
     SetOffsets,
+    SetQuotas,
     TakeSnapshot,
 )
 from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
@@ -44,7 +48,8 @@ class KafkaSteps:
         control: ApplicationControl,
     ) -> None:
         self._reach = Reach(clusters, accesses)
-        self._gatherer = Gatherer(self._reach, units)
+        quotas = QuotaSteps(accesses)
+        self._gatherer = Gatherer(self._reach, units, quotas)
         self._applications = ApplicationSteps(units, control)
         groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
         self._takers: Mapping[type, Callable[[TakeStep, Any], Awaitable[StepReported]]] = {
@@ -59,6 +64,8 @@ class KafkaSteps:
             RecreateTopics: topics.recreate,
             LookAtTopics: topics.look,
             SetConfigs: ConfigSteps(self._reach).set,
+            SetQuotas: quotas.set,
+            LookAtUnit: UnitSteps(self._reach, self._gatherer).look,
         }
 
     async def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:

@@ -1,0 +1,87 @@
+"""Steps about quotas of clients of others: how much each may read per second, for the time of a workflow.
+
+Touched is only the rate at which exactly the named client id reads: no default, no user's, nothing that it writes.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from recoveryd.adapters.kafka.raw_requests import RawClient, connected
+from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.kernel.catalogue import Code
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.workflows.actions import SetQuotas
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model import QuotaUndo, UndoState
+
+DEADLINE_S: Final = 10.0
+_CONSUME, _CLIENT_ID = "consumer_byte_rate", "client-id"
+
+Rates = Mapping[str, float]
+
+
+class QuotaSteps:
+    def __init__(self, accesses: Mapping[str, ClientAccess]) -> None:
+        self._accesses = accesses
+
+    async def read(self, cluster: str) -> Rates:
+        """By client id that has one by itself. Raises `ClusterProblem`."""
+        async with connected(self._accesses[cluster], "recoveryd-quotas", _doing(cluster), DEADLINE_S) as client:
+            return await _read(client)
+
+    async def set(self, effect: TakeStep, action: SetQuotas) -> StepReported:
+        """What was there was noted with the plan, before anything was changed, so that our own value is never taken for
+        somebody's.
+        """
+        rows = [r for r in effect.rows if isinstance(r, QuotaUndo) and r.name in action.quotas]
+        rows = [row for row in rows if row.state is UndoState.OPEN]
+        doing = _doing(action.cluster)
+        async with connected(self._accesses[action.cluster], "recoveryd-quotas", doing, DEADLINE_S) as client:
+            now = await _read(client)
+            foreign = [row for row in rows if now.get(row.name) not in {row.to, _whole(row.was_set)}]
+            if foreign and not action.is_back:
+                first = foreign[0]
+                why = f"{first.name} may read {_said(now.get(first.name))} and could read {_said(first.to)}: somebody else set it"
+                return report(effect, Outcome.FAILED, why, code=Code.QUOTA_CHANGED.value)
+            ours = [row for row in rows if row not in foreign]
+            goals = {row.name: row.to if action.is_back else _whole(row.was_set) for row in ours}
+            left = {name: goal for name, goal in goals.items() if now.get(name) != goal}
+            changes = {name: [(_CONSUME, goal or 0.0, goal is None)] for name, goal in left.items()}
+            if changes:
+                await client.alter_client_quotas(_CLIENT_ID, changes)
+        return _report(effect, action, rows, foreign)
+
+
+def _report(effect: TakeStep, action: SetQuotas, rows: list[QuotaUndo], foreign: list[QuotaUndo]) -> StepReported:
+    if not action.is_back:
+        told = ", ".join(f"{row.name} may read {_said(row.was_set)}, before {_said(row.to)}" for row in rows)
+        return report(effect, Outcome.DONE, told, evidence={"quotas": {row.name: row.was_set for row in rows}})
+    done = tuple(replace(row, state=UndoState.KEPT if row in foreign else UndoState.DONE) for row in rows)
+    why = f"{len(rows) - len(foreign)} quotas are as they were"
+    why += f"; {len(foreign)} were changed by somebody else since, and stay" if foreign else ""
+    return report(effect, Outcome.DONE, why, evidence={"quotas": len(rows), "kept": len(foreign)}, undo=done)
+
+
+async def _read(client: RawClient) -> dict[str, float]:
+    found = {}
+    for entity, values in await client.client_quotas(_CLIENT_ID):
+        rates = dict(values)
+        if len(entity) == 1 and entity[0][0] == _CLIENT_ID and _CONSUME in rates:
+            found[entity[0][1] or ""] = rates[_CONSUME]
+    return found
+
+
+def _whole(rate: float | None) -> float | None:
+    """Brokers take no fractions of a byte."""
+    return None if rate is None else float(math.ceil(rate))
+
+
+def _said(rate: float | None) -> str:
+    return "without a quota of its own" if rate is None else f"{rate:,.0f} bytes/s"
+
+
+def _doing(cluster: str) -> str:
+    return f"set client quotas on the cluster {cluster}"

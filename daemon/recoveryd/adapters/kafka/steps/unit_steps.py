@@ -1,0 +1,28 @@
+"""Looking at a unit for a workflow whose core judges what is found, and how much its group has left to read."""
+
+from recoveryd.adapters.kafka.steps.gathering import Gatherer
+from recoveryd.adapters.kafka.steps.group_steps import find_behind
+from recoveryd.adapters.kafka.steps.reach import Reach
+from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.workflows.actions import AwaitCaughtUp, LookAtUnit
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.facts import WantedFacts
+
+
+class UnitSteps:
+    def __init__(self, reach: Reach, gatherer: Gatherer) -> None:
+        self._reach = reach
+        self._gatherer = gatherer
+
+    async def look(self, effect: TakeStep, action: LookAtUnit) -> StepReported:
+        """The group is asked before its topics, so that it cannot look as if it were beyond their ends."""
+        left = await self._left(action) if action.ends else None
+        topics = tuple((action.cluster, name) for name in action.topics)
+        found = await self._gatherer.gather(WantedFacts(units=(action.unit,), topics=topics))
+        return report(effect, Outcome.DONE, f"looked at {action.unit}", found=found, left=left)
+
+    async def _left(self, action: LookAtUnit) -> int:
+        wanted = AwaitCaughtUp(action.cluster, action.group, action.ends)
+        behind = await self._reach.run(find_behind, self._reach.clusters[action.cluster], wanted)
+        return sum(action.ends[topic][p] - (at or 0) for (topic, p), at in behind.items())

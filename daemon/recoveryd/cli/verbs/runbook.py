@@ -1,0 +1,189 @@
+"""`recoveryctl runbook`: an application that stands still, in seven steps back to one that is verified; its one page; and what
+becomes of what its shadow wrote.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from recoveryd.cli.failure import ExitCode, Failure, usage
+from recoveryd.cli.options import Format, Output, Reason, option
+from recoveryd.cli.render.output import show
+from recoveryd.cli.render.showing import public, show_recovery
+from recoveryd.cli.send.command import make_id
+from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connected import Id, connected
+from recoveryd.cli.send.sending import Staying, quiet_status, send
+from recoveryd.cli.send.values import parse_size
+from recoveryd.cli.send.waiting import exit_code_of_state
+from recoveryd.cli.status import Document, is_settled
+from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow
+from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
+from recoveryd.kernel.catalogue import Code
+
+_group = typer.Typer(
+    help="Seven steps from an application that stands still to one that is verified.", no_args_is_help=True
+)
+_PATHS = "auto, resume, restore_state, replay, shadow or escalate."
+_MARK = "TOPIC:PARTITION=OFFSET"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(_group, name="runbook", rich_help_panel="Start")
+
+
+@_group.callback()
+def _runbook() -> None:
+    """Seven steps from an application that stands still to one that is verified."""
+
+
+@_group.command("run")
+@connected
+def run_runbook(
+    connection: Connection,
+    unit: Annotated[str, typer.Argument(metavar="UNIT", help="A unit of the daemon's config.")],
+    path: Annotated[str, option("--path", f"The way: {_PATHS}", "PATH", shows_default=True)] = "auto",
+    savepoint: Annotated[str | None, option("--savepoint", "What restore_state begins with.", "NAME")] = None,
+    outputs: Annotated[list[str] | None, option("--outputs", OUTPUTS, "TOPIC=POLICY")] = None,
+    ranges: Annotated[
+        list[str] | None, option("--range", "What replay and shadow copy, without STOP.", "TOPIC:PARTITION=START-STOP")
+    ] = None,
+    target: Annotated[
+        str | None, option("--target", "The topic that replay writes, or that a shadow may be promoted to.", "TOPIC")
+    ] = None,
+    sink: Annotated[list[str] | None, option("--sink", "How far the sink goes in an input.", _MARK)] = None,
+    state: Annotated[list[str] | None, option("--state", "How far a checkpoint goes in an input.", _MARK)] = None,
+    checkpoint: Annotated[str | None, option("--checkpoint", "The id of that checkpoint.", "ID")] = None,
+    error_topics: Annotated[
+        list[str] | None, option("--error-topic", "A topic to which nothing may come meanwhile.", "TOPIC")
+    ] = None,
+    quotas: Annotated[
+        list[str] | None, option("--quota", "How much a client of anybody may read meanwhile.", "CLIENT_ID=RATE")
+    ] = None,
+    max_bytes_per_s: Annotated[
+        str | None, option("--max-bytes-per-s", "How fast its replays copy at most.", "RATE")
+    ] = None,
+    waive: Annotated[
+        list[str] | None, option("--waive", "A gate that need not be green, and why.", "GATE=REASON")
+    ] = None,
+    hold: Annotated[
+        str | None, option("--hold", "So long a shadow is well before it may be promoted.", "DURATION")
+    ] = None,
+    plan_only: PlanOnly = False,
+    plan_hash: PlanHash = None,
+    new_id: NewId = None,
+    reason: Reason = None,
+    *,
+    sending: Staying,
+) -> int:
+    """Identify, confirm, choose, protect, execute, verify, close: one run that can be resumed, with one page."""
+    copied = _ranges(ranges)
+    data: Document = {"reason": reason, "unit": unit, "path": path}
+    more: Document = {
+        "savepoint": savepoint,
+        "outputs": parse_choices(outputs, "--outputs"),
+        "topic": next(iter(copied), None),
+        "ranges": next(iter(copied.values()), None),
+        "target": target,
+        "sink": _marks(sink, "--sink"),
+        "state": _marks(state, "--state"),
+        "checkpoint": checkpoint,
+        "error_topics": error_topics,
+        "quotas": {name: parse_size(rate, "--quota") for name, rate in _pairs(quotas, "--quota", "CLIENT_ID=RATE")},
+        "max_bytes_per_s": parse_size(max_bytes_per_s, "--max-bytes-per-s") if max_bytes_per_s else None,
+        "waive": dict(_pairs(waive, "--waive", "GATE=REASON")),
+        "hold": hold,
+        "plan_hash": plan_hash,
+        "dry_run": plan_only,
+    }
+    data |= {name: value for name, value in more.items() if value}
+    return begin_workflow(connection, "runbook", new_id or make_id(unit), data, sending)
+
+
+@_group.command("show")
+@connected
+def show_runbook(connection: Connection, runbook: Id, output: Output = Format.TABLE) -> int:
+    """The one page of a runbook: seen, decided, changed, verified, and what is open."""
+    document = connection.backend.statuses().get(runbook)
+    if document is None or document.get("workflow") != "runbook":
+        raise Failure(Code.NO_SUCH_RECOVERY, f"There is no runbook {runbook}.", otherwise=ExitCode.NOT_FOUND)
+    from recoveryd.cli.render.runbooks import runbook_page  # noqa: PLC0415
+
+    show(public(document), output, lambda: runbook_page(document), [runbook])
+    return ExitCode.DONE
+
+
+@_group.command("promote")
+@connected
+def promote_shadow(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
+    """Let what its shadow wrote go where it belongs, each record once."""
+    return _steer(connection, "promote", runbook, reason, sending)
+
+
+@_group.command("discard")
+@connected
+def discard_shadow(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
+    """Take away what its shadow wrote."""
+    return _steer(connection, "discard", runbook, reason, sending)
+
+
+@_group.command("escalate")
+@connected
+def escalate_runbook(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
+    """End it, and hand over what is known."""
+    return _steer(connection, "escalate", runbook, reason, sending)
+
+
+def _steer(connection: Connection, verb: str, runbook: str, reason: str | None, sending: Staying) -> int:
+    record = sending.make(connection, verb, runbook, {"reason": reason})
+    if record is None:
+        return ExitCode.DONE
+    send(connection, record, sending.timeout_s)
+    if not sending.wait:
+        show_recovery(quiet_status(connection, runbook, ""), sending.output)
+        return ExitCode.DONE
+    document = sending.stay(connection, runbook, is_settled)
+    show_recovery(document, sending.output)
+    return exit_code_of_state(document)
+
+
+def _pairs(texts: Iterable[str] | None, flag: str, form: str) -> Iterable[tuple[str, str]]:
+    for text in texts or ():
+        name, is_pair, value = text.rpartition("=") if flag == "--quota" else text.partition("=")
+        if not is_pair or not name or not value:
+            raise usage(f"{flag} {text} is not {form}.", f"Write {flag} {form}, once for each.")
+        yield name, value
+
+
+def _place(text: str, flag: str, form: str) -> tuple[str, str]:
+    topic, is_pair, partition = text.rpartition(":")
+    if not is_pair or not topic or not partition.isdecimal():
+        raise usage(f"{flag} {text} is not {form}.", f"Write {flag} {form}, once for each partition.")
+    return topic, partition
+
+
+def _whole(text: str, flag: str, form: str) -> int:
+    if not text.isdecimal():
+        raise usage(f"{flag} {text} is not {form}.", f"Write {flag} {form}, once for each partition.")
+    return int(text)
+
+
+def _marks(texts: list[str] | None, flag: str) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for name, value in _pairs(texts, flag, _MARK):
+        topic, partition = _place(name, flag, _MARK)
+        found.setdefault(topic, {})[partition] = _whole(value, flag, _MARK)
+    return found
+
+
+def _ranges(texts: list[str] | None) -> dict[str, Any]:
+    flag, form = "--range", "TOPIC:PARTITION=START-STOP"
+    found: dict[str, dict[str, list[int]]] = {}
+    for name, value in _pairs(texts, flag, form):
+        topic, partition = _place(name, flag, form)
+        start, _, stop = value.partition("-")
+        found.setdefault(topic, {})[partition] = [_whole(start, flag, form), _whole(stop, flag, form)]
+    if len(found) > 1:
+        raise usage(f"--range names {', '.join(found)}.", "A runbook copies ranges of one topic.")
+    return found

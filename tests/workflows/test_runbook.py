@@ -1,0 +1,519 @@
+"""The runbook in the core: what is seen, which way is proposed, what stops it, and each of its steps failing and cut off by the
+death of the daemon.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.units.facts import Member
+from recoveryd.units.model import Behaviour, Output, Unit
+from recoveryd.workflows.all_kinds import KINDS
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.kinds import Around
+from recoveryd.workflows.model import QuotaUndo, StepState, UndoState
+from recoveryd.workflows.runbook.names import SEVEN
+from recoveryd.workflows.spec import Discard, Escalate, Promote, RunbookGate, RunbookPath
+from recoveryd.workflows.wire.status import WorkflowForm
+from tests.workflows.app_world import OUTPUTS, PARTITIONS
+from tests.workflows.runbook_world import SAFE, WAIVED, RunbookWorld
+from tests.workflows.world import report
+
+APPENDS = replace(SAFE, outputs={"log": Output(Behaviour.APPEND_ONLY)})
+STATELESS = replace(SAFE, stateful=False)
+
+
+def states(world: RunbookWorld) -> dict[str, str]:
+    return {step.name: step.state.value for step in world.workflow.steps}
+
+
+def evidence(world: RunbookWorld, name: str) -> dict:  # type: ignore[type-arg]
+    return dict(next(step.evidence for step in world.workflow.steps if step.name == name))
+
+
+def at(offset: int) -> dict[str, dict[int, int]]:
+    return {"orders": dict.fromkeys(range(PARTITIONS), offset)}
+
+
+@pytest.mark.scenario("S-RUN-26", "S-RUN-21a", "S-RUN-5b")
+def test_the_seven_steps_in_their_order_from_identify_to_close() -> None:
+    world = RunbookWorld()
+    before = dict(world.committed)
+    assert world.begin(**world.marks) == "accepted"
+    assert (world.workflow.state, world.waits_at) == (State.WAITING, "choose_path")
+    assert "resume is proposed: offsets, state and sink describe the same point" in world.workflow.why
+    assert world.ack("choose_path") == "accepted"
+    assert world.waits_at == "execute"
+    assert world.committed == before, "no offset is changed"
+    world.starts()
+    assert world.waits_at == "verify"
+    assert "output is unknown: look whether totals holds what it should" in world.workflow.why
+    assert world.note("verify", "compared with the ledger") == "accepted"
+    assert (world.workflow.state, list(states(world))) == (State.COMPLETED, list(SEVEN))
+    began = [n.data["step"] for n in world.notices if n.type == "step_started" and n.subject == "w1"]
+    assert began == list(SEVEN)
+    page = world.workflow.report
+    assert page is not None
+    assert (page["decided"]["path"], page["open"], page["changed"]) == ("resume", [], [])
+    assert page["final"]["offsets"] == {"orders": {"0": 100, "1": 100}}
+    assert page["gates"]["output"]["state"] == "waived"
+
+
+@pytest.mark.scenario("S-RUN-7", "S-RUN-5b")
+@pytest.mark.parametrize(
+    ("unit", "sink", "state", "verdict", "count", "path"),
+    [
+        (SAFE, 60, 60, "ALIGNED", "same point", "resume"),
+        (SAFE, 80, 60, "SINK_AHEAD", "40 offsets that will be read again", "resume"),
+        (APPENDS, 80, 60, "SINK_AHEAD", "40 offsets that will be read again", "replay"),
+        (SAFE, 50, 60, "SINK_BEHIND", "20 offsets", "replay"),
+        (SAFE, 60, 40, "STATE_STALE", "behind the offsets, 40 offsets apart", "restore_state"),
+        (SAFE, 60, 70, "STATE_STALE", "ahead of the offsets, 20", "restore_state"),
+        (APPENDS, 60, 40, "STATE_STALE", "what becomes of log", "escalate"),
+        (SAFE, None, None, "UNKNOWN", "which point its state is of and how far its sink goes", "resume"),
+        (APPENDS, None, None, "UNKNOWN", "log may not be written twice", "escalate"),
+        (STATELESS, 60, None, "ALIGNED", "same point", "resume"),
+    ],
+)
+def test_three_truths_give_a_verdict_with_its_numbers_and_a_way(
+    unit: Unit, sink: int | None, state: int | None, verdict: str, count: str, path: str
+) -> None:
+    world = RunbookWorld(unit)
+    world.begin(sink={} if sink is None else at(sink), state={} if state is None else at(state))
+    seen = evidence(world, "identify")
+    proposed = evidence(world, "confirm_input")["proposed"]
+    assert (seen["verdict"], proposed["path"]) == (verdict, path)
+    assert count in proposed["why"]
+    assert world.waits_at == "choose_path"
+
+
+@pytest.mark.scenario("S-RUN-7a", "S-RUN-21c")
+def test_what_lies_between_offset_and_sink_is_proposed_exactly_and_copied_to_a_topic_of_its_own() -> None:
+    world = RunbookWorld(APPENDS)
+    world.begin(sink=at(80), state=at(60))
+    assert evidence(world, "identify")["range"] == {"orders": {"0": [60, 80], "1": [60, 80]}}
+    world.ack("choose_path")
+    (sent,) = world.sent
+    assert (sent.verb, sent.subject) == ("replay", "w1-0")
+    assert sent.data["source"]["from"] == {"offsets": {"0": 60, "1": 60}}  # type: ignore[index]
+    assert sent.data["source"]["to"] == {"offsets": {"0": 80, "1": 80}}  # type: ignore[index]
+    assert sent.data["target"] == {"cluster": "main", "topic": "orders.w1", "create": True}
+    world.members = [Member("m", "shop-1", "host")]
+    world.committed |= {("orders", p): 100 for p in range(PARTITIONS)}
+    world.deliver()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+    assert world.rollback() == "rejected"
+    assert "what w1-0 wrote to orders.w1 stays" in world.answers[-1].message
+
+
+@pytest.mark.scenario("S-RUN-21b", "S-RUN-19")
+def test_state_that_does_not_fit_is_begun_anew_by_a_workflow_of_its_own_which_a_rollback_takes_back() -> None:
+    world = RunbookWorld()
+    world.begin(sink=at(60), state=at(40))
+    assert "it begins anew with empty state" in world.workflow.why
+    world.go_through()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+    child = world.look("w1-anew")
+    assert (child.verb, child.state) == ("reprocess", State.COMPLETED)
+    assert child.command.source == "//ops/ann"
+    world.members = []
+    world.committed |= {("orders", p): 0 for p in range(PARTITIONS)}
+    assert world.rollback() == "accepted"
+    for _ in range(3):
+        world.deliver()
+    assert (world.look("w1-anew").state, world.workflow.state) == (State.ROLLED_BACK, State.ROLLED_BACK)
+    assert world.committed["orders", 0] == 60
+
+
+@pytest.mark.scenario("S-RUN-19", "S-RUN-3")
+def test_nothing_is_changed_before_the_input_is_confirmed() -> None:
+    world = RunbookWorld()
+    world.topics["orders"].start = 70
+    assert world.begin(RunbookPath.RESUME, quotas={"shop-1": 1_000.0}) == "accepted"
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.INPUT_NOT_CONFIRMED.value)
+    assert "committed offsets lie outside the log: orders 0" in world.workflow.why
+    assert (world.quotas, world.done, world.sent) == ({}, [], [])
+    auto = RunbookWorld()
+    auto.topics["orders"].start = 70
+    auto.begin()
+    assert evidence(auto, "confirm_input")["proposed"]["path"] == "escalate"
+
+
+@pytest.mark.scenario("S-RUN-3", "S-RUN-14")
+def test_five_dependencies_are_told_and_what_comes_of_one_that_is_not_known() -> None:
+    world = RunbookWorld(replace(SAFE, owner=None))
+    world.begin()
+    told = evidence(world, "confirm_input")["dependencies"]
+    assert list(told) == ["retention", "state", "output", "headroom", "ownership"]
+    assert {name: each["state"] for name, each in told.items() if each["state"] == "unknown"} == dict.fromkeys(
+        ("state", "output", "headroom", "ownership"), "unknown"
+    )
+    assert told["ownership"]["if_unknown"] == "the incident stands still while people find out who may decide"
+    assert all(bool(each["if_unknown"]) == (each["state"] in {"unknown", "fail"}) for each in told.values())
+
+
+@pytest.mark.scenario("S-RUN-21e")
+def test_handed_over_it_has_changed_nothing_and_says_what_is_known() -> None:
+    world = RunbookWorld()
+    assert world.begin(RunbookPath.ESCALATE, quotas={"shop-1": 1_000.0}) == "accepted"
+    assert (world.workflow.state, world.workflow.error_code) == (State.STOPPED, Code.ESCALATED.value)
+    assert (world.quotas, world.done, world.sent) == ({}, [], [])
+    page = world.workflow.report
+    assert page is not None
+    assert page["seen"]["verdict"] == "UNKNOWN"
+    assert any("execute is skipped" in line for line in page["open"])
+    (called,) = [n for n in world.notices if n.type == "runbook_escalated"]
+    assert called.data["report"] == page
+
+
+@pytest.mark.scenario("S-RUN-21e")
+def test_it_can_be_handed_over_at_any_time() -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.RESUME, quotas={"shop-1": 1_000.0})
+    assert (world.waits_at, world.quotas) == ("execute", {"shop-1": 1_000.0})
+    assert world.say(Escalate) == "accepted"
+    assert (world.workflow.state, world.workflow.error_code) == (State.STOPPED, Code.ESCALATED.value)
+    assert world.quotas == {}
+    assert world.workflow.report["changed"] == ["quota of shop-1: as it was before"]  # type: ignore[index]
+    assert world.say(Escalate) == "rejected"
+
+
+@pytest.mark.scenario("S-RUN-1", "S-RUN-26b")
+def test_a_quota_of_somebody_elses_client_is_put_back_however_it_ends() -> None:
+    for end in ("completed", "stopped", "failed"):
+        world = RunbookWorld()
+        world.quotas = {"shop-1": 5_000.0}
+        world.begin(RunbookPath.RESUME, quotas={"shop-1": 1_000.0, "shop-2": 2_000.0})
+        assert world.quotas == {"shop-1": 1_000.0, "shop-2": 2_000.0}
+        match end:
+            case "completed":
+                world.go_through()
+            case "stopped":
+                world.stop()
+            case _:
+                world.pass_time(90_000, every_s=1_800)
+        assert (world.workflow.state.value, world.quotas) == (end, {"shop-1": 5_000.0})
+        rows = [row for row in world.workflow.undo if isinstance(row, QuotaUndo)]
+        assert {row.state for row in rows} == {UndoState.DONE}
+
+
+@pytest.mark.scenario("S-RUN-26b")
+def test_it_is_closing_until_a_quota_is_put_back_and_leaves_what_somebody_else_set() -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.RESUME, quotas={"shop-1": 1_000.0})
+    down = [True]
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step == "restore_quotas" and down[0]:
+            return report(effect, Outcome.FAILED, "no answer", code=Code.CLUSTER_UNREACHABLE.value)
+        return None
+
+    world.fault = fault
+    world.go_through()
+    assert (world.workflow.state, world.quotas) == (State.CLOSING, {"shop-1": 1_000.0})
+    assert evidence(world, "close")["temporary"] == ["quota of shop-1"]
+    world.quotas, down[0] = {"shop-1": 7.0}, False
+    world.pass_time(120)
+    assert (world.workflow.state, world.quotas) == (State.COMPLETED, {"shop-1": 7.0})
+    assert world.workflow.report["changed"] == ["quota of shop-1: somebody else changed it, so it stays"]  # type: ignore[index]
+
+
+def test_a_quota_that_somebody_set_since_the_plan_is_not_overwritten() -> None:
+    world = RunbookWorld()
+    world.begin(quotas={"shop-1": 1_000.0}, **world.marks)
+    world.quotas = {"shop-1": 7.0}
+    world.ack("choose_path")
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.QUOTA_CHANGED.value)
+    assert world.quotas == {"shop-1": 7.0}
+
+
+def breaks_lag(world: RunbookWorld) -> None:
+    world.committed["orders", 0] = 90
+
+
+def breaks_output(world: RunbookWorld) -> None:
+    world.topics["totals"].end = 3
+
+
+def breaks_state(world: RunbookWorld) -> None:
+    del world.topics["app-counts-changelog"]
+
+
+def breaks_errors(world: RunbookWorld) -> None:
+    world.topics["errors"].end += 4
+
+
+@pytest.mark.scenario("S-RUN-23")
+@pytest.mark.parametrize(
+    ("gate", "breaks", "says"),
+    [
+        ("lag", breaks_lag, "10 offsets to read"),
+        ("output", breaks_output, "totals ends earlier"),
+        ("state", breaks_state, "app-counts-changelog is gone"),
+        ("errors", breaks_errors, "8 records came to errors"),
+        ("live", None, "no live traffic is protected"),
+    ],
+)
+def test_a_gate_that_is_not_green_keeps_it_from_being_done_until_it_is_waived_with_a_reason(
+    gate: str,
+    breaks,
+    says: str,  # type: ignore[no-untyped-def]
+) -> None:
+    world = RunbookWorld()
+    others = {
+        g: "not looked at here" for g in RunbookGate if g.value != gate and g in {RunbookGate.LIVE, RunbookGate.OUTPUT}
+    }
+    world.begin(RunbookPath.RESUME, waive=others, error_topics=("errors",))
+    world.members = [Member("m", "shop-1", "host")]
+    world.committed |= {("orders", p): 100 for p in range(PARTITIONS)}
+    if breaks is not None:
+        breaks(world)
+    world.pass_time(60)
+    assert world.waits_at == "verify"
+    found = evidence(world, "verify")["gates"]
+    assert [name for name, each in found.items() if each["state"] in {"red", "unknown"}] == [gate]
+    assert says in found[gate]["told"]
+    assert world.ack("verify") == "rejected"
+    assert world.answers[-1].code == Code.WAIVER_WITHOUT_REASON.value
+    assert world.waits_at == "verify"
+    assert world.note("verify", "agreed with the owner") == "accepted"
+    assert world.workflow.state is State.COMPLETED
+    waived = world.workflow.report["gates"][gate]  # type: ignore[index]
+    assert waived["state"] == "waived"
+    assert "agreed with the owner" in waived["told"]
+
+
+@pytest.mark.scenario("S-RUN-23")
+def test_gates_that_nobody_mends_or_waives_end_it() -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.RESUME)
+    world.starts(reads_all=False)
+    assert world.waits_at == "verify"
+    world.pass_time(90_000, every_s=1_800)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GATES_NOT_GREEN.value)
+    assert world.workflow.report["gates"]["lag"]["state"] == "red"  # type: ignore[index]
+
+
+SHADOW = {"topic": "orders", "ranges": {0: (10, 20), 1: (0, 5)}, "target": "totals"}
+STAGED = "orders.shadow-w1"
+
+
+def shadowed(**more: object) -> RunbookWorld:
+    world = RunbookWorld(STATELESS)
+    world.members = [Member("m", "shop-1", "host")]
+    world.committed |= {("orders", p): 100 for p in range(PARTITIONS)}
+    gates = {**WAIVED, RunbookGate.OUTPUT: "looked at by hand"}
+    assert world.begin(RunbookPath.SHADOW, waive=gates, **{**SHADOW, **more}) == "accepted"
+    world.deliver()
+    return world
+
+
+@pytest.mark.scenario("S-RUN-21d")
+def test_a_shadow_is_written_elsewhere_and_promoted_when_it_was_well_for_long_enough() -> None:
+    world = shadowed(hold_ms=600_000)
+    assert world.waits_at == "promote_or_discard"
+    assert (world.topics[STAGED].end, world.topics["totals"].end) == (15, 40)
+    assert world.ack("promote_or_discard") == "rejected"
+    assert world.say(Promote) == "rejected"
+    assert world.answers[-1].code == Code.NOT_READY.value
+    world.pass_time(700, every_s=10)
+    assert world.say(Promote) == "accepted"
+    world.deliver()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+    assert world.topics["totals"].end == 55
+    assert STAGED not in world.topics
+    publish = next(sent for sent in world.sent if sent.subject == "w1-publish-0")
+    assert publish.data["target"] == {"cluster": "main", "topic": "totals", "on_existing": "append"}
+    assert world.workflow.report["stays"] == ["what w1-publish-0 wrote to totals stays"]  # type: ignore[index]
+
+
+@pytest.mark.scenario("S-RUN-21d")
+def test_a_shadow_that_is_discarded_leaves_nothing() -> None:
+    world = shadowed()
+    before = world.topics["totals"].end
+    assert world.say(Discard) == "accepted"
+    world.pass_time(10)
+    assert world.workflow.state is State.COMPLETED
+    assert (STAGED in world.topics, world.topics["totals"].end) == (False, before)
+    assert states(world)["close"] == "done"
+
+
+def test_what_is_promoted_is_looked_at_once_more() -> None:
+    world = shadowed()
+    world.committed["orders", 0] = 90
+    assert world.say(Promote) == "accepted"
+    world.deliver()
+    assert world.waits_at == "verify_again"
+    assert world.topics["totals"].end == 40
+    world.committed["orders", 0] = 100
+    world.deliver()
+    world.deliver()
+    assert world.workflow.state is State.COMPLETED
+
+
+def test_a_rollback_of_a_shadow_that_was_stopped_takes_what_it_staged_away() -> None:
+    world = shadowed()
+    world.stop()
+    assert world.rollback() == "accepted"
+    world.pass_time(10)
+    assert (world.workflow.state, STAGED in world.topics) == (State.ROLLED_BACK, False)
+
+
+@pytest.mark.scenario("S-RUN-8", "S-RUN-21c")
+@pytest.mark.parametrize(
+    ("path", "more", "code"),
+    [
+        (RunbookPath.REPLAY, {}, Code.NOTHING_TO_DO),
+        (RunbookPath.REPLAY, {"topic": "orders", "ranges": {0: (50, 101)}}, Code.OFFSET_OUTSIDE_LOG),
+        (RunbookPath.REPLAY, {"topic": "orders", "ranges": {7: (0, 1)}}, Code.OFFSET_OUTSIDE_LOG),
+        (RunbookPath.REPLAY, {"topic": "nothing", "ranges": {0: (0, 1)}}, Code.SOURCE_TOPIC_MISSING),
+        (RunbookPath.SHADOW, {"topic": "orders", "ranges": {0: (0, 1)}}, Code.MISSING_FIELD),
+        (RunbookPath.SHADOW, {**SHADOW, "target": "nothing"}, Code.TARGET_TOPIC_MISSING),
+        (RunbookPath.AUTO, {"error_topics": ("nothing",)}, Code.SOURCE_TOPIC_MISSING),
+        (RunbookPath.AUTO, {"savepoint": "nothing"}, Code.NO_SUCH_SAVEPOINT),
+        (RunbookPath.AUTO, {"sink": {"order": {0: 1}}}, Code.INVALID_VALUE),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_changed(path: RunbookPath, more: dict, code: Code) -> None:  # type: ignore[type-arg]
+    world = RunbookWorld()
+    assert world.begin(path, **more) == "rejected"
+    assert world.answers[-1].code == code.value
+    assert (world.done, world.sent, world.quotas) == ([], [], {})
+
+
+def test_outputs_that_nothing_is_said_about_are_not_written_again() -> None:
+    world = RunbookWorld(APPENDS)
+    assert world.begin(RunbookPath.RESTORE_STATE) == "rejected"
+    assert (world.answers[-1].code, "log" in world.answers[-1].message) == (Code.MISSING_FIELD.value, True)
+
+
+def test_another_workflow_on_its_application_is_refused_and_its_own_is_not() -> None:
+    world = RunbookWorld()
+    world.begin(sink=at(60), state=at(40))
+    assert world.reprocess_as("w2", outputs={"totals": OUTPUTS["totals"]}) == "rejected"
+    assert world.answers[-1].code == Code.IN_USE.value
+    world.ack("choose_path")
+    world.deliver()
+    assert world.look("w1-anew").state is State.WAITING
+
+
+TAKEN = ("identify", "confirm_input", "protect_live", "execute", "verify", "close", "restore_quotas")
+
+
+def run(world: RunbookWorld) -> None:
+    world.begin(RunbookPath.RESUME, quotas={"shop-1": 1_000.0})
+    world.go_through()
+
+
+@pytest.mark.parametrize("name", TAKEN[:-1])
+def test_a_step_that_fails_for_good_leaves_a_reason_and_nothing_temporary(name: str) -> None:
+    world = RunbookWorld()
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != name:
+            return None
+        return report(effect, Outcome.FAILED, "no answer", code=Code.CLUSTER_UNREACHABLE.value)
+
+    world.fault = fault
+    run(world)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
+    assert [s.name for s in world.workflow.steps if s.state is StepState.FAILED] == [name]
+    assert world.quotas == {}
+    assert any(f"{name} is failed: no answer" in line for line in world.workflow.report["open"])  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
+    world, left = RunbookWorld(), [3]
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != name or left[0] <= 0:
+            return None
+        left[0] -= 1
+        code = Code.CLUSTER_UNREACHABLE.value
+        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=True)
+
+    world.fault = fault
+    run(world)
+    world.pass_time(200)
+    assert (world.workflow.state, world.quotas) == (State.COMPLETED, {})
+
+
+@pytest.mark.scenario("S-RUN-26")
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: str, is_done: bool) -> None:
+    """`is_done`: the cluster did it, and nobody heard."""
+    world = RunbookWorld()
+
+    def dies(effect: TakeStep) -> StepReported | None:
+        if effect.step != name:
+            return None
+        if is_done:
+            world.take(effect)
+        world.lost = True
+        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
+
+    world.fault = dies
+    run(world)
+    world.fault, world.lost = (lambda _: None), False
+    world.lead()
+    world.go_through()
+    assert (world.workflow.state, world.quotas) == (State.COMPLETED, {})
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_daemon_that_dies_around_the_command_of_a_child_begins_it_once(is_sent: bool) -> None:
+    world = RunbookWorld()
+    world.begin(sink=at(60), state=at(40))
+    world.lost = True
+    world.ack("choose_path")
+    world.lost = False
+    world.lead()
+    world.pass_time(5)
+    if is_sent:
+        world.deliver()
+        world.lead()
+    world.go_through()
+    assert (world.workflow.state, world.look("w1-anew").state) == (State.COMPLETED, State.COMPLETED)
+    assert world.done.count("set") == 1
+
+
+def test_a_child_that_fails_ends_it_with_the_childs_reason() -> None:
+    world = RunbookWorld()
+    world.begin(sink=at(60), state=at(40))
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.workflow != "w1-anew":
+            return None
+        return report(effect, Outcome.FAILED, "no answer", code=Code.CLUSTER_UNREACHABLE.value)
+
+    world.fault = fault
+    world.ack("choose_path")
+    world.deliver()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
+    assert "w1-anew is failed" in world.workflow.why
+
+
+def test_an_older_record_without_a_report_is_read() -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.ESCALATE)
+    form = WorkflowForm()
+    document = form.write(world.workflow)
+    assert form.read(document) == world.workflow
+    del document["report"]
+    assert form.read(document) == replace(world.workflow, report=None)
+
+
+def test_an_input_that_is_held_stops_it_with_the_reason() -> None:
+    world = RunbookWorld()
+    world.begin(**world.marks)
+    step = world.workflow.steps[1]
+    event = world.take(TakeStep("w1", step.name, step.tries, step.action))
+    around = Around(0, SAFE, None, {"orders": "orders is held by h1 of ann: corrected upstream"})
+    told = KINDS["runbook"].judge(world.workflow, step, event, around)
+    assert (told.outcome, told.code) == (Outcome.FAILED, Code.TOPIC_HELD.value)
+    assert "corrected upstream" in told.why
