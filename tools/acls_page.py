@@ -26,8 +26,8 @@ and their scripts need only the rows that begin with CLI. No user needs to be a 
 
 Read and Write imply Describe, AlterConfigs implies DescribeConfigs. *prefixed* names are prefixes
 (`--resource-pattern-type prefixed`). With another `topics.prefix` the names of the own topics change with it.
-`recoveryctl doctor` says what is missing, also for one replay with `--source` and `--target`; a refusal (`RCV-2012`)
-names the missing ACL.
+`recoveryctl doctor` says what is missing, also for one replay with `--source` and `--target`, and for the workflows of a
+unit with `--unit`; a refusal (`RCV-2012`) names the missing ACL.
 
 Made by `python -m tools.generate`; edit `daemon/recoveryd/wire/acls.py` instead.
 """

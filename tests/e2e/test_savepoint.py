@@ -2,6 +2,9 @@
 the first would have computed, had it never been stopped.
 """
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
 from tests.e2e.follower import Document
 from tests.e2e.stack import Stack
+from tests.patience import patient_s
 from tests.streams.data import await_table, make_topics, table, values, write
 from tests.streams.places import SOURCES
 
@@ -131,9 +135,23 @@ def test_another_application_goes_on_from_the_cut_as_if_the_first_had_never_been
     assert table(world.bootstrap, world.old_counts) == counts(FIRST + LATER)
 
 
-def test_a_savepoint_that_is_deleted_leaves_no_topic(stack: Stack, world: World) -> None:
+@pytest.mark.scenario("S-WIKI-3")
+def test_two_savepoints_differ_by_the_keys_that_changed_and_a_deleted_one_leaves_no_topic(
+    stack: Stack, world: World
+) -> None:
     stack.control.command("savepoint", "second", {"reason": "r", "unit": "old", "name": "another"})
     becomes(stack, "second", "completed")
+    line = [sys.executable, "-c", "from recoveryd.cli import main; main()", "savepoint", "diff", "before-v2", "another"]
+    config = str(stack.write_config("cli"))
+    told = subprocess.run(
+        [*line, "-o", "json", "--config", config], capture_output=True, text=True, timeout=patient_s(20), check=False
+    )
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout)
+    [store] = found["stores"]
+    assert (store["keys_before"], store["added"], store["changed"], store["removed"]) == (7, 0, 5, 0)
+    assert set(store["samples"]["changed"]) <= {f"k{number}" for number in range(5)}
+    assert sum(row["after"] - row["before"] for row in found["inputs"]) == len(LATER)
     assert len(topics_like(world.bootstrap, "savepoint.another.")) == 1
     stack.control.command("rollback", "second", {"reason": "not needed"})
     becomes(stack, "second", "rolled_back")

@@ -75,6 +75,7 @@ async def test_a_streams_group_is_told_with_its_members_and_set_once_they_left(a
     found = await asker.gather()
     assert found.group is not None
     assert (found.group.type, found.group.is_streams) == (GroupType.STREAMS, True)
+    assert found.group.sources == {asker.topic}
     told = await asker.is_empty()
     assert (told.outcome, told.members) == (Outcome.NOT_YET, ("member on 127.0.0.1",))
     await tell(asker.bootstrap, asker.group, streams_member(asker.group, asker.topic, epoch=-1))
@@ -93,7 +94,9 @@ async def test_a_share_group_and_the_group_of_connect_workers_are_told_apart(ask
     await tell(asker.bootstrap, asker.group, share_member(asker.group, asker.topic))
     found = await asker.gather()
     assert found.group is not None
-    assert found.group.type is GroupType.SHARE
+    assert (found.group.type, len(found.group.members)) == (GroupType.SHARE, 1)
+    [member] = found.group.members
+    assert (member.client_id, member.host, member.topics) == ("member", "127.0.0.1", {asker.topic})
     asker.group += "-connect"
     await tell(asker.bootstrap, asker.group, connect_worker(asker.group))
     found = await asker.gather()

@@ -5,19 +5,22 @@ and whose internal topics are.
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.topic_admin import await_topic
+from recoveryd.adapters.kafka.topic_admin import await_topic, change_configs
 from recoveryd.adapters.kafka.unit_facts import read_committed, read_unit
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, GroupType
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from tests.builders.history import create_topics
+from tests.cli.scripted import run
 from tests.e2e.clients import commit
 from tests.e2e.processes import wait_for
 
@@ -162,3 +165,30 @@ def test_the_command_line_shows_and_judges_a_unit(app: Application, bootstrap: s
     code, shown = run("show", "ap")
     assert (code, shown.split()[0]) == (3, "RCV-1040")
     assert "app" in shown.partition("next:")[2]
+
+
+@pytest.mark.scenario("S-RUN-10")
+def test_the_command_line_tells_when_what_is_not_read_yet_may_go(
+    app: Application, bootstrap: str, tmp_path: Path
+) -> None:
+    hour_ms = 3_600_000
+    change_configs(AdminClient(app.properties), {app.source: {"retention.ms": str(24 * hour_ms)}}, DEADLINE_S)
+    producer = Producer(app.properties)
+    for age_h in (20, 10):
+        producer.produce(app.source, b"x", partition=0, timestamp=int(time.time() * 1000) - age_h * hour_ms)
+    assert producer.flush(DEADLINE_S) == 0
+    app.commit(app.group, TopicPartition(app.source, 0, 1))
+    unit = {"kind": "streams", "group": app.group, "inputs": [app.source], "retention_objective": "48h"}
+    config = tmp_path / "c.yaml"
+    config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap.servers": bootstrap}}, "units": {"app": unit}}))
+
+    def look() -> dict[str, Any] | None:  # a broker may hear of the new config a moment later
+        found = run(None, "retention", "show", "app", "-o", "json", "--config", str(config))
+        [row] = json.loads(found.stdout)["inputs"]
+        return {"code": found.exit_code, **row} if row["kept_ms"] is not None else None
+
+    row = wait_for(look, DEADLINE_S)
+    assert (row["code"], row["keeping"], row["kept_ms"]) == (1, "short", 24 * hour_ms)
+    assert row["reaches_back_ms"] // hour_ms == 20
+    assert row["unread_age_ms"] // hour_ms == 10
+    assert row["lost_in_ms"] // hour_ms == 13

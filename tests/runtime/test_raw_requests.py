@@ -4,17 +4,38 @@ them differently fails here first.
 
 import struct
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.client import ConnectionGroup
 from aiokafka.errors import IncompatibleBrokerVersion
 
-from recoveryd.adapters.kafka.raw_requests import RawClient, StreamsMember
+from recoveryd.adapters.kafka.raw_requests import (
+    Producing,
+    RawClient,
+    ShareMember,
+    StreamsGroup,
+    StreamsMember,
+    StreamsPart,
+)
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 
-VERSIONS = {8: (2, 10), 9: (1, 10), 16: (0, 5), 35: (1, 4), 47: (0, 0), 48: (0, 1), 49: (0, 1), 89: (0, 0)}
+VERSIONS = {
+    8: (2, 10),
+    9: (1, 10),
+    16: (0, 5),
+    35: (1, 4),
+    47: (0, 0),
+    48: (0, 1),
+    49: (0, 1),
+    61: (0, 0),
+    66: (0, 2),
+    77: (1, 1),
+    89: (0, 0),
+    90: (0, 1),
+}
 ENTITY = b"\x00\x00\x00\x01" + b"\x00\x09client-id" + b"\x00\x04lane"
 
 
@@ -24,6 +45,10 @@ class Broker:
     def __init__(self, answer: bytes, versions: Mapping[int, tuple[int, int]] | None = None) -> None:
         self._answer, self._versions = answer, VERSIONS if versions is None else versions
         self.asked: list[tuple[int, int, int, bytes]] = []  # node, request, its version, its bytes
+
+    @property
+    def cluster(self) -> Any:
+        return SimpleNamespace(brokers=lambda: [SimpleNamespace(nodeId=1)])
 
     def get_random_node(self) -> int:
         return 7
@@ -173,9 +198,6 @@ async def test_a_group_is_found_in_the_list_with_its_type_and_protocol() -> None
 
 
 async def test_members_of_a_streams_group_are_told_by_their_clients() -> None:
-    def text(value: str) -> bytes:
-        return bytes([len(value) + 1]) + value.encode()
-
     tasks = b"\x01\x01\x01\x00"  # no active, standby or warm-up tasks
     member = (
         text("m1") + struct.pack(">i", 2) + b"\x00" + b"\x00" + text("busy") + text("/host")
@@ -186,13 +208,81 @@ async def test_members_of_a_streams_group_are_told_by_their_clients() -> None:
         + struct.pack(">i", -(2**31)) + b"\x00"
     )  # fmt: skip
     broker = Broker(b"\x00\x00\x00\x00" + b"\x02" + group + b"\x00")
-    state, [found] = await client(broker).streams_members("app")
-    assert (state, found) == ("Stable", StreamsMember("m1", "busy", "/host", None))
+    found = await client(broker).streams_group("app")
+    assert found == StreamsGroup("Stable", [StreamsMember("m1", "busy", "/host", None, [])], [])
     assert broker.asked == [(5, 89, 0, b"\x02" + text("app") + b"\x00\x00")]
 
 
+def text(value: str) -> bytes:
+    return bytes([len(value) + 1]) + value.encode()
+
+
+async def test_the_parts_of_a_streams_group_are_told_with_whole_names_and_the_tasks_of_members() -> None:
+    def topics(*names: str) -> bytes:  # each with partitions, replication and no configs
+        return bytes([len(names) + 1]) + b"".join(text(n) + struct.pack(">ih", 2, 1) + b"\x01\x00" for n in names)
+
+    part = text("0") + b"\x02" + text("in") + b"\x02" + text("app-x-repartition") + topics("app-s-changelog") + topics()
+    topology = b"\x01" + struct.pack(">i", 1) + b"\x02" + part + b"\x00" + b"\x00"
+    active = b"\x02" + text("0") + b"\x03" + struct.pack(">ii", 0, 1) + b"\x00"
+    tasks = active + b"\x01\x01\x00" + b"\x01\x01\x01\x00"
+    member = (
+        text("m1") + struct.pack(">i", 2) + text("i1") + b"\x00" + text("busy") + text("/host")
+        + struct.pack(">i", 1) + text("p1") + b"\xff" + b"\x01" * 3 + tasks + b"\x00" + b"\x00"
+    )  # fmt: skip
+    group = (
+        b"\x00\x00" + b"\x00" + text("app") + text("Stable") + struct.pack(">ii", 3, 3) + topology + b"\x02" + member
+        + struct.pack(">i", -(2**31)) + b"\x00"
+    )  # fmt: skip
+    found = await client(Broker(b"\x00\x00\x00\x00" + b"\x02" + group + b"\x00")).streams_group("app")
+    assert found.members == [StreamsMember("m1", "busy", "/host", "i1", [("0", [0, 1])])]
+    assert found.parts == [StreamsPart("0", ["in"], ["app-x-repartition"], ["app-s-changelog"], [])]
+
+
+async def test_a_share_group_is_told_with_what_its_members_hold() -> None:
+    held = b"\x02" + bytes(16) + text("t") + b"\x02" + struct.pack(">i", 3) + b"\x00"
+    member = (
+        text("m1") + b"\x00" + struct.pack(">i", 2) + text("busy") + text("/host") + b"\x02" + text("t")
+        + held + b"\x00" + b"\x00"
+    )  # fmt: skip
+    group = (
+        b"\x00\x00" + b"\x00" + text("app") + text("Stable") + struct.pack(">ii", 3, 3) + text("simple")
+        + b"\x02" + member + struct.pack(">i", -(2**31)) + b"\x00"
+    )  # fmt: skip
+    broker = Broker(b"\x00\x00\x00\x00" + b"\x02" + group + b"\x00")
+    state, [found] = await client(broker).share_group("app")
+    assert (state, found) == ("Stable", ShareMember("m1", "busy", "/host", ["t"], {"t": [3]}))
+    assert broker.asked == [(5, 77, 1, b"\x02" + text("app") + b"\x00\x00")]
+
+
+async def test_start_offsets_of_a_share_group_are_told_where_it_has_them() -> None:
+    rows = b"".join(struct.pack(">iqih", p, at, 0, 0) + b"\x00\x00" for p, at in ((0, 7), (1, -1)))
+    topics = b"\x02" + text("t") + bytes(16) + b"\x03" + rows + b"\x00"
+    group = text("app") + topics + b"\x00\x00" + b"\x00" + b"\x00"
+    broker = Broker(b"\x00\x00\x00\x00" + b"\x02" + group + b"\x00")
+    assert list(await client(broker).share_offsets("app")) == [("t", 0, 7)]
+    assert broker.asked == [(5, 90, 0, b"\x02" + text("app") + b"\x00" + b"\x00" + b"\x00")]  # all topics
+
+
+async def test_transactional_ids_come_with_their_producers_and_partitions_with_who_wrote() -> None:
+    row = text("app-1") + struct.pack(">q", 9) + text("Ongoing") + b"\x00"
+    ids = Broker(b"\x00\x00\x00\x00" + b"\x00\x00" + b"\x01" + b"\x02" + row + b"\x00")
+    assert await client(ids).transactional_ids() == {"app-1": 9}
+    assert ids.asked == [(1, 66, 0, b"\x01\x01\x00")]
+    one = struct.pack(">qiiqiq", 9, 0, 4, 1234, 0, -1) + b"\x00"
+    part = struct.pack(">ih", 3, 0) + b"\x00" + b"\x02" + one + b"\x00"
+    writers = Broker(b"\x00\x00\x00\x00" + b"\x02" + text("t") + b"\x02" + part + b"\x00" + b"\x00")
+    assert await client(writers).producers(1, {"t": [3]}) == [Producing("t", 3, 9, 1234)]
+    asked = b"\x02" + text("t") + b"\x02" + struct.pack(">i", 3) + b"\x00" + b"\x00"
+    assert writers.asked == [(1, 61, 0, asked)]
+
+
 @pytest.mark.parametrize(
-    "versions", [{}, {8: (7, 10), 9: (6, 10), 16: (6, 6), 35: (2, 4), 47: (1, 1), 48: (1, 1), 49: (1, 1), 89: (1, 1)}]
+    "versions",
+    [
+        {},
+        {8: (7, 10), 9: (6, 10), 16: (6, 6), 35: (2, 4), 47: (1, 1), 48: (1, 1), 49: (1, 1), 89: (1, 1)}
+        | {61: (1, 1), 66: (1, 2), 77: (2, 2), 90: (1, 1)},
+    ],
 )
 async def test_a_broker_that_does_not_know_the_version_is_not_asked(versions: dict[int, tuple[int, int]]) -> None:
     broker = Broker(b"", versions)
@@ -204,7 +294,11 @@ async def test_a_broker_that_does_not_know_the_version_is_not_asked(versions: di
         client(broker).committed("app", {"t": [0]}),
         client(broker).commit("app", []),
         client(broker).listed_group("app"),
-        client(broker).streams_members("app"),
+        client(broker).streams_group("app"),
+        client(broker).share_group("app"),
+        client(broker).share_offsets("app"),
+        client(broker).transactional_ids(),
+        client(broker).producers(1, {"t": [0]}),
     ):
         with pytest.raises(IncompatibleBrokerVersion):
             await question

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.adapters.kafka.unit_facts import read_unit
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.model import Unit, UnitKind
 from recoveryd_sandbox.streams_app import AppSpec, Mode, Protocol, StreamsApp
 from tests.e2e.processes import wait_for
 from tests.streams.data import await_table, make_topics, values, write
@@ -71,6 +74,7 @@ def test_state_is_kept_by_a_stop_restored_after_a_kill_and_built_anew_elsewhere(
         assert app.stop() == 0
     with StreamsApp(tmp_path / "there", bootstrap, spec, SOURCES) as app:
         assert app.restored() == {("counts", 0): 100}
+        assert is_exactly_once(bootstrap, app.spec) is False
         write(bootstrap, source, [("k0", "x")], 1)
         await_table(bootstrap, counts, dict.fromkeys(keys, "2") | {"k0": "3"})
 
@@ -102,8 +106,16 @@ def test_exactly_once_counts_each_record_once_over_a_kill(bootstrap: str, unique
         app.spec = spec
         app.start()
         await_table(bootstrap, counts, {"k": "7"})
+        assert is_exactly_once(bootstrap, spec) is True
     assert [count for _, count in values(bootstrap, counts)] == list("1234567")
     assert len(values(bootstrap, counts, committed=False)) >= 11, "those of the open transaction were written again"
+
+
+def is_exactly_once(bootstrap: str, spec: AppSpec) -> bool | None:
+    """What brokers tell of it, without its topology."""
+    listed = None if spec.store is None else (f"{spec.application_id}-{spec.store}-changelog",)
+    unit = Unit("app", UnitKind.STREAMS, "main", spec.application_id, spec.inputs, internal_topics=listed)
+    return read_unit({"bootstrap.servers": bootstrap}, unit, [unit], 0, ClientAccess(bootstrap)).is_exactly_once
 
 
 def test_windows_are_of_event_time_and_joins_follow_both_sides(bootstrap: str, unique: str, streams_app: Begin) -> None:

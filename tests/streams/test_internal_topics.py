@@ -15,7 +15,9 @@ import yaml
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.unit_facts import read_unit
-from recoveryd.units.facts import UnitFacts
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.facts import GroupType, UnitFacts
+from recoveryd.units.graph import NodeRole, make_graph
 from recoveryd.units.model import Output, Unit, UnitKind
 from recoveryd.units.topology import parse_topology
 from recoveryd_sandbox.streams_app import AppSpec, Mode, Protocol, StreamsApp
@@ -52,7 +54,8 @@ class Applications:
     all: dict[str, Started]
 
     def facts(self, unit: Unit, *others: Unit) -> UnitFacts:
-        return read_unit({"bootstrap.servers": self.bootstrap}, unit, [unit, *others], 0)
+        access = ClientAccess(self.bootstrap)
+        return read_unit({"bootstrap.servers": self.bootstrap}, unit, [unit, *others], 0, access)
 
     def topics_behind(self, application_id: str) -> frozenset[str]:
         return frozenset(topic for topic in self.topics() if topic.startswith(f"{application_id}-"))
@@ -102,6 +105,25 @@ def test_without_a_topology_names_that_streams_made_tell_as_much(applications: A
     started = applications.all[name]
     found = applications.facts(replace(started.unit, topology=None)).internal
     assert frozenset(found.certain) == started.own
+
+
+@pytest.mark.scenario("S-WIKI-1c", "S-WIKI-C2")
+@pytest.mark.parametrize("name", ["cart", "till"])
+def test_of_a_group_of_the_streams_protocol_the_broker_names_every_internal_topic(
+    applications: Applications, name: str
+) -> None:
+    """Nothing of its topology in the config, and nobody runs it any more."""
+    started = applications.all[name]
+    unit = replace(started.unit, topology=None, inputs=())
+    facts = applications.facts(unit)
+    assert facts.group is not None
+    assert (facts.group.type, facts.group.members) == (GroupType.STREAMS, ())
+    assert facts.group.sources == frozenset(started.unit.inputs)
+    assert facts.group.internal_topics == frozenset(facts.internal.certain) == started.own
+    assert facts.internal.ambiguous == ()
+    graph = make_graph(unit, facts)
+    assert {node.name for node in graph.nodes if node.role is NodeRole.INTERNAL} == started.own
+    assert {node.part for node in graph.nodes} == {None, *(int(part.id) for part in facts.group.parts)}
 
 
 @pytest.mark.scenario("S-WIKI-1c")

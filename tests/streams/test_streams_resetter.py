@@ -2,16 +2,23 @@
 reasons for which ours goes another way, to be compared with it.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.control.controls import ManualApplications
+from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, UnitFacts
 from recoveryd.units.model import Unit, UnitKind
+from recoveryd.workflows.actions import AwaitStarted
+from recoveryd.workflows.effects import TakeStep
+from recoveryd.workflows.events import Outcome
+from recoveryd.workflows.model import OffsetUndo
 from recoveryd_sandbox.kafka_tools import Told, Tool
 from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
 from tests.e2e.processes import wait_for
@@ -133,3 +140,36 @@ def test_state_that_stayed_on_the_disk_counts_twice_unless_the_application_is_ex
     again = values(bootstrap, shop.counts)[len(PAIRS) :]
     right = [("a", "1"), ("b", "1"), ("a", "2")]
     assert again == (right if is_exactly_once else [("a", "3"), ("b", "2"), ("a", "4")])
+
+
+@pytest.mark.scenario("S-WIKI-1b", "S-OSO-14")
+def test_an_application_that_was_started_with_old_local_state_is_told_by_task_and_host(
+    bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
+) -> None:
+    """Nothing is left to be read, so that the changelog that was made anew stays empty."""
+    shop = Counted(bootstrap, f"{unique}shop", tmp_path / "old")
+    reset = ("--application-id", shop.name, "--input-topics", shop.source, "--to-latest")
+    assert kafka_tool(Tool.STREAMS_RESET, *reset).code == 0
+    accesses = {"main": ClientAccess(bootstrap)}
+    steps = KafkaSteps({"main": {"bootstrap.servers": bootstrap}}, accesses, dict, ManualApplications())
+    action = AwaitStarted("main", shop.name, "shop", changelogs=(f"{shop.name}-{CHANGELOG}",))
+
+    def why_once(says: str) -> str:
+        def look() -> str:
+            why = asyncio.run(steps.take(TakeStep("w", "start_application", 1, action))).why
+            return why if says in why else ""
+
+        return wait_for(look, 60.0)
+
+    with shop.app:
+        why = why_once("old local state")
+        assert shop.app.stop() == 0
+    assert "has state of task 0_0 up to offset 3, and its changelogs end at 0" in why
+    with StreamsApp(tmp_path / "clean", bootstrap, shop.app.spec, SOURCES):
+        why_once("shop runs: the group")
+        # Where it stands is read back: had 5 been set, somebody else would have moved it since.
+        row = OffsetUndo(shop.source, 0, None, 5, group=shop.name)
+        told = asyncio.run(steps.take(TakeStep("w", "start_application", 1, action, (row,))))
+        assert (told.outcome, told.code) == (Outcome.FAILED, "RCV-2041")
+        assert f"{shop.source} 0 of {shop.name} is at 3 after the start, and was set to 5" in told.why
+    asyncio.run(steps.close())

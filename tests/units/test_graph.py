@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.units.facts import UnitFacts
+from recoveryd.units.facts import Group, GroupPart, GroupType, UnitFacts
 from recoveryd.units.graph import NodeRole, make_graph, to_mermaid
 from recoveryd.units.internal_topics import InternalTopics
 from tests.units.test_lint import WELL, WORDS, topic
@@ -45,6 +45,22 @@ def test_without_a_topology_the_unit_is_one_box() -> None:
         "topic:app-counts-changelog",
     }
     assert ("unit:words", "topic:counts-out") in graph.edges
+
+
+@pytest.mark.scenario("S-WIKI-C2")
+def test_without_a_topology_a_streams_group_has_the_parts_that_the_broker_knows() -> None:
+    first = GroupPart("0", frozenset({"words"}), repartitions_written=frozenset({"app-counts-repartition"}))
+    second = GroupPart(
+        "1",
+        repartitions_read=frozenset({"app-counts-repartition"}),
+        changelogs=frozenset({"app-counts-changelog"}),
+    )
+    group = Group("app", GroupType.STREAMS, "empty", is_streams=True, parts=(first, second))
+    graph = make_graph(replace(WORDS, topology=None), replace(WELL, group=group))
+    assert {("topic:words", "part:0"), ("part:0", "topic:app-counts-repartition")} <= set(graph.edges)
+    assert reachable(graph.edges, "topic:words") >= {"store:counts", "topic:app-counts-changelog", "topic:counts-out"}
+    assert {node.role for node in graph.nodes if node.part == 1} == {NodeRole.SUB_TOPOLOGY, NodeRole.STORE}
+    assert to_mermaid(graph).count("subgraph") == 2
 
 
 @pytest.mark.scenario("S-WIKI-C2")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.units.facts import PartitionEnds, UnitFacts, UnitTopic
+from recoveryd.units.facts import Group, GroupPart, GroupType, PartitionEnds, UnitFacts, UnitTopic
 from recoveryd.units.findings import Grade
 from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.lint import is_stateful, lint
@@ -54,6 +54,13 @@ def topics(*new: UnitTopic, without: str = "") -> Change:
     return change
 
 
+def told_by_group(*read: str) -> Change:
+    """Without a topology in the config, what a group of the `streams` protocol told its broker."""
+    part = GroupPart("0", frozenset(read), changelogs=frozenset({"app-counts-changelog"}))
+    group = Group("app", GroupType.STREAMS, "stable", is_streams=True, parts=(part,))
+    return lambda unit, facts: (replace(unit, topology=None), replace(facts, group=group))
+
+
 def test_a_unit_that_is_well_kept_has_no_finding() -> None:
     assert lint(WORDS, WELL) == ()
 
@@ -64,6 +71,7 @@ ROWS: list[tuple[Change, str, Grade, str]] = [
     (unit(intermediate=("mid",)), "intermediate_missing", Grade.FAIL, "mid"),
     (unit(inputs=()), "topology_reads_more", Grade.FAIL, "words"),
     (unit(inputs=("words", "counts-out"), outputs={}), "topology_reads_less", Grade.WARN, "counts-out"),
+    (told_by_group("words", "more"), "topology_reads_more", Grade.FAIL, "more"),
     (topics(without="app-counts-changelog"), "changelog_missing", Grade.WARN, "counts"),
     (facts(containing_ids=("app-v2",)), "id_is_prefix", Grade.WARN, "app-v2 begins with app-"),
     (unit(retention_objective_ms=None), "no_retention_objective", Grade.WARN, "how far back"),

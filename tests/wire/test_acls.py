@@ -9,9 +9,9 @@ def test_every_own_topic_is_in_the_table() -> None:
     assert set(TopicNames("p.").all) <= named
 
 
-def test_no_right_is_written_twice_for_one_role() -> None:
+def test_no_right_is_written_twice_for_one_role_and_command() -> None:
     def places(acl: Acl) -> list[tuple[str, ...]]:
-        return [(role.value, acl.name, operation) for role in acl.roles for operation in acl.operations]
+        return [(role.value, acl.name, operation, acl.when) for role in acl.roles for operation in acl.operations]
 
     topics = (acl for acl in every_need(TopicNames()) if acl.resource is Resource.TOPIC)
     found = [place for acl in topics for place in places(acl)]

@@ -53,6 +53,10 @@ class UnitSection(Section):
         default=None, alias="schema", description="What schemas its inputs had and have, in a sentence."
     )
     deterministic: bool | None = Field(default=None, description="Whether the same input gives the same output.")
+    exactly_once: bool | None = Field(
+        default=None,
+        description="Whether it commits offsets, state and outputs together; counts where brokers cannot tell.",
+    )
     control: UnitControl = Field(default=UnitControl(), description="Who stops and starts it.")
 
     @model_validator(mode="before")

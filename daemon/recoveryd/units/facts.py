@@ -54,9 +54,30 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupPart:
+    """A sub-topology of a group of the `streams` protocol, as its members told it to the broker: whole names of topics.
+
+    `sources` are topics of others, `repartitions_read` and `changelogs` its own internal ones; what it writes to outputs
+    is not told.
+    """
+
+    id: str
+    sources: frozenset[str] = frozenset()
+    repartitions_written: frozenset[str] = frozenset()
+    repartitions_read: frozenset[str] = frozenset()
+    changelogs: frozenset[str] = frozenset()
+
+    @property
+    def internal(self) -> frozenset[str]:
+        return self.repartitions_written | self.repartitions_read | self.changelogs
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """`state` as Kafka names it. `is_streams`: whether its members speak the protocol of Streams; None of a group
-    without members, where nobody can tell.
+    without members, where nobody can tell. `parts` only of the `streams` protocol, also when it has no members.
+
+    A share group has no commits: its `committed` are start offsets, in front of which everything is done with.
     """
 
     id: str
@@ -65,10 +86,21 @@ class Group:
     members: tuple[Member, ...] = ()
     committed: Mapping[str, Mapping[int, Committed]] = field(default_factory=dict)
     is_streams: bool | None = None
+    parts: tuple[GroupPart, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         return not self.members
+
+    @property
+    def internal_topics(self) -> frozenset[str]:
+        """Those that the broker itself knows as the group's own."""
+        return frozenset(topic for part in self.parts for topic in part.internal)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """What it reads of others, where the broker tells it."""
+        return frozenset(topic for part in self.parts for topic in part.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +169,5 @@ class UnitFacts:
     writers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     containing_ids: tuple[str, ...] = ()
     is_exactly_once: bool | None = None
+    guarantee_why: str = ""
     problems: tuple[str, ...] = ()

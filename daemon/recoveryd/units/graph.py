@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from recoveryd.units.facts import UnitFacts
+from recoveryd.units.facts import GroupPart, UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.units.topology import Node, NodeKind, SubTopology
 
@@ -61,11 +61,13 @@ def make_graph(unit: Unit, facts: UnitFacts) -> Graph:
     for role, names in _topics(unit, facts):
         for name in names:
             nodes.setdefault(_topic_id(name), _topic_node(name, role, facts))
-    if unit.topology is None:
-        _add_unit(unit, facts, nodes, edges)
-    else:
+    if unit.topology is not None:
         for part in unit.topology.parts:
             _add_part(unit, part, nodes, edges)
+    elif facts.group is not None and facts.group.parts:
+        _add_told_parts(unit, facts.group.parts, nodes, edges)
+    else:
+        _add_unit(unit, facts, nodes, edges)
     for role, found in ((NodeRole.READER, facts.readers), (NodeRole.WRITER, facts.writers)):
         for topic, names in found.items():
             for name in names:
@@ -118,6 +120,42 @@ def _add_unit(unit: Unit, facts: UnitFacts, nodes: dict[str, GraphNode], edges: 
         edges[_topic_id(name), me] = None
     for name in (*unit.outputs, *both):
         edges[me, _topic_id(name)] = None
+
+
+def _add_told_parts(
+    unit: Unit, parts: tuple[GroupPart, ...], nodes: dict[str, GraphNode], edges: dict[tuple[str, str], None]
+) -> None:
+    """As far as the broker knows a topology. It knows no processors and not which part writes an output, so outputs hang
+    on the unit.
+    """
+    me = f"unit:{unit.name}"
+    nodes[me] = GraphNode(me, NodeRole.UNIT, unit.group)
+    for part in parts:
+        number = int(part.id) if part.id.isdecimal() else None
+        box = f"part:{part.id}"
+        nodes[box] = GraphNode(box, NodeRole.SUB_TOPOLOGY, f"sub-topology {part.id}", number)
+        edges[box, me] = None
+        for name in sorted(part.sources):
+            edges[_told_topic(name, nodes, NodeRole.INPUT), box] = None
+        for name in sorted(part.repartitions_read):
+            edges[_told_topic(name, nodes), box] = None
+        for name in sorted(part.repartitions_written):
+            edges[box, _told_topic(name, nodes)] = None
+        for name in sorted(part.changelogs):
+            store = name.removeprefix(f"{unit.group}-").removesuffix("-changelog")
+            held = f"store:{store}"
+            nodes.setdefault(held, GraphNode(held, NodeRole.STORE, store, number))
+            edges[box, held] = None
+            edges[held, box] = None
+            edges[held, _told_topic(name, nodes)] = None
+    for name in (*unit.outputs, *unit.intermediate):
+        edges[me, _topic_id(name)] = None
+
+
+def _told_topic(name: str, nodes: dict[str, GraphNode], role: NodeRole = NodeRole.INTERNAL) -> str:
+    """Its id; `role` is that of a topic which is nowhere else in the graph."""
+    nodes.setdefault(_topic_id(name), GraphNode(_topic_id(name), role, name))
+    return _topic_id(name)
 
 
 def _add_part(unit: Unit, part: SubTopology, nodes: dict[str, GraphNode], edges: dict[tuple[str, str], None]) -> None:

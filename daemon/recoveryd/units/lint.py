@@ -26,6 +26,8 @@ def is_stateful(unit: Unit, facts: UnitFacts) -> bool | None:
     if unit.kind is UnitKind.STREAMS:
         if unit.topology is not None:
             return bool(unit.topology.stores)
+        if facts.group is not None and facts.group.parts:
+            return any(part.changelogs for part in facts.group.parts)
         return True if any(name.endswith("-changelog") for name in facts.internal.certain) else None
     return None
 
@@ -43,8 +45,9 @@ def _missing_topics(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
             )
 
 
-def _unread_by_topology(unit: Unit, _facts: UnitFacts) -> Iterator[UnitFinding]:
+def _unread_by_topology(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     if unit.topology is None:
+        yield from _unread_by_group(unit, facts)
         return
     named = {*unit.inputs, *unit.intermediate}
     unnamed = tuple(sorted(unit.topology.read - unit.topology.through - named))
@@ -55,6 +58,21 @@ def _unread_by_topology(unit: Unit, _facts: UnitFacts) -> Iterator[UnitFinding]:
     if unread and not any(node.pattern for part in unit.topology.parts for node in part.nodes):
         message = f"the topology does not read {_listed(unread)}"
         yield UnitFinding("topology_reads_less", Grade.WARN, message, "is the text that of this version?", unread)
+
+
+def _unread_by_group(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
+    """The same by what a group of the `streams` protocol told its broker."""
+    read = facts.group.sources if facts.group is not None else frozenset()
+    if not read:
+        return
+    unnamed = tuple(sorted(read - {*unit.inputs, *unit.intermediate}))
+    if unnamed:
+        message = f"by what the broker knows it reads {_listed(unnamed)}, which the config does not name as input"
+        yield UnitFinding("topology_reads_more", Grade.FAIL, message, "add them to inputs", unnamed)
+    unread = tuple(sorted(name for name in unit.inputs if name not in read))
+    if unread:
+        message = f"by what the broker knows it does not read {_listed(unread)}"
+        yield UnitFinding("topology_reads_less", Grade.WARN, message, "do the inputs fit this version?", unread)
 
 
 def _changelogs(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:

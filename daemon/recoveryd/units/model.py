@@ -49,7 +49,7 @@ class Unit:
 
     `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are
     sources of commands. `schema` and `is_deterministic` are what people say of its inputs' schemas, and of whether the
-    same input gives the same output.
+    same input gives the same output; `is_exactly_once` counts only where brokers cannot tell.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Unit:
     control: ControlKind = ControlKind.MANUAL
     schema: str | None = None
     is_deterministic: bool | None = None
+    is_exactly_once: bool | None = None
 
     @property
     def consumer_group(self) -> str:

@@ -25,6 +25,7 @@ class Role(StrEnum):
     OPERATOR = "CLI, operator"
     SETUP = "topics apply"
     CONSUMER = "consumer of your own"
+    APPLICATION = "application of a unit"
 
 
 class Resource(StrEnum):
@@ -164,6 +165,27 @@ def runbook_acls(group: str) -> tuple[Acl, ...]:
     )  # fmt: skip
 
 
+def unit_acls(group: str, internal: str, transactional_id: str) -> tuple[Acl, ...]:
+    """The ACLs for telling whether a unit is exactly once; without them that is not known."""
+    once, ids = "exactly once or not", Resource.TRANSACTIONAL_ID
+    return (
+        Acl((_D, _R, _O), "unit", Resource.GROUP, group, ("Describe",), "type, members, offsets", when="unit"),
+        Acl((_D, _R, _O), "unit", Resource.TOPIC, internal, ("Read",), "who wrote it last", when=once),
+        Acl((_D, _R, _O), "unit", ids, transactional_id, ("Describe",), "its transactions", True, once),
+    )
+
+
+def exactly_once_acls(group: str, transactional_id: str, output: str) -> tuple[Acl, ...]:
+    """What an exactly-once application itself needs, besides Read on its inputs: without it, it does not start again."""
+    app = (Role.APPLICATION,)
+    return (
+        Acl(app, "unit", Resource.GROUP, group, ("Read",), "commits offsets, also in transactions", when="the application"),
+        Acl(app, "unit", Resource.TRANSACTIONAL_ID, transactional_id, ("Write",), "its transactions", True, "exactly once"),
+        Acl(app, "unit", Resource.TOPIC, output, ("Write",), "writes results", when="the application"),
+        Acl(app, "unit", Resource.TOPIC, "its application.id", ("Create", "Read", "Write", "Delete", "DescribeConfigs"), "makes internal topics again after `reprocess`", True, "the application"),
+    )  # fmt: skip
+
+
 def every_need(names: TopicNames) -> tuple[Acl, ...]:
     """The whole table, with placeholders for names that users choose."""
     return (
@@ -176,4 +198,6 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
         *upgrade_acls("an output", "an internal topic"),
         *runbook_acls("the group of the unit"),
+        *unit_acls("the group of the unit", "an internal topic", "its application.id"),
+        *exactly_once_acls("the group of the unit", "its application.id", "an output"),
     )

@@ -31,7 +31,8 @@ class AwaitStopped:
 @dataclass(frozen=True, slots=True)
 class AwaitStarted:
     """Wait until the application runs again: its group has a member, or a person says so. `note`: what is to be known for the start,
-    `before`: how it ran before it was stopped, as whoever stopped it said.
+    `before`: how it ran before it was stopped, as whoever stopped it said. `changelogs`: against which the state is compared
+    that its instances brought along; one with older state does not count as started.
     """
 
     cluster: str
@@ -39,6 +40,7 @@ class AwaitStarted:
     unit: str
     note: str = ""
     before: Mapping[str, Any] = field(default_factory=dict)
+    changelogs: tuple[str, ...] = ()
     do: Literal["await_started"] = "await_started"
 
 

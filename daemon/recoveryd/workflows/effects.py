@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from recoveryd.workflows.actions import (
     Action,
+    AwaitStarted,
     CreateTopics,
     DeleteTopics,
     RecreateTopics,
@@ -55,13 +56,13 @@ def take_step(workflow: Workflow, step: WorkflowStep) -> TakeStep:
     )
 
 
-def _is_open(row: OffsetUndo, action: SetOffsets) -> bool:
+def _is_open(row: OffsetUndo, action: SetOffsets | AwaitStarted) -> bool:
     return row.group == action.group and row.state is UndoState.OPEN
 
 
 def _rows_of(workflow: Workflow, action: Action) -> tuple[Undo, ...]:
     match action:
-        case SetOffsets():
+        case SetOffsets() | AwaitStarted():
             return tuple(r for r in workflow.undo if isinstance(r, OffsetUndo) and _is_open(r, action))
         case CreateTopics() | DeleteTopics() | RecreateTopics():
             return tuple(r for r in workflow.undo if isinstance(r, TopicUndo) and r.cluster == action.cluster)

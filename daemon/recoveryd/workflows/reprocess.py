@@ -4,7 +4,7 @@ The order is what makes it safe. The application is stopped, its group is empty,
 go, then offsets are set and read back, and only then somebody is asked to start it: whoever starts it earlier finds the old offsets, never half of the new ones.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -206,13 +206,14 @@ def output_steps(spec: WithOutputs, forms: Forms) -> Iterator[WorkflowStep]:
         yield WorkflowStep(CREATE, CreateTopics(cluster, tuple(form for _, form in forms[CREATE])))
 
 
-def last_steps(spec: WithOutputs, unit: Unit, internal: Iterable[str]) -> Iterator[WorkflowStep]:
+def last_steps(spec: WithOutputs, unit: Unit, internal: Collection[str]) -> Iterator[WorkflowStep]:
     """From the offsets on, once everything that has to be gone or made is so."""
     cluster, group = spec.cluster, spec.group
     yield WorkflowStep(SET, SetOffsets(cluster, group))
     if is_stateful(unit):
         yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
-    yield WorkflowStep(START, AwaitStarted(cluster, group, unit.name, _start_note(spec)))
+    changelogs = tuple(name for name in internal if name.endswith("-changelog")) if is_stateful(unit) else ()
+    yield WorkflowStep(START, AwaitStarted(cluster, group, unit.name, _start_note(spec), changelogs=changelogs))
     yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in unit.inputs}))
     if spec.outputs:
         written = tuple(choice.name or name for name, choice in spec.outputs.items())

@@ -123,15 +123,22 @@ def _problem(spec: SavepointSpec, found: Found, facts: UnitFacts) -> Refused | N
 def _findings(spec: SavepointSpec, unit: Unit, facts: UnitFacts) -> Iterator[str]:
     if spec.live and facts.is_exactly_once is not True:
         yield (
-            f"{unit.name} is cut while it runs, and is not known to be exactly once: state and offsets can be of different "
+            f"{unit.name} is cut while it runs, and {_not_once(facts)}: state and offsets can be of different "
             "moments, so that records behind the cut may be counted twice"
         )
+    if spec.live and facts.is_exactly_once:
+        yield f"{unit.name} is exactly once ({facts.guarantee_why}): the cut is exact if nothing is committed meanwhile"
     stores = unit.topology.stores if unit.topology is not None else frozenset()
     for store in sorted(stores):
         if f"{unit.group}-{store}{_CHANGELOG}" not in facts.internal.certain:
             yield f"the store {store} has no changelog: it is rebuilt from an input, or is lost"
     if unit.topology is None and unit.kind is UnitKind.STREAMS:
         yield f"{unit.name} has no topology in the config, so it is not known whether each of its stores has a changelog"
+
+
+def _not_once(facts: UnitFacts) -> str:
+    said = "is at least once" if facts.is_exactly_once is False else "is not known to be exactly once"
+    return f"{said} ({facts.guarantee_why})" if facts.guarantee_why else said
 
 
 def _copy_form(name: str, form: TopicForm) -> TopicForm:

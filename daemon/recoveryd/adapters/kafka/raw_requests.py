@@ -1,8 +1,8 @@
-"""Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module and `raw_forms`
-use them.
+"""Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module, `raw_forms` and
+`raw_descriptions` use them.
 
 aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas; the fields of all others
-are in `raw_forms`. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
+are in those two. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
 version sends and reads with Kafka's protocol.
 """
 
@@ -14,10 +14,16 @@ from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
-from aiokafka.protocol.admin import DescribeClientQuotasRequest_v0
+from aiokafka.protocol.admin import DescribeClientQuotasRequest_v0, DescribeGroupsRequest_v0
 from aiokafka.protocol.api import RequestStruct
 
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
+from recoveryd.adapters.kafka.raw_descriptions import (
+    DescribeProducers,
+    DescribeShareGroups,
+    DescribeShareOffsets,
+    ListTransactions,
+)
 from recoveryd.adapters.kafka.raw_forms import (
     AlterQuotas,
     CommitOffsets,
@@ -42,6 +48,7 @@ _NOT_AUTHORISED: Final = frozenset({29, 30, 31, 58})  # topic, group or cluster 
 _RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 84})
 _NOT_EMPTY: Final = frozenset({68, 86})  # the group has members, or reads this topic
 _NO_GROUP: Final = 69
+_NEWER: Final = frozenset({"streams", "share"})
 _NO_GENERATION: Final = -1  # of who is no member
 # Illegal generation, unknown member, rebalance in progress, fenced instance, stale member epoch: how a coordinator
 # refuses a commit from outside while it has members.
@@ -49,12 +56,58 @@ _ALIVE: Final = frozenset({22, 25, 27, 82, 113})
 _WORDS: Final = {68: "the group has members", 86: "the group has members that read the topic"}
 
 
+Tasks = Sequence[tuple[str, Sequence[int]]]  # sub-topologies with the partitions of their topics
+
+
 @dataclass(frozen=True, slots=True)
 class StreamsMember:
+    """`active` are the tasks that it processes now; `local` says of tasks up to which offsets it has their state."""
+
     id: str
     client_id: str
     host: str
     instance_id: str | None
+    active: Tasks = ()
+    local: Sequence[tuple[str, int, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsPart:
+    """A sub-topology; whole names of topics."""
+
+    id: str
+    sources: Sequence[str]
+    repartitions_written: Sequence[str]
+    changelogs: Sequence[str]
+    repartitions_read: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsGroup:
+    state: str
+    members: Sequence[StreamsMember]
+    parts: Sequence[StreamsPart]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMember:
+    """`held`: partitions by topic."""
+
+    id: str
+    client_id: str
+    host: str
+    topics: Sequence[str]
+    held: Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Producing:
+    """Who wrote to a partition: its producer id, and when it did last."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    at_ms: int
 
 
 class _Question:
@@ -151,12 +204,100 @@ class RawClient:
                 return kind, protocol
         return None
 
-    async def streams_members(self, group: str) -> tuple[str, Sequence[StreamsMember]]:
-        """The state of a group of the `streams` protocol, and its members. Raises `ClusterProblem`."""
+    async def newer_groups(self) -> dict[str, str]:
+        """Groups of share consumers and of the `streams` protocol, which other clients do not list, with that word. None
+        on clusters that are too old to have them. Raises `ClusterProblem`.
+        """
+        found: dict[str, str] = {}
+        for broker in self._client.cluster.brokers():
+            try:
+                answer = await self._client.send(broker.nodeId, _Question(ListGroups([], [], {})))
+            except IncompatibleBrokerVersion:
+                continue
+            self._check(answer.error_code, None)
+            found |= {name: kind for name, _protocol, _state, kind, _tags in answer.groups or () if kind in _NEWER}
+        return found
+
+    async def streams_group(self, group: str) -> StreamsGroup:
+        """Of the `streams` protocol. Raises `ClusterProblem`."""
         answer = await self._ask_coordinator(group, DescribeStreamsGroups([group], False, {}))
-        [(error_code, message, _group, state, _epoch, _assigned, _topology, members, *_rest)] = answer.groups
+        [(error_code, message, _group, state, _epoch, _assigned, topology, members, *_rest)] = answer.groups
         self._check(error_code, message, f"Describe on Group {group}")
-        return state, [StreamsMember(m[0], m[4], m[5], m[2]) for m in members]
+        parts = [] if topology is None else topology[1]
+        return StreamsGroup(
+            state,
+            [
+                StreamsMember(
+                    m[0],
+                    m[4],
+                    m[5],
+                    m[2],
+                    [(task[0], task[1]) for task in m[12][0]],
+                    tuple((part, partition, offset) for part, partition, offset, _tags in m[10]),
+                )
+                for m in members
+            ],
+            [
+                StreamsPart(id_, sources, written, [t[0] for t in changelogs], [t[0] for t in read])
+                for id_, sources, written, changelogs, read, _tags in parts
+            ],
+        )
+
+    async def subscriptions(self, group: str) -> tuple[str, Sequence[tuple[str, str, bytes]]]:
+        """The state of a group of the classic protocol, and of each member its client id, host, and what it sent when it
+        joined. Raises `ClusterProblem`.
+        """
+        answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]))
+        [(error_code, _group, state, _kind, _protocol, members)] = answer.groups
+        self._check(error_code, None, f"Describe on Group {group}")
+        return state, [(client_id, host, sent or b"") for _id, client_id, host, sent, _assigned in members]
+
+    async def share_group(self, group: str) -> tuple[str, Sequence[ShareMember]]:
+        """Its state and members. Raises `ClusterProblem`."""
+        answer = await self._ask_coordinator(group, DescribeShareGroups([group], False, {}))
+        [(error_code, message, _group, state, _epoch, _assigned, _assignor, members, *_rest)] = answer.groups
+        self._check(error_code, message, f"Describe on Group {group}")
+        return state, [
+            ShareMember(id_, client, host, topics, {name: found for _id, name, found, _tags in held})
+            for id_, _rack, _epoch, client, host, topics, (held, _more), _tags in members
+        ]
+
+    async def share_offsets(self, group: str) -> Iterable[tuple[str, int, int]]:
+        """Topic, partition and start offset of a share group; partitions without one are left out. Raises
+        `ClusterProblem`.
+        """
+        answer = await self._ask_coordinator(group, DescribeShareOffsets([(group, None, {})], {}))
+        [(_group, topics, error_code, message, _tags)] = answer.groups
+        self._check(error_code, message, f"Describe on Group {group}")
+        found = []
+        for topic, _id, rows, _more in topics:
+            for partition, offset, _epoch, error, error_message, _rest in rows:
+                self._check(error, error_message, f"Describe on Topic {topic}")
+                if offset >= 0:
+                    found.append((topic, partition, offset))
+        return found
+
+    async def transactional_ids(self) -> dict[str, int]:
+        """Those of all producers that the user may describe, with their producer ids: each broker tells its own. Raises
+        `ClusterProblem`.
+        """
+        found: dict[str, int] = {}
+        for broker in self._client.cluster.brokers():
+            answer = await self._client.send(broker.nodeId, _Question(ListTransactions([], [], {})))
+            self._check(answer.error_code, None)
+            found |= {name: producer for name, producer, _state, _tags in answer.transactions}
+        return found
+
+    async def producers(self, broker: int, partitions: Mapping[str, Sequence[int]]) -> list[Producing]:
+        """Who wrote to these partitions, which `broker` leads, as long as it remembers them. Raises `ClusterProblem`."""
+        named = [(topic, list(found), dict[int, bytes]()) for topic, found in partitions.items()]
+        answer = await self._client.send(broker, _Question(DescribeProducers(named, {})))
+        found = []
+        for topic, rows, _tags in answer.topics:
+            for partition, error_code, message, active, _more in rows:
+                self._check(error_code, message, f"Read on Topic {topic}")
+                found += [Producing(topic, partition, each[0], each[3]) for each in active]
+        return found
 
     async def _ask_coordinator(self, group: str, form: RequestStruct) -> Any:
         node = await self._client.coordinator_lookup(CoordinationType.GROUP, group)

@@ -13,7 +13,9 @@ from typing import Any, Final
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.any_group import internal_topics_of, newer_groups, tell_kind
 from recoveryd.adapters.kafka.client import Properties, committed, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.guarantees import read_guarantee
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_configs
@@ -55,17 +57,22 @@ def read_unit(
     """
     admin = make_admin(properties)
     names, (groups, problems) = _list_topics(admin), _list_groups(admin)
+    newer, untold_newer = _list_newer(access)
+    groups |= newer.keys()
     beside = [other for other in units if other.name != unit.name and other.cluster == unit.cluster]
-    internal = find_internal_topics(_owner_of(unit), names, [*map(_owner_of, beside), *_owners(groups, unit, beside)])
+    own = unit.group if unit.group in groups else unit.consumer_group
+    told, untold_owners = _told_owners(access, newer, own, unit)
+    others = [*map(_owner_of, beside), *_owners(groups, unit, beside, told)]
+    internal = find_internal_topics(_owner_of(unit), names, others, told.get(own, frozenset()))
     # Also those that are not listed: a cluster leaves out what the user has no right to.
     wanted = sorted({*unit.own_topics, *internal.certain})
     shapes = {name: shape for name, shape in describe(admin, wanted, _TIMEOUT_S).items() if shape is not None}
     # Before the ends: an application at work commits on, and must not look as if it were beyond them.
-    own = unit.group if unit.group in groups else unit.consumer_group
     group = read_group(properties, admin, own, shapes, access, is_listed=own in groups)
     topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
-    others = groups - {own} if with_readers else frozenset()
-    readers, untold = _readers(properties, admin, unit, shapes, others)
+    asked = groups - {own} if with_readers else frozenset()
+    readers, untold = _readers(properties, admin, unit, shapes, asked, access)
+    guarantee = read_guarantee(access, unit, {name: shapes[name] for name in internal.certain if name in shapes})
     return UnitFacts(
         at_ms=now_ms,
         topics=topics,
@@ -73,7 +80,9 @@ def read_unit(
         internal=internal,
         readers=readers,
         containing_ids=tuple(sorted(g for g in groups if g.startswith(f"{unit.group}-"))),
-        problems=(*problems, *untold),
+        is_exactly_once=guarantee.is_exactly_once,
+        guarantee_why=guarantee.why,
+        problems=(*problems, *untold_newer, *untold_owners, *untold),
     )
 
 
@@ -104,11 +113,41 @@ def _owner_of(unit: Unit) -> Owner:
     )
 
 
-def _owners(groups: Iterable[str], unit: Unit, units: Sequence[Unit]) -> list[Owner]:
-    """Groups that may be of Streams. Only one whose id begins like the unit's, or the other way round, can own a topic that is in question."""
+def _owners(
+    groups: Iterable[str], unit: Unit, units: Sequence[Unit], told: Mapping[str, frozenset[str]]
+) -> list[Owner]:
+    """Groups that may be of Streams, with what brokers say is theirs."""
     known = {unit.group, *(other.group for other in units)}
-    near = (g for g in groups if g.startswith(f"{unit.group}-") or unit.group.startswith(f"{g}-"))
-    return [Owner(group) for group in near if group not in known]
+    named = [Owner(group, listed=topics) for group, topics in told.items() if group != unit.group and topics]
+    return [*named, *(Owner(group) for group in _near(groups, unit) if group not in known and not told.get(group))]
+
+
+def _near(groups: Iterable[str], unit: Unit) -> list[str]:
+    """Only one whose id begins like the unit's, or the other way round, can own a topic that is in question."""
+    return sorted(g for g in groups if g.startswith(f"{unit.group}-") or unit.group.startswith(f"{g}-"))
+
+
+def _list_newer(access: ClientAccess | None) -> tuple[dict[str, GroupType], tuple[str, ...]]:
+    """Groups that librdkafka does not list, and a sentence when they are not known."""
+    if access is None:
+        return {}, ()
+    try:
+        return asyncio.run(newer_groups(access)), ()
+    except ClusterProblem as reason:
+        return {}, (f"share groups and those of the streams protocol are not listed: {reason.message}",)
+
+
+def _told_owners(
+    access: ClientAccess | None, newer: Mapping[str, GroupType], own: str, unit: Unit
+) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
+    """Internal topics by group, where the broker knows them, and a sentence when it could not be asked."""
+    asked = [name for name in sorted({own, *_near(newer, unit)}) if newer.get(name) is GroupType.STREAMS]
+    if access is None or not asked:
+        return {}, ()
+    try:
+        return asyncio.run(internal_topics_of(access, asked)), ()
+    except ClusterProblem as reason:
+        return {}, (f"whether the broker knows its internal topics is not told: {reason.message}",)
 
 
 def _read_topic(admin: AdminClient, shape: TopicShape) -> UnitTopic:
@@ -132,7 +171,9 @@ def read_group(
     *,
     is_listed: bool,
 ) -> Group | None:
-    """None when there is none. A group that is not listed is asked for as well: it may be one that the user has no right to. Raises `ClusterProblem`."""
+    """None when there is none. A group that is not listed is asked for as well: it may be one that the user has no right to. `access` is needed for groups that librdkafka
+    cannot describe, and for the metadata of commits. Raises `ClusterProblem`.
+    """
     found = _describe_groups(admin, [group])[group]
     if isinstance(found, ClusterProblem):
         raise found
@@ -140,7 +181,9 @@ def read_group(
         return None
     commits = read_committed(properties, group, _keys(shapes), access=access)
     if found is None:
-        return Group(group, GroupType.UNKNOWN, "unknown", committed=commits)
+        unknown = Group(group, GroupType.UNKNOWN, "unknown", committed=commits)
+        counts = {name: len(shape.leaders) for name, shape in shapes.items()}
+        return unknown if access is None else asyncio.run(tell_kind(access, unknown, counts))
     members = tuple(_member(member) for member in found.members)
     is_streams = found.partition_assignor == _ASSIGNOR_OF_STREAMS if members else None
     kind = _TYPES.get(found.type, GroupType.UNKNOWN)
@@ -235,7 +278,12 @@ def _keys(shapes: Mapping[str, TopicShape]) -> list[tuple[str, int]]:
 
 
 def _readers(
-    properties: Properties, admin: AdminClient, unit: Unit, shapes: Mapping[str, TopicShape], groups: frozenset[str]
+    properties: Properties,
+    admin: AdminClient,
+    unit: Unit,
+    shapes: Mapping[str, TopicShape],
+    groups: frozenset[str],
+    access: ClientAccess | None,
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """Of `groups`, the other ones, those with members or offsets on an output, and sentences about those that were not asked or did not answer."""
     outputs = {name: shapes[name] for name in unit.outputs if name in shapes}
@@ -252,7 +300,7 @@ def _readers(
                 break
             asked += 1
             try:
-                for topic in _read_by(properties, group, told, outputs, min(left_s, _TIMEOUT_S)):
+                for topic in _read_by(properties, group, told, outputs, min(left_s, _TIMEOUT_S), access):
                     found.setdefault(topic, set()).add(group)
             except ClusterProblem as reason:
                 silent[group] = reason
@@ -262,16 +310,26 @@ def _readers(
 
 
 def _read_by(
-    properties: Properties, group: str, told: Any, outputs: Mapping[str, TopicShape], timeout_s: float
+    properties: Properties,
+    group: str,
+    told: Any,
+    outputs: Mapping[str, TopicShape],
+    timeout_s: float,
+    access: ClientAccess | None,
 ) -> set[str]:
     """Which of `outputs` the group reads, by its description and its offsets. Raises `ClusterProblem` when it cannot be known."""
     if isinstance(told, ClusterProblem):
         raise told
     commits = read_committed(properties, group, _keys(outputs), timeout_s)
-    if told is None and not commits:  # what a share group reads shows in no offsets
+    if told is not None:
+        return set(outputs) & {*commits, *(topic for member in told.members for topic in _member(member).topics)}
+    unknown = Group(group, GroupType.UNKNOWN, "unknown", committed=commits)
+    found = unknown if access is None else asyncio.run(tell_kind(access, unknown))
+    if found is None:
+        return set()
+    if found.type is GroupType.UNKNOWN and not commits:
         raise ClusterProblem(f"{group} cannot be described, it may be of another kind", retriable=False)
-    members = () if told is None else told.members
-    return set(outputs) & {*commits, *(topic for member in members for topic in _member(member).topics)}
+    return set(outputs) & {*found.committed, *found.sources, *(t for member in found.members for t in member.topics)}
 
 
 def _untold(groups: int, asked: int, silent: Mapping[str, ClusterProblem]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class UnitWatch:
 
     def watch(self, units: Iterable[Unit], patience: Patience, now_ms: Callable[[], int]) -> Watched:
         """Raises `ClusterProblem`."""
-        facts = read_unit(self._properties, self._unit, units, now_ms(), with_readers=False)
+        facts = read_unit(self._properties, self._unit, units, now_ms(), self._access, with_readers=False)
         shapes = {n: s for n, s in describe(self._admin, facts.topics, _TIMEOUT_S).items() if s is not None}
         read = {n: s for n, s in shapes.items() if not n.endswith("-changelog") and n not in self._unit.outputs}
         if facts.group is not None:

@@ -36,6 +36,9 @@ def doctor(
     ] = False,
     source: Annotated[str | None, option("--source", "Check the ACLs for reading it.", "[CLUSTER:]TOPIC")] = None,
     target: Annotated[str | None, option("--target", "Check the ACLs for writing it.", "[CLUSTER:]TOPIC")] = None,
+    unit: Annotated[
+        str | None, option("--unit", "Check the ACLs for what workflows do to it, and its guarantee.", "UNIT")
+    ] = None,
     output: Output = Format.TABLE,
 ) -> int:
     """Check Java, Spark and its profiles, brokers, topics, permissions, the work folder and the daemon."""
@@ -43,6 +46,10 @@ def doctor(
     from recoveryd.cli.verbs.doctor_machine import run_checks  # noqa: PLC0415  (help must not pay for it)
 
     checks = list(run_checks(connection, deep=deep, source=source, target=target))
+    if unit is not None:
+        from recoveryd.cli.verbs.doctor_units import check_unit  # noqa: PLC0415
+
+        checks += check_unit(connection, unit)
     rows = [{"check": c.name, "verdict": c.verdict.value, "found": c.found, "next_step": c.next_step} for c in checks]
     show(rows, output, lambda: [_table(checks)], [c.name for c in checks if c.verdict is CheckVerdict.FAIL])
     bad = [c for c in checks if c.verdict is CheckVerdict.FAIL]

@@ -86,6 +86,30 @@ def show_savepoint(connection: Connection, name: Name, output: Output = Format.T
     return ExitCode.DONE
 
 
+@_group.command("diff")
+@connected
+def diff_savepoints(
+    connection: Connection,
+    before: Annotated[str, argument("BEFORE", "Name of the older savepoint.")],
+    after: Annotated[str, argument("AFTER", "Name of the newer savepoint.")],
+    keys: Annotated[int, option("--keys", "So many keys of each kind are shown per store.", "N", min=0, max=1000)] = 3,
+    output: Output = Format.TABLE,
+) -> int:
+    """Compare two savepoints: how far the inputs moved, and per store the keys that were added, changed and removed."""
+    from recoveryd.adapters.kafka.cut_reading import diff_stores  # noqa: PLC0415
+    from recoveryd.cli.render.cut_diffs import diff_document, diff_parts  # noqa: PLC0415
+    from recoveryd.wire.nouns import NounForm  # noqa: PLC0415
+    from recoveryd.workflows.cut import Cut  # noqa: PLC0415
+    from recoveryd.workflows.cut_diff import moves  # noqa: PLC0415
+
+    old, new = (NounForm(Cut).read(_find(connection, name)["cut"]) for name in (before, after))
+    sides = [(cut, connection.settings.librdkafka(cut.cluster)) for cut in (old, new)]
+    stores = list(diff_stores(sides[0], sides[1], keys))
+    document = diff_document(before, after, moves(old, new), stores)
+    show(document, output, lambda: diff_parts(document), [store.store for store in stores if not store.is_same])
+    return ExitCode.DONE
+
+
 @_group.command("delete")
 @connected
 def delete_savepoint(connection: Connection, name: Name, reason: Reason = None, *, sending: Staying) -> int:

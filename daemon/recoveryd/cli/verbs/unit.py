@@ -59,6 +59,7 @@ def show_unit(connection: Connection, unit: Name, output: Output = Format.TABLE)
         "kind": named.kind.value,
         "cluster": named.cluster,
         "group": _group_document(facts),
+        "exactly_once": {"is": facts.is_exactly_once, "why": facts.guarantee_why},
         "topics": _topic_rows(named, facts),
         "ambiguous_topics": [{"topic": topic, "why": why} for topic, why in facts.internal.ambiguous],
         "readers": {topic: list(groups) for topic, groups in facts.readers.items()},
@@ -199,6 +200,15 @@ def _group_document(facts: "UnitFacts") -> dict[str, Any] | None:
             {"client_id": m.client_id, "host": m.host, "instance_id": m.instance_id, "topics": sorted(m.topics)}
             for m in group.members
         ],
+        "sub_topologies": [
+            {
+                "id": part.id,
+                "reads": sorted(part.sources | part.repartitions_read),
+                "changelogs": sorted(part.changelogs),
+                "repartitions_to": sorted(part.repartitions_written),
+            }
+            for part in group.parts
+        ],
     }
 
 
@@ -239,10 +249,21 @@ def _shown(document: dict[str, Any]) -> "list[RenderableType]":
         told = f"{document['unit']}: group {group['group']} ({group['type']}, {group['state']}), {members}"
     rows = [{**row, "exists": "yes" if row["exists"] else "no"} for row in document["topics"]]
     columns = ("topic", "role", "exists", "partitions", "offsets", "committed", "lag")
-    shown: list[RenderableType] = [told, "", _table(columns, rows)]
+    shown: list[RenderableType] = [told, *map(_told_part, (group or {}).get("sub_topologies", [])), ""]
+    shown.append(_table(columns, rows))
+    said = {True: "exactly once", False: "at least once", None: "whether it is exactly once is not known"}
+    once = document["exactly_once"]
+    shown += ["", f"{said[once['is']]}: {once['why']}"] if once["why"] else []
     shown += [f"not certain whose: {each['topic']} ({each['why']})" for each in document["ambiguous_topics"]]
     shown += [f"{topic} is read by {', '.join(groups)}" for topic, groups in document["readers"].items()]
     return [*shown, *document["problems"]]
+
+
+def _told_part(part: dict[str, Any]) -> str:
+    said = [f"sub-topology {part['id']} reads {', '.join(part['reads'])}"]
+    said += [f"keeps {', '.join(part['changelogs'])}"] if part["changelogs"] else []
+    said += [f"repartitions to {', '.join(part['repartitions_to'])}"] if part["repartitions_to"] else []
+    return "; ".join(said)
 
 
 def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> "RenderableType":

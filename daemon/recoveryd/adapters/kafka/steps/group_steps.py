@@ -12,16 +12,19 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.group_commits import commit_exactly, commit_places, outside_log
+from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
 from recoveryd.adapters.kafka.raw_requests import Commit, connected
 from recoveryd.adapters.kafka.steps.members import not_empty, told
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
 from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.streams_state import read_local_state
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.units.facts import Committed
+from recoveryd.units.local_state import find_stale
 from recoveryd.workflows.actions import (
     AwaitCaughtUp,
     AwaitEmpty,
@@ -34,6 +37,7 @@ from recoveryd.workflows.effects import TakeStep
 from recoveryd.workflows.events import Outcome, StepReported
 from recoveryd.workflows.model import OffsetUndo, UndoState
 
+_STALE_MOST: Final = 20
 _TAIL_S: Final = 5.0  # to find out whether records lie between a commit and the end
 
 _Found = Mapping[str, Mapping[int, Committed]]
@@ -62,7 +66,54 @@ class GroupSteps:
         if not members:
             why = f"start {action.unit}{action.note}: the group {action.group} has no members yet"
             return report(effect, Outcome.NOT_YET, why)
+        otherwise = await self.look_after_start(effect, action)
+        if otherwise is not None:
+            return replace(otherwise, members=members)
         return report(effect, Outcome.DONE, f"{action.unit} runs: {told(action.group, members)}", members=members)
+
+    async def look_after_start(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
+        """Whether it did not begin as was meant: behind the offsets that were set, or with state of an earlier run. None
+        when neither is known.
+        """
+        return await self._behind_what_was_set(effect, action) or await self._held_up_by_state(effect, action)
+
+    async def _behind_what_was_set(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
+        """Read back once more: whoever joins may have a mind of its own about where to begin."""
+        rows = [row for row in effect.rows if isinstance(row, OffsetUndo) and row.was_set is not None]
+        keys = [(row.name, row.partition) for row in rows]
+        now = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+        behind = [row for row in rows if (at := _at(row, now)) is None or at < (row.was_set or 0)]
+        if not behind:
+            return None
+        first = behind[0]
+        why = (
+            f"{first.name} {first.partition} of {action.group} is at {_at(first, now)} after the start, and was set to "
+            f"{first.was_set}: somebody else set it, or {action.unit} begins where it likes"
+        )
+        return report(effect, Outcome.FAILED, why, code=Code.GROUP_CHANGED.value)
+
+    async def _held_up_by_state(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
+        if not action.changelogs:
+            return None
+        doing = f"ask what state {action.group} brought along"
+        async with connected(self._reach.accesses[action.cluster], "recoveryd-groups", doing, TIMEOUT_S) as client:
+            tasks = await read_local_state(client, action.group)
+        if tasks is None:
+            return report(effect, Outcome.NOT_YET, f"{action.unit} starts: its members join")
+        if not tasks:
+            return None
+        stale = find_stale(tasks, await self._reach.run(self._ends, action))
+        if not stale:
+            return None
+        why = f"{action.unit} was started with old local state: {stale[0]}; stop it, delete that state, start it again"
+        evidence = {"stale": [str(each) for each in stale[:_STALE_MOST]], "tasks": len(stale)}
+        return report(effect, Outcome.NOT_YET, why, evidence=evidence)
+
+    def _ends(self, action: AwaitStarted) -> dict[str, dict[int, int]]:
+        """Of changelogs that exist; one that does not exist yet is empty."""
+        admin = self._reach.admin(action.cluster)
+        shapes = [shape for shape in describe(admin, action.changelogs, TIMEOUT_S).values() if shape is not None]
+        return {shape.topic: read_offsets(admin, shape.keys, LATEST, TIMEOUT_S) for shape in shapes}
 
     async def note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
         return await self._reach.run(self._note, effect, action)

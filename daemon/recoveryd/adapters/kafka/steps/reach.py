@@ -5,9 +5,9 @@ from typing import ParamSpec, TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.any_group import read_any_group
 from recoveryd.adapters.kafka.client import Properties, make_admin
 from recoveryd.adapters.kafka.topic_admin import TopicShape
+from recoveryd.adapters.kafka.unit_facts import read_group
 from recoveryd.adapters.workers import Workers
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Group
@@ -34,8 +34,8 @@ class Reach:
 
     async def group(self, cluster: str, group: str, shapes: Mapping[str, TopicShape]) -> Group | None:
         """With its commits on these topics. Raises `ClusterProblem`."""
-        reached = (self.clusters[cluster], self.admin(cluster), self.accesses[cluster])
-        return await read_any_group(self._workers, *reached, group, shapes)
+        reached = (self.clusters[cluster], self.admin(cluster))
+        return await self.run(read_group, *reached, group, shapes, self.accesses[cluster], is_listed=True)
 
     async def members(self, cluster: str, group: str) -> tuple[str, ...]:
         """In words. Empty also of a group that does not exist. Raises `ClusterProblem`."""

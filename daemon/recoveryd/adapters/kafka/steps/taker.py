@@ -31,7 +31,7 @@ from recoveryd.workflows.actions import (
     TakeSnapshot,
 )
 from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.events import StepReported, WorkflowFacts
+from recoveryd.workflows.events import Outcome, StepReported, WorkflowFacts
 
 
 class KafkaSteps:
@@ -52,6 +52,7 @@ class KafkaSteps:
         self._gatherer = Gatherer(self._reach, units, quotas)
         self._applications = ApplicationSteps(units, control)
         groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
+        self._groups = groups
         self._takers: Mapping[type, Callable[[TakeStep, Any], Awaitable[StepReported]]] = {
             AwaitEmpty: groups.await_empty,
             AwaitStopped: groups.await_stopped,
@@ -75,7 +76,10 @@ class KafkaSteps:
     async def take(self, effect: TakeStep) -> StepReported:
         """Raises `ClusterProblem`."""
         if self._applications.takes(effect.action):
-            return await self._applications.take(effect)
+            told = await self._applications.take(effect)
+            if isinstance(effect.action, AwaitStarted) and told.outcome is Outcome.DONE:
+                return await self._groups.look_after_start(effect, effect.action) or told
+            return told
         return await self._takers[type(effect.action)](effect, effect.action)
 
     async def close(self) -> None:
