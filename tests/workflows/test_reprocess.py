@@ -57,6 +57,47 @@ def test_it_goes_through_its_steps_in_order_and_waits_for_people_where_only_they
     assert (world.workflow.state, [s.state.value for s in world.workflow.steps]) == (State.COMPLETED, ["done"] * 12)
 
 
+@pytest.mark.scenario("S-RUN-16")
+@pytest.mark.parametrize("ends_well", [True, False], ids=["success", "failure"])
+def test_inputs_are_kept_from_retention_until_it_ended_however_it_ends(ends_well: bool) -> None:
+    world = AppWorld()
+    before = {"cleanup.policy": "delete", "retention.ms": "3600000"}
+    world.configs["orders"] = dict(before)
+    assert world.reprocess(keep_inputs=True) == "accepted"
+    world.pass_time(3)
+    assert world.configs["orders"] == before | {"retention.ms": "-1", "retention.bytes": "-1"}
+    assert world.workflow.steps[0].name == "keep_inputs"
+    if ends_well:
+        world.run_through()
+    else:
+        world.stops()
+        world.ack("clean_local_state")
+        world.starts(reads_all=False)
+        world.pass_time(4_000, every_s=10)
+    assert world.workflow.state is (State.COMPLETED if ends_well else State.FAILED)
+    assert world.configs["orders"] == before
+    assert not world.workflow.temporary
+
+
+@pytest.mark.scenario("S-RUN-16")
+def test_what_somebody_else_set_for_an_input_meanwhile_stays() -> None:
+    world = AppWorld()
+    world.configs["orders"] = {"retention.ms": "3600000"}
+    world.reprocess(keep_inputs=True)
+    world.pass_time(3)
+    world.configs["orders"]["retention.ms"] = "7200000"
+    world.run_through()
+    assert (world.workflow.state, world.configs["orders"]) == (State.COMPLETED, {"retention.ms": "7200000"})
+    assert [row.state.value for row in world.workflow.undo if row.what == "config"] == ["kept", "done"]
+
+
+def test_an_input_that_is_only_compacted_needs_no_keeping() -> None:
+    world = AppWorld()
+    world.configs["orders"] = {"cleanup.policy": "compact"}
+    world.reprocess(keep_inputs=True)
+    assert world.workflow.steps[0].name == "stop_application"
+
+
 def test_caught_up_means_the_ends_of_the_inputs_when_the_application_stood() -> None:
     world = begun()
     world.stops()

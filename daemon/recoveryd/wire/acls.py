@@ -132,6 +132,12 @@ def reprocess_acls(output: str, internal: str) -> tuple[Acl, ...]:
     )
 
 
+def lease_acls(source: str) -> tuple[Acl, ...]:
+    """The ACLs for keeping inputs from retention while a unit processes them again."""
+    why = "keeps it whole for a time"
+    return (Acl((_D,), "unit", Resource.TOPIC, source, ("AlterConfigs",), why, when="reprocess, keep_inputs"),)
+
+
 def savepoint_acls(internal: str, copy: str) -> tuple[Acl, ...]:
     """The ACLs for cutting an application and for beginning with a cut, besides those of `reprocess` and of a replay from
     the one to the other.
@@ -195,6 +201,7 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *held_acls(names, "a held topic", "a group that obeys"),
         *reset_acls("an input", "the group of the unit"),
         *reprocess_acls("an output", "an internal topic"),
+        *lease_acls("an input"),
         *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
         *upgrade_acls("an output", "an internal topic"),
         *runbook_acls("the group of the unit"),

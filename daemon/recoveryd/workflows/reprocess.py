@@ -32,7 +32,8 @@ from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.facts import Found, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.hashing import hash_of
 from recoveryd.workflows.kinds import Knows, Planned, WorkflowKind
-from recoveryd.workflows.model import Change, OffsetUndo, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.leases import lease_rows, lease_step, nothing_goes
+from recoveryd.workflows.model import Change, ConfigUndo, OffsetUndo, Workflow, WorkflowPlan, WorkflowStep
 from recoveryd.workflows.noting import (
     Place,
     change_key,
@@ -59,6 +60,7 @@ from recoveryd.workflows.spec import (
 STOP, EMPTY, NOTE, DELETE, RECREATE = (
     "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics"
 )  # fmt: skip
+KEEP = "keep_inputs"
 CREATE, SET, CLEAN, START = "create_outputs", "set_offsets", "clean_local_state", "start_application"
 CATCH_UP, LOOK, CONFIRM = "await_caught_up", "look_at_outputs", "confirm_output"
 _REPROCESSED: Final = frozenset({UnitKind.STREAMS, UnitKind.GROUP})
@@ -104,7 +106,8 @@ def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
 def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
     unit = params.units[spec.unit]
     recreated = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
-    names = dict.fromkeys([*spec.outputs, *new_names(spec), *recreated])
+    kept = unit.inputs if spec.keep_inputs else ()
+    names = dict.fromkeys([*spec.outputs, *new_names(spec), *recreated, *kept])
     return WantedFacts(
         groups=(
             GroupWanted(spec.cluster, spec.group, spec.to, dict.fromkeys(unit.inputs, ())),
@@ -129,9 +132,10 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
     forms = forms_of(spec, found, again)
     internal = {name: topic.id for name in facts.internal.certain if (topic := facts.topics.get(name)) is not None}
     changes = (*topic_changes(forms, internal), *(change_of(p, look) for p, look in positions))
+    rows = tuple(_kept_rows(spec, unit, found))
     plan = WorkflowPlan(
         hash=_hash(spec, found, internal, positions),
-        changes=changes,
+        changes=(*(Change("config", f"{r.name} {r.config}", None, r.to, r.was_set) for r in rows), *changes),
         findings=(*(p.note for p, _ in positions if p.note), *findings_of(spec, unit, found, positions)),
         ambiguous_topics=tuple(name for name, _ in facts.internal.ambiguous),
     )
@@ -139,7 +143,15 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
         f"{len(positions)} offsets of {spec.group} are to be set, {len(internal)} internal topics go, "
         f"{len(forms[RECREATE])} topics are made again, {len(forms[CREATE])} are new"
     )
-    return Planned(plan, tuple(_steps(spec, unit, facts, forms, internal)), told)
+    kept = (lease_step(KEEP, spec.cluster, rows),) if rows else ()
+    return Planned(plan, (*kept, *_steps(spec, unit, facts, forms, internal)), told, rows)
+
+
+def _kept_rows(spec: ReprocessSpec, unit: Unit, found: Found) -> Iterator[ConfigUndo]:
+    for name in unit.inputs if spec.keep_inputs else ():
+        topic = found.topics[name]
+        if topic is not None:
+            yield from lease_rows(spec.cluster, topic.form, nothing_goes(topic.form))
 
 
 def _positions(spec: ReprocessSpec, found: Found) -> list[tuple[NewPosition, PartitionLook]]:
@@ -307,6 +319,7 @@ def _hash(
         "outputs": {name: (choice.policy.value, choice.name) for name, choice in spec.outputs.items()},
         "intermediate": {name: policy.value for name, policy in spec.intermediate.items()},
         "policies": (spec.on_out_of_range.value, spec.on_no_record.value, spec.accept_missing),
+        **({"keep_inputs": True} if spec.keep_inputs else {}),
     })  # fmt: skip
 
 

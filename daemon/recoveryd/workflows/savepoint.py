@@ -29,6 +29,7 @@ from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.facts import Found, GroupWanted, WantedFacts
 from recoveryd.workflows.hashing import hash_of
 from recoveryd.workflows.kinds import Knows, Planned, WorkflowKind
+from recoveryd.workflows.leases import lease_rows, lease_step, nothing_goes
 from recoveryd.workflows.model import (
     Change,
     ConfigUndo,
@@ -148,9 +149,8 @@ def _copy_form(name: str, form: TopicForm) -> TopicForm:
 
 
 def _config_rows(cluster: str, forms: Mapping[str, TopicForm]) -> Iterator[ConfigUndo]:
-    for name, form in forms.items():
-        for config, value in _standing_still(form).items():
-            yield ConfigUndo(name, config, form.configs.get(config), value, is_temporary=True, cluster=cluster)
+    for form in forms.values():
+        yield from lease_rows(cluster, form, _standing_still(form))
 
 
 def _standing_still(form: TopicForm) -> dict[str, str | None]:
@@ -158,9 +158,7 @@ def _standing_still(form: TopicForm) -> dict[str, str | None]:
     configs: dict[str, str | None] = {}
     if "compact" in policy:
         configs |= {n: v for n, v in _STANDS_STILL.items() if v is not None or n in form.configs}
-    if "delete" in policy:
-        configs |= {"retention.ms": "-1", "retention.bytes": "-1"}
-    return {name: value for name, value in configs.items() if form.configs.get(name) != value}
+    return configs | nothing_goes(form)
 
 
 def _steps(
@@ -175,10 +173,7 @@ def _steps(
         yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
         yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
     if rows:
-        still: dict[str, dict[str, str | None]] = {}
-        for row in rows:
-            still.setdefault(row.name, {})[row.config] = row.was_set
-        yield WorkflowStep(KEEP, SetConfigs(cluster, still, is_temporary=True))
+        yield lease_step(KEEP, cluster, rows)
     between = tuple(name for name in forms if not name.endswith(_CHANGELOG))
     changelogs = tuple(name for name in forms if name.endswith(_CHANGELOG))
     committed = (*unit.inputs, *unit.intermediate, *between)

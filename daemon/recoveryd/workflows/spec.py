@@ -104,7 +104,9 @@ class IntermediatePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReprocessSpec:
-    """`to`: where the inputs are read from. `accept_missing`: so many records in front of the inputs may be gone."""
+    """`to`: where the inputs are read from. `accept_missing`: so many records in front of the inputs may be gone.
+    `keep_inputs`: retention takes nothing from them until the workflow ended.
+    """
 
     unit: str
     to: ToField = field(metadata=named("from"))
@@ -113,6 +115,7 @@ class ReprocessSpec:
     accept_missing: int = 0
     on_out_of_range: OnOutOfRange = OnOutOfRange.FAIL
     on_no_record: OnNoRecord = OnNoRecord.FAIL
+    keep_inputs: bool = False
     cluster: str = ""
     group: str = ""
     dry_run: bool = False

@@ -39,6 +39,9 @@ def reprocess(
     accept_missing: Annotated[
         int, option("--accept-missing", "So many records in front of the inputs may be gone.", "N")
     ] = 0,
+    keep_inputs: Annotated[
+        bool, option("--keep-inputs", "Let retention take nothing from the inputs until the workflow ended.")
+    ] = False,
     plan_only: PlanOnly = False,
     plan_hash: PlanHash = None,
     new_id: NewId = None,
@@ -55,6 +58,7 @@ def reprocess(
     }
     data |= {"intermediate": parse_choices(intermediate, "--intermediate")} if intermediate else {}
     data |= {"accept_missing": accept_missing} if accept_missing else {}
+    data |= {"keep_inputs": True} if keep_inputs else {}
     data |= {"plan_hash": plan_hash} if plan_hash else {}
     data |= {"dry_run": True} if plan_only else {}
     return begin_workflow(connection, "reprocess", new_id or make_id(unit), data, sending)

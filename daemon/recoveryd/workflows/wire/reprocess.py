@@ -84,6 +84,11 @@ class ReprocessData(CommandData):
     accept_missing: int = Field(
         default=0, ge=0, strict=True, description="so many records in front of the inputs may be gone"
     )
+    keep_inputs: bool = Field(
+        default=False,
+        strict=True,
+        description="retention takes nothing from the inputs until the workflow ended; put back then, however it ended",
+    )
     on_out_of_range: Literal["fail", "clamp"] = Field(
         default="fail", description="what to do with a position outside the log; `clamp` takes the nearest and says so"
     )
@@ -103,6 +108,7 @@ class ReprocessData(CommandData):
             outputs=self.outputs,
             intermediate=self.intermediate,
             accept_missing=self.accept_missing,
+            keep_inputs=self.keep_inputs,
             on_out_of_range=OnOutOfRange(self.on_out_of_range),
             on_no_record=OnNoRecord(self.on_no_record),
             dry_run=self.dry_run,
