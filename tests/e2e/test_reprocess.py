@@ -12,11 +12,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.topic_admin import change_configs, read_own_configs
 from recoveryd_sandbox.kafka_tools import Tool, run_tool
 from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
 from tests.e2e.clients import client
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
+from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.streams.data import await_table, make_topics, table, values, write
 from tests.streams.places import SOURCES
@@ -135,7 +137,13 @@ def topic_ids(bootstrap: str, prefix: str) -> dict[str, str]:
     return {name: shape.topic_id for name, shape in describe(admin, names, 60.0).items() if shape is not None}
 
 
+def own_configs(shop: Shop) -> Mapping[str, str]:
+    """Of its orders."""
+    return read_own_configs(AdminClient({"bootstrap.servers": shop.bootstrap}), [shop.orders], 60.0)[shop.orders]
+
+
 @pytest.mark.scenario(
+    "S-RUN-16",
     "S-WIKI-1",
     "S-WIKI-1a",
     "S-WIKI-1b",
@@ -156,15 +164,18 @@ def test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_gi
     shop, runs = shops["scratch"], Runs(stack, "from-scratch")
     other = f"{shop.spec.application_id}-v2-KSTREAM-AGGREGATE-STATE-STORE-0000000005-changelog"
     make_topics(shop.bootstrap, {other: 1})
+    admin = AdminClient({"bootstrap.servers": shop.bootstrap})
+    change_configs(admin, {shop.orders: {"retention.bytes": "100000000"}}, 60.0)
     with shop.app:
         await_table(shop.bootstrap, shop.totals, totals(10))
         before = topic_ids(shop.bootstrap, shop.spec.application_id) | topic_ids(shop.bootstrap, shop.totals)
-        runs.begin("scratch", {shop.totals: "recreate"})
+        runs.begin("scratch", {shop.totals: "recreate"}, keep_inputs=True)
         waiting = runs.waits_at("stop_application")
         assert len(waiting["waiting_for"]["members"]) == 1
         assert topic_ids(shop.bootstrap, shop.totals) == {shop.totals: before[shop.totals]}, "nothing is changed yet"
         assert shop.app.stop() == 0
         runs.waits_at("clean_local_state")
+        wait_for(lambda: own_configs(shop)["retention.bytes"] == "-1", 30.0)
         after = topic_ids(shop.bootstrap, shop.spec.application_id) | topic_ids(shop.bootstrap, shop.totals)
         assert after[other] == before[other], "it may belong to an application with a longer name"
         assert after[shop.totals] != before[shop.totals]
@@ -184,6 +195,7 @@ def test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_gi
         done = runs.completed()
     assert {step["state"] for step in done["steps"]} == {"done"}
     assert done["plan"]["hash"] == waiting["plan"]["hash"]
+    wait_for(lambda: own_configs(shop)["retention.bytes"] == "100000000", 30.0)
 
 
 @pytest.mark.scenario("S-WIKI-1g", "S-WIKI-2", "S-RUN-21d")
