@@ -18,7 +18,8 @@ from tests.contract.harness import KafkaHarness
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
-FROZEN_S = 9.0
+FROZEN_S = 6.0
+PATIENT_S = 240.0
 INVALID_STATE = KafkaError(KafkaError.INVALID_TXN_STATE, "invalid state", fatal=True)
 
 
@@ -43,9 +44,23 @@ def numbers(harness: KafkaHarness) -> list[int]:
     return [json.loads(record.value or b"")["data"]["n"] for record in harness.read(harness.names.events)]
 
 
+async def opened(journal: KafkaJournal) -> None:
+    """Open it as the daemon does: again after a retriable problem, as long as its transactions have no coordinator."""
+    async with asyncio.timeout(PATIENT_S):
+        while True:
+            try:
+                await journal.open()
+            except ClusterProblem as problem:
+                if not problem.retriable:
+                    raise
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+
 async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
     """Commit as the writer loop does: the same batch again after a retriable problem."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(PATIENT_S):
         while True:
             try:
                 return await journal.commit(what)
@@ -57,15 +72,15 @@ async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
 
 async def test_somebody_who_opened_the_journal_and_wrote_nothing_does_not_end_its_leader(own: KafkaHarness) -> None:
     leader, visitor = own.journal(), own.journal()
-    await leader.open()
-    await leader.commit(batch(1, leader=True))
-    await visitor.open()
-    await leader.commit(batch(2))
+    await opened(leader)
+    await commit(leader, batch(1, leader=True))
+    await opened(visitor)
+    await commit(leader, batch(2))
     with pytest.raises(Fenced):
-        await visitor.commit(batch(3))
+        await commit(visitor, batch(3))
     with pytest.raises(Fenced):
-        await visitor.commit(batch(4, leader=True))
-    await leader.commit(batch(5))
+        await commit(visitor, batch(4, leader=True))
+    await commit(leader, batch(5))
     assert numbers(own) == [1, 2, 5]
     await leader.close()
     await visitor.close()
@@ -75,14 +90,14 @@ async def test_a_leader_that_another_one_followed_leaves_without_disturbing_it(
     own: KafkaHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     old, new = own.journal(), own.journal()
-    await old.open()
-    await old.commit(batch(1, leader=True))
-    await new.open()
-    await new.commit(batch(2, leader=True))
+    await opened(old)
+    await commit(old, batch(1, leader=True))
+    await opened(new)
+    await commit(new, batch(2, leader=True))
     for _ in range(2):
         with pytest.raises(Fenced):
-            await old.commit(batch(3))
-    await new.commit(batch(4))
+            await commit(old, batch(3))
+    await commit(new, batch(4))
     assert len([r for r in caplog.records if "lost the journal's client" in r.message]) == 1, "the old one's"
     assert numbers(own) == [1, 2, 4]
     await old.close()
@@ -94,11 +109,11 @@ async def test_a_commit_answered_with_an_invalid_state_is_read_back(
     own: KafkaHarness, monkeypatch: pytest.MonkeyPatch, has_landed: bool
 ) -> None:
     journal = own.journal()
-    await journal.open()
-    await journal.commit(batch(1, leader=True))
+    await opened(journal)
+    await commit(journal, batch(1, leader=True))
     asked = _answer_once(monkeypatch, has_landed=has_landed)
-    await journal.commit(batch(2))
-    await journal.commit(batch(3))
+    await commit(journal, batch(2))
+    await commit(journal, batch(3))
     assert asked == ["committed" if has_landed else "dropped"]
     assert numbers(own) == [1, 2, 3]
     await journal.close()
@@ -110,8 +125,8 @@ async def test_a_transaction_that_timed_out_while_the_broker_stood_still_is_writ
     monkeypatch.setattr("recoveryd.adapters.kafka.journal._TRANSACTION_TIMEOUT_MS", 3_000)
     monkeypatch.setattr("recoveryd.adapters.kafka.journal._COMMIT_DEADLINE_S", 4.0)
     journal = own.journal()
-    await journal.open()
-    await journal.commit(batch(0, leader=True))
+    await opened(journal)
+    await commit(journal, batch(0, leader=True))
     for round_number in range(3):
         first = 1 + round_number * 20
         writing = asyncio.ensure_future(_write(journal, range(first, first + 20)))
@@ -127,8 +142,8 @@ async def test_a_transaction_that_timed_out_while_the_broker_stood_still_is_writ
 async def test_an_open_transaction_of_others_next_to_the_journal_harms_nothing(own: KafkaHarness) -> None:
     journal = own.journal()
     with own.open_transaction(own.names.events):
-        await journal.open()
-        await journal.commit(batch(1, leader=True))
+        await opened(journal)
+        await commit(journal, batch(1, leader=True))
     assert numbers(own) == [1]
     await journal.close()
 
@@ -151,9 +166,9 @@ def _answer_once(monkeypatch: pytest.MonkeyPatch, *, has_landed: bool) -> list[s
             return
         asked.append("committed" if has_landed else "dropped")
         producer = writer._producer
-        producer.flush(10)
+        producer.flush(60)
         if has_landed:
-            producer.commit_transaction(10)
+            producer.commit_transaction(60)
         writer._unsettled = token
         writer._wait_or_raise(KafkaException(INVALID_STATE), give_up_s, "learn whether it landed")
 

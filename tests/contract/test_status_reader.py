@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.e2e.log_reader import await_markers
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 
 @pytest.fixture
@@ -30,11 +31,25 @@ def reader(kafka: KafkaHarness) -> Iterator[StatusReader]:
     made.close()
 
 
+async def patiently(ask: Callable[[], Awaitable[object]]) -> None:
+    """As the daemon does: again after a retriable problem, as long as its transactions have no coordinator."""
+    give_up_s = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            await ask()
+        except ClusterProblem as problem:
+            if not problem.retriable or time.monotonic() > give_up_s:
+                raise
+            await asyncio.sleep(0.1)
+        else:
+            return
+
+
 async def commit(kafka: KafkaHarness, *batches: JournalBatch) -> None:
     journal = kafka.journal()
-    await journal.open()
+    await patiently(journal.open)
     for batch in batches:
-        await journal.commit(batch)
+        await patiently(partial(journal.commit, batch))
     await journal.close()
     for topic in (kafka.names.status, kafka.names.events):
         await_markers(kafka.properties["bootstrap.servers"], topic)

@@ -61,6 +61,17 @@ def await_progress(stack: Stack, recovery: str, records: int, deadline_s: float 
     )
 
 
+def read_at_rest(stack: Stack, recovery: str) -> int:
+    """Records read by all tasks of a paused verification, once each of them has said that it is paused."""
+
+    def look() -> dict[int, Document]:
+        newest = {beat["lane"]: beat for _, beat in stack.follower.verifying(recovery)}
+        return newest if newest and all(beat["state"] == "paused" for beat in newest.values()) else {}
+
+    found = stack.follower.wait(look, 30.0, f"all tasks of {recovery} at rest")
+    return sum(beat["verified_records"] for beat in found.values())
+
+
 def newest_lane_states(stack: Stack, recovery: str) -> set[str]:
     newest: dict[int, str] = {}
     for _, beat in stack.follower.heartbeats(recovery, driver=False):

@@ -13,10 +13,11 @@ from tests.e2e.asking import await_progress
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.observer import TargetObserver
-from tests.e2e.processes import Process, kill, lane_workers, wait_for
+from tests.e2e.processes import Process, await_gone, kill, lane_workers, wait_for
 from tests.e2e.stack import Stack, completed_ranges
 
-SLOW_RECORDS_PER_S = 1_500
+# A machine that stands still for half a minute must not let a copy end before the test has disturbed it.
+SLOW_RECORDS_PER_S = 150
 
 NewCase = Callable[..., "Case"]
 _numbers = itertools.count(1)
@@ -42,7 +43,7 @@ class Case:
             fields["limits"] = {**fields.get("limits", {}), "max_records_per_s": records_per_s}
         return self.stack.control.replay(self.recovery, self.source, self.target, **fields)
 
-    def copying(self, records: int = 500, deadline_s: float = 90.0) -> None:
+    def copying(self, records: int = 100, deadline_s: float = 90.0) -> None:
         """Waits until lanes have reported this many records as durably copied."""
         await_progress(self.stack, self.recovery, records, deadline_s)
 
@@ -90,6 +91,15 @@ class Case:
         [driver] = [p for p in self.stack.application(self.recovery, number) if p.pid == pid]
         kill(driver)
 
+    def kill_application(self, attempt: int | None = None) -> None:
+        """SIGKILL to JVM, driver and workers of the attempt; none of them is left when this returns. A lane outlives
+        its driver for a moment, and would go on copying.
+        """
+        processes = self.stack.application(self.recovery, attempt or self.attempt())
+        for process in processes:
+            kill(process)
+        await_gone(processes)
+
     def freeze(self, attempt: int | None = None) -> list[Process]:
         """SIGSTOP to JVM, driver and workers of the attempt; returns them for `thaw`."""
         processes = self.stack.application(self.recovery, attempt or self.attempt())
@@ -102,10 +112,15 @@ class Case:
         for process in processes:
             kill(process, signal.SIGCONT)
 
-    def workers(self, attempt: int | None = None) -> list[Process]:
-        """The lanes' Python workers of the attempt; waits until there are some."""
+    def workers(self, attempt: int | None = None, least: int = 1) -> list[Process]:
+        """The lanes' Python workers of the attempt; waits until there are so many."""
         pid = self.stack.follower.driver_pid(self.recovery, attempt or self.attempt())
-        return wait_for(lambda: lane_workers(pid), 20, lambda: f"no lane workers below {pid}")
+
+        def look() -> list[Process]:
+            found = lane_workers(pid)
+            return found if len(found) >= least else []
+
+        return wait_for(look, 20, lambda: f"fewer than {least} lane workers below {pid}")
 
 
 @contextlib.contextmanager

@@ -27,8 +27,8 @@ SHORT_TIMES: Mapping[str, Any] = {
     "chunk": {"max_records": 1000, "max_interval": "500ms"},
     "lease": {"ttl": "8s", "renew_every": "2s"},
     "attempts": {
-        "backoff_first": "200ms", "backoff_max": "2s", "adopt_wait": "10s", "heartbeat_timeout": "12s", "transaction_timeout": "20s",
-        "stop_wait": "30s",
+        "backoff_first": "200ms", "backoff_max": "2s", "adopt_wait": "10s", "heartbeat_timeout": "30s", "transaction_timeout": "20s",
+        "stop_wait": "120s",
     },
     "monitor": {"interval": "1s"},
     "faust": {"session_timeout": "6s", "heartbeat_interval": "1500ms"},

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.e2e.clients import client
+from tests.e2e.clients import client, commit
 from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
 from tests.e2e.processes import wait_for
@@ -20,15 +20,15 @@ from tests.e2e.stack import Stack
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
 PARTITIONS, EACH = 2, 50
-# Says what it reads, commits it, and takes a while to end, so that a daemon can be killed meanwhile.
+# Says what it reads, commits it, and ends only when it may, so that a daemon can be killed meanwhile.
 APPLICATION = """
-import signal, sys, time
+import os, signal, sys, time
 from confluent_kafka import Consumer
-bootstrap, group, topic = sys.argv[1:]
+bootstrap, group, topic, may_end = sys.argv[1:]
 told = []
 signal.signal(signal.SIGTERM, lambda *_: told.append(1))
 consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest",
-                     "enable.auto.commit": False, "session.timeout.ms": 6000})
+                     "enable.auto.commit": False, "session.timeout.ms": 90000})
 consumer.subscribe([topic])
 print("began", flush=True)
 while not told:
@@ -36,7 +36,8 @@ while not told:
     if record is not None and record.error() is None:
         consumer.commit(record, asynchronous=False)
         print(f"read {record.partition()} {record.offset()}", flush=True)
-time.sleep(3)
+while not os.path.exists(may_end):
+    time.sleep(0.1)
 consumer.close()
 print("ended", flush=True)
 """
@@ -45,16 +46,16 @@ print("ended", flush=True)
 class Application:
     def __init__(self, bootstrap: str, name: str, folder: Path) -> None:
         self.bootstrap, self.topic, self.group = bootstrap, f"{name}-in", f"{name}-app"
-        self.folder = folder
+        self.folder, self.may_end = folder, folder / "may-end"
         fill_plain(bootstrap, self.topic, PARTITIONS, EACH)
         consumer = Consumer({**client(bootstrap), "group.id": self.group})
-        consumer.commit(offsets=[TopicPartition(self.topic, p, EACH) for p in range(PARTITIONS)], asynchronous=False)
+        commit(consumer, [TopicPartition(self.topic, p, EACH) for p in range(PARTITIONS)])
         consumer.close()
 
     @property
     def unit(self) -> dict[str, Any]:
-        start = [sys.executable, "-c", APPLICATION, self.bootstrap, self.group, self.topic]
-        control = {"kind": "process", "start": start, "work_dir": str(self.folder), "stop_timeout": "60s"}
+        start = [sys.executable, "-c", APPLICATION, self.bootstrap, self.group, self.topic, str(self.may_end)]
+        control = {"kind": "process", "start": start, "work_dir": str(self.folder), "stop_timeout": "10m"}
         return {"kind": "group", "group": self.group, "inputs": [self.topic], "stateful": False, "control": control}
 
     def lines(self, work_dir: Path, unit: str = "app") -> Counter[str]:
@@ -103,7 +104,7 @@ def test_it_is_stopped_taken_back_and_started_over_kills_of_the_daemon(stack: St
     reprocess(stack, "first")
     done = stack.completed("first")
     assert {step["state"] for step in done["steps"]} == {"done"}
-    assert read_times(application, work_dir) == {1}
+    wait_for(lambda: read_times(application, work_dir) == {1}, 60.0)
 
     daemon.kill()
     assert application.lines(work_dir)["ended"] == 0
@@ -112,13 +113,14 @@ def test_it_is_stopped_taken_back_and_started_over_kills_of_the_daemon(stack: St
     wait_for(lambda: step_of(stack, "second", "stop_application").get("state") == "waiting", 60.0)
     wait_for(lambda: "SIGTERM" in step_of(stack, "second", "stop_application")["why"], 60.0)
     daemon.kill()
+    application.may_end.touch()
     daemon = stack.daemon("c")
     wait_for(lambda: step_of(stack, "second", "start_application").get("state") in {"running", "waiting", "done"}, 60.0)
     daemon.kill()
     stack.daemon("d")
     done = stack.completed("second")
     assert {step["state"] for step in done["steps"]} == {"done"}
-    assert read_times(application, work_dir) == {2}
+    wait_for(lambda: read_times(application, work_dir) == {2}, 60.0)
     lines = application.lines(work_dir)
     assert (lines["began"], lines["ended"]) == (2, 1), "each wish began or ended it once"
 

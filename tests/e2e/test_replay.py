@@ -115,7 +115,7 @@ def test_several_replays_at_once_each_copy_their_own(stack: Stack, plain: str) -
 @pytest.mark.scenario("S-RUN-21c", "S-CASTLE-0", "S-CASTLE-1")
 def test_two_replays_into_one_target_are_refused_unless_both_append(stack: Stack, plain: str, names: Names) -> None:
     create_topics(stack.bootstrap, {names.target: 4})
-    slow = {"limits": {"max_records_per_s": 2000}, "source_to": {"offset": 2500}}
+    slow = {"limits": {"max_records_per_s": 100}, "source_to": {"offset": 2500}}
     one, other = f"{names.recovery}-one", f"{names.recovery}-other"
     assert accepted(stack, stack.control.replay(one, plain, names.target, target_on_existing="append", **slow))
     refusal = stack.follower.wait_answer(stack.control.replay(f"{one}-b", plain, names.target))
@@ -125,6 +125,7 @@ def test_two_replays_into_one_target_are_refused_unless_both_append(stack: Stack
         stack,
         stack.control.replay(other, plain, names.target, start={"offset": 2500}, target_on_existing="append"),
     )
+    stack.control.command("throttle", one, {"limits": {"max_records_per_s": None}})
     stack.completed(one, 120)
     stack.completed(other, 120)
     check = [
@@ -139,20 +140,19 @@ def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     stack: Stack, plain: str, names: Names
 ) -> None:
     began_s = time.monotonic()
-    stack.control.replay(names.recovery, plain, names.target, target_create=True, limits={"max_records_per_s": 200})
+    stack.control.replay(names.recovery, plain, names.target, target_create=True, limits={"max_records_per_s": 50})
     stack.follower.wait_state(names.recovery, "running")
     pid = stack.follower.driver_pid(names.recovery, 1)
-    await_progress(stack, names.recovery, 200)
+    await_progress(stack, names.recovery, 50)
+    # In the time that really passed: a busy machine copies fewer. Each lane may have saved up a second's worth.
+    assert lane_progress(stack, names.recovery)[-1][1] <= 50 * (time.monotonic() - began_s) + 100
+    told_s, before = lane_progress(stack, names.recovery)[-1]
 
     def over_the_first_limit() -> float:
-        """Records above the first limit in the time that really passed: a busy machine makes them fewer, never more.
-        Each lane may have saved up a second's worth.
-        """
-        return lane_progress(stack, names.recovery)[-1][1] - 200 * (time.monotonic() - began_s) - 400
+        return lane_progress(stack, names.recovery)[-1][1] - before - 50 * (time.monotonic() - told_s) - 100
 
-    assert over_the_first_limit() <= 0
-    stack.control.command("throttle", names.recovery, {"limits": {"max_records_per_s": 2000}})
-    stack.follower.wait(lambda: over_the_first_limit() > 1_000, 10, "more than the first limit lets through")
+    stack.control.command("throttle", names.recovery, {"limits": {"max_records_per_s": 400}})
+    stack.follower.wait(lambda: over_the_first_limit() > 250, 10, "more than the first limit lets through")
 
     stack.control.command("pause", names.recovery)
     paused = stack.follower.wait_state(names.recovery, "paused", 15)
@@ -165,7 +165,7 @@ def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     assert {p["partition"]: p["position"] for p in event["data"]["positions"]} == at
 
     stack.control.command("resume", names.recovery)
-    await_progress(stack, names.recovery, held + 500)
+    await_progress(stack, names.recovery, held + 200)
     stack.control.command("stop", names.recovery)
     stopped = stack.follower.wait_state(names.recovery, "stopped", 15)
     assert stopped["stop"]["reason"] == "operator"
@@ -286,7 +286,7 @@ def test_what_one_lane_cannot_use_of_a_cap_another_lane_copies(stack: Stack, nam
         is_old = 0 < number < 900
         produce(producer, source, Draft(0, b"a", b"v%d" % number, (), BASE_MS - 1_000 if is_old else BASE_MS + number))
         produce(producer, source, Draft(1, b"b", b"v%d" % number, (), BASE_MS + number))
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     stack.control.replay(
         names.recovery, source, names.target, start=iso(BASE_MS), target_create=True, limits={"max_records": 800}
     )
@@ -304,7 +304,7 @@ def test_what_a_lane_at_the_live_head_does_not_use_of_a_cap_another_lane_copies(
     producer = writer(stack.bootstrap, linger_ms=20)
     for number in range(1_000):
         produce(producer, source, Draft(number >= 50, b"k", b"v%d" % number, (), BASE_MS + number))
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     stack.control.replay(
         names.recovery, source, names.target, stop="never", target_create=True, limits={"max_records": 800}
     )
@@ -323,7 +323,7 @@ def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: 
     for number in range(20_000):
         draft = Draft(number % 4, b"k%d" % (number % 97), b"v%d" % number, (("trace", b"x" * 400),), BASE_MS + number)
         produce(producer, source, draft)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     limits = {"max_bytes": 100_000}
     stack.control.replay(
         names.recovery, source, names.target, target_create=True, target_headers={"drop": ["trace"]}, limits=limits
@@ -345,7 +345,7 @@ def test_a_replay_that_never_ends_by_itself_stops_on_command(stack: Stack, names
         stack.follower.wait(lambda: copied(stack, names.target) > 2400, 60, "the copy to follow the live head")
         stack.control.command("stop", names.recovery)
         stopped = stack.follower.wait_state(names.recovery, "stopped", 15)
-        written = live.written
+    written = live.written
     assert stopped["stop"]["reason"] == "operator"
     assert 2400 < copied(stack, names.target) <= 2000 + written
     ranges = completed_ranges(stopped)
@@ -354,7 +354,7 @@ def test_a_replay_that_never_ends_by_itself_stops_on_command(stack: Stack, names
 
 @pytest.mark.scenario("S-WIKI-4a", "S-CASTLE-1")
 def test_a_replay_that_follows_a_live_topic_stops_by_itself_once_it_caught_up(stack: Stack, followed: Followed) -> None:
-    stack.follower.wait(lambda: copied(stack, followed.target) > 5_000, 60, "the copy to reach the live records")
+    stack.follower.wait(lambda: copied(stack, followed.target) > 4_000, 60, "the copy to reach the live records")
     followed.live.close()
     done = stack.completed(followed.recovery, 90)
     assert (done["stop"]["reason"], done["stop"]["mode"]) == ("zero_lag", "caught_up")
@@ -362,7 +362,7 @@ def test_a_replay_that_follows_a_live_topic_stops_by_itself_once_it_caught_up(st
     whole = whole_log(stack.bootstrap, followed.source)
     # It may have caught up and stopped while the producer still wrote, but not before it reached the live records.
     assert {p: start for p, (start, _) in covered.items()} == {p: start for p, (start, _) in whole.items()}
-    assert all(2_500 < covered[p][1] <= whole[p][1] for p in whole)
+    assert all(2_000 <= covered[p][1] <= whole[p][1] for p in whole)
     assert (
         stack.violations(
             followed.recovery, followed.source, followed.target, covered, observed=followed.observer.observed()

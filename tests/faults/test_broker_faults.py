@@ -126,7 +126,7 @@ def test_row_16_compaction_under_the_reader_takes_only_what_it_took_from_the_log
     assert producer.flush(60) == 0
     before = read_log(stack.bootstrap, source)
     case = new_case(source)
-    case.start(records_per_s=800)
+    case.start(records_per_s=100)
     case.copying()
     supersede(producer, source, records // 2)
     at_start = len([r for rs in read_log(stack.bootstrap, source).values() for r in rs])

@@ -112,7 +112,7 @@ def test_row_8_a_journal_whose_commit_is_on_its_way_tells_nothing_and_goes_on_wh
     held = proxy.hold(Api.END_TXN, journal_id(stack), times=1)
     paused = stack.control.command("pause", case.recovery)
     held.await_met()
-    case.copying(2_000)  # lanes do not wait for the daemon
+    case.copying(300)  # lanes do not wait for the daemon
     assert stack.follower.answers(paused) == [], "what is not committed is not told"
     held.release()
     stack.follower.wait_answer(paused)

@@ -21,18 +21,21 @@ _lives = itertools.count(1)
 
 def next_daemon(stack: Stack, **environment: str) -> DaemonProcess:
     """The next daemon, with static membership: the group takes it for the same member, so it need not wait for a
-    session to expire.
+    session to expire. It waits for an application that is frozen until that goes on.
     """
-    return stack.daemon(f"life{next(_lives)}", environment=environment, settings={"faust": {"instance_id": "one"}})
+    settings = {"faust": {"instance_id": "one"}, "attempts": {"heartbeat_timeout": "3m", "transaction_timeout": "3m"}}
+    return stack.daemon(f"life{next(_lives)}", environment=environment, settings=settings)
 
 
 def test_row_1_a_daemon_killed_in_each_state_is_followed_by_one_that_goes_on(stack: Stack, new_case: NewCase) -> None:
     case, running = new_case(), next_daemon(stack)
 
     def killed_in(state: str, after: Callable[[], object]) -> None:
+        """Looks at all states since, because some last for a second only."""
         nonlocal running
+        seen = len(stack.follower.states(case.recovery))
         after()
-        stack.follower.wait_state(case.recovery, state)
+        stack.follower.wait(lambda: state in stack.follower.states(case.recovery)[max(0, seen - 1) :], 60, state)
         running.kill()
         running = next_daemon(stack)
 
@@ -72,7 +75,7 @@ def test_row_1_a_pause_outlives_the_daemon_and_the_driver(stack: Stack, new_case
     stack.control.command("pause", case.recovery)
     before = stack.follower.wait_state(case.recovery, "paused")
     running.kill()
-    case.kill_driver(1)
+    case.kill_application(1)
     running = next_daemon(stack)
     stack.control.command("resume", case.recovery)
     done = case.finish()

@@ -10,21 +10,20 @@ from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.processes import await_gone, kill
 from tests.e2e.stack import Stack
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    with stack.running() as leading:
+    with stack.running(settings={"attempts": {"heartbeat_timeout": "15s"}}) as leading:
         yield leading
 
 
 def test_row_33_one_frozen_lane_loses_the_attempt_although_the_others_move(stack: Stack, new_case: NewCase) -> None:
     case = new_case()
-    case.start(records_per_s=200)
+    case.start(records_per_s=100)
     case.copying()
-    [frozen, *others] = case.workers()
-    assert others, "there is more than one lane"
+    [frozen, *_] = case.workers(least=2)
     kill(frozen, signal.SIGSTOP)
     stack.follower.wait(lambda: case.attempt() == 2, 90, "the second attempt")
     lost = stack.follower.events(subject=case.recovery, kind="attempt_lost")

@@ -27,8 +27,8 @@ def test_rows_21_and_22_nasty_data_is_copied_bit_for_bit_although_a_worker_dies(
     stack: Stack, new_case: NewCase, nasty: str
 ) -> None:
     case = new_case(nasty)
-    case.start(records_per_s=400)
-    case.copying(300)
+    case.start(records_per_s=60)
+    case.copying(60)
     for worker in case.workers():
         kill(worker)
     done = case.finish()
@@ -62,10 +62,10 @@ def test_row_22_a_transaction_open_when_planned_and_aborted_later_is_skipped(
     pending.begin_transaction()
     for number in range(10):
         pending.produce(source, f"pending {number}", partition=number % 3)
-    assert pending.flush(20) == 0
+    assert pending.flush(60) == 0
     case = new_case(source)
     case.start(records_per_s=None)
     stack.follower.wait_state(case.recovery, "running", 90)
     case.copying(100)
-    pending.abort_transaction(20)
+    pending.abort_transaction(60)
     case.judge()

@@ -11,7 +11,7 @@ from tests.e2e.data import fill_plain
 from tests.e2e.processes import await_gone
 from tests.e2e.stack import Stack
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
 
 ORPHAN_AFTER_S = 20
 SETTINGS = {"lease": {"orphan_after": f"{ORPHAN_AFTER_S}s"}, "profiles": {"default": {"warm": 1}}}

@@ -39,7 +39,7 @@ def disturbed(request: pytest.FixtureRequest, stack: Stack, case: Case) -> tuple
     if is_paused:
         stack.control.command("pause", case.recovery)
         stack.follower.wait_state(case.recovery, "paused")
-        case.kill_driver()
+        case.kill_application()
     return case, is_paused
 
 
@@ -49,7 +49,7 @@ def test_row_25_a_receipts_topic_that_grew_keeps_the_ledger_where_it_was(
     """An attempt that begins after the topic grew finds the receipts of the first one."""
     case, is_paused = disturbed
     client = admin(stack)
-    width = len(client.list_topics(stack.receipts_topic, timeout=10).topics[stack.receipts_topic].partitions)
+    width = len(client.list_topics(stack.receipts_topic, timeout=60).topics[stack.receipts_topic].partitions)
     client.create_partitions([NewPartitions(stack.receipts_topic, width + 5)])[stack.receipts_topic].result(_TIMEOUT_S)
     if is_paused:
         stack.control.command("resume", case.recovery)
@@ -88,7 +88,7 @@ def assert_named(stack: Stack, case: Case, failed: Document, why: str) -> None:
     assert len(copied) == len(set(copied)), "nothing is there twice"
     rows = failed["completeness"]
     assert all(row["unexplained"] == 0 for row in rows)
-    assert 500 <= sum(row["copied"] for row in rows) <= len(copied), "what was known as copied is not taken back"
+    assert 100 <= sum(row["copied"] for row in rows) <= len(copied), "what was known as copied is not taken back"
 
 
 def admin(stack: Stack) -> AdminClient:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 
 FROZEN_S = float(os.environ.get("RECOVERYD_TEST_FROZEN_S", "33"))
 LATE_S = float(os.environ.get("RECOVERYD_TEST_LATE_S", "33"))
-TIMES = 3
+TIMES = 2
 SLOWLY = 20  # records per second: the copy outlasts the faults, however long it then takes until somebody leads
 
 

@@ -38,7 +38,7 @@ def admin(stack: Stack) -> AdminClient:
 def delete(stack: Stack, topic: str) -> None:
     client = admin(stack)  # must outlive its futures
     client.delete_topics([topic])[topic].result(_TIMEOUT_S)
-    wait_for(lambda: topic not in client.list_topics(timeout=10).topics, 20, lambda: f"{topic} is still there")
+    wait_for(lambda: topic not in client.list_topics(timeout=60).topics, 20, lambda: f"{topic} is still there")
 
 
 def outcome(failed: Document) -> tuple[str, str]:
@@ -123,7 +123,7 @@ def test_row_15_records_deleted_past_the_position_fail_with_the_exact_range(
     stack.control.command("pause", case.recovery)
     paused = stack.follower.wait_state(case.recovery, "paused")
     delete_records(stack, case.source, {0: PAIR_RECORDS_EACH - 100, 1: PAIR_RECORDS_EACH - 1})
-    case.kill_driver()
+    case.kill_application()
     stack.control.command("resume", case.recovery)
     failed = case.failed()
     assert outcome(failed) == ("RCV-3001", "data_lost")

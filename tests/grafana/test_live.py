@@ -4,6 +4,7 @@ every dashboard and every alert.
 One run serves all tests of the module. What may be empty is listed with its reason; everything else must have answers.
 """
 
+import contextlib
 import math
 import subprocess
 import time
@@ -21,6 +22,7 @@ from grafana.pictures.page import draw_board
 from grafana.pictures.prometheus_server import RULES
 from grafana.pictures.real_run import RealRun, Scene
 from tests.builders.core import BOOK
+from tests.e2e.processes import wait_for
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
@@ -60,12 +62,30 @@ def ran(bootstrap: str, prometheus_binaries: Binaries, tmp_path_factory: pytest.
             pages.append(page)
             seen_s.append(time.time())
 
-    with RealRun(bootstrap, folder, prometheus_binaries, Scene(), tag) as run:
-        status = run.replay(_RECOVERY, while_running=look)
-        time.sleep(3 * run.scene.scrape_s)  # so that the end is scraped too
+    # A broker of a busy machine answers late, which is no reason to slow this replay down.
+    scene = Scene(backlog_records=30_000, most_bytes_per_s=4_000_000, slo="5m", latency_slo="30s")
+    with RealRun(bootstrap, folder, prometheus_binaries, scene, tag) as run:
+        status = run.replay(_RECOVERY, deadline_s=600.0, while_running=look)
+        ended_s = time.time()
+        wait_for(lambda: has_scraped(run, ended_s), 60.0)  # so that the end is scraped too
         span = Span(run.started_s, time.time(), run.scene.scrape_s)
-        fired = {alert["labels"]["alertname"] for alert in run.prometheus.get("alerts")["alerts"]}
+        fired: set[str] = set()
+
+        def is_silent() -> bool:
+            """A machine that stood still is an alert for a moment."""
+            fired.clear()
+            fired.update(alert["labels"]["alertname"] for alert in run.prometheus.get("alerts")["alerts"])
+            return not fired
+
+        with contextlib.suppress(AssertionError):  # told by the tests
+            wait_for(is_silent, 12.0)
         yield Ran(run, span, seen_s[len(seen_s) // 2], status["state"], status["progress"]["records"], fired, pages)
+
+
+def has_scraped(run: RealRun, since_s: float) -> bool:
+    """Whether the daemon was scraped twice after that moment."""
+    found = run.prometheus.query('timestamp(up{job="recoveryd"} == 1)')
+    return any(value >= since_s + 2 * run.scene.scrape_s for series in found for _, value in series.points)
 
 
 def named(pair: tuple[BoardFile, PanelFile]) -> str:
@@ -84,7 +104,8 @@ def test_the_replay_was_a_real_one_and_prometheus_saw_all_of_it(ran: Ran) -> Non
     assert ran.state == "completed"
     up = ran.run.prometheus.query_range('up{job="recoveryd"}', ran.span.start_s + 5, ran.span.end_s, 1.0)
     looks = [v for series in up for _, v in series.points]
-    assert (looks[0], looks[-1]) == (1.0, 1.0)  # a sample in between may be late on a busy machine, which is no alert
+    assert looks[-1] == 1.0
+    assert looks.count(1.0) > len(looks) / 2, "a sample may be late on a busy machine, which is no alert"
     [copied] = ran.run.prometheus.query('recoveryd_records_total{traffic="replay"}')
     assert copied.points[0][1] == ran.copied >= ran.run.scene.backlog_records
 

@@ -19,6 +19,7 @@ from recoveryd.kernel.events import Event, SignalRefused
 from recoveryd.ports import ControlRecord
 from recoveryd.runtime import ControlIntake, Inbox
 from recoveryd.runtime.inbox import Item
+from tests.e2e.clients import commit
 from tests.e2e.proxy import Api, ProxiedBroker
 from tests.runtime.fakes import until, within
 
@@ -28,7 +29,8 @@ RECORDS = 40
 COMMIT_INTERVAL_S = 0.05
 SESSION_S, REQUEST_S = 6.0, 7.0  # the shortest that broker and Faust allow
 HEARTBEAT_S = 0.5
-JOINED_S = 60.0
+JOINED_S = 120.0
+LONG_S = 3_600.0  # who waits so long for something that never comes has not left within JOINED_S
 
 
 class Leadership:
@@ -67,7 +69,7 @@ class Rig:
     async def take(self, count: int) -> list[Item]:
         """Control records; the inbox also gets the event that all of them were read."""
         items: list[Item] = []
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(JOINED_S):
             while len(items) < count:
                 items += [item for item in await self.inbox.take(count - len(items), 0.2) if item.record is not None]
         return items
@@ -82,7 +84,7 @@ class Rig:
         def ask() -> int:
             reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group})
             try:
-                [found] = reader.committed([TopicPartition(self.topic, 0)], timeout=10)
+                [found] = reader.committed([TopicPartition(self.topic, 0)], timeout=60)
                 return int(found.offset)
             finally:
                 reader.close()
@@ -90,7 +92,7 @@ class Rig:
         return await asyncio.to_thread(ask)
 
     async def committed_becomes(self, offset: int) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(JOINED_S):
             while await self.committed() != offset:  # noqa: ASYNC110  (the broker gives no event)
                 await asyncio.sleep(COMMIT_INTERVAL_S)
 
@@ -102,26 +104,26 @@ def _decode(record: ControlRecord) -> Event:
 @pytest.fixture
 async def rig(bootstrap: str, unique: str, tmp_path: Path) -> AsyncIterator[Rig]:
     """A feed that joined its group, with RECORDS records on the topic: keys, tombstones, repeated and null headers."""
-    made = Rig(bootstrap, unique, tmp_path, heartbeat_interval_s=HEARTBEAT_S)
+    made = Rig(bootstrap, unique, tmp_path, heartbeat_interval_s=HEARTBEAT_S, session_timeout_s=25.0)
     await asyncio.to_thread(_fill, bootstrap, made.topic)
     await _open(made)
-    await within(made.feed.start(), 20)
+    await within(made.feed.start(), JOINED_S)
     yield made
     made.leadership.may_join.set()  # a worker that waits for it cannot be stopped
     await until(lambda: made.leadership.told[-1:] != ["expelled"])
-    await within(made.feed.stop(5.0), 10)
+    await within(made.feed.stop(JOINED_S), JOINED_S)
 
 
 async def _open(made: Rig) -> None:
     made.intake.open_at(RECORDS)  # so that nothing is read directly: this is about what the group delivers
-    await within(made.intake.catch_up(), 20)
+    await within(made.intake.catch_up(), JOINED_S)
     made.intake._next = 0
 
 
 def _fill(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
-        future.result(timeout=20)
+        future.result(timeout=60)
     producer = Producer({"bootstrap.servers": bootstrap})
     for i in range(RECORDS):
         producer.produce(
@@ -131,7 +133,7 @@ def _fill(bootstrap: str, topic: str) -> None:
             timestamp=1_700_000_000_000 + i,
             headers=[("a", b"1"), ("a", None), ("b", b"")],
         )
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 async def test_records_arrive_as_they_lie_on_the_topic(rig: Rig) -> None:
@@ -175,7 +177,7 @@ async def test_leaving_commits_what_is_done_and_does_not_wait_for_the_rest(rig: 
         assert item.done is not None
         item.done.set_result(None)
     await until(lambda: rig.feed._acked_offset == 9)
-    await within(rig.feed.stop(5.0), 4.0)
+    await within(rig.feed.stop(LONG_S), JOINED_S)
     assert await rig.committed() == 10
 
 
@@ -185,7 +187,7 @@ async def test_a_worker_that_breaks_down_is_noticed(rig: Rig) -> None:
     await rig.feed._app.crash(RuntimeError("the worker broke"))
     await rig.feed._app.stop()
     with pytest.raises(RecoverydError, match="the worker broke") as raised:
-        await within(watching, 10)
+        await within(watching, JOINED_S)
     assert raised.value.code is Code.INVARIANT_BROKEN
 
 
@@ -202,7 +204,7 @@ async def test_a_record_that_cannot_be_taken_in_ends_the_watch_and_is_not_acknow
     watching = asyncio.create_task(rig.feed.watch())
     await asyncio.to_thread(_send_one, rig.bootstrap, rig.topic)
     with pytest.raises(ClusterProblem):
-        await within(watching, 20)
+        await within(watching, JOINED_S)
     assert await rig.committed() == RECORDS
 
 
@@ -220,7 +222,7 @@ async def test_a_feed_that_the_group_took_for_dead_joins_again_only_when_it_may(
 async def test_a_feed_that_the_group_took_for_dead_does_not_join_once_more_when_it_stops(rig: Rig) -> None:
     await rig.settle(RECORDS)
     await _expel(rig)
-    await within(rig.feed.stop(5.0), 1.0)
+    await within(rig.feed.stop(LONG_S), JOINED_S)
     assert rig.leadership.told == ["assigned", "expelled"]
     assert await asyncio.to_thread(_members, rig) == []
 
@@ -243,7 +245,7 @@ async def _expel(rig: Rig) -> None:
 def _commit(bootstrap: str, rig: Rig, offset: int) -> None:
     member = Consumer({"bootstrap.servers": bootstrap, "group.id": rig.group})
     try:
-        member.commit(offsets=[TopicPartition(rig.topic, 0, offset)], asynchronous=False)
+        commit(member, [TopicPartition(rig.topic, 0, offset)])
     finally:
         member.close()
 
@@ -251,13 +253,13 @@ def _commit(bootstrap: str, rig: Rig, offset: int) -> None:
 def _members(rig: Rig) -> list[str]:
     admin = AdminClient({"bootstrap.servers": rig.bootstrap})
     described = admin.describe_consumer_groups([rig.group])
-    return [member.member_id for member in described[rig.group].result(timeout=20).members]
+    return [member.member_id for member in described[rig.group].result(timeout=60).members]
 
 
 def _send_one(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, b"one more")
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 async def test_records_come_although_the_position_was_told_only_after_the_request_time_out(tmp_path: Path) -> None:
@@ -289,4 +291,4 @@ async def test_records_come_although_the_position_was_told_only_after_the_reques
             await within(starting, JOINED_S)
             assert [item.record.offset for item in await rig.take(RECORDS)] == list(range(RECORDS))
         finally:
-            await within(rig.feed.stop(5.0), 10)
+            await within(rig.feed.stop(JOINED_S), JOINED_S)
