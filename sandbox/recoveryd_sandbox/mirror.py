@@ -62,4 +62,5 @@ class MirrorMaker(JavaProgram):
             "refresh.topics.interval.seconds": "5",
             "offset.flush.interval.ms": "1000",
             "tasks.max": "2",
+            "plugin.discovery": "service_load",  # looking into every jar takes a minute on a busy machine
         } | {f"{name}.replication.factor": "1" for name in _INNER_TOPICS}

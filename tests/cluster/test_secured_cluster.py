@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 
 GONE_S = 20.0  # the length of the fault itself: a broker is fenced after nine seconds without a heartbeat
 BELOW_S = 10.0
-_SEEN_S = 20.0
+_SEEN_S = 60.0
 _AT_ONCE = 4
 
 
@@ -60,7 +60,7 @@ def test_row_28_brokers_restarted_one_after_the_other_do_not_disturb_a_replay(
     cluster: Cluster, stack: Stack, new_case: NewCase
 ) -> None:
     case = new_case()
-    case.start(records_per_s=400)
+    case.start(records_per_s=100)
     case.copying()
     for broker in cluster.brokers:
         broker.stop()
@@ -75,13 +75,13 @@ def test_row_29_a_replay_goes_on_without_one_broker_waits_below_min_isr_and_goes
     cluster: Cluster, stack: Stack, new_case: NewCase
 ) -> None:
     case = new_case()
-    case.start(records_per_s=300)
+    case.start(records_per_s=150)
     case.copying()
     before = lane_progress(stack, case.recovery)[-1][1]
     gone, next_one, _ = cluster.brokers
     gone.kill()
     killed_s = time.monotonic()
-    await_progress(stack, case.recovery, before + 1_500, GONE_S)
+    await_progress(stack, case.recovery, before + 750, GONE_S)
     time.sleep(max(0.0, killed_s + GONE_S - time.monotonic()))
     next_one.kill()
     time.sleep(BELOW_S)
@@ -92,7 +92,7 @@ def test_row_29_a_replay_goes_on_without_one_broker_waits_below_min_isr_and_goes
 
 def test_row_29_leaders_may_move_under_a_replay(stack: Stack, new_case: NewCase) -> None:
     case = new_case()
-    case.start(records_per_s=1_000)
+    case.start(records_per_s=100)
     case.copying()
     for topic in (case.source, case.target, stack.receipts_topic):
         move_leaders(stack.bootstrap, topic)
@@ -225,8 +225,8 @@ def test_row_34_a_right_taken_away_in_the_middle_is_named_and_what_was_copied_is
         taken = Grant("topic", case.source, "literal", "read")
     else:
         taken = Grant("topic", stack.receipts_topic, "literal", "write")
-    case.start(records_per_s=300)
-    case.copying(300)
+    case.start(records_per_s=100)
+    case.copying(100)
     with without(cluster, RECOVERYD, taken):
         ended = case.failed(120)
     assert told(taken) in ended["why"], ended["why"]

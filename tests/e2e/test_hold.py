@@ -46,9 +46,9 @@ def test_a_held_target_keeps_replays_off_over_a_kill_until_it_is_released(
     stack: Stack, running: list[DaemonProcess], plain: str
 ) -> None:
     target = f"{stack.mark}-held"
-    slow = {"max_records_per_s": 1_000}
+    slow = {"max_records_per_s": 150}
     assert accepted(stack, stack.control.replay("r-held", plain, target, target_create=True, limits=slow))
-    await_progress(stack, "r-held", 500)
+    await_progress(stack, "r-held", 100)
     assert accepted(stack, hold(stack, "h-held", target))
     paused = stack.follower.wait_state("r-held", "paused", 30)
     at = positions(paused)
@@ -87,9 +87,9 @@ def test_a_daemon_killed_right_after_the_hold_leaves_a_pause_to_the_next_one(
     stack: Stack, running: list[DaemonProcess], plain: str
 ) -> None:
     target = f"{stack.mark}-killed"
-    slow = {"max_records_per_s": 1_000}
+    slow = {"max_records_per_s": 150}
     assert accepted(stack, stack.control.replay("r-killed", plain, target, target_create=True, limits=slow))
-    await_progress(stack, "r-killed", 500)
+    await_progress(stack, "r-killed", 100)
     assert accepted(stack, hold(stack, "h-killed", target))
     next_daemon(stack, running)
     paused = stack.follower.wait_state("r-killed", "paused", 60)
@@ -109,7 +109,7 @@ def test_a_hold_ends_by_itself_when_its_time_is_over_and_says_what_does_not_exis
 ) -> None:
     topic = f"{stack.mark}-nothing"
     assert running[-1].is_running()
-    assert accepted(stack, hold(stack, "h-short", topic, ttl="20s"))
+    assert accepted(stack, hold(stack, "h-short", topic, ttl="30s"))
     seen = stack.follower.wait(
         lambda: next((d for d in stack.follower.statuses("h-short") if d["hold"]["missing"]), None),
         15,

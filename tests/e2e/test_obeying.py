@@ -45,7 +45,7 @@ class Member:
         settings = {
             "config": {
                 **client(stack.bootstrap), **QUIET, "group.id": group, "client.id": name, "auto.offset.reset": "earliest",
-                "enable.auto.commit": False, **({} if "group.protocol" in config else {"session.timeout.ms": 10_000}),
+                "enable.auto.commit": False, **({} if "group.protocol" in config else {"session.timeout.ms": 90_000}),
                 **config,
             },
             "topics": topics, "prefix": stack.prefix, "log": str(self.log),

@@ -41,8 +41,8 @@ def tampered_replay(stack: Stack, source: str, damage: Callable[[Tampering], obj
     """A replay that was paused in the middle, while `damage` was done; its last status."""
     recovery = f"damaged{next(_numbers)}"
     target = f"{stack.prefix}{recovery}".replace(".", "-")
-    stack.control.replay(recovery, source, target, target_create=True, limits={"max_records_per_s": 1500}, **more)
-    await_progress(stack, recovery, 2_000)
+    stack.control.replay(recovery, source, target, target_create=True, limits={"max_records_per_s": 400}, **more)
+    await_progress(stack, recovery, 400)
     stack.follower.wait(lambda: has_copied_of(stack, recovery, (0, 1)), 60.0, "receipts of the partitions to damage")
     stack.control.command("pause", recovery)
     stack.follower.wait_state(recovery, "paused", 30)

@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,26 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 900
+# Until the daemon leads: a command waits a minute for its answer, and a machine that stands still may need that to start.
+AWAIT_LEADER = """
+import os, time, urllib.request
+url, give_up_s = f"http://{os.environ['RECOVERYD_HTTP__LISTEN']}/readyz", time.monotonic() + 400
+while True:
+    try:
+        urllib.request.urlopen(url, timeout=60)
+        break
+    except OSError:
+        assert time.monotonic() < give_up_s
+        time.sleep(0.2)
+"""
+
+
+def leading(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a script; those behind the start of a daemon begin when it leads."""
+    for line in lines:
+        yield line
+        if line.startswith("recoveryd run"):
+            yield f"{sys.executable} -c {shlex.quote(AWAIT_LEADER)}"
 
 
 def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
@@ -50,7 +72,7 @@ def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp
     }
     script = [
         "set -eu",
-        *(line.replace("flights.v4", f"{unique}flights.v4") for line in lines),
+        *leading(line.replace("flights.v4", f"{unique}flights.v4") for line in lines),
         (
             f"recoveryctl replay --source flights --from earliest --to never --target {unique}flights.v44 "
             "--create --reason 'goes on' --id goes-on --max-records-per-s 2000 --yes"

@@ -92,7 +92,7 @@ def test_certificates_and_keys_travel_to_machines_and_stay_on_no_disk_and_in_no_
     stack: Stack, cluster: SparkCluster, certificates: Certificates, tmp_path: Path
 ) -> None:
     case = Case(stack, "secured", f"{stack.mark}-source", f"{stack.mark}-copy")
-    case.start(job={"profile": "secured"}, records_per_s=500)
+    case.start(job={"profile": "secured"}, records_per_s=100)
     case.copying(deadline_s=240)
     key, spark_secret = secrets_of(certificates)
     commands = [p.command.encode() for p in snapshot().values()]

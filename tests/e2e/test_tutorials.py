@@ -12,7 +12,7 @@ import pytest
 from recoveryd_sandbox.daemon_process import end_processes_naming
 from recoveryd_sandbox.jars import default_cache_dir
 from recoveryd_sandbox.ports import free_ports
-from tests.e2e.test_readme import output_of
+from tests.e2e.test_readme import leading, output_of
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
@@ -44,7 +44,11 @@ def newcomer(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def told_by(page: str, environment: dict[str, str]) -> str:
-    script = ["set -eux", f"cd {environment['HOME']}", *blocks_of(page)]
+    script = [
+        "set -eux",
+        f"cd {environment['HOME']}",
+        *leading(line for block in blocks_of(page) for line in block.splitlines()),
+    ]
     told = output_of(["bash", "-c", "\n".join(script)], environment)
     print(told)
     return told

@@ -49,7 +49,7 @@ def daemon(stack: Stack) -> Iterator[DaemonProcess]:
 
 def visible(bootstrap: str, topic: str) -> dict[int, int]:
     """Committed records of each partition; none while there is no such topic."""
-    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics:
+    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics:
         return {}
     return {p: len(records) for p, records in read_log(bootstrap, topic).items()}
 

@@ -66,7 +66,7 @@ def test_a_cold_group_that_catches_up_while_others_write_has_its_webhook_called_
         around.enter_context(LiveWriter(stack.bootstrap, topic, PARTITIONS, LIVE_PER_S))
         reader = around.enter_context(ForeignGroup(stack.bootstrap, topic, group, records_per_s=100))
         answer = stack.follower.wait_answer(
-            stack.control.command("watch", "w-cold", watch(group, topic, until="caught_up", deadline="3m"))
+            stack.control.command("watch", "w-cold", watch(group, topic, until="caught_up", deadline="15m"))
         )
         assert answer["type"] == "io.recoveryd.event.command_accepted.v1", answer
         behind = stack.follower.wait(
@@ -86,8 +86,8 @@ def test_a_cold_group_that_catches_up_while_others_write_has_its_webhook_called_
     assert evidence["span_ms"] >= 30_000
     assert [row["partition"] for row in sorted(evidence["partitions"], key=lambda row: row["partition"])] == [0, 1, 2]
     assert all(row["position"] >= COLD_EACH and row["lag_records"] <= 15 * LIVE_PER_S for row in evidence["partitions"])
-    (delivery,) = receiver.deliveries
-    assert delivery.is_signed
+    delivery = receiver.deliveries[0]  # who answers late is asked again, with the same id
+    assert {(each.id, each.is_signed) for each in receiver.deliveries} == {(delivery.id, True)}
     assert (delivery.event["subject"], delivery.event["data"]["evidence"]) == ("w-cold", evidence)
     assert (done["watch"]["delivery"]["id"], done["watch"]["delivery"]["state"]) == (delivery.id, "delivered")
     kinds = [e["type"].removeprefix("io.recoveryd.event.") for e in stack.follower.events(subject="w-cold")]
@@ -113,8 +113,9 @@ def test_a_daemon_killed_between_decision_and_answer_delivers_again_under_the_sa
     )
     assert partly["watch"]["progress"]["partitions"][0]["wanted"] == 90
     commit(stack.bootstrap, group, topic, {2: 95})
-    wait_for(lambda: len(receiver.deliveries) == 1, 30, lambda: "the webhook was not called")
+    wait_for(lambda: len(receiver.deliveries) >= 1, 30, lambda: "the webhook was not called")
     running[-1].kill()
+    before = len(receiver.deliveries)
     pending = stack.follower.wait(
         lambda: next((d for d in stack.follower.statuses("w-range") if d["watch"]["delivery"]), None),
         30,
@@ -122,13 +123,12 @@ def test_a_daemon_killed_between_decision_and_answer_delivers_again_under_the_sa
     )
     assert (pending["state"], pending["watch"]["delivery"]["state"]) == ("running", "pending")
     running.append(stack.daemon("w2", settings=settings))
-    wait_for(lambda: len(receiver.deliveries) == 2, 30, lambda: "the webhook was not called again")
+    wait_for(lambda: len(receiver.deliveries) > before, 30, lambda: "the webhook was not called again")
     receiver.release()
     done = stack.follower.wait_state("w-range", "completed", 30)
-    first, second = receiver.deliveries
-    assert (first.id, first.body) == (second.id, second.body)
-    assert first.is_signed
-    assert second.is_signed
+    first, *again = receiver.deliveries
+    assert {(each.id, each.body) for each in again} == {(first.id, first.body)}
+    assert all(each.is_signed for each in receiver.deliveries)
     assert (done["stop"]["mode"], done["watch"]["delivery"]["id"]) == ("bounded", first.id)
 
 

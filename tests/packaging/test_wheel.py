@@ -18,6 +18,7 @@ import pytest
 
 from recoveryd_sandbox.jars import default_cache_dir
 from recoveryd_sandbox.ports import free_ports
+from tests.e2e.test_readme import AWAIT_LEADER
 from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
@@ -96,6 +97,7 @@ def test_a_replay_runs_from_the_wheel_beside_python_daemon(scripts: Path, tmp_pa
                 [scripts / "recoveryd", "run"], env=environment, cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT
             )
         try:
+            run([sys.executable, "-c", AWAIT_LEADER], environment, tmp_path)
             what = ("--source", "flights", "--from", "earliest", "--to", "latest", "--target", "copy", "--create")
             ctl("replay", *what, "--reason", "from the wheel", "--id", "wheel", "--yes", "--wait", "--timeout", "5m")
             assert "match" in ctl("describe", "wheel")

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.shop.orders import Pair
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 180.0
 
 
 def write(bootstrap: str, topic: str, pairs: Iterator[Pair], begin_ms: int) -> None:
