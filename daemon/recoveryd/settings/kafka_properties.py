@@ -17,7 +17,7 @@ from typing import Final
 from recoveryd.settings import jaas, oauth_properties
 from recoveryd.settings.jaas import PropertyProblem, read_jaas
 from recoveryd.settings.oauth_properties import OAuth, oauth_for_librdkafka, read_oauth
-from recoveryd.wire.problems import nearest
+from recoveryd.wire.spelling import nearest
 
 BOOTSTRAP: Final = "bootstrap.servers"
 

@@ -10,7 +10,7 @@ from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.sources import Key, Origin, origin_of
-from recoveryd.wire.problems import nearest
+from recoveryd.wire.spelling import nearest
 
 
 def config_problem(error: ValidationError, origins: Mapping[Key, Origin]) -> ConfigProblem:

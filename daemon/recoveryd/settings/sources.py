@@ -13,7 +13,7 @@ import yaml
 
 from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.wire.problems import nearest
+from recoveryd.wire.spelling import nearest
 
 PREFIX: Final = "RECOVERYD_"
 BOOTSTRAP_VARIABLE: Final = "RECOVERYD_BOOTSTRAP_SERVERS"

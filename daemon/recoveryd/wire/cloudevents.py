@@ -13,7 +13,8 @@ from typing import Any, Final
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import TimeProblem, ZoneMissing, parse_time_ms
 from recoveryd.wire.bounded_json import JsonProblem, parse
-from recoveryd.wire.problems import Problem, make_problem, nearest, plain, shown
+from recoveryd.wire.problems import Problem, make_problem, plain, shown
+from recoveryd.wire.spelling import nearest
 
 Headers = Sequence[tuple[str, bytes | None]]
 

@@ -28,7 +28,8 @@ from recoveryd.wire.cloudevents import (
     open_envelope,
 )
 from recoveryd.wire.forms import SignalForm, VerbForm
-from recoveryd.wire.problems import Problem, explain, make_problem, nearest, shown
+from recoveryd.wire.problems import Problem, explain, make_problem, shown
+from recoveryd.wire.spelling import nearest
 
 COMMAND_TYPE: Final = "io.recoveryd.command.{}.v1"
 SIGNAL_TYPE: Final = "io.recoveryd.signal.{}.v1"

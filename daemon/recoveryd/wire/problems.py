@@ -5,10 +5,9 @@ pydantic finds most problems; `explain` turns its error into one `Problem`. Chec
 validator, whose code `explain` keeps.
 """
 
-import difflib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.wire.spelling import nearest
 
 _SHOWN_VALUE_CHARS: Final = 80
 _SHOWN_NAMES: Final = 12
@@ -42,14 +42,6 @@ def wrong(message: str, hint: str = "", *, code: Code = Code.INVALID_VALUE) -> P
     """An error for validators to raise. `message` follows the field's path, for instance `has no time zone`."""
     # The text is kept in the context, because pydantic would take braces in a message for placeholders.
     return PydanticCustomError(code.value, "{text}", {"text": message, "hint": hint})
-
-
-def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """The valid name most like `name`, or None when none is alike."""
-    by_fold = {candidate.casefold().replace("-", "_"): candidate for candidate in valid}
-    folded = name[:200].casefold().replace("-", "_")
-    found = difflib.get_close_matches(folded, by_fold, n=1, cutoff=0.55)
-    return by_fold[found[0]] if found else None
 
 
 def one_of(value: object, allowed: Sequence[str]) -> tuple[str, str]:

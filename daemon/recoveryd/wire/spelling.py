@@ -2,11 +2,10 @@
 what somebody meant who wrote another tool's word (`beginning`, `end`, `now`, `100`).
 """
 
+import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
-
-from recoveryd.wire.problems import nearest
 
 _MEANT: Final[Mapping[str, str]] = (
     dict.fromkeys(("beginning", "begin", "start", "first", "oldest", "smallest", "head", "to-earliest"), "earliest")
@@ -47,3 +46,11 @@ def meant(text: str, words: Collection[str]) -> str | None:
         return f"offset:{int(folded.replace('_', '').replace(',', ''))}"
     word = _MEANT.get(folded.replace("-", "_"), _MEANT.get(folded))
     return word if word in words else nearest(text, words)
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """The valid name most like `name`, or None when none is alike."""
+    by_fold = {candidate.casefold().replace("-", "_"): candidate for candidate in valid}
+    folded = name[:200].casefold().replace("-", "_")
+    found = difflib.get_close_matches(folded, by_fold, n=1, cutoff=0.55)
+    return by_fold[found[0]] if found else None

@@ -18,8 +18,8 @@ from recoveryd.wire.fields import (
     read_duration,
     read_time,
 )
-from recoveryd.wire.problems import nearest, one_of, shown, wrong
-from recoveryd.wire.spelling import SpellingProblem, meant, read_position
+from recoveryd.wire.problems import one_of, shown, wrong
+from recoveryd.wire.spelling import SpellingProblem, meant, nearest, read_position
 
 _PARTITION_KEY: Final = re.compile(r"0|[1-9][0-9]{0,9}", flags=re.ASCII)
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9+/_=-]{0,64}", flags=re.ASCII)

@@ -8,7 +8,7 @@ from recoveryd.units.control import ApplicationState, Wish
 from recoveryd.wire.bounded_json import JsonProblem, parse
 from recoveryd.wire.events import event_source
 from recoveryd.wire.plain_json import to_json
-from recoveryd.wire.problems import nearest
+from recoveryd.wire.spelling import nearest
 
 EVENT_TYPE: Final = "io.recoveryd.webhook.application_wanted.v1"
 _STATES: Final = {state.value: state for state in ApplicationState}

@@ -8,7 +8,8 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.wire.bounds import OFFSET_SCHEMA, parse_offsets
 from recoveryd.watches.spec import CallHook, StopUnit, Until, UntilCaughtUp, UntilOffsets, UntilTime
 from recoveryd.wire.fields import DURATION_SCHEMA, TIME_SCHEMA, parse_deadline
-from recoveryd.wire.problems import nearest, one_of, shown, wrong
+from recoveryd.wire.problems import one_of, shown, wrong
+from recoveryd.wire.spelling import nearest
 
 MAX_TOPICS: Final = 20
 MAX_OFFSETS: Final = 10_000

@@ -18,8 +18,8 @@ from recoveryd.wire.fields import (
     read_duration,
     read_time,
 )
-from recoveryd.wire.problems import nearest, shown, wrong
-from recoveryd.wire.spelling import meant
+from recoveryd.wire.problems import shown, wrong
+from recoveryd.wire.spelling import meant, nearest
 from recoveryd.workflows.positions import AtTopicOffsets, Current, OfSavepoint, OfSnapshot, Shift, To
 
 TOPICS_MOST: Final = 1_000
