@@ -66,6 +66,20 @@ class HttpReader:
             raise _unreachable(f"The daemon at {self._url} tells no lag: it is older than this program.")
         return found
 
+    def control(self) -> Document:
+        """What is protected, and what the controllers decided last."""
+        found: Document = self._get("/api/v1/control") or {}
+        return found
+
+    def metrics(self) -> str:
+        """The text that Prometheus gets."""
+        try:
+            with urllib.request.urlopen(f"{self._url}/metrics", timeout=_TIMEOUT_S) as answer:  # noqa: S310  (scheme checked)
+                text: bytes = answer.read()
+        except OSError as error:
+            raise _unreachable(f"No daemon answers at {self._url}: {getattr(error, 'reason', error)}.") from error
+        return text.decode(errors="replace")
+
     def follow(self, recovery: str) -> Iterator[Document | None]:
         """Asks every half second; a daemon that is away for a moment (a restart) is asked again."""
         seen: Document | None = None
@@ -132,12 +146,12 @@ def read_lag(url: str) -> Document:
     """`GET /api/v1/lag` of the leader: `{"at", "groups": [...]}`. A standby has no samples, so it is refused like a
     daemon that does not answer.
     """
-    reader = HttpReader(url, _no_kafka)
+    reader = HttpReader(url, no_kafka)
     return reader.lag()
 
 
-def _no_kafka() -> Backend:
-    raise AssertionError("the lag comes from the HTTP API alone")
+def no_kafka() -> Backend:
+    raise AssertionError("this comes from the HTTP API alone")
 
 
 def check_url(url: str) -> str:
