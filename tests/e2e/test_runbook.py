@@ -1,0 +1,276 @@
+"""Runbooks on a real broker: a real application of Kafka Streams from identify to close, what offsets and sink have apart, and
+a shadow that is promoted.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
+from tests.e2e.clients import client
+from tests.e2e.follower import Document
+from tests.e2e.log_reader import whole_log
+from tests.e2e.murmur2 import partition_of
+from tests.e2e.processes import wait_for
+from tests.e2e.stack import Stack
+from tests.integration import kafka_configs
+from tests.streams.data import await_table, make_topics, values, write
+from tests.streams.places import SOURCES
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
+
+FIRST = [(f"k{number % 7}", str(number)) for number in range(70)]
+LATER = [(f"k{number % 5}", str(number)) for number in range(35)]
+UNCACHED = {"statestore.cache.max.bytes": "0", "commit.interval.ms": "200"}
+LIVE = {"live": "nothing else uses this cluster"}
+ALONE = {**LIVE, "lag": "its reader is not started here", "errors": "it has no error topic"}
+
+
+def counts(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    return {key: str(sum(k == key for k, _ in pairs)) for key in {k for k, _ in pairs}}
+
+
+class Places:
+    """`app` counts by key into `counts`; what a group of somebody read of `orders` may not be written twice to `rows`."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+        self.bootstrap = bootstrap
+        self.input, self.counts, self.errors = f"{prefix}in", f"{prefix}counts", f"{prefix}errors"
+        self.orders, self.rows, self.repaired = f"{prefix}orders", f"{prefix}rows", f"{prefix}repaired"
+        self.group = f"{prefix}group"
+        spec = AppSpec(f"{prefix}app", Mode.COUNT, (self.input,), self.counts, settings=UNCACHED)
+        self.app = StreamsApp(folder / "app", bootstrap, spec, SOURCES)
+
+    @property
+    def units(self) -> dict[str, Any]:
+        app = {
+            "kind": "streams",
+            "group": self.app.spec.application_id,
+            "inputs": [self.input],
+            "outputs": {self.counts: {"behaviour": "idempotent", "owner": "billing"}},
+            "stateful": True,
+            "owner": "counting",
+        }
+        rows = {
+            "kind": "group",
+            "group": self.group,
+            "inputs": [self.orders],
+            "outputs": {self.rows: {"behaviour": "append_only"}},
+            "stateful": False,
+        }
+        return {"app": app, "rows": rows}
+
+    def commit(self, offsets: dict[int, int]) -> None:
+        """As if the group's application had stopped there."""
+        consumer = Consumer({**client(self.bootstrap), "group.id": self.group})
+        places = [TopicPartition(self.orders, p, at) for p, at in offsets.items()]
+
+        def is_committed() -> bool:
+            consumer.commit(offsets=places, asynchronous=False)
+            return True
+
+        wait_for(lambda: _tried(is_committed), 30.0)
+        consumer.close()
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        consumer = Consumer({**client(self.bootstrap), "group.id": group})
+        found = consumer.committed([TopicPartition(topic, p) for p in range(2)], timeout=60)
+        consumer.close()
+        return {where.partition: where.offset for where in found}
+
+
+def _tried(action: Any) -> bool:
+    try:
+        return bool(action())
+    except KafkaException as error:
+        if not error.args[0].retriable():
+            raise
+        return False
+
+
+@pytest.fixture(scope="module")
+def places(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> Places:
+    made = Places(bootstrap, module_unique, tmp_path_factory.mktemp("app"))
+    names = (made.input, made.counts, made.errors, made.orders, made.rows, made.repaired)
+    make_topics(bootstrap, dict.fromkeys(names, 2))
+    write(bootstrap, made.input, FIRST, 2)
+    write(bootstrap, made.orders, FIRST, 2)
+    return made
+
+
+@pytest.fixture(scope="module")
+def stack(bootstrap: str, places: Places, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": places.units}) as made:
+        made.daemon()
+        yield made
+
+
+class Run:
+    """One runbook, by commands on the control topic."""
+
+    def __init__(self, stack: Stack, name: str) -> None:
+        self.stack, self.name = stack, name
+
+    def begin(self, unit: str, **data: Any) -> None:
+        command = self.stack.control.command("runbook", self.name, {"reason": "it stands still", "unit": unit, **data})
+        answer = self.stack.follower.wait_answer(command, 120.0)
+        assert answer["type"].split(".")[-2] == "command_accepted", answer["data"]
+
+    def say(self, verb: str, **data: Any) -> None:
+        command = self.stack.control.command(verb, self.name, {"reason": "so it is", **data})
+        answer = self.stack.follower.wait_answer(command, 120.0)
+        assert answer["type"].split(".")[-2] == "command_accepted", answer["data"]
+
+    def waits_at(self, step: str, open_gates: set[str] | None = None) -> Document:
+        """`open_gates`: these and no others are not green then."""
+
+        def look() -> Document | None:
+            status = self.stack.follower.status(self.name)
+            assert status is None or status["state"] not in {"failed", "rejected", "stopped"}, status["why"]
+            waiting = None if status is None else status["waiting_for"]
+            if status is None or waiting is None or waiting["step"] != step:
+                return None
+            return status if open_gates is None or open_gates == not_green(status) else None
+
+        return self.stack.follower.wait(look, 120.0, f"{self.name} waits at {step}") or {}
+
+    def began(self) -> list[str]:
+        return [e["data"]["step"] for e in self.stack.follower.events(kind="step_started", subject=self.name)]
+
+    def ended(self, state: str) -> Document:
+        return self.stack.follower.wait_state(self.name, state, 180.0)
+
+
+def not_green(status: Document) -> set[str]:
+    gates = evidence(status, "verify").get("gates", {})
+    return {name for name, gate in gates.items() if gate["state"] not in {"green", "waived"}}
+
+
+def evidence(status: Document, step: str) -> dict[str, Any]:
+    return next(dict(found["evidence"]) for found in status["steps"] if found["name"] == step)
+
+
+def told(bootstrap: str, client_id: str) -> str:
+    return kafka_configs.run(bootstrap, "--describe", "--entity-type", "clients", "--entity-name", client_id)
+
+
+@pytest.mark.scenario(
+    "S-RUN-1",
+    "S-RUN-3",
+    "S-RUN-5b",
+    "S-RUN-7",
+    "S-RUN-14",
+    "S-RUN-19",
+    "S-RUN-21a",
+    "S-RUN-23",
+    "S-RUN-26",
+    "S-RUN-26b",
+)
+def test_an_application_that_stood_still_goes_on_and_is_verified(stack: Stack, places: Places) -> None:
+    run, slowed = Run(stack, "goes-on"), f"{places.group}-reports"
+    with places.app:
+        await_table(places.bootstrap, places.counts, counts(FIRST))
+        assert places.app.stop() == 0
+        stood = places.committed(places.app.spec.application_id, places.input)
+        write(places.bootstrap, places.input, LATER, 2)
+        marks = {places.input: {str(p): at for p, at in stood.items()}}
+        run.begin(
+            "app",
+            sink=marks,
+            state=marks,
+            checkpoint="clean-stop",
+            error_topics=[places.errors],
+            quotas={slowed: 1_000_000},
+            waive=LIVE,
+        )
+        status = run.waits_at("choose_path")
+        seen = evidence(status, "identify")
+        assert seen["verdict"] == "ALIGNED"
+        assert seen["truths"] == {places.input: {str(p): [at, at, at] for p, at in stood.items()}}
+        dependencies = evidence(status, "confirm_input")["dependencies"]
+        assert dependencies["headroom"]["state"] == "unknown"
+        assert dependencies["headroom"]["if_unknown"] == "the catch-up delays live traffic"
+        assert "consumer_byte_rate" not in told(places.bootstrap, slowed), "nothing is changed yet"
+        run.say("ack", step="choose_path")
+        run.waits_at("execute")
+        assert "consumer_byte_rate=1000000" in told(places.bootstrap, slowed)
+        assert places.committed(places.app.spec.application_id, places.input) == stood, "no offset was changed"
+        places.app.start()
+        await_table(places.bootstrap, places.counts, counts(FIRST + LATER))
+        run.waits_at("verify", {"output"})
+        run.say("ack", step="verify", note="counted by hand")
+        done = run.ended("completed")
+    ends = {str(p): end for p, (_, end) in whole_log(places.bootstrap, places.input).items()}
+    page = done["report"]
+    assert page["final"]["offsets"] == {places.input: ends}
+    assert page["final"]["checkpoints"] == ["clean-stop"]
+    assert {name: gate["state"] for name, gate in page["gates"].items()} == {
+        "lag": "green", "output": "waived", "state": "green", "errors": "green", "live": "waived"
+    }  # fmt: skip
+    assert page["open"] == []
+    assert "consumer_byte_rate" not in told(places.bootstrap, slowed)
+    wanted = [
+        "identify", "confirm_input", "choose_path", "protect_live", "execute", "verify", "close", "restore_quotas"
+    ]  # fmt: skip
+    stack.follower.wait(lambda: run.began() == wanted, 60.0, "an event for each step, in order")
+
+
+@pytest.mark.scenario("S-RUN-7", "S-RUN-7a", "S-RUN-21c")
+def test_what_the_sink_has_beyond_the_offsets_is_copied_aside_and_nothing_else(stack: Stack, places: Places) -> None:
+    run = Run(stack, "apart")
+    ends = {p: end for p, (_, end) in whole_log(places.bootstrap, places.orders).items()}
+    at = {p: end // 2 for p, end in ends.items()}
+    places.commit(at)
+    run.begin("rows", sink={places.orders: {str(p): offset + 4 for p, offset in at.items()}}, waive=ALONE)
+    status = run.waits_at("choose_path")
+    assert evidence(status, "identify")["verdict"] == "SINK_AHEAD"
+    assert evidence(status, "identify")["range"] == {places.orders: {str(p): [o, o + 4] for p, o in at.items()}}
+    assert evidence(status, "confirm_input")["proposed"]["path"] == "replay"
+    run.say("ack", step="choose_path")
+    run.ended("completed")
+    lying = {p: [pair for pair in FIRST if in_partition(pair[0]) == p][offset : offset + 4] for p, offset in at.items()}
+    assert sorted(values(places.bootstrap, f"{places.orders}.apart")) == sorted(lying[0] + lying[1])
+    assert places.committed(places.group, places.orders) == at
+
+
+def in_partition(key: str) -> int:
+    return partition_of(key.encode(), 2)
+
+
+@pytest.mark.scenario("S-RUN-21d")
+def test_a_shadow_leaves_its_target_alone_until_it_is_promoted(stack: Stack, places: Places) -> None:
+    run, old = Run(stack, "beside"), [("old", "1"), ("older", "2")]
+    write(places.bootstrap, places.repaired, old, 2)
+    before, orders = whole_log(places.bootstrap, places.repaired), whole_log(places.bootstrap, places.orders)
+    ranges = {str(p): [1, end] for p, (_, end) in orders.items()}
+    run.begin("rows", path="shadow", topic=places.orders, ranges=ranges, target=places.repaired, waive=ALONE)
+    run.waits_at("promote_or_discard")
+    staged = f"{places.orders}.shadow-beside"
+    wanted = [pair for p in orders for pair in [pair for pair in FIRST if in_partition(pair[0]) == p][1:]]
+    assert sorted(values(places.bootstrap, staged)) == sorted(wanted)
+    assert whole_log(places.bootstrap, places.repaired) == before
+    run.say("promote")
+    page = run.ended("completed")["report"]
+    assert sorted(values(places.bootstrap, places.repaired)) == sorted(old + wanted)
+    assert page["stays"] == [f"what beside-publish-0 wrote to {places.repaired} stays"]
+    assert f"topic {staged} was made, and taken away again" in page["changed"]
+
+
+@pytest.mark.scenario("S-RUN-14", "S-RUN-21e", "S-RUN-3")
+def test_handed_over_nothing_is_changed_and_the_page_says_what_is_known(stack: Stack, places: Places) -> None:
+    run = Run(stack, "handed-over")
+    before = whole_log(places.bootstrap, places.orders)
+    run.begin("rows", path="escalate")
+    status = run.ended("stopped")
+    assert status["error_code"] == "RCV-3070"
+    page = status["report"]
+    assert page["dependencies"]["ownership"]["state"] == "unknown"
+    assert page["changed"] == []
+    assert any(line.startswith("execute is skipped") for line in page["open"])
+    find = lambda: stack.follower.events(kind="runbook_escalated", subject=run.name)  # noqa: E731
+    (event,) = stack.follower.wait(find, 60.0, "the event that hands it over")
+    assert event["data"]["report"] == page
+    assert whole_log(places.bootstrap, places.orders) == before
