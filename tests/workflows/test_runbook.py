@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.units.facts import Member
 from recoveryd.units.model import Behaviour, Output, Unit
@@ -496,6 +497,31 @@ def test_a_child_that_fails_ends_it_with_the_childs_reason() -> None:
     world.deliver()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
     assert "w1-anew is failed" in world.workflow.why
+
+
+def test_one_that_waits_for_approval_can_be_stopped_before_anything_temporary_was_changed() -> None:
+    world = RunbookWorld(replace(SAFE, approvers=("//ops/kim",)))
+    world.begin(RunbookPath.RESUME, quotas={"shop-1": 1_000.0})
+    assert world.workflow.state is State.AWAITING_APPROVAL
+    assert world.stop() == "accepted"
+    assert (world.workflow.state, world.quotas) == (State.STOPPED, {})
+
+
+@pytest.mark.scenario("S-RUN-21e")
+def test_handed_over_while_a_child_runs_the_child_is_stopped_first() -> None:
+    world = RunbookWorld()
+    world.begin(sink=at(60), state=at(40))
+    world.ack("choose_path")
+    world.deliver()
+    assert world.look("w1-anew").state is State.WAITING
+    assert world.say(Escalate) == "accepted"
+    assert world.workflow.state is State.STOPPING
+    (stop,) = [sent for sent in world.sent if sent.verb == "stop"]
+    world.send(StopCommand, stop.source, stop.subject, stop.id)
+    world.pass_time(10)
+    assert world.look("w1-anew").state is State.STOPPED
+    assert (world.workflow.state, world.workflow.error_code) == (State.STOPPED, Code.ESCALATED.value)
+    assert world.workflow.report["changed"] == ["execute: reprocess w1-anew: done"]  # type: ignore[index]
 
 
 def test_an_older_record_without_a_report_is_read() -> None:
