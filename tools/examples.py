@@ -541,6 +541,7 @@ WATCH_STATUS: Final[dict[str, Any]] = {
             "attempts": 1,
             "message": "204",
         },
+        "unit_stop": None,
     },
     "internal": {},
 }
@@ -573,6 +574,7 @@ WORKFLOW_STATUS: Final[dict[str, Any]] = {
         "changes": [{"what": "offset", "name": "orders", "partition": 0, "from": 84000, "to": 61200}],
         "findings": [],
         "ambiguous_topics": [],
+        "version": None,
     },
     "steps": [
         {"name": "await_empty", "why": "the group order-processor has no members", "evidence": {}, **_AT},

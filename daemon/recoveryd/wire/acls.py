@@ -203,7 +203,7 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *reprocess_acls("an output", "an internal topic"),
         *lease_acls("an input"),
         *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
-        *upgrade_acls("an output", "an internal topic"),
+        *upgrade_acls("an output of the old version", "an internal topic of the old version"),
         *runbook_acls("the group of the unit"),
         *unit_acls("the group of the unit", "an internal topic", "its application.id"),
         *exactly_once_acls("the group of the unit", "its application.id", "an output"),
