@@ -203,7 +203,10 @@ def test_completion_prints_the_script_of_a_shell(shell: str, mark: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("recoveryctl re", {"replay", "resume", "reject", "release", "reset", "reprocess", "restore-savepoint"}),
+        (
+            "recoveryctl re",
+            {"replay", "resume", "reject", "release", "reset", "reprocess", "restore-savepoint", "retention"},
+        ),
         ("recoveryctl replay --verify c", {"count"}),
         ("recoveryctl sandbox l", {"live"}),
     ],
