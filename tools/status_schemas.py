@@ -237,6 +237,7 @@ _LATER: Final = {
     "Verification.unkeyed_source_records",
     "Verification.unkeyed_target_records",
 }
+_WATCH_LATER: Final = {"Watched.unit_stop"}
 
 
 def recovery_schema() -> Schema:
@@ -268,7 +269,7 @@ def watch_schema() -> Schema:
     schema["description"] = (
         "Value on the status topic of a record with `kind` watch (key = its id), and `GET /api/v1/recoveries/{id}`."
     )
-    return finished(schema, _WATCH_WORDS)
+    return finished(schema, _WATCH_WORDS, optional=_WATCH_LATER)
 
 
 def workflow_schema() -> Schema:

@@ -22,6 +22,8 @@ POINTS = frozenset({
     "runtime.after_effects",
     "agent.before_inbox",
     "agent.after_journal",
+    "watch.before_stop",
+    "watch.after_stop",
 })  # fmt: skip
 
 _lock = threading.Lock()

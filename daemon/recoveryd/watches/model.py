@@ -1,7 +1,8 @@
 """The record of a watch: everything that must survive a restart. All times are milliseconds since the epoch (UTC).
 
 A watch is not a recovery: it has no plan, no lanes and no attempts. It has the same envelope and the states running,
-completed, stopped and failed. `running` covers both looking and, once the condition held, calling the webhook or stopping the application.
+completed, stopped and failed. `running` covers both looking and, once the condition held, calling the webhook or
+stopping the application.
 """
 
 from collections.abc import Mapping
@@ -46,15 +47,15 @@ class UnitStopState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnitStop:
-    """How the application of a unit is stopped. `before`: how it ran, as whoever controls it said, so that somebody can start
-    it like that; None = not known yet, and it is not asked to stop before.
+    """How the application of a unit is stopped. `before`: how it ran, as whoever controls it said, so that somebody can
+    start it like that; None = not known yet, and it is not asked to stop before.
     """
 
     unit: str
     state: UnitStopState
     wanted_ms: TimeMs = field(metadata=named("wanted"))
     ended_ms: TimeMs | None = field(default=None, metadata=named("ended"))
-    before: Mapping[str, Any] | None = None
+    before: Mapping[str, object] | None = None
     message: str = ""
 
 

@@ -147,6 +147,7 @@ OTHERS: Final[dict[str, EventKind]] = {
         "why code message hint",
     ),
     "leader_changed": _kind("This daemon became the leader.", "epoch recoveries control_topic_known"),
+    "unit_stopped": _kind("The application that a watch was to stop is stopped.", "unit why"),
 }
 
 _WATCH_END: Final = "from to why reason mode evidence"
