@@ -1,14 +1,18 @@
 """The program as a whole: help, version, completion, errors, the cost of its start."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
 from importlib.metadata import version
+from typing import Any
 
 import pytest
+import typer
 
-from recoveryd.cli.verbs.explain_words import EXAMPLES, TABLES
+from recoveryd.cli.app import app
+from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, TABLES
 from recoveryd.errors import RecoverydError
 from recoveryd.forecast.outlook import Outlook
 from recoveryd.kernel.catalogue import CATALOGUE, Code
@@ -156,6 +160,21 @@ def test_explain_knows_every_word_that_a_daemon_says_and_no_other(kind: str, wor
 
 def test_the_examples_of_codes_are_of_codes_that_there_are() -> None:
     assert set(EXAMPLES) <= {code.name for code in Code}
+
+
+def test_every_verb_and_option_that_explain_names_is_there() -> None:
+    root: Any = typer.main.get_command(app)
+    meanings = [told for table in TABLES.values() for told in table.values()]
+    texts = [*(line for _, lines in FAMILIES.values() for line in lines), *EXAMPLES.values(), *sum(meanings, ())]
+    named = [line for text in texts for line in re.findall(r"recoveryctl ([a-z][^`;]*)", text)]
+    for line in named:
+        words, verb = line.split(), root
+        while words and (verbs := getattr(verb, "commands", None)):
+            assert words[0] in verbs, line
+            verb = verbs[words.pop(0)]
+        options = {name for option in verb.params for name in option.opts}
+        assert {word for word in words if word.startswith("--")} <= options, line
+    assert len(named) > len(TABLES)
 
 
 @pytest.mark.parametrize("written", ["slow_start", "SLOW_START", "slow-start", "Slow Start"])

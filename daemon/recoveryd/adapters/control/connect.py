@@ -1,6 +1,6 @@
 """`control: connect`: a connector, stopped and resumed by the REST interface of Kafka Connect.
 
-Stopped, not paused: the tasks of a paused connector keep their places in the group, whose offsets can not be set then.
+Stopped, not paused: the tasks of a paused connector keep their places in the group, whose offsets cannot be set then.
 Connect writes each stop and resume into its config topic, so one wish sends it once; what the status says counts.
 """
 
