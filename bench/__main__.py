@@ -33,6 +33,7 @@ from bench import (
     small_costs,
     start,
     throttle,
+    unit_plans,
 )
 from bench.application import Application
 from bench.bed import Bed
@@ -66,6 +67,7 @@ class _Surroundings:
 _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
     policies.NAME: lambda _, repeat, __: policies.measure(repeat),
     decide.NAME: lambda _, repeat, quick: decide.measure(repeat, quick=quick),
+    unit_plans.NAME: lambda _, repeat, quick: unit_plans.measure(repeat, quick=quick),
     polling.NAME: lambda s, repeat, quick: polling.measure(s.bed, min(repeat, 3), quick=quick),
     small_costs.NAME: lambda s, repeat, _: small_costs.measure(s.bed, repeat),
     start.NAME: lambda s, repeat, _: start.measure(s.bed, repeat),
