@@ -26,7 +26,7 @@ from recoveryd.kernel.catalogue import Code
 
 T = TypeVar("T")
 
-_SETTLE_S = 10.0
+_SETTLE_S = 60.0  # a broker that makes a thousand partitions, or starts, takes long
 _POLL_S = 0.05
 _METADATA_S = 10.0  # a starved broker takes its time, and one that is gone says so at once
 
