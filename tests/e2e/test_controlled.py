@@ -159,6 +159,7 @@ def test_an_application_is_stopped_by_a_watch_once_it_has_read_what_was_wanted_o
         lambda: next((d for d in stack.follower.statuses("stops-it") if d["watch"]["unit_stop"]), None), 60.0, "a stop"
     )
     daemon.kill()
+    cold.may_end.touch()
     stack.daemon("cold-b")
     done = stack.follower.wait_state("stops-it", "completed", 120.0)
     assert (done["watch"]["unit_stop"]["state"], done["stop"]["reason"]) == ("stopped", "zero_lag")
