@@ -118,12 +118,15 @@ def _burst(stack: DemoStack, screen: Screen, live: LiveProducer, board: LiveRead
 
     def gives_way(status: Status) -> bool:
         seen.append(_granted(status))
-        return _granted(status) < max(seen) and "of its SLO" in str(status["limits"].get("rule"))
+        is_less = 0 < _granted(status) < max(seen)
+        return status["state"] == "running" and is_less and "of its SLO" in str(status["limits"].get("rule"))
 
     low = _follow(stack, screen, "flights-paced", gives_way)
     screen.gave_way(max(seen), low)
     board.hurry()
-    high = _follow(stack, screen, "flights-paced", lambda s: _granted(s) > BACK_SHARE * _granted(low))
+    high = _follow(
+        stack, screen, "flights-paced", lambda s: s["state"] == "running" and _granted(s) > BACK_SHARE * _granted(low)
+    )
     screen.came_back(high)
     return [
         screen.promise("the replay gave way to the burst", holds=low["state"] == "running"),

@@ -14,7 +14,7 @@ from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16,
 from recoveryd.adapters.kafka.raw_forms import Perhaps
 
 TEXT, TAGS = CompactString("utf-8"), ("tags", TaggedFields)
-SESSION_MS = 10_000
+SESSION_MS = 120_000
 
 
 class Rest(Response):  # type: ignore[misc]

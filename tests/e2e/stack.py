@@ -28,7 +28,7 @@ SHORT_TIMES: Mapping[str, Any] = {
     "lease": {"ttl": "8s", "renew_every": "2s"},
     "attempts": {
         "backoff_first": "200ms", "backoff_max": "2s", "adopt_wait": "10s", "heartbeat_timeout": "30s", "transaction_timeout": "20s",
-        "stop_wait": "120s",
+        "stop_wait": "120s", "launch_timeout": "6m",
     },
     "monitor": {"interval": "1s"},
     "faust": {"session_timeout": "6s", "heartbeat_interval": "1500ms"},

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
-from tests.e2e.clients import client
+from tests.e2e.clients import client, commit
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.murmur2 import partition_of
-from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.integration import kafka_configs
 from tests.streams.data import await_table, make_topics, values, write
@@ -67,12 +66,7 @@ class Places:
         """As if the group's application had stopped there."""
         consumer = Consumer({**client(self.bootstrap), "group.id": self.group})
         places = [TopicPartition(self.orders, p, at) for p, at in offsets.items()]
-
-        def is_committed() -> bool:
-            consumer.commit(offsets=places, asynchronous=False)
-            return True
-
-        wait_for(lambda: _tried(is_committed), 30.0)
+        commit(consumer, places)
         consumer.close()
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
@@ -80,15 +74,6 @@ class Places:
         found = consumer.committed([TopicPartition(topic, p) for p in range(2)], timeout=60)
         consumer.close()
         return {where.partition: where.offset for where in found}
-
-
-def _tried(action: Any) -> bool:
-    try:
-        return bool(action())
-    except KafkaException as error:
-        if not error.args[0].retriable():
-            raise
-        return False
 
 
 @pytest.fixture(scope="module")

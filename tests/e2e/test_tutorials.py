@@ -39,7 +39,7 @@ def newcomer(tmp_path: Path) -> Iterator[dict[str, str]]:
     }
     yield environment
     for command in ("python -m recoveryd_sandbox.shop down", "recoveryctl sandbox down"):
-        subprocess.run(command.split(), env=environment, capture_output=True, timeout=120, check=False)
+        subprocess.run(command.split(), env=environment, capture_output=True, timeout=300, check=False)
     end_processes_naming(str(tmp_path))
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka import own_topics
@@ -38,9 +38,17 @@ def make_canary(bootstrap: str, names: TopicNames, give_up_s: float = 30.0) -> K
 
 
 def written(bootstrap: str, topic: str) -> int:
+    """The end of the topic, however long its broker does not know it again after a pause."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+    give_up_s = time.monotonic() + DEADLINE_S
     try:
-        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=DEADLINE_S)[1]
+        while True:
+            try:
+                return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=DEADLINE_S)[1]
+            except KafkaException:
+                if time.monotonic() >= give_up_s:
+                    raise
+            time.sleep(0.1)
     finally:
         consumer.close()
 

@@ -25,7 +25,7 @@ from recoveryd_sandbox.topics import Topics
 
 _PARTITIONS = 4
 _KEPT = {"retention.ms": "-1"}  # any retention would end records of that time
-_TIMEOUT_S = 120.0
+_TIMEOUT_S = 300.0
 _POLL_S = 0.2
 _PROFILE = {"master": "local[2,4]", "driver_memory": "512m", "warm": 1}
 
