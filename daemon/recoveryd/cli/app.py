@@ -147,7 +147,8 @@ def _usage_failure(error: typer.TyperException) -> Failure | None:
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else PROGRAM
     message = error.format_message().replace("\n", " ").strip().rstrip(".")
-    return usage(f"{message}.", f"See `{where} --help`.") if message else None
+    ending = "" if message.endswith("?") else "."
+    return usage(f"{message}{ending}", f"See `{where} --help`.") if message else None
 
 
 app = typer.Typer(

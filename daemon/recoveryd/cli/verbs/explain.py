@@ -62,7 +62,8 @@ def _find(text: str) -> list[dict[str, Any]]:
     )
     near = difflib.get_close_matches(f"RCV-{number}" if number.isdigit() else wanted, names, n=1, cutoff=0.5)
     guess = f"The nearest is {near[0]}." if near else "`recoveryctl explain` lists all of them."
-    raise Failure(Code.USAGE, f"There is no code `{text}`.", guess, otherwise=ExitCode.USAGE)
+    kind = "code" if number.isdigit() else "code or word"
+    raise Failure(Code.USAGE, f"There is no {kind} `{text}`.", guess, otherwise=ExitCode.USAGE)
 
 
 def _of_code(code: Code) -> dict[str, Any]:

@@ -77,8 +77,8 @@ STATES: Final[dict[str, tuple[str, str]]] = {
 STOP_REASONS: Final[dict[str, tuple[str, str]]] = {
     "zero_lag": ("Nothing of the range was left: bounded, or caught up with the head.", "recoveryctl describe ID"),
     "operator": ("Somebody stopped it.", "recoveryctl describe ID"),
-    "deadline": ("limits.deadline was reached.", "recoveryctl describe ID"),
-    "max_runtime": ("It ran for limits.max_runtime.", "recoveryctl describe ID"),
+    "deadline": ("limits.deadline was reached.", "recoveryctl replay ... --deadline TIME"),
+    "max_runtime": ("It ran for limits.max_runtime.", "recoveryctl replay ... --max-runtime 4h"),
     "max_records": ("limits.max_records were copied.", "recoveryctl describe ID"),
     "max_bytes": ("limits.max_bytes were copied.", "recoveryctl describe ID"),
     "event_time": ("Every partition was past records of limits.event_time.", "recoveryctl describe ID"),
