@@ -70,8 +70,9 @@ def forecast(
     prices: PricesFile = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """How long a replay takes, whether it catches up, what a deadline needs, whether retention wins. Works offline. Exit
-    code 1 when it is impractical.
+    """How long a replay takes, whether it catches up, what a deadline needs, whether retention wins. Works offline.
+
+    Exits with 1 when it is impractical.
     """
     from recoveryd.cli.verbs.forecast_case import ForecastCase, answer, notes  # noqa: PLC0415
     from recoveryd.forecast.wire import FORECAST  # noqa: PLC0415

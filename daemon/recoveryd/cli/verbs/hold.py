@@ -29,7 +29,7 @@ Cluster = Annotated[str, option("--cluster", "A cluster of the daemon's config."
 
 def add_to(app: typer.Typer) -> None:
     for verb in (hold, release):
-        app.command(rich_help_panel="Steering")(verb)
+        app.command(rich_help_panel="Steer")(verb)
 
 
 @connected

@@ -125,7 +125,7 @@ def wait(
     timeout: Timeout = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """Wait until a recovery ended; the exit code says how. Ends early when only a person can go on (exit code 7)."""
+    """Wait until a recovery ended; the exit code says how. Ends early, with 7, when it waits for approval."""
     if wanted is not None and at is not None:
         raise usage("--for and --at cannot both be waited for.", "Give one of them.")
     _find(connection, recovery)

@@ -23,8 +23,8 @@ OUTPUTS = "TOPIC=POLICY for each output: recreate, keep (overwritten by key), ap
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Recoveries")(reprocess)
-    app.command(rich_help_panel="Steering")(ack)
+    app.command(rich_help_panel="Start")(reprocess)
+    app.command(rich_help_panel="Steer")(ack)
 
 
 @connected

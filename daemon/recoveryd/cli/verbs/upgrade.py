@@ -14,7 +14,7 @@ from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Recoveries")(upgrade)
+    app.command(rich_help_panel="Start")(upgrade)
 
 
 @connected
