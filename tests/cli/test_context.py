@@ -75,6 +75,15 @@ def test_what_is_typed_wins_over_variables_and_these_over_the_context_in_use(
     assert home.reaches(*args, **env) == reached
 
 
+def test_the_line_for_kcat_goes_to_the_brokers_of_the_context(home: Home) -> None:
+    two(home)
+    args = ("pause", "x", "--reason", "r", "--print-record", "-o", "jsonpath=.kcat")
+
+    told = home(*args, "--context", "dev", RECOVERYD_BOOTSTRAP_SERVERS="variable:1").stdout
+
+    assert "| kcat -P -b dev:9092 -t recovery.control.v1 " in told
+
+
 def test_a_context_and_brokers_on_one_command_line_contradict_each_other(home: Home) -> None:
     two(home)
 
@@ -90,7 +99,7 @@ def test_an_unknown_context_is_a_code_a_sentence_and_a_next_step(home: Home, arg
     result = run_with(Tools(), *args, env=home.env)
 
     assert result.exit_code == 3
-    assert result.stderr == "RCV-4014 There is no context `prdo`.\n  next: There are dev, prod.\n"
+    assert result.stderr == "RCV-4014 There is no context `prdo`.\n  next: Known are dev, prod.\n"
 
 
 def test_only_the_owner_can_read_a_context_and_no_secret_is_shown(home: Home, tmp_path: Path) -> None:
@@ -130,16 +139,44 @@ def test_a_secret_in_a_file_is_read_when_it_is_used(home: Home, tmp_path: Path) 
     assert "secret cannot be read" in home.reaches()
 
 
+def test_a_secret_in_a_variable_is_taken_from_there(home: Home) -> None:
+    login = f"sasl.jaas.config={LOGIN.format('${env:KAFKA_PASSWORD}')}"
+    pairs = ("security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", login)
+    args = ("prod", "-b", "b:1", *(word for pair in pairs for word in ("--property", pair)))
+
+    assert home("context", "add", *args, KAFKA_PASSWORD="hunter2").exit_code == 0
+
+    assert "hunter2" not in (home.contexts / "prod.yaml").read_text()
+    assert home.reaches(KAFKA_PASSWORD="hunter2") == "b:1"
+
+
+def test_the_context_in_use_is_that_of_the_variable_where_it_is_set(home: Home) -> None:
+    two(home)
+
+    assert home("context", "show", "-o", "name", RECOVERYD_CONTEXT="dev").stdout == "dev\n"
+    starred = home("context", "list", "-o", "jsonpath=[*].in_use", RECOVERYD_CONTEXT="dev").stdout
+    assert starred.split() == ["true", "false"]
+
+
+@pytest.mark.parametrize("variable", ["RECOVERYD_CONTEXT", "RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG"])
+def test_who_chooses_a_context_is_told_which_variable_comes_before_it(home: Home, variable: str) -> None:
+    two(home)
+
+    assert f"come first: {variable}. " in home("context", "use", "dev", **{variable: "other"}).stderr
+    assert "come first" not in home("context", "use", "dev").stderr
+
+
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
         (("add", "x", "-b", "b:1", "--property", "securty.protocol=SSL"), "RCV-4002", "security.protocol"),
         (("add", "x", "-b", "b"), "RCV-4003", "HOST:PORT"),
         (("add", "x"), "RCV-4008", "--bootstrap HOST:PORT"),
+        (("add", "x", "-b", "b:1", "--http", "https://u:hunter2@h"), "RCV-4008 --http holds", "neither"),
         (("add", "../x", "-b", "b:1"), "RCV-4008", "no name of a context"),
         (("add", "x", "-b", "b:1", "--property", "nothing"), "RCV-4008", "NAME=VALUE"),
         (("add", "prod", "-b", "b:1"), "RCV-4008", "--replace"),
-        (("show", "nobody"), "RCV-4014", "There are dev, prod"),
+        (("show", "nobody"), "RCV-4014", "Known are dev, prod"),
     ],
 )
 def test_what_is_no_context_is_refused_and_nothing_is_kept(

@@ -64,11 +64,12 @@ def make_record(
     return OutgoingRecord(names.control, recovery, encoded.headers, encoded.value, str(encoded.event["id"]))
 
 
-def print_record(record: OutgoingRecord, output: Format) -> None:
-    """Key, headers, value and a kcat line to stdout."""
+def print_record(record: OutgoingRecord, output: Format, brokers: str | None) -> None:
+    """Key, headers, value and a kcat line to stdout; without `brokers` it takes those of the variable."""
     value = record.value.decode()
     headers = {name: text.decode() for name, text in record.headers}
-    shown = {"topic": record.topic, "key": record.key, "headers": headers, "value": value, "kcat": kcat_line(record)}
+    line = kcat_line(record, brokers)
+    shown = {"topic": record.topic, "key": record.key, "headers": headers, "value": value, "kcat": line}
 
     def lines() -> list["RenderableType"]:
         for name, text in shown.items():
@@ -79,12 +80,13 @@ def print_record(record: OutgoingRecord, output: Format) -> None:
     show(shown, output, lines, [record.key])
 
 
-def kcat_line(record: OutgoingRecord) -> str:
+def kcat_line(record: OutgoingRecord, brokers: str | None = None) -> str:
     """A shell line that produces exactly this record; kcat takes each line of its input as one value."""
     headers = " ".join(f"-H {shlex.quote(f'{name}={text.decode()}')}" for name, text in record.headers)
     value = shlex.quote(record.value.decode())
     key, topic = shlex.quote(record.key), shlex.quote(record.topic)
-    return f"printf '%s\\n' {value} | kcat -P -b \"$RECOVERYD_BOOTSTRAP_SERVERS\" -t {topic} -k {key} {headers}"
+    place = shlex.quote(brokers) if brokers else '"$RECOVERYD_BOOTSTRAP_SERVERS"'
+    return f"printf '%s\\n' {value} | kcat -P -b {place} -t {topic} -k {key} {headers}"
 
 
 def _user() -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recoveryd.settings import Settings
 
 from recoveryd.cli.render.output import detail, is_interactive
-from recoveryd.cli.send.contexts import Context, Contexts
+from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts
 from recoveryd.wire.topics import TopicNames
 
 _PLACES = ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG")
@@ -83,6 +83,12 @@ class Connection:
             if self._context_name is not None:
                 self._context = contexts.read(self._context_name)
         return self._context
+
+    @property
+    def brokers(self) -> str | None:
+        """As typed, or as the context says; None where a config says it, or nobody."""
+        found = self.bootstrap if self.context is None else self.context.properties.get(BOOTSTRAP)
+        return None if found is None else str(found)
 
     @property
     def http(self) -> str | None:

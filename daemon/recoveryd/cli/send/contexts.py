@@ -63,7 +63,7 @@ class Contexts:
         return sorted(file.stem for file in self._folder.glob("*.yaml") if _NAME.fullmatch(file.stem))
 
     def current(self) -> str | None:
-        """The one in use, None when none is."""
+        """The one that `use` chose, None when none is."""
         try:
             return self._pointer.read_text(encoding="utf-8").strip() or None
         except (OSError, UnicodeDecodeError):
@@ -76,7 +76,7 @@ class Contexts:
         file = self._file(name)
         if name not in self.names():
             known = ", ".join(self.names())
-            hint = f"There are {known}." if known else "Make one with `recoveryctl context add`; there is none yet."
+            hint = f"Known are {known}." if known else "Make one with `recoveryctl context add`; there is none yet."
             raise Failure(Code.NO_SUCH_CONTEXT, f"There is no context `{name}`.", hint)
         document = read_file(file, f"Make it again with `recoveryctl context add {name} --replace`.")
         properties = document.get("properties")

@@ -157,6 +157,8 @@ def no_kafka() -> Backend:
 def check_url(url: str) -> str:
     """`http://host:port`; a bare `host:port` is taken for http."""
     full = url if "://" in url else f"http://{url}"
+    if "@" in urllib.parse.urlsplit(full).netloc:  # would be kept and shown, and is never sent
+        raise usage("--http holds a user or a password.", "Give it as http://HOST:PORT; the API takes neither.")
     if urllib.parse.urlsplit(full).scheme not in {"http", "https"}:
         raise usage(f"--http `{url}` is no address.", "Write it like http://127.0.0.1:8712.")
     return full.rstrip("/")

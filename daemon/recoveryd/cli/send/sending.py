@@ -55,7 +55,7 @@ class Sending:
         )
         if not self.print_only:
             return record
-        print_record(record, self.output)
+        print_record(record, self.output, connection.brokers)
         return None
 
 

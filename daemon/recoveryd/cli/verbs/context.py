@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 from recoveryd.cli.failure import usage
 from recoveryd.cli.options import Format, Output, argument, option
 from recoveryd.cli.render.output import note, show
-from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts, read_properties
+from recoveryd.cli.send.contexts import BOOTSTRAP, VARIABLE, Context, Contexts, read_properties
 
 _group = typer.Typer(help="Where recoveryd is, kept under a name.", no_args_is_help=True)
 
@@ -69,6 +69,8 @@ def add(
     if use or contexts.current() is None:
         contexts.use(name)
     note(f"Kept in {context.file}." + (f" `{name}` is in use." if contexts.current() == name else ""))
+    if contexts.current() == name:
+        _tell_what_wins(name)
 
 
 @_group.command("use")
@@ -76,13 +78,14 @@ def use_context(name: Name) -> None:
     """Take this context from now on; --context, RECOVERYD_CONTEXT, --bootstrap and --config say otherwise once."""
     Contexts(os.environ).use(name)
     note(f"`{name}` is in use.")
+    _tell_what_wins(name)
 
 
 @_group.command("list")
 def list_contexts(output: Output = Format.TABLE) -> None:
     """All contexts; the one in use has a star."""
     contexts = Contexts(os.environ)
-    rows = [_row(contexts.read(name), contexts.current()) for name in contexts.names()]
+    rows = [_row(contexts.read(name), _in_use(contexts)) for name in contexts.names()]
     show(rows, output, lambda: [_table(rows)], [row["name"] for row in rows])
     if not rows and output.is_table:
         note("There is no context yet; make one with `recoveryctl context add NAME --bootstrap HOST:PORT`.")
@@ -97,11 +100,11 @@ def show_context(
 ) -> None:
     """One context; secrets are masked."""
     contexts = Contexts(os.environ)
-    wanted = name or contexts.current()
+    wanted = name or _in_use(contexts)
     if wanted is None:
         raise usage("No context is in use.", "Name one; `recoveryctl context list` has them.")
     context = contexts.read(wanted)
-    document = _row(context, contexts.current()) | {"file": str(context.file), "properties": _shown(context)}
+    document = _row(context, _in_use(contexts)) | {"file": str(context.file), "properties": _shown(context)}
     show(document, output, lambda: [_facts(document)], [wanted])
 
 
@@ -110,6 +113,18 @@ def remove(name: Name) -> None:
     """Forget a context; what it led to stays as it is."""
     Contexts(os.environ).remove(name)
     note(f"`{name}` is forgotten.")
+
+
+def _in_use(contexts: Contexts) -> str | None:
+    """The one that a verb would take here and now, were no brokers named."""
+    return os.environ.get(VARIABLE) or contexts.current()
+
+
+def _tell_what_wins(name: str) -> None:
+    """A variable of this shell comes before the context in use, which nobody thinks of at night."""
+    places = (VARIABLE, "RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG")
+    if winners := [each for each in places if os.environ.get(each) and os.environ[each] != name]:
+        note(f"Variables of this shell come first: {', '.join(winners)}. Unset them, or say `--context {name}`.")
 
 
 def _properties(bootstrap: str | None, file: Path | None, given: list[str]) -> dict[str, str]:
@@ -135,7 +150,9 @@ def _check(context: Context) -> None:
     if context.has_brokers:
         from recoveryd.settings import load  # noqa: PLC0415
 
-        load(env={}, base=context.as_tree())
+        # What it refers to may be a variable; what variables say of a config is not meant.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOVERYD_")}
+        load(env=environment, base=context.as_tree())
     elif context.properties or context.daemon is None:
         raise usage("The context says no brokers.", "Give --bootstrap HOST:PORT, or --http URL alone to only look.")
 
