@@ -9,7 +9,7 @@ from recoveryd.cli.render.json_path import select
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from tests.builders.core import to_document
-from tests.cli.recoveries import COMPLETED, RUNNING, in_state
+from tests.cli.recoveries import COMPLETED, RUNNING, in_state, make_answer
 from tests.cli.scripted import ScriptedBackend, refuse_with, run
 
 ID = "flights-rerun"
@@ -106,7 +106,7 @@ def test_quiet_never_hides_an_error_or_a_question() -> None:
     asked = run(of(ID), "stop", ID, "--reason", "r", "-q", interactive=True, typed="n\n")
 
     assert refused.stderr.startswith("RCV-1011 No.")
-    assert asked.stderr.startswith("End it for good? [y/N]: ")
+    assert asked.stderr.startswith(f"End {ID} for good? [y/N]: ")
 
 
 def test_verbose_says_where_a_command_lies() -> None:
@@ -132,6 +132,15 @@ def test_a_form_that_does_not_exist_gets_the_nearest_one() -> None:
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Did you mean `jsonl`?" in result.stderr
+
+
+def test_a_path_that_is_none_is_refused_before_anything_is_sent() -> None:
+    backend = of(ID)
+
+    result = run(backend, "pause", ID, "--reason", "r", "-o", "jsonpath=.a[")
+
+    assert (result.exit_code, backend.sent) == (2, [])
+    assert result.stderr.startswith("RCV-4008 -o jsonpath=.a[ cannot be read from `[` on.")
 
 
 def test_watch_gives_a_line_of_json_per_change() -> None:
@@ -177,6 +186,35 @@ def test_all_means_every_copy_for_which_it_changes_something(verb: str, meant: l
 
     assert result.exit_code == 0
     assert [command["subject"] for command in backend.sent] == meant
+
+
+def test_one_that_is_refused_keeps_none_of_the_others_from_their_command() -> None:
+    backend = of("a", "b", "c")
+    refuse = refuse_with(Code.NOT_IN_THIS_STATE)
+    backend.answer = lambda command: refuse(command) if command["subject"] == "b" else make_answer(command)
+
+    result = run(backend, "pause", "--all", "--reason", "incident", "-o", "name")
+
+    assert (result.exit_code, result.stdout.split()) == (4, ["a", "c"])
+    assert [command["subject"] for command in backend.sent] == ["a", "b", "c"]
+    assert "RCV-1011 No." in result.stderr
+
+
+def test_all_are_told_before_one_is_waited_for() -> None:
+    backend = of("a", "b")
+    backend.becomes = [in_state(State.PAUSED) | {"recovery": name} for name in ("a", "b")]
+
+    result = run(backend, "pause", "--all", "--wait", "--reason", "incident", "-o", "name")
+
+    assert result.exit_code == 0
+    assert [command["subject"] for command in backend.sent] == ["a", "b"]
+
+
+def test_one_command_id_can_not_be_that_of_all() -> None:
+    backend = of("a", "b")
+
+    assert run(backend, "pause", "--all", "--reason", "r", "--command-id", "x").exit_code == 2
+    assert backend.sent == []
 
 
 @pytest.mark.parametrize(("typed", "flags", "sent"), [("y\n", (), 1), ("n\n", (), 0), ("", (), 0), ("", ("--yes",), 1)])

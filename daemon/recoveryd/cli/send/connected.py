@@ -17,8 +17,9 @@ from typing import Annotated, Any, Concatenate, ParamSpec
 import typer
 
 from recoveryd.cli.failure import usage
-from recoveryd.cli.options import Bootstrap, Config, Context, Debug, Http, argument
+from recoveryd.cli.options import Bootstrap, Config, Context, Debug, Format, Http, argument
 from recoveryd.cli.render.harmless import harmless
+from recoveryd.cli.render.json_path import select
 from recoveryd.cli.send.connect import Connection, Tools
 
 P = ParamSpec("P")
@@ -84,6 +85,9 @@ def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callabl
         # Client libraries report lost connections to their logger while they heal them; what matters comes back as an
         # error.
         logging.getLogger("recoveryd").setLevel(logging.DEBUG if tools.debug else logging.CRITICAL)
+        output = own.get("output")
+        if isinstance(output, Format) and output.json_path is not None:
+            select(None, output.json_path)  # a path that is none is refused before anything is sent
         given = {"bootstrap": bootstrap, "config": config, "context": context, "http": http}
         with _connect(ctx, given, tools) as connection:
             for name, kind in groups.items():

@@ -12,7 +12,7 @@ import typer
 
 from recoveryd.cli.failure import ExitCode, Failure, usage
 from recoveryd.cli.options import Reason, Yes, argument, option
-from recoveryd.cli.render.output import confirm, note, show, stderr_console
+from recoveryd.cli.render.output import confirm, note, print_failure, show, stderr_console
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, complete_ids, connected
@@ -62,13 +62,16 @@ def _make_verb(name: str, summary: str, is_reached: Reached = has_ended) -> Call
     ) -> int:
         if every == bool(recovery):
             raise usage(f"Say what to {name}.", "Give the id of one recovery, or --all.")
+        if every and sending.command_id:
+            raise usage("--command-id names one command, and --all sends several.", "Leave one of them out.")
         ids = [recovery] if recovery else _all_to(connection, name)
         if not ids:
             note(f"There is nothing to {name}.")
         elif name == "stop" and not (yes or sending.print_only):
             _ask_to_stop(connection, ids)
-        codes = [_steer(connection, name, one, {"reason": reason}, sending, is_reached) for one in ids]
-        return max(codes, default=ExitCode.DONE)
+        if recovery:
+            return _steer(connection, name, recovery, {"reason": reason}, sending, is_reached)
+        return _steer_all(connection, name, ids, {"reason": reason}, sending, is_reached)
 
     verb.__name__, verb.__doc__ = name, summary
     return connected(verb)
@@ -92,7 +95,7 @@ def _ask_to_stop(connection: Connection, ids: Sequence[str]) -> None:
     for one in ids:
         document = connection.backend.status(one)
         note(f"{one}: {document['state']}; {document.get('why') or ''}" if document else f"{one}: not known here")
-    if not confirm("End it for good?" if len(ids) == 1 else f"End these {len(ids)} for good?"):
+    if not confirm(f"End {', '.join(ids)} for good?"):
         raise typer.Abort
 
 
@@ -160,13 +163,48 @@ def _steer(
     is_reached: Reached = has_ended,
 ) -> int:
     """Send, hear, and stay until `is_reached` (or the end) when wanted."""
+    is_sent = _send(connection, verb, recovery, data, sending)
+    if is_sent and isinstance(sending, Staying) and sending.wait:
+        return _stay(connection, verb, recovery, sending, is_reached)
+    return ExitCode.DONE
+
+
+def _send(connection: Connection, verb: str, recovery: str, data: Mapping[str, object], sending: Sending) -> bool:
+    """False when it was only to be printed. The answer is the result where nothing is waited for."""
     record = sending.make(connection, verb, recovery, data)
     if record is None:
-        return ExitCode.DONE
+        return False
     answer = send(connection, record, sending.timeout_s)
     if not (isinstance(sending, Staying) and sending.wait):
         show(answer, sending.output, list, [recovery])
-        return ExitCode.DONE
+    return True
+
+
+def _steer_all(
+    connection: Connection,
+    verb: str,
+    ids: Sequence[str],
+    data: Mapping[str, object],
+    sending: Staying,
+    is_reached: Reached,
+) -> int:
+    """All are sent before one is waited for, and one that is refused (it may just have ended) stops no other."""
+    codes: list[int] = []
+    sent: list[str] = []
+    for recovery in ids:
+        try:
+            sent += [recovery] if _send(connection, verb, recovery, data, sending) else []
+        except Failure as failure:
+            if failure.code is Code.NO_ANSWER:
+                raise
+            print_failure(failure, failure.exit_code)
+            codes.append(failure.exit_code)
+    if sending.wait:
+        codes += [_stay(connection, verb, recovery, sending, is_reached) for recovery in sent]
+    return max(codes, default=ExitCode.DONE)
+
+
+def _stay(connection: Connection, verb: str, recovery: str, sending: Staying, is_reached: Reached) -> int:
     document = sending.stay(connection, recovery, lambda seen: is_reached(seen) or has_ended(seen))
     show_recovery(document, sending.output)
     if is_reached(document):
