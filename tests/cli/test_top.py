@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 
 from recoveryd.cli.render.top import Frame, rates, read_counters, screen, shown_recoveries
-from recoveryd.cli.send.connect import Tools
+from recoveryd.cli.send.connect import Connection, Tools
+from recoveryd.cli.send.http_reader import HttpReader, no_kafka
+from recoveryd.cli.verbs import top
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
 from recoveryd.runtime.health import Sources
 from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, RUNNING, in_state
-from tests.cli.scripted import run_with
+from tests.cli.scripted import ScriptedBackend, run_with
 from tests.cli.served import LEADER, served
 from tests.patience import patient_s
 
@@ -85,6 +87,22 @@ def test_those_that_go_on_come_first_and_few_that_ended() -> None:
     rows = shown_recoveries(Frame(0.0, [*ended, in_state(State.PAUSED)], {}))
 
     assert [row["recovery"] for row in rows] == ["flights-rerun", "old-0", "old-1", "old-2"]
+
+
+def test_a_key_is_for_the_recovery_that_was_chosen_wherever_it_stands_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(*names: str) -> Frame:
+        return Frame(1.0, [to_document(RUNNING) | {"recovery": name} for name in names], CONTROL)
+
+    backend = ScriptedBackend()
+    connection = Connection("a:1", None, None, Tools(open_backend=lambda _: backend))
+    shown = top._Screen(connection, HttpReader("http://a:1", no_kafka), of("a", "b"))
+    shown.heed("j")
+    monkeypatch.setattr(top, "_read", lambda _: of("new", "a", "b"))
+
+    shown.look()
+    shown.heed("p")
+
+    assert [command["subject"] for command in backend.sent] == ["b"]
 
 
 def test_a_dead_daemon_is_a_code_a_sentence_and_a_next_step() -> None:

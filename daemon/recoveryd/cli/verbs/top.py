@@ -84,8 +84,12 @@ class _Screen:
             self._away = f"{problem.code.value} {problem.message} next: {problem.hint}"
             return
         self._away = ""
+        meant = [row["recovery"] for row in self._rows()][self.chosen : self.chosen + 1]
         self._before, self.now = self.now, frame
-        self.chosen = max(0, min(self.chosen, len(self._rows()) - 1))
+        names = [row["recovery"] for row in self._rows()]
+        # Rows move when recoveries begin and end; a key is for the one that was chosen, wherever it stands now.
+        place = names.index(meant[0]) if meant and meant[0] in names else self.chosen
+        self.chosen = max(0, min(place, len(names) - 1))
 
     def heed(self, key: str) -> bool:
         """False = leave."""
