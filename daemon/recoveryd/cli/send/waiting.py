@@ -61,7 +61,7 @@ def wait_for(
                     return document
             if give_up_s is not None and time.monotonic() >= give_up_s:
                 break
-    message = f"{recovery} was not there after {timeout_s:g} s."
+    message = f"{recovery} did not get there within {timeout_s:g} s."
     raise Failure(Code.WAIT_TIMED_OUT, message, f"It goes on; attach again with `recoveryctl wait {recovery}`.")
 
 

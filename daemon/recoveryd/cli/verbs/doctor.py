@@ -53,7 +53,9 @@ def doctor(
     rows = [{"check": c.name, "verdict": c.verdict.value, "found": c.found, "next_step": c.next_step} for c in checks]
     show(rows, output, lambda: [_table(checks)], [c.name for c in checks if c.verdict is CheckVerdict.FAIL])
     bad = [c for c in checks if c.verdict is CheckVerdict.FAIL]
-    note(f"{len(bad)} of {len(checks)} checks failed." if bad else "All is well.")
+    doubtful = [c for c in checks if c.verdict is CheckVerdict.WARN]
+    warned = f"No check failed; {len(doubtful)} of {len(checks)} warn." if doubtful else "All is well."
+    note(f"{len(bad)} of {len(checks)} checks failed." if bad else warned)
     return ExitCode.FAILED if bad else ExitCode.DONE
 
 
