@@ -19,9 +19,12 @@ _EXIT_MEANINGS: Final = {
         "Done, or accepted by the daemon (also when it knew the command already). A recovery that was stopped on "
         "purpose counts as done."
     ),
-    ExitCode.FAILED: "The recovery failed, or something could not be reached.",
+    ExitCode.FAILED: (
+        "The recovery failed, something could not be reached, or a check found what it looks for (`doctor`, `forecast`, "
+        "`unit lint`, `retention show`)."
+    ),
     ExitCode.USAGE: "The command line or the config is wrong; nothing was sent.",
-    ExitCode.NOT_FOUND: "Nothing has this id.",
+    ExitCode.NOT_FOUND: "Nothing has this id or name.",
     ExitCode.REJECTED: "The daemon refused the command, or the recovery ended as `rejected` or `expired`.",
     ExitCode.NOT_AUTHORISED: "A broker refused us or the daemon.",
     ExitCode.STALE_PLAN: "The plan made now is not the one of `--plan-hash` (RCV-1012).",
@@ -42,7 +45,8 @@ _HEAD: Final = f"""\
 `--print-record` shows the record of any command, with a `kcat` line that sends it.
 
 - stdout carries data only; progress, hints and questions go to stderr.
-- It asks only on a terminal; elsewhere an error names the flag that answers.
+- It asks only on a terminal; elsewhere an error names the flag that answers. Only `stop` then goes ahead without having
+  asked: an emergency must not wait for a flag.
 - `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o jsonl` one record per line,
   `-o jsonpath=.plan.hash` a part of them, `-o name` ids only, `-o wide` a table with more columns. `NO_COLOR` is
   honoured.
@@ -69,7 +73,9 @@ nobody needs the daemon's config on a laptop:
 `client.properties` is what Kafka's own tools take by `--command-config`. A password need not stand in it:
 `sasl.jaas.config=... password="${{file:/run/secrets/kafka}}";` is read when it is used. Contexts are files under
 `~/.config/recoveryd/contexts` (`XDG_CONFIG_HOME`) that only you can read; a context with `--http` and no brokers can
-look, but not send.
+look, but not send. A context knows the brokers of `clusters.main` and nothing else of the daemon's config: verbs that look
+at a unit themselves (`unit`, `retention`, `diagnose`, `doctor --unit`) need `--config`; commands only name units, which
+the daemon knows.
 
 ## Exit codes
 

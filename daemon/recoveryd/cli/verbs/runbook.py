@@ -47,7 +47,8 @@ def run_runbook(
     savepoint: Annotated[str | None, option("--savepoint", "What restore_state begins with.", "NAME")] = None,
     outputs: Annotated[list[str] | None, option("--outputs", OUTPUTS, "TOPIC=POLICY")] = None,
     ranges: Annotated[
-        list[str] | None, option("--range", "What replay and shadow copy, without STOP.", "TOPIC:PARTITION=START-STOP")
+        list[str] | None,
+        option("--range", "What replay and shadow copy; STOP itself is not copied.", "TOPIC:PARTITION=START-STOP"),
     ] = None,
     target: Annotated[
         str | None, option("--target", "The topic that replay writes, or that a shadow may be promoted to.", "TOPIC")
@@ -59,16 +60,17 @@ def run_runbook(
         list[str] | None, option("--error-topic", "A topic to which nothing may come meanwhile.", "TOPIC")
     ] = None,
     quotas: Annotated[
-        list[str] | None, option("--quota", "How much a client of anybody may read meanwhile.", "CLIENT_ID=RATE")
+        list[str] | None,
+        option("--quota", "Bytes per second that a client of anybody may read meanwhile.", "CLIENT_ID=SIZE"),
     ] = None,
     max_bytes_per_s: Annotated[
-        str | None, option("--max-bytes-per-s", "How fast its replays copy at most.", "RATE")
+        str | None, option("--max-bytes-per-s", "How fast its replays copy at most, like 10MB.", "SIZE")
     ] = None,
     waive: Annotated[
         list[str] | None, option("--waive", "A gate that need not be green, and why.", "GATE=REASON")
     ] = None,
     hold: Annotated[
-        str | None, option("--hold", "So long a shadow is well before it may be promoted.", "DURATION")
+        str | None, option("--hold", "How long the gates of a shadow are green before it may be promoted.", "DURATION")
     ] = None,
     plan_only: PlanOnly = False,
     plan_hash: PlanHash = None,
@@ -90,7 +92,7 @@ def run_runbook(
         "state": _marks(state, "--state"),
         "checkpoint": checkpoint,
         "error_topics": error_topics,
-        "quotas": {name: parse_size(rate, "--quota") for name, rate in _pairs(quotas, "--quota", "CLIENT_ID=RATE")},
+        "quotas": {name: parse_size(rate, "--quota") for name, rate in _pairs(quotas, "--quota", "CLIENT_ID=SIZE")},
         "max_bytes_per_s": parse_size(max_bytes_per_s, "--max-bytes-per-s") if max_bytes_per_s else None,
         "waive": dict(_pairs(waive, "--waive", "GATE=REASON")),
         "hold": hold,
@@ -182,7 +184,9 @@ def _ranges(texts: list[str] | None) -> dict[str, Any]:
     found: dict[str, dict[str, list[int]]] = {}
     for name, value in _pairs(texts, flag, form):
         topic, partition = _place(name, flag, form)
-        start, _, stop = value.partition("-")
+        start, dash, stop = value.partition("-")
+        if not dash or not stop:
+            raise usage(f"{flag} {name}={value} is not {form}.", f"Write {flag} {form}, once for each partition.")
         found.setdefault(topic, {})[partition] = [_whole(start, flag, form), _whole(stop, flag, form)]
     if len(found) > 1:
         raise usage(f"--range names {', '.join(found)}.", "A runbook copies ranges of one topic.")
