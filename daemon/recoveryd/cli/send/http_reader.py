@@ -173,5 +173,5 @@ def _json_or_nothing(body: bytes) -> dict[str, Any]:
 
 
 def _unreachable(message: str) -> RecoverydError:
-    hint = "Check --http, or leave it out to read from Kafka."
+    hint = "Check --http, and that the daemon runs; `list`, `get` and `watch` read from Kafka without --http."
     return RecoverydError(Code.CLUSTER_UNREACHABLE, message, hint, retriable=True)
