@@ -1,6 +1,5 @@
 """The program as a whole: help, version, completion, errors, the cost of its start."""
 
-import json
 import os
 import re
 import subprocess
@@ -157,22 +156,6 @@ def test_explain_works_offline_for_every_code() -> None:
 )
 def test_explain_knows_every_word_that_a_daemon_says_and_no_other(kind: str, words: Iterable[str]) -> None:
     assert set(TABLES[kind]) == set(words)
-
-
-def test_whatever_explain_says_to_type_is_a_verb_that_there_is() -> None:
-    root: Any = typer.main.get_command(app)
-    codes = json.loads(run(None, "explain", "-o", "json").stdout)
-    named = {command for code in codes for command in code["commands"]}
-    named |= {command for rows in TABLES.values() for _, command in rows.values()}
-    named |= {match[1] for told in EXAMPLES.values() for match in re.finditer("`(recoveryctl [^`]+)`", told)}
-
-    for command in named:
-        verb, (first, *more) = root, command.split()
-        assert first == "recoveryctl"
-        while hasattr(verb, "commands") and more and "VERB" not in more:
-            verb = verb.commands[more.pop(0)]
-        known = {"--help"} | {name for parameter in verb.params for name in parameter.opts}
-        assert {word for word in more if word.startswith("--")} <= known, command
 
 
 def test_a_verb_that_there_is_not_is_told_in_one_sentence() -> None:
