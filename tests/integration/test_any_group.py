@@ -36,9 +36,16 @@ class Asker:
         self.admin = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications())
 
     async def gather(self) -> GroupFound:
+        """As the daemon does, again while the cluster has no coordinator for a new group yet."""
         wanted = WantedFacts((GroupWanted("main", self.group, Earliest(), {self.topic: ()}),))
-        found = (await self.admin.gather(GatherForWorkflow("w", wanted))).found
-        return found.groups[0]
+        async with asyncio.timeout(patient_s(60.0)):
+            while True:
+                try:
+                    return (await self.admin.gather(GatherForWorkflow("w", wanted))).found.groups[0]
+                except ClusterProblem as problem:
+                    if not problem.retriable:
+                        raise
+                await asyncio.sleep(0.1)
 
     async def take(self, action: AwaitEmpty | TakeSnapshot | SetOffsets, *rows: OffsetUndo) -> StepReported:
         return await self.admin.take(TakeStep("w", "s", 1, action, rows))
