@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.adapters.control.controls import ManualApplications
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic
+from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.spec import Earliest
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import GroupType
