@@ -132,10 +132,6 @@ RULES: Final[dict[str, tuple[str, str]]] = {
     "no_windup": ("6: the lanes do not use what they have, so the budget does not grow.", "recoveryctl top"),
     "publish": ("7: the rate keeps within floor and ceiling, and small changes are not told.", "recoveryctl top"),
     "protect": ("8: nothing is protected, so nothing limits.", "recoveryctl doctor"),
-    "foreign": (
-        "9: a signal is bad, and our rate does not move it; the rate stays, or is given back.",
-        "recoveryctl top",
-    ),
 }
 TABLES: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "state": STATES,
