@@ -12,10 +12,9 @@ from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import AtOffset, AtTime, Latest
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.events import StepReported
 from recoveryd.workflows.spec import OutputChoice, OutputPolicy
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
-from tests.workflows.world import report
 
 STEPS = (
     "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics", "create_outputs",
@@ -224,24 +223,11 @@ def test_offsets_of_its_group_on_other_topics_stay() -> None:
     assert {change.name for change in world.workflow.plan.changes if change.what == "offset"} == {"orders", "steps"}
 
 
-def fails_at(world: AppWorld, name: str, *, retriable: bool, times: int = 1_000) -> None:
-    left = [times]
-
-    def fault(effect: TakeStep) -> StepReported | None:
-        if effect.step != name or left[0] <= 0:
-            return None
-        left[0] -= 1
-        code = Code.CLUSTER_UNREACHABLE.value
-        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=retriable)
-
-    world.fault = fault
-
-
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_step_that_fails_for_good_leaves_a_reason_and_what_was_before_it(name: str) -> None:
     world = AppWorld()
     before = dict(world.committed)
-    fails_at(world, name, retriable=False)
+    world.fail_at(name, retriable=False)
     world.reprocess()
     world.run_through()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
@@ -262,7 +248,7 @@ def test_a_step_that_fails_for_good_leaves_a_reason_and_what_was_before_it(name:
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
     world = AppWorld()
-    fails_at(world, name, retriable=True, times=3)
+    world.fail_at(name, retriable=True, times=3)
     world.reprocess()
     world.run_through()
     assert world.workflow.state is State.COMPLETED
@@ -275,21 +261,10 @@ def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
 def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: str, is_done: bool) -> None:
     """`is_done`: the cluster did it, and nobody heard."""
     world = AppWorld()
-
-    def dies(effect: TakeStep) -> StepReported | None:
-        if effect.step != name:
-            return None
-        if is_done:
-            world.take(effect)
-        world.lost = True
-        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
-
-    world.fault = dies
+    world.die_at(name, is_done=is_done)
     world.reprocess()
     world.run_through()
-    world.fault, world.lost = (lambda _: None), False
-    world.lead()
-    world.pass_time(5)
+    world.live_again()
     world.run_through()
     assert world.workflow.state is State.COMPLETED
     assert len(world.done) == len(set(world.done)) or world.done.count("set") == 2, "nothing was made or dropped twice"

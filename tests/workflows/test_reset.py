@@ -48,23 +48,10 @@ def test_it_waits_notes_sets_and_can_be_put_back() -> None:
     assert world.rollback() == "rejected"
 
 
-def fails_at(world: GroupWorld, name: str, *, retriable: bool, times: int = 1_000) -> None:
-    left = [times]
-
-    def fault(effect: TakeStep) -> StepReported | None:
-        if effect.step != name or left[0] <= 0:
-            return None
-        left[0] -= 1
-        code = Code.CLUSTER_UNREACHABLE.value
-        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=retriable)
-
-    world.fault = fault
-
-
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_that_fails_for_good_leaves_a_reason_and_a_rollback_that_works(name: str) -> None:
     world = GroupWorld()
-    fails_at(world, name, retriable=False)
+    world.fail_at(name, retriable=False)
     world.reset()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
     assert states(world)[STEPS.index(name)] == (name, "failed")
@@ -77,7 +64,7 @@ def test_a_step_that_fails_for_good_leaves_a_reason_and_a_rollback_that_works(na
 @pytest.mark.parametrize("name", [*STEPS, *BACK])
 def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
     world = GroupWorld()
-    fails_at(world, name, retriable=True, times=3)
+    world.fail_at(name, retriable=True, times=3)
     world.reset()
     world.pass_time(120)
     world.rollback() if name in BACK else None
@@ -88,7 +75,7 @@ def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
 
 def test_tries_have_an_end() -> None:
     world = GroupWorld()
-    fails_at(world, "snapshot", retriable=True)
+    world.fail_at("snapshot", retriable=True)
     world.reset()
     world.pass_time(600)
     assert world.workflow.state is State.FAILED
@@ -99,24 +86,11 @@ def test_tries_have_an_end() -> None:
 def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: str, is_done: bool) -> None:
     """`is_done`: the cluster did it, and nobody heard."""
     world = GroupWorld()
-
-    def dies(effect: TakeStep) -> StepReported | None:
-        if effect.step != name:
-            return None
-        if is_done:
-            world.take(effect)
-        world.lost = True
-        return report(effect, Outcome.NOT_YET, "of somebody who is gone").__class__(
-            effect.workflow, "nothing", 0, Outcome.DONE
-        )
-
-    world.fault = dies
+    world.die_at(name, is_done=is_done)
     world.reset()
     if name in BACK:
         world.rollback()
-    world.fault, world.lost = (lambda _: None), False
-    world.lead()
-    world.pass_time(5)
+    world.live_again()
     assert world.workflow.state is (State.ROLLED_BACK if name in BACK else State.COMPLETED)
     assert world.committed == (BEFORE if name in BACK else at(10))
 

@@ -412,13 +412,7 @@ def run(world: RunbookWorld) -> None:
 @pytest.mark.parametrize("name", TAKEN[:-1])
 def test_a_step_that_fails_for_good_leaves_a_reason_and_nothing_temporary(name: str) -> None:
     world = RunbookWorld()
-
-    def fault(effect: TakeStep) -> StepReported | None:
-        if effect.step != name:
-            return None
-        return report(effect, Outcome.FAILED, "no answer", code=Code.CLUSTER_UNREACHABLE.value)
-
-    world.fault = fault
+    world.fail_at(name, retriable=False)
     run(world)
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
     assert [s.name for s in world.workflow.steps if s.state is StepState.FAILED] == [name]
@@ -428,16 +422,8 @@ def test_a_step_that_fails_for_good_leaves_a_reason_and_nothing_temporary(name: 
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
-    world, left = RunbookWorld(), [3]
-
-    def fault(effect: TakeStep) -> StepReported | None:
-        if effect.step != name or left[0] <= 0:
-            return None
-        left[0] -= 1
-        code = Code.CLUSTER_UNREACHABLE.value
-        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=True)
-
-    world.fault = fault
+    world = RunbookWorld()
+    world.fail_at(name, retriable=True, times=3)
     run(world)
     world.pass_time(200)
     assert (world.workflow.state, world.quotas) == (State.COMPLETED, {})
@@ -449,19 +435,9 @@ def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
 def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: str, is_done: bool) -> None:
     """`is_done`: the cluster did it, and nobody heard."""
     world = RunbookWorld()
-
-    def dies(effect: TakeStep) -> StepReported | None:
-        if effect.step != name:
-            return None
-        if is_done:
-            world.take(effect)
-        world.lost = True
-        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
-
-    world.fault = dies
+    world.die_at(name, is_done=is_done)
     run(world)
-    world.fault, world.lost = (lambda _: None), False
-    world.lead()
+    world.live_again()
     world.go_through()
     assert (world.workflow.state, world.quotas) == (State.COMPLETED, {})
 

@@ -195,19 +195,6 @@ def test_a_topic_that_was_made_again_meanwhile_is_noticed_by_the_step_that_notes
     assert note.topic_ids == {"orders": "orders-1", "steps": "steps-1"}  # type: ignore[union-attr]
 
 
-def fails_at(world: UpgradeWorld, name: str, *, retriable: bool, times: int = 1_000) -> None:
-    left = [times]
-
-    def fault(effect: TakeStep) -> StepReported | None:
-        if effect.step != name or left[0] <= 0:
-            return None
-        left[0] -= 1
-        code = Code.CLUSTER_UNREACHABLE.value
-        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=retriable)
-
-    world.fault = fault
-
-
 def go_back(world: UpgradeWorld) -> None:
     """Whoever is asked stops what runs, and starts the old version when its turn comes."""
     for _ in range(4):
@@ -224,7 +211,7 @@ def go_back(world: UpgradeWorld) -> None:
 def test_a_step_that_fails_for_good_can_be_rolled_back_to_the_old_version(name: str) -> None:
     world = UpgradeWorld()
     before = dict(world.committed)
-    fails_at(world, name, retriable=False)
+    world.fail_at(name, retriable=False)
     world.upgrade()
     world.run_through()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.CLUSTER_UNREACHABLE.value)
@@ -243,28 +230,10 @@ def test_a_step_that_fails_for_good_can_be_rolled_back_to_the_old_version(name: 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
     world = UpgradeWorld()
-    fails_at(world, name, retriable=True, times=3)
+    world.fail_at(name, retriable=True, times=3)
     world.upgrade()
     world.run_through()
     assert world.workflow.state is State.COMPLETED
-
-
-def dies_at(world: UpgradeWorld, name: str, *, is_done: bool) -> None:
-    def dies(effect: TakeStep) -> StepReported | None:
-        if effect.step != name:
-            return None
-        if is_done:
-            world.take(effect)
-        world.lost = True
-        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
-
-    world.fault = dies
-
-
-def lives_again(world: UpgradeWorld) -> None:
-    world.fault, world.lost = (lambda _: None), False
-    world.lead()
-    world.pass_time(5)
 
 
 @pytest.mark.scenario("S-WIKI-7")
@@ -273,10 +242,10 @@ def lives_again(world: UpgradeWorld) -> None:
 def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: str, is_done: bool) -> None:
     world = UpgradeWorld()
     before = dict(world.committed)
-    dies_at(world, name, is_done=is_done)
+    world.die_at(name, is_done=is_done)
     world.upgrade()
     world.run_through()
-    lives_again(world)
+    world.live_again()
     world.run_through()
     assert world.workflow.state is State.COMPLETED
     assert set(world.started) == {"shop-v2"}
@@ -294,10 +263,10 @@ def test_a_daemon_that_dies_on_the_way_back_goes_on_there(name: str, is_done: bo
     world = begun()
     world.run_through()
     world.started = []
-    dies_at(world, name, is_done=is_done)
+    world.die_at(name, is_done=is_done)
     assert world.rollback() == "accepted"
     go_back(world)
-    lives_again(world)
+    world.live_again()
     go_back(world)
     assert world.workflow.state is State.ROLLED_BACK
     assert set(world.started) == {OLD.name}

@@ -122,6 +122,38 @@ class WorkflowWorld:
                 self.feed(self.fault(effect) or self.take(effect))
         return decision
 
+    def fail_at(self, step: str, *, retriable: bool, times: int = 1_000) -> None:
+        """The cluster does not answer for this step, so many times."""
+        left = [times]
+
+        def fault(effect: TakeStep) -> StepReported | None:
+            if effect.step != step or left[0] <= 0:
+                return None
+            left[0] -= 1
+            code = Code.CLUSTER_UNREACHABLE.value
+            return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=retriable)
+
+        self.fault = fault
+
+    def die_at(self, step: str, *, is_done: bool) -> None:
+        """The daemon dies at the effect of this step. `is_done`: the cluster did it, and nobody heard."""
+
+        def dies(effect: TakeStep) -> StepReported | None:
+            if effect.step != step:
+                return None
+            if is_done:
+                self.take(effect)
+            self.lost = True
+            return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
+
+        self.fault = dies
+
+    def live_again(self) -> None:
+        """The next daemon leads, and nothing is in its way."""
+        self.fault, self.lost = (lambda _: None), False
+        self.lead()
+        self.pass_time(5)
+
     def take(self, effect: TakeStep) -> StepReported:
         """What the cluster does."""
         raise NotImplementedError

@@ -20,7 +20,6 @@ from recoveryd.workflows.model import Workflow, WorkflowStep
 
 _SENT_EVERY: Final = 15  # looks
 _BAD: Final = frozenset({"mismatch"})
-_WORKFLOWS: Final = frozenset({"reset", "reprocess", "savepoint", "restore_savepoint", "upgrade"})
 Child = Recovery | Workflow
 
 
@@ -42,7 +41,7 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         if problem:
             code = recovery.error_code or Code.STEP_FAILED.value
             return _told(workflow, step, Outcome.FAILED, problem, code=code)
-    named = _counted(step.action.runs)
+    named = _counted(draft, step.action.runs)
     if not is_stopping and len(known) == len(found) and not live:
         evidence = {child.id: _evidence(child) for child in known}
         return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=evidence)
@@ -67,7 +66,7 @@ def look_at_rollback(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
             why = f"{child.id} could not put everything back: {child.why}"
             return _told(workflow, step, Outcome.FAILED, why, code=child.error_code or Code.STEP_FAILED.value)
         if child.is_terminal and step.tries % _SENT_EVERY == 1:
-            command = f"{command_id(workflow, run)}.rollback.{step.began_ms}"
+            command = _rollback_id(workflow, step, run)
             data = {"reason": f"rollback of {workflow.id}"}
             source = workflow.command.source
             draft.effect(SendCommand(workflow.id, "rollback", child.id, data, command, source, draft.now_ms))
@@ -95,7 +94,7 @@ def refused_child(draft: WorkflowDraft, workflow: Workflow, answer: Answer) -> b
     if step is None or answer.kind == "accepted":
         return False
     if isinstance(step.action, RollBackChildren):
-        asked_back = {f"{command_id(workflow, run)}.rollback.{step.began_ms}" for run in step.action.runs}
+        asked_back = {_rollback_id(workflow, step, run) for run in step.action.runs}
         return answer.kind == "rejected" and answer.command_id in asked_back
     if not isinstance(step.action, RunChildren):
         return False
@@ -105,6 +104,10 @@ def refused_child(draft: WorkflowDraft, workflow: Workflow, answer: Answer) -> b
 
 def command_id(workflow: Workflow, run: ChildRun) -> str:
     return f"{workflow.id}.{workflow.created_ms}.{run.recovery}"
+
+
+def _rollback_id(workflow: Workflow, step: WorkflowStep, run: ChildRun) -> str:
+    return f"{command_id(workflow, run)}.rollback.{step.began_ms}"
 
 
 def is_child_of(workflow: Workflow, command: str) -> bool:
@@ -150,12 +153,13 @@ def _evidence(child: Child) -> dict[str, object]:
 
 
 def _result(child: Child) -> str | None:
-    is_proved = isinstance(child, Recovery) and child.verification is not None
-    return str(child.verification.result) if is_proved else None  # type: ignore[union-attr]
+    proof = child.verification if isinstance(child, Recovery) else None
+    return None if proof is None else str(proof.result)
 
 
-def _counted(runs: Sequence[ChildRun]) -> str:
-    one, many = ("workflow", "workflows") if all(run.verb in _WORKFLOWS for run in runs) else ("recovery", "recoveries")
+def _counted(draft: WorkflowDraft, runs: Sequence[ChildRun]) -> str:
+    are_workflows = all(run.verb in draft.kinds for run in runs)
+    one, many = ("workflow", "workflows") if are_workflows else ("recovery", "recoveries")
     return f"{len(runs)} {one if len(runs) == 1 else many}"
 
 

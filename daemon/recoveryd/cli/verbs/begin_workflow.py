@@ -15,13 +15,23 @@ PlanOnly = Annotated[bool, option("--plan-only", "Make and show the plan; nothin
 PlanHash = Annotated[str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")]
 
 
-def begin_workflow(connection: Connection, verb: str, workflow: str, data: Document, sending: Staying) -> int:
+def begin_workflow(
+    connection: Connection,
+    verb: str,
+    workflow: str,
+    data: Document,
+    sending: Staying,
+    *,
+    plan_only: bool,
+    plan_hash: str | None,
+) -> int:
     """Send it, hear its answer, and show its plan; with `--wait`, and of a dry run, stay until it is over."""
-    record = sending.make(connection, verb, workflow, data)
+    planned = {"plan_hash": plan_hash, "dry_run": plan_only}
+    record = sending.make(connection, verb, workflow, data | {name: value for name, value in planned.items() if value})
     if record is None:
         return ExitCode.DONE
     born_of = begin(connection, record, sending.timeout_s)
-    if data.get("dry_run") or sending.wait:
+    if plan_only or sending.wait:
         document = sending.stay(connection, workflow, is_settled, born_of)
         show_recovery(document, sending.output, with_plan=True)
         return exit_code_of_state(document)

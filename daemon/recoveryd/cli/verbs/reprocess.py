@@ -59,9 +59,9 @@ def reprocess(
     data |= {"intermediate": parse_choices(intermediate, "--intermediate")} if intermediate else {}
     data |= {"accept_missing": accept_missing} if accept_missing else {}
     data |= {"keep_inputs": True} if keep_inputs else {}
-    data |= {"plan_hash": plan_hash} if plan_hash else {}
-    data |= {"dry_run": True} if plan_only else {}
-    return begin_workflow(connection, "reprocess", new_id or make_id(unit), data, sending)
+    return begin_workflow(
+        connection, "reprocess", new_id or make_id(unit), data, sending, plan_only=plan_only, plan_hash=plan_hash
+    )
 
 
 @connected

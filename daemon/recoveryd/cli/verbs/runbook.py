@@ -96,11 +96,11 @@ def run_runbook(
         "max_bytes_per_s": parse_size(max_bytes_per_s, "--max-bytes-per-s") if max_bytes_per_s else None,
         "waive": dict(_pairs(waive, "--waive", "GATE=REASON")),
         "hold": hold,
-        "plan_hash": plan_hash,
-        "dry_run": plan_only,
     }
     data |= {name: value for name, value in more.items() if value}
-    return begin_workflow(connection, "runbook", new_id or make_id(unit), data, sending)
+    return begin_workflow(
+        connection, "runbook", new_id or make_id(unit), data, sending, plan_only=plan_only, plan_hash=plan_hash
+    )
 
 
 @_group.command("show")

@@ -51,9 +51,9 @@ def create_savepoint(
     """Keep where an application stands: its offsets, and copies of its changelogs."""
     data: Document = {"reason": reason, "unit": unit, "name": name}
     data |= {"live": True} if live else {}
-    data |= {"plan_hash": plan_hash} if plan_hash else {}
-    data |= {"dry_run": True} if plan_only else {}
-    return begin_workflow(connection, "savepoint", new_id or make_id(name), data, sending)
+    return begin_workflow(
+        connection, "savepoint", new_id or make_id(name), data, sending, plan_only=plan_only, plan_hash=plan_hash
+    )
 
 
 @_group.command("list")
@@ -143,9 +143,15 @@ def restore_savepoint(
     """Let a unit begin with the state and the offsets of a savepoint, step by step."""
     data: Document = {"reason": reason, "savepoint": name, "to_unit": to_unit}
     data |= {"outputs": parse_choices(outputs, "--outputs")} if outputs else {}
-    data |= {"plan_hash": plan_hash} if plan_hash else {}
-    data |= {"dry_run": True} if plan_only else {}
-    return begin_workflow(connection, "restore_savepoint", new_id or make_id(to_unit), data, sending)
+    return begin_workflow(
+        connection,
+        "restore_savepoint",
+        new_id or make_id(to_unit),
+        data,
+        sending,
+        plan_only=plan_only,
+        plan_hash=plan_hash,
+    )
 
 
 def _all(connection: Connection) -> list[Document]:

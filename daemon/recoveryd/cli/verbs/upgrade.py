@@ -36,6 +36,6 @@ def upgrade(
     """Let a new version of an application go on exactly where the old one stops."""
     data: Document = {"reason": reason, "unit": unit, "to_unit": to_unit}
     data |= {"on_incompatible": on_incompatible} if on_incompatible else {}
-    data |= {"plan_hash": plan_hash} if plan_hash else {}
-    data |= {"dry_run": True} if plan_only else {}
-    return begin_workflow(connection, "upgrade", new_id or make_id(to_unit), data, sending)
+    return begin_workflow(
+        connection, "upgrade", new_id or make_id(to_unit), data, sending, plan_only=plan_only, plan_hash=plan_hash
+    )
