@@ -84,10 +84,10 @@ class KafkaClientQuotas:
         """The byte rates of this installation's recoveries, by recovery and name of the rate."""
         ours = copy_client_id(self._scope, "")
         found: dict[str, dict[str, float]] = {}
-        for entity, values in await client.client_quotas(_CLIENT_ID):
-            rates = {name: value for name, value in values if name in {CONSUME, PRODUCE}}
-            if len(entity) == 1 and entity[0][0] == _CLIENT_ID and (entity[0][1] or "").startswith(ours) and rates:
-                found[(entity[0][1] or "").removeprefix(ours)] = rates
+        for client_id, quotas in (await client.quotas_by_client_id()).items():
+            rates = {name: value for name, value in quotas.items() if name in {CONSUME, PRODUCE}}
+            if client_id.startswith(ours) and rates:
+                found[client_id.removeprefix(ours)] = rates
         return found
 
     def _connected(self, cluster: str) -> AbstractAsyncContextManager[RawClient]:

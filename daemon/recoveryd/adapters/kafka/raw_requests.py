@@ -136,6 +136,13 @@ class RawClient:
         self._check(answer.error_code, answer.error_message)
         return answer.entries or ()
 
+    async def quotas_by_client_id(self) -> dict[str, dict[str, float]]:
+        """Of each client id that has quotas by itself, by their names. Raises `ClusterProblem`."""
+        told = await self.client_quotas("client-id")
+        return {
+            entity[0][1] or "": dict(values) for entity, values in told if [kind for kind, _ in entity] == ["client-id"]
+        }
+
     async def alter_client_quotas(self, entity_type: str, changes: Mapping[str, Sequence[Change]]) -> None:
         """`changes` by the entity's name. Any broker passes them on to the controller. Raises `ClusterProblem`."""
         entries = [([(entity_type, name)], list(ops)) for name, ops in changes.items()]

@@ -66,12 +66,8 @@ def _report(effect: TakeStep, action: SetQuotas, rows: list[QuotaUndo], foreign:
 
 
 async def _read(client: RawClient) -> dict[str, float]:
-    found = {}
-    for entity, values in await client.client_quotas(_CLIENT_ID):
-        rates = dict(values)
-        if len(entity) == 1 and entity[0][0] == _CLIENT_ID and _CONSUME in rates:
-            found[entity[0][1] or ""] = rates[_CONSUME]
-    return found
+    told = await client.quotas_by_client_id()
+    return {client_id: quotas[_CONSUME] for client_id, quotas in told.items() if _CONSUME in quotas}
 
 
 def _whole(rate: float | None) -> float | None:
