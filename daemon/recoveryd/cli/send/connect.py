@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -62,7 +63,6 @@ class Connection:
         self._http = http
         self._is_named = context is not None
         self._context_name = context
-        self._context: Context | None = None
         self._backend: Backend | None = None
         self._settings: Settings | None = None
 
@@ -73,16 +73,13 @@ class Connection:
         if self._backend is not None:
             self._backend.close()
 
-    @property
+    @cached_property
     def context(self) -> Context | None:
         """The context in force, read when first needed. Raises `Failure`."""
-        if self._context is None:
-            contexts = Contexts(os.environ)
-            if self._context_name is None and self.bootstrap is None and self.config is None:
-                self._context_name = contexts.current()
-            if self._context_name is not None:
-                self._context = contexts.read(self._context_name)
-        return self._context
+        contexts, name = Contexts(os.environ), self._context_name
+        if name is None and self.bootstrap is None and self.config is None:
+            name = contexts.current()
+        return None if name is None else contexts.read(name)
 
     @property
     def brokers(self) -> str | None:
