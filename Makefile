@@ -12,7 +12,7 @@ WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo demo-app gameday soak test test-fast lint format bench docs site pictures film clean clean-all java
+.PHONY: help setup demo demo-app gameday response soak test test-fast lint format bench docs site sbom pictures film clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -27,8 +27,11 @@ demo: setup ## A whole recovery on a real Kafka, in under two minutes
 demo-app: setup ## A Kafka Streams application with a bug: savepoint, reprocess, verify, rollback
 	@$(PY) -m recoveryd_sandbox.demo_app
 
-gameday: setup ## Live traffic next to three replays, judged by an outsider, in about twelve minutes
+gameday: setup ## Replays beside live traffic, judged by an outsider: five scenarios, three hours (ARGS=today: one)
 	@$(PY) -m recoveryd_sandbox.gameday $(ARGS)
+
+response: setup ## How live traffic answers to a replay at several rates, as data and a plot, in half an hour
+	@$(PY) -m recoveryd_sandbox.response $(ARGS)
 
 # Four runs: what has no broker uses all cores; what has one waits as long as it computes, so three workers share two cores, each with a broker of its own, and
 # the tests of a file stay on one, in the order of tests/conftest.py; three secured brokers have the machine to themselves, and so have containers. Exit code 5 =
@@ -63,6 +66,9 @@ docs: $(STAMP) ## Regenerate everything that is made from the code: schemas, ref
 
 site: $(STAMP) ## The pages as a site in build/site; a link to nothing is an error
 	@$(PY) -m tools.site
+
+sbom: $(STAMP) ## What an installation is made of, as CycloneDX in build/sbom
+	@$(PY) -m tools.sbom
 
 pictures: setup ## Draw the dashboards of a real run for docs/img (four minutes)
 	$(PY) -m grafana.pictures $(ARGS)

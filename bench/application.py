@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.bed import KEEP, Bed
-from bench.cpu import WORKER_DAEMON, process_cpu_s, python_workers, tree_cpu_s
+from bench.cpu import WORKER_DAEMON, python_workers, tree_cpu_s
 from bench.loops import Timing
 from bench.records import DataSet
 from bench.specs import create_own, replay_spec
@@ -25,6 +25,7 @@ from recoveryd_jobs.contract import ChunkLimits, JobSpec, PartitionRange, Verifi
 from recoveryd_jobs.driver.kinds import run_lane_job, run_verification
 from recoveryd_jobs.driver.session import start_session, warm_workers
 from recoveryd_jobs.lane.life import LaneOutcome
+from recoveryd_sandbox.process import process_cpu_s
 
 LANES = 2
 _DEADLINE_S = 170.0

@@ -9,6 +9,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from recoveryd.kernel.times import format_time_ms
+
 _FLUSH_DEADLINE_S = 30.0
 _BATCH = 1_000
 
@@ -31,9 +33,9 @@ def replay(recovery: str, source: str, target: str, **more: Any) -> dict[str, An
     return command("replay", recovery, data | more)
 
 
-def lag_signal(group: str, topic: str, partitions: int, end: int) -> dict[str, Any]:
-    """A lag signal of a group that is a little behind on each partition."""
-    sampled_at = _now()
+def lag_signal(group: str, topic: str, partitions: int, end: int, at_ms: int | None = None) -> dict[str, Any]:
+    """A lag signal of a group that is a little behind on each partition, sampled at `at_ms` or now."""
+    sampled_at = _now() if at_ms is None else format_time_ms(at_ms)
     rows = [{"partition": p, "committed": end - p, "end": end, "sampled_at": sampled_at} for p in range(partitions)]
     return {
         "specversion": "1.0", "id": uuid.uuid4().hex, "source": "//bench/monitor", "type": "io.recoveryd.signal.lag.v1",

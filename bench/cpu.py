@@ -13,12 +13,6 @@ _PARENT = 1
 WORKER_DAEMON = "bench.worker_daemon"
 
 
-def process_cpu_s(pid: int) -> float:
-    """User and system time of one process with all its threads."""
-    fields = _stat(pid)
-    return 0.0 if fields is None else (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS_PER_S
-
-
 def tree_cpu_s(root: int) -> float:
     """CPU of all living descendants of `root` and of their ended children, without `root` itself."""
     stats = _all_stats()

@@ -1,11 +1,12 @@
-"""The pure step alone: events per second through `decide` with fifty running recoveries, compared with decoding the
-same events from their bytes.
+"""The pure step alone: events per second of processor time through `decide` with fifty running recoveries, compared
+with decoding the same events from their bytes.
 """
 
 import time
 from collections.abc import Callable, Sequence
 
-from bench.control import command, encoded, lag_signal
+from bench import lag_signals
+from bench.control import command, encoded
 from bench.recoveries import NOW_MS, lane_heartbeat, start_state, with_running
 from bench.result import Report, Row, Sample
 from recoveryd.capabilities import make_codec, make_decider
@@ -19,24 +20,34 @@ CODEC = make_codec()
 NAME = "decide"
 _RUNNING = 50
 _EVENTS = 2_000
+_GROUPS = (50, 1_000)
+_SIGNALS_AT_LEAST = 10_000.0
+_TICK_MS = 1_000
+_SILENCE_MS = 3_600_000  # the recoveries beside signals send no heartbeats
 
 
 def measure(repeat: int, *, quick: bool) -> list[Report]:
     params = Params(max_active_recoveries=_RUNNING)
     decider = make_decider(params)
-    state = start_state(params)
-    for number in range(_RUNNING):
-        state = with_running(decider, state, f"r{number:02d}", number)
+    state = _running(decider, params)
     count = _EVENTS // 10 if quick else _EVENTS
     rows = (
         _row("lane heartbeat", decider, state, _heartbeats(count), decode_progress, repeat),
-        _row("lag signal of 8 partitions", decider, state, _signals(count), _decode_control, repeat),
+        *(_signal_row(groups, count, repeat) for groups in _GROUPS),
         _row("throttle, accepted", decider, state, _throttles(count), _decode_control, repeat),
         Row(
             f"tick over {_RUNNING} recoveries", _rate(lambda: _fold(decider, state, [Tick()] * 200, 1_000), 200, repeat)
         ),
     )
-    return [Report(f"decide(), one core, {_RUNNING} recoveries running", rows)]
+    note = "processor time; each lag signal is of a protected group, fresh, and makes a verdict"
+    return [Report(f"decide(), one core, {_RUNNING} recoveries running", rows, (note,))]
+
+
+def _running(decider: Decider, params: Params) -> CoreState:
+    state = start_state(params)
+    for number in range(_RUNNING):
+        state = with_running(decider, state, f"r{number:02d}", number)
+    return state
 
 
 def _row(
@@ -48,12 +59,45 @@ def _row(
     return Row(what, decided, "decoding it", decoded)
 
 
+def _signal_row(groups: int, count: int, repeat: int) -> Row:
+    live = lag_signals.live_params(groups)
+    params = Params(max_active_recoveries=_RUNNING, heartbeat_timeout_ms=_SILENCE_MS, live=live)
+    decider = make_decider(params)
+    raw = lag_signals.reports(groups, groups + repeat * count)
+    events = [(at_ms, CODEC.decode_event(0, 0, at_ms, None, value, ())) for at_ms, value in raw]
+    state = lag_signals.with_full_windows(_running(decider, params), groups)
+    state, _ = _judged(decider, state, events[:groups])
+    rates = []
+    for turn in range(repeat):
+        first = groups + turn * count
+        state, seconds = _judged(decider, state, events[first : first + count])
+        lag_signals.check_judged(state, groups)
+        rates.append(count / seconds)
+    decoded = _rate(lambda: [CODEC.decode_event(0, 0, at_ms, None, v, ()) for at_ms, v in raw[:count]], count, repeat)
+    what = f"lag signal of {lag_signals.PARTITIONS} partitions, {groups:,} protected groups"
+    return Row(what, Sample(tuple(rates), "/s"), "decoding it", decoded, at_least=_SIGNALS_AT_LEAST)
+
+
+def _judged(decider: Decider, state: CoreState, events: Sequence[tuple[int, Event]]) -> tuple[CoreState, float]:
+    """The state after the signals, and the seconds that these took; ticks between them are decided, but not counted."""
+    seconds, tick_ms = 0.0, events[0][0]
+    began_s = time.process_time()
+    for at_ms, event in events:
+        if at_ms >= tick_ms + _TICK_MS:
+            seconds += time.process_time() - began_s
+            tick_ms = at_ms
+            state = decider.decide(state, Tick(), at_ms).state
+            began_s = time.process_time()
+        state = decider.decide(state, event, at_ms).state
+    return state, seconds + time.process_time() - began_s
+
+
 def _rate(work: Callable[[], object], count: int, repeat: int) -> Sample:
     rates = []
     for _ in range(repeat):
-        began_s = time.perf_counter()
+        began_s = time.process_time()
         work()
-        rates.append(count / (time.perf_counter() - began_s))
+        rates.append(count / (time.process_time() - began_s))
     return Sample(tuple(rates), "/s")
 
 
@@ -74,10 +118,6 @@ def _heartbeats(count: int) -> list[bytes]:
         )
         found.append(encode(LaneHeartbeat(beat.recovery, 1, beat.lane, 1, "copying", True, 1e5, 4e7, positions)))
     return found
-
-
-def _signals(count: int) -> list[bytes]:
-    return [encoded(lag_signal(f"group-{n % 50}", "flights.live", 8, n)) for n in range(count)]
 
 
 def _throttles(count: int) -> list[bytes]:

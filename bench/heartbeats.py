@@ -13,7 +13,6 @@ from typing import Self
 from confluent_kafka import Producer
 
 from bench.bed import Bed
-from bench.cpu import process_cpu_s
 from bench.daemon_process import DaemonProcess, Home, leading
 from bench.records import make_many
 from bench.recoveries import LANES, Source, start_state, with_running
@@ -23,6 +22,7 @@ from recoveryd.recovery.model import PlannedTopic
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, LanePosition, encode, progress_key
+from recoveryd_sandbox.process import process_cpu_s
 
 NAME = "heartbeats"
 _REPLAYS = 9

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from bench.cpu import process_cpu_s
+from recoveryd_sandbox.process import process_cpu_s
 
 _ROOT = Path(__file__).resolve().parents[1]
 _DEADLINE_S = 170.0

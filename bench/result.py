@@ -34,13 +34,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. `at_most` bounds the median, `ratio_at_most` its ratio to the other median."""
+    """One line of the table. `at_most` or `at_least` bounds the median, `ratio_at_most` its ratio to the other median."""
 
     what: str
     measured: Sample
     versus: str = ""
     compared: Sample | None = None
     at_most: float | None = None
+    at_least: float | None = None
     ratio_at_most: float | None = None
 
     @property
@@ -54,6 +55,8 @@ class Row:
         """PASS, FAIL, or NO_TARGET."""
         if self.at_most is not None:
             return PASS if self.measured.median <= self.at_most else FAIL
+        if self.at_least is not None:
+            return PASS if self.measured.median >= self.at_least else FAIL
         if self.ratio_at_most is not None and self.ratio is not None:
             return PASS if self.ratio <= self.ratio_at_most else FAIL
         return NO_TARGET
@@ -62,6 +65,8 @@ class Row:
     def target(self) -> str:
         if self.at_most is not None:
             return f"<= {self.at_most:g} {self.measured.unit}"
+        if self.at_least is not None:
+            return f">= {self.at_least:,g} {self.measured.unit}"
         return "" if self.ratio_at_most is None else f"<= {self.ratio_at_most:g}x"
 
 

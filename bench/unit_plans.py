@@ -8,12 +8,12 @@ from recoveryd.recovery.spec import Earliest
 from recoveryd.units.facts import Committed, Group, GroupType, PartitionEnds, UnitFacts, UnitTopic
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.units.reach import look_back
-from recoveryd.workflows.facts import Found, GroupFound
-from recoveryd.workflows.kinds import Planned
-from recoveryd.workflows.params import WorkflowParams
-from recoveryd.workflows.positions import PartitionLook
-from recoveryd.workflows.reprocess import REPROCESS
-from recoveryd.workflows.spec import ReprocessSpec
+from recoveryd.workflows.kinds.reprocess import REPROCESS
+from recoveryd.workflows.machine.kind import Planned
+from recoveryd.workflows.model.facts import Found, GroupFound
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.positions import PartitionLook
+from recoveryd.workflows.model.spec import ReprocessSpec
 
 NAME = "unit_plans"
 _TOPICS, _PARTITIONS = 50, 5_000

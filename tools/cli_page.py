@@ -50,6 +50,9 @@ _HEAD: Final = f"""\
 - `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o jsonl` one record per line,
   `-o jsonpath=.plan.hash` a part of them, `-o name` ids only, `-o wide` a table with more columns. `NO_COLOR` is
   honoured.
+- A path at which nothing stands prints nothing and exits 0, as `kubectl` does with a key that is missing: many fields
+  are absent until they are known, so a script tests for the empty text. A note on stderr says so. A path that cannot be
+  read exits 2.
 - Control characters in names and messages of others are shown as `\\u001b`; in JSON and YAML this is the same value.
 - Every error is a code, a sentence and a next step; `{PROGRAM} explain CODE` says more about it, offline. With
   `-o json` or `-o jsonl` an error is one line of JSON on stderr:
@@ -102,6 +105,8 @@ def _verbs(group: Any, context: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if hasattr(command, "list_commands"):
+            if command.invoke_without_command:
+                yield f"{prefix}{name}", command
             yield from _verbs(command, context, f"{prefix}{name} ")
         elif not command.hidden:
             yield f"{prefix}{name}", command

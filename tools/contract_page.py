@@ -128,7 +128,14 @@ def _topics() -> str:
         cleanup = policy if retention is None else f"{policy} {_span(int(retention))}"
         others = ", ".join(f"`{name}={value}`" for name, value in configs.items())
         where = ", on each target cluster" if topic.on_targets else ""
-        rows.append((f"`{topic.name}`", f"{cleanup}{where}", str(topic.partitions), others))
+        rows.append(
+            (
+                f"`{topic.name}`",
+                f"{cleanup}{where}",
+                "one per broker" if topic.per_broker else str(topic.partitions),
+                others,
+            )
+        )
     return table(("topic", "cleanup", "partitions", "other settings"), rows)
 
 

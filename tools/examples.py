@@ -430,6 +430,7 @@ STATUS: Final[dict[str, Any]] = {
             "partitions": 8,
             "start": 1200,
         },
+        "remote": [],
         "findings": [],
     },
     "progress": {
@@ -470,6 +471,8 @@ STATUS: Final[dict[str, Any]] = {
             "filtered": 0,
             "skipped": 10,
             "lost": 0,
+            "min_time": "2026-11-20T00:00:00.000Z",
+            "max_time": "2026-11-20T23:19:59.000Z",
             "unexplained": 0,
         }
     ],
@@ -575,6 +578,12 @@ WORKFLOW_STATUS: Final[dict[str, Any]] = {
         "findings": [],
         "ambiguous_topics": [],
         "version": None,
+        "confirmations": [
+            {"item": "retention", "by": "plan", "told": "every position lies inside its log, behind its beginning"},
+            {"item": "outputs", "by": "person", "told": "totals are overwritten by key"},
+            {"item": "scope", "by": "plan", "told": "1 of 1 partitions of orders"},
+            {"item": "owner", "by": "plan", "told": "one of //ops/kim has to approve it"},
+        ],
     },
     "steps": [
         {"name": "await_empty", "why": "the group order-processor has no members", "evidence": {}, **_AT},
@@ -668,6 +677,7 @@ SCHEDULE_STATUS: Final[dict[str, Any]] = {
             "offsets": {"0": 84000, "1": 83100},
             "recovery": "flights-nightly.20261122t0100",
         },
+        "forecast": {"fits": True, "expected": "4m10s", "interval": "24h", "runs": 1},
     },
     "internal": {"format": 2},
 }

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Final
 
 from grafana.generate import boards
-from tools import acls_page, cli_page, config_reference, contract_page, film, scenarios_page, schemas
+from tools import (
+    acls_page,
+    cli_page,
+    config_reference,
+    contract_page,
+    film,
+    kubernetes_files,
+    scenarios_page,
+    schemas,
+    sizing_page,
+)
 
 Files = Mapping[Path, str]
 
@@ -43,8 +53,10 @@ GENERATED: Final[Mapping[str, Generated]] = {
     "cli": Generated(cli_page.make_files),
     "acls": Generated(acls_page.make_files),
     "scenarios": Generated(scenarios_page.make_files),
+    "sizing": Generated(sizing_page.make_files),
     "film": Generated(film.make_files),
     "dashboards": Generated(boards.make_files, "*.json"),
+    "kubernetes": Generated(kubernetes_files.make_files),
 }
 
 

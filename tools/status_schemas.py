@@ -19,8 +19,8 @@ from recoveryd.watches.model import KIND, Watch
 from recoveryd.watches.wire.status import ENVELOPE, PARTS
 from recoveryd.wire.nouns import NounForm
 from recoveryd.wire.status_topic import DAEMON_KEY, DAEMON_PUBLIC
-from recoveryd.workflows.model import KIND as WORKFLOW
-from recoveryd.workflows.model import Workflow
+from recoveryd.workflows.model.workflow import KIND as WORKFLOW
+from recoveryd.workflows.model.workflow import Workflow
 from recoveryd.workflows.wire.status import PUBLIC as WORKFLOW_PUBLIC
 from tools.noun_schemas import INTERNAL, NATURAL, Schema, Told, finished, list_of, make_object, only, ref
 
@@ -85,6 +85,9 @@ _RECOVERY_WORDS: Final[Told] = {
     "CompletenessRow.unexplained": {"type": "integer"},
     "CompletenessRow.filtered": "outside the wanted times",
     "CompletenessRow.skipped": "offsets that hold no visible record",
+    "Plan.remote": "what of the range lies in remote storage (tiered storage) and is read more slowly",
+    "CompletenessRow.min_time": "the smallest timestamp of the copied records; null where nothing was copied, or it is not known",
+    "CompletenessRow.max_time": "the largest",
     "CompletenessRow.lost": "deleted before they were copied",
     "Verification.result": {"enum": ["match", "mismatch", "skipped"]},
     "Verification.scope": {
@@ -135,6 +138,8 @@ _SCHEDULE_WORDS: Final[Told] = {
     "Scheduled.command": "what is sent: verb, data, and the subject of one that steers",
     "Scheduled.overrun": {"enum": ["skip", "queue"]},
     "Scheduled.max_runtime": "duration, such as 4h",
+    "Scheduled.forecast": "whether the next run is expected to be over before the one after it is due, by the last runs; null before the first ended",
+    "RunForecast.runs": "how many of the last completed runs it rests on",
     "Scheduled.next_run": "the next due time; null once the schedule has ended",
     "Scheduled.queued": "a due time that waits for the end of the present run",
     "Scheduled.run": "the run that goes on",
@@ -191,6 +196,7 @@ _WORKFLOW_WORDS: Final[Told] = {
     "WorkflowPlan.changes": "as they are once the group was found empty; before, as it was when planned",
     "WorkflowPlan.findings": "what is done instead of what was asked for",
     "WorkflowPlan.ambiguous_topics": "topics that look internal and are left alone",
+    "WorkflowPlan.confirmations": "what was thought of before offsets are set back: by the plan, by a person, or open",
     "WorkflowPlan.version": "of an upgrade: whether the new version fits; null of others",
     "VersionChange.unfixed_range": "by input and partition, [start, stop) of which the old version made the results",
     "VersionChange.fix": "data of replays that copy this range, once it is known",
@@ -225,7 +231,10 @@ _WORKFLOW_WORDS: Final[Told] = {
 }
 # Fields that records of 0.1.0 lack, until they are written again.
 _LATER: Final = {
+    "CompletenessRow.min_time",
+    "CompletenessRow.max_time",
     "Plan.receipts",
+    "Plan.remote",
     "PlannedTopic.ranges",
     "Progress.verified_records",
     "Progress.verified_bytes",

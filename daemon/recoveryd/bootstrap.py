@@ -4,15 +4,17 @@ Nothing runs yet after `build`.
 Only this module and the command line know the settings; every other part is handed the values it needs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.make import Surroundings, make_controls
 from recoveryd.adapters.http.metrics_page import CONTENT_TYPE, Metrics
 from recoveryd.adapters.http.prometheus_queries import PrometheusQueries
-from recoveryd.adapters.http.signed_posts import WebhookTarget
+from recoveryd.adapters.http.signed_posts import SignedPosts, WebhookTarget
+from recoveryd.adapters.http.transition_posts import TransitionPosts
 from recoveryd.adapters.http.webhooks import HttpWebhooks
 from recoveryd.adapters.kafka.canary import KafkaCanary
 from recoveryd.adapters.kafka.client_quotas import KafkaClientQuotas
@@ -22,10 +24,13 @@ from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.adapters.kafka.living_clients import LivingProperties
+from recoveryd.adapters.kafka.local_starts import LocalStarts
 from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.progress import KafkaProgressFeed
 from recoveryd.adapters.kafka.retention import KafkaRetention
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
+from recoveryd.adapters.spark.attempt_logs import read_log
 from recoveryd.adapters.spark.command import SparkProfile
 from recoveryd.adapters.spark.runner import SparkJobs
 from recoveryd.capabilities import make_capabilities, make_job
@@ -33,6 +38,7 @@ from recoveryd.collectors.canary import CanaryCollector
 from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.collectors.queries import Query, QueryCollector
 from recoveryd.collectors.retention import RetentionCollector
+from recoveryd.collectors.secret_files import SecretFiles
 from recoveryd.collectors.unit_files import UnitFiles
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.events import Event
@@ -40,9 +46,17 @@ from recoveryd.kernel.metrics import Sample
 from recoveryd.live.metrics import SIGNALS_REJECTED
 from recoveryd.live.wire.page import control_document, lag_document
 from recoveryd.metrics.book import MetricsBook
-from recoveryd.metrics.definitions import CANARY_PRODUCE, JOURNAL_FAILING, LEADER, LOOP_AGE
+from recoveryd.metrics.definitions import (
+    CANARY_PRODUCE,
+    JOURNAL_FAILING,
+    LEADER,
+    LOOP_AGE,
+    SECRET_REFUSED,
+    WEBHOOK_WAITING,
+)
 from recoveryd.ports import ApplicationControl, Clock, Clusters, ControlRecord, Emit, Jobs, Journal, ProgressFeed
 from recoveryd.recovery.params import Params
+from recoveryd.renewal import SecretHolders
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
 from recoveryd.runtime.health import Health, HealthServer, Sources
 from recoveryd.runtime.history import RecordedCore
@@ -52,6 +66,7 @@ from recoveryd.runtime.runners import command_runners, recovery_runners, watch_r
 from recoveryd.settings import Settings
 from recoveryd.settings.live import CANARY_READING
 from recoveryd.settings.rereading import units_again
+from recoveryd.telling import count_transition, transition_routes, transitions_in
 from recoveryd.units.draft import units_in
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.wire.codec import Codec
@@ -81,7 +96,7 @@ class Daemon:
     intake: ControlIntake
     interpreter: Interpreter
     collector: OffsetCollector
-    readings: tuple[CanaryCollector | QueryCollector | RetentionCollector | UnitFiles, ...]
+    readings: tuple[CanaryCollector | QueryCollector | RetentionCollector | UnitFiles | SecretFiles, ...]
     server: HealthServer
     journal: Journal
     clusters: Clusters
@@ -90,9 +105,12 @@ class Daemon:
     applications: ApplicationControl
     pulse: Pulse
     unit_files: UnitFiles
+    secret_files: SecretFiles
+    secret_holders: SecretHolders
     inbox: Inbox
     remaining: Callable[[], Sequence[str]]  # ids with something left to do that waits for no person
     moving: Callable[[], Sequence[str]]  # ids that are not at rest yet after `Leaving`
+    posts: TransitionPosts
 
 
 def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
@@ -102,7 +120,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     book = MetricsBook(capabilities)
     clock, inbox, metrics = SystemClock(), Inbox(), Metrics(book.metrics)
     pulse = Pulse(clock)
-    clients = settings.librdkafka_all()
+    clients = {name: LivingProperties(properties) for name, properties in settings.librdkafka_all().items()}
     accesses = {name: settings.access(name) for name in clients}
     slots = {name: profile.task_slots for name, profile in _profiles(settings).items()}
     clusters = KafkaClusters(
@@ -113,6 +131,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         values.topics.receipts_partitions,
         values.monitor.canary.clusters if values.monitor.is_canary_on else (),
         LogSizes(accesses),
+        LocalStarts(accesses),
     )
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
     core: Core = (decider := Decider(capabilities))
@@ -120,9 +139,13 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         core = RecordedCore(core, params, frozenset(values.webhooks), Path(values.log.events), values.log.events_most)
     status, codec = StatusTopic(capabilities), Codec(capabilities)
     journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms)
-    jobs = SparkJobs(_profiles(settings), make_job(settings.job_defaults()), settings.work_dir, inbox.emit)
+    jobs = SparkJobs(_profiles(settings), make_job(settings.job_defaults(clients)), settings.work_dir, inbox.emit)
     progress = KafkaProgressFeed(clients[MAIN], names.progress, clock.now_ms)
-    applications = make_controls(settings.control_options(), surroundings(settings, clock.now_ms))
+    targets = webhook_targets(settings)
+    around = surroundings(settings, targets, clock.now_ms)
+    applications = make_controls(settings.control_options(), around)
+    holders = SecretHolders(settings, clients, accesses, targets, applications, around)
+    secrets = SecretFiles(holders.secrets(), clock)
 
     async def when_leading() -> None:
         await progress.start(inbox.emit)
@@ -135,8 +158,10 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         )
 
     quotas = KafkaClientQuotas(accesses, values.scope)
-    targets = {name: WebhookTarget(*target) for name, target in settings.webhook_targets().items()}
     webhooks = HttpWebhooks(targets, values.scope, inbox.emit, clock.now_ms)
+    posts = TransitionPosts(
+        transition_routes(settings), targets, values.scope, SignedPosts(clock.now_ms), count_transition(metrics)
+    )
     steps = KafkaSteps(clients, accesses, lambda: units_in(runtime.state, params.units), applications)
     sender = KafkaCommandSender(clients[MAIN], names.control, codec)
 
@@ -165,8 +190,9 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         metrics=metrics,
         book=book,
         freeze_s=values.faust.session_timeout / 2000,
+        tell=lambda decision: posts.tell(transitions_in(decision, status, clock.now_ms()) if posts.waiting else ()),
     )
-    metrics.source = lambda: _samples(runtime, book, pulse, clock)
+    metrics.source = lambda: _samples(runtime, book, pulse, clock, secrets, posts)
     collector = OffsetCollector(
         clusters,
         KafkaGroupOffsets(clients),
@@ -180,7 +206,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         lambda: units_again(settings, read_again()), inbox.emit, lambda: runtime.vitals.role == "leader"
     )
     readings = (
-        _canaries(settings, inbox.emit, metrics, runtime, clock),
+        _canaries(settings, clients, inbox.emit, metrics, runtime, clock),
         _queries(settings, inbox.emit, metrics, runtime, clock),
         RetentionCollector(
             lambda: units_in(runtime.state, params.units).values(),
@@ -190,8 +216,9 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
             clock,
         ),
         unit_files,
+        secrets,
     )
-    sources = _sources(runtime, core, status, params, collector, pulse, clock, metrics)
+    sources = _sources(settings.work_dir, runtime, core, status, params, collector, pulse, clock, metrics)
     server = HealthServer(sources, values.http.host, values.http.port)
     return Daemon(
         runtime,
@@ -207,31 +234,46 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         applications,
         pulse,
         unit_files,
+        secrets,
+        holders,
         inbox,
         remaining=lambda: decider.remaining(runtime.state, clock.now_ms()),
         moving=lambda: decider.moving(runtime.state, clock.now_ms()),
+        posts=posts,
     )
 
 
-def surroundings(settings: Settings, now_ms: Callable[[], int]) -> Surroundings:
-    """Of the applications of units. Reads secret files; raises `ConfigProblem`."""
+def webhook_targets(settings: Settings) -> dict[str, WebhookTarget]:
+    """Reads secret files; raises `ConfigProblem`."""
+    return {name: WebhookTarget(*target) for name, target in settings.webhook_targets().items()}
+
+
+def surroundings(settings: Settings, targets: Mapping[str, WebhookTarget], now_ms: Callable[[], int]) -> Surroundings:
+    """Of the applications of units. `targets` of webhooks may change later."""
     installation = f"{settings.values.scope} on {settings.librdkafka(MAIN)['bootstrap.servers']}"
     return Surroundings(
         settings.work_dir / "applications",
         installation,
         settings.values.scope,
-        settings.webhook_targets(),
+        targets,
         settings.environment,
         now_ms,
     )
 
 
-def _canaries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime, clock: Clock) -> CanaryCollector:
+def _canaries(
+    settings: Settings,
+    clients: Mapping[str, LivingProperties],
+    emit: Emit,
+    metrics: Metrics,
+    runtime: Runtime,
+    clock: Clock,
+) -> CanaryCollector:
     monitor = settings.values.monitor
     clusters = monitor.canary.clusters if monitor.is_canary_on else ()
     topic = settings.topic_names.canary
     return CanaryCollector(
-        {name: KafkaCanary(name, settings.librdkafka(name), topic) for name in clusters},
+        {name: KafkaCanary(name, clients[name], topic) for name in clusters},
         emit,
         lambda cluster, seconds: metrics.observe(CANARY_PRODUCE, seconds, (cluster,)),
         lambda: runtime.vitals.role == "leader",
@@ -262,6 +304,7 @@ def _profiles(settings: Settings) -> dict[str, SparkProfile]:
 
 
 def _sources(
+    work_dir: Path,
     runtime: Runtime,
     core: Core,
     status: StatusTopic,
@@ -278,6 +321,7 @@ def _sources(
         document=status.document,
         metrics_content_type=CONTENT_TYPE,
         lag=lambda: lag_document(runtime.state, params.live, clock.now_ms()),
+        log=partial(read_log, work_dir),
         control=lambda: control_document(runtime.state, params.live, params.control, clock.now_ms()),
     )
 
@@ -294,9 +338,15 @@ def _health(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, now_s: f
     )
 
 
-def _samples(runtime: Runtime, book: MetricsBook, pulse: Pulse, clock: Clock) -> Iterator[Sample]:
+def _samples(
+    runtime: Runtime, book: MetricsBook, pulse: Pulse, clock: Clock, secrets: SecretFiles, posts: TransitionPosts
+) -> Iterator[Sample]:
     yield Sample(LEADER, (), 1.0 if runtime.vitals.role == "leader" else 0.0)
     yield Sample(LOOP_AGE, (), pulse.age_s)
+    for name, is_refused in secrets.refused.items():
+        yield Sample(SECRET_REFUSED, (name,), float(is_refused))
+    for name, waiting in posts.waiting.items():
+        yield Sample(WEBHOOK_WAITING, (name,), float(waiting))
     failing_s = runtime.vitals.journal_failing_s
     yield Sample(JOURNAL_FAILING, (), 0.0 if failing_s is None else clock.monotonic_s() - failing_s)
     if runtime.vitals.is_loaded:

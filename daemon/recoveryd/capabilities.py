@@ -24,7 +24,7 @@ from recoveryd.watches.params import WatchParams
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic
 from recoveryd.workflows.capability import make_workflows, workflow_on
-from recoveryd.workflows.params import WorkflowParams
+from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd_jobs.contract import JobSpec
 
 KINDS = (REPLAY, VERIFICATION)
@@ -55,6 +55,7 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
                 keep_terminal_ms=params.keep_terminal_ms,
                 keep_terminal_most=params.keep_terminal_most,
                 units=params.units,
+                approvals=params.approvals,
             ),
             workflow_on,
         ),
@@ -64,6 +65,7 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
                 units=params.units,
                 approvals=params.approvals,
                 own_topics=params.own_topics,
+                lag=params.live.lag,
                 approval_ttl_ms=params.approval_ttl_ms,
                 keep_terminal_ms=params.keep_terminal_ms,
                 keep_terminal_most=params.keep_terminal_most,

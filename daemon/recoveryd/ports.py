@@ -29,8 +29,8 @@ from recoveryd.recovery.effects import (
 from recoveryd.recovery.events import LedgerRead, QuotaSet, QuotasSwept, TargetReady
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.units.control import Report, Wish
-from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.events import StepReported, WorkflowFacts
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import StepReported, WorkflowFacts
 from recoveryd_jobs.contract import Directive
 
 Emit = Callable[[Event], None]  # puts an event into the runtime's inbox; thread-safe; never blocks

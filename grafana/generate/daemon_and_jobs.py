@@ -9,7 +9,7 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, NEUTRAL, REPLAY, WARN, Look, Query
-from grafana.generate.queries import JOB, STATE_LOOKS, WORK_LOOKS, quantile
+from grafana.generate.queries import JOB, STATE_LOOKS, TO_RECOVERY_OF_SPAN, WORK_LOOKS, highest, quantile
 
 _DOMAIN = f'{JOB}, domain=~"$domain"'
 _GROUP = f'{JOB}, group=~"$group"'
@@ -39,10 +39,10 @@ def make() -> dashboard.Dashboard:
     board.annotation(frame.annotation("Leader changes", WARN, led, "{{instance}}", "leads or stopped to lead"))
     layout = Layout(board)
     layout.row("Now", _now())
-    layout.row("Daemon", _daemon())
-    layout.row("Commands and recoveries", _commands())
+    layout.row("Daemons, commands and recoveries", _commands())
     layout.row("Signals", _signals())
     layout.row("Spark applications", _jobs())
+    layout.row("Internals: loop, decisions and journal", _internals(), collapsed=True)
     return board
 
 
@@ -66,7 +66,7 @@ def _now() -> list[Any]:
     ]  # fmt: skip
 
 
-def _daemon() -> list[Any]:
+def _internals() -> list[Any]:
     def buckets(histogram: str) -> Query:
         return Query(f"sum by (le) (increase({histogram}_bucket{{{JOB}}}[$__rate_interval]))", "{{le}}")
 
@@ -74,9 +74,6 @@ def _daemon() -> list[Any]:
         return [Query(quantile(q, histogram, JOB), f"p{q * 100:g}") for q in (0.5, 0.9, 0.99)]
 
     return [
-        parts.state_timeline("Who leads", "Each daemon: leader or standby.",
-            [Query(f"recoveryd_leader{{{JOB}}}", "{{instance}}")], {"0": ("standby", NEUTRAL), "1": ("leader", GOOD)},
-            height=4),
         parts.timeseries("Decision time", "Time of one pure decision.", "s", quantiles("recoveryd_decision_seconds"),
             width=12),
         parts.heatmap_panel("Decision time, all", "Decisions by how long they took.", "s",
@@ -86,7 +83,13 @@ def _daemon() -> list[Any]:
         parts.heatmap_panel("Journal commit time, all", "Journal transactions by how long they took.", "s",
             buckets("recoveryd_journal_commit_seconds")),
         parts.timeseries("Loop age", "Seconds since the event loop last turned.", "s",
-            [Query(f"recoveryd_loop_age_seconds{{{JOB}}}", "{{instance}}")]),
+            [Query(highest("recoveryd_loop_age_seconds", JOB), "{{instance}}")]),
+        parts.timeseries("Secrets that were refused", "Secrets whose files hold what cannot be used; those of before stay.", "none",
+            [Query(f"max by (secret) (recoveryd_secret_refused{{{JOB}}}) > 0", "{{secret}}")]),
+        parts.timeseries("Webhooks told of transitions", "By webhook and outcome, and how many wait.", "none", [
+            Query(f"sum by (webhook, outcome) (increase(recoveryd_webhook_transitions_total{{{JOB}}}[$__rate_interval]))",
+                "{{webhook}} {{outcome}}"),
+            Query(f"max by (webhook) (recoveryd_webhook_transitions_waiting{{{JOB}}}) > 0", "{{webhook}} waits")]),
         parts.timeseries("Scrape time", "How long the daemon took to answer Prometheus, and how many samples it sent.",
             "s", [
             Query(f"scrape_duration_seconds{{{JOB}}}", "{{instance}}"),
@@ -97,6 +100,9 @@ def _daemon() -> list[Any]:
 
 def _commands() -> list[Any]:
     return [
+        parts.state_timeline("Who leads", "Each daemon: leader or standby.",
+            [Query(f"recoveryd_leader{{{JOB}}}", "{{instance}}")], {"0": ("standby", NEUTRAL), "1": ("leader", GOOD)},
+            height=4),
         parts.timeseries("Commands by answer", "Control records by verb and answer.", "none",
             [Query(f"sum by (verb, answer) (increase(recoveryd_commands_total{{{JOB}}}[$__rate_interval])) > 0",
                 "{{verb}} {{answer}}")], bars=True),
@@ -111,7 +117,8 @@ def _commands() -> list[Any]:
             [Query(f"sum by (result) (increase(recoveryd_schedule_due_total{{{JOB}}}[$__rate_interval])) > 0",
                 "{{result}}"),
              Query(f"sum by (outcome) (increase(recoveryd_schedule_runs_total{{{JOB}}}[$__rate_interval])) > 0",
-                "run {{outcome}}")], bars=True),
+                "run {{outcome}}"),
+             Query(f"max(recoveryd_schedule_overrun_expected{{{JOB}}}) > 0", "overrun expected")], bars=True),
         parts.timeseries("Records lost", "Offsets of a source that vanished before they were copied.", "none",
             [Query(f"sum by (topic) (increase(recoveryd_records_lost_total{{{JOB}}}[$__rate_interval]))", "{{topic}}")],
             bars=True),
@@ -122,9 +129,9 @@ def _signals() -> list[Any]:
     canary = "recoveryd_canary_produce_seconds"
     return [
         parts.timeseries("Age of signals",
-            "Seconds since the newest sample of each protected signal; the loop delay (dashed) is how old one may be.",
-            "s", [
-            Query(f"max by (domain, signal) (recoveryd_signal_age_seconds{{{_DOMAIN}}})", "{{signal}} of {{domain}}"),
+            "Seconds since the newest sample of each protected signal, the most of each step; the loop delay (dashed) is "
+            "how old one may be.", "s", [
+            Query(f"max by (domain, signal) {highest('recoveryd_signal_age_seconds', _DOMAIN)}", "{{signal}} of {{domain}}"),
             Query(f"max by (domain) (recoveryd_loop_delay_seconds{{{_DOMAIN}}})", "loop delay of {{domain}}")],
             looks=(Look("loop delay.*", NEUTRAL, dashed=True),)),
         parts.timeseries("Samples not used", "Samples of live traffic that were refused, per second, by reason.", "ops",
@@ -151,10 +158,12 @@ def _jobs() -> list[Any]:
             [Query(f"sum by (state) (max by (recovery, state) (recoveryd_partitions{{{JOB}}})) > 0", "{{state}}")],
             stacked=True, looks=WORK_LOOKS),
         parts.timeseries("Attempts", "Number of the present application of each recovery; it grows when one died.",
-            "none", [Query(f"max by (recovery) (recoveryd_attempt_number{{{JOB}}})", "{{recovery}}")]),
+            "none", [Query(f"max by (recovery) (recoveryd_attempt_number{{{JOB}}})", "{{recovery}}")]).data_links(
+                [TO_RECOVERY_OF_SPAN]),
         parts.timeseries("Failures in a row",
             "Applications in a row that ended without progress; too many fail the recovery.", "none",
-            [Query(f"max by (recovery) (recoveryd_attempt_failures{{{JOB}}})", "{{recovery}}")]),
+            [Query(f"max by (recovery) (recoveryd_attempt_failures{{{JOB}}})", "{{recovery}}")]).data_links(
+                [TO_RECOVERY_OF_SPAN]),
         parts.timeseries("Copied by all lanes", "Sum of what the lanes of all recoveries report.", "Bps",
             [Query(f"sum(max by (recovery) (recoveryd_rate_achieved_bytes_per_second{{{JOB}}}))", "achieved")],
             width=24, looks=(Look("achieved", REPLAY),)),

@@ -92,9 +92,11 @@ def timeseries(
     title: str, description: str, unit: str, asked: Sequence[Query], *,
     width: int = 12, height: int = 8, looks: Sequence[Look] = (), stacked: bool = False, least: float | None = 0.0,
     most: float | None = None,
-    line_at: float | None = None, bars: bool = False,
+    line_at: float | None = None, bars: bool = False, log: bool = False, absent: str = "",
 ) -> ts.Panel:  # fmt: skip
-    """Lines over time; `line_at` draws a red line at that value, `stacked` makes areas that add up."""
+    """Lines over time; `line_at` draws a red line at that value, `stacked` makes areas that add up, `log` is a scale of
+    powers of ten, and `absent` is said where nothing was found.
+    """
     panel = ts.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
     panel.targets([*queries_of(asked)]).line_width(1.5).show_points(kinds.VisibilityMode.NEVER).span_nulls(False)
     panel.fill_opacity(60 if bars else 25 if stacked else 5)
@@ -113,6 +115,10 @@ def timeseries(
         panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL))
     if bars:
         panel.draw_style(kinds.GraphDrawStyle.BARS).interval("1m")  # wide steps, so that an event is seldom in two bars
+    if log:
+        panel.scale_distribution(common.ScaleDistributionConfig().type(kinds.ScaleDistribution.LOG).log(10))
+    if absent:
+        panel.no_value(absent)
     if line_at is not None:
         panel.thresholds(thresholds(CLEAR, (line_at, BAD)))
         panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED))
@@ -153,8 +159,9 @@ def state_timeline(
     *,
     width: int = 24,
     height: int = 8,
+    leads_to: dashboard.DashboardLink | None = None,
 ) -> statetimeline.Panel:
-    """A row per series, a coloured span per value; `shown` names the values."""
+    """A row per series, a coloured span per value; `shown` names the values, `leads_to` opens from a span."""
     panel = statetimeline.Panel().title(title).description(description).unit("none").datasource(SOURCE)
     panel.span(width).height(height).targets([*queries_of(asked)]).mappings(mapping(shown))
     panel.show_value(kinds.VisibilityMode.NEVER).merge_values(True).row_height(0.8).fill_opacity(80).line_width(0)
@@ -165,7 +172,7 @@ def state_timeline(
         .show_legend(False)
     )
     panel.thresholds(thresholds(CLEAR))
-    return panel
+    return panel if leads_to is None else panel.data_links([leads_to])
 
 
 def bar_gauge(
@@ -196,10 +203,11 @@ class Column:
 
 
 def table_panel(
-    title: str, description: str, key: str, columns: Sequence[Column], *, width: int = 24, height: int = 8
-) -> table.Panel:
+    title: str, description: str, key: str, columns: Sequence[Column], *, width: int = 24, height: int = 8,
+    leads_to: dashboard.DashboardLink | None = None, absent: str = "",
+) -> table.Panel:  # fmt: skip
     """A row per value of the label `key`, a column per query. The query of a column that shows a label must keep that
-    label in its result.
+    label in its result. `leads_to` opens from the row's key; `absent` is said where there are no rows.
     """
     refs = [_ref(number) for number in range(len(columns))]
     panel = (
@@ -223,7 +231,21 @@ def table_panel(
     for column in columns:
         if column.unit != "none":
             panel.override_by_name(column.title, [model.DynamicConfigValue("unit", column.unit)])
-    return panel
+    if leads_to is not None:
+        link = leads_to.build()
+        shown_as = [{"title": link.title, "url": link.url, "targetBlank": False}]
+        panel.override_by_name(key.capitalize(), [model.DynamicConfigValue("links", shown_as)])
+    return panel.no_value(absent) if absent else panel
+
+
+def link_to(title: str, board: str, **variables: str) -> dashboard.DashboardLink:
+    """A link to the dashboard with the uid `board`, with the same data source, daemons and time; `variables` are
+    Grafana's templates for its own ones.
+    """
+    chosen = "".join(f"&var-{name}={value}" for name, value in variables.items())
+    return dashboard.DashboardLink(title).url(
+        f"/d/{board}?${{datasource:queryparam}}&${{job:queryparam}}{chosen}&${{__url_time_range}}"
+    )
 
 
 def heatmap_panel(

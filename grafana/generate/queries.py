@@ -4,9 +4,10 @@ seconds of a take-over.
 
 from collections.abc import Mapping, Sequence
 
-from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, WARN, Look
+from grafana.generate.parts import BAD, CLEAR, GOOD, LIVE, NEUTRAL, WARN, Look, link_to
 from recoveryd.kernel.states import State
 from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.law.types import Rule
 
 JOB = 'job=~"$job"'
 AT_WORK = "starting|running|pausing|stopping|verifying"
@@ -24,7 +25,22 @@ VERDICT_COLORS: Mapping[LagVerdict, str] = {
     LagVerdict.REWOUND: "purple",
     LagVerdict.BLOCKED_BY_TXN: "dark-orange", LagVerdict.INVALID: "dark-red", LagVerdict.DATA_LOST: BAD,
 }  # fmt: skip
+# From what is told last to what is told first where several decided at once: waiting comes last, then severity as the
+# rules' numbers say.
+_WAITING = (Rule.GATE, Rule.PROTECT, Rule.PUBLISH)
+_RULE_COLORS: Mapping[Rule, str] = {
+    Rule.STALE: "purple", Rule.GATE: "super-light-blue", Rule.GUARD: BAD, Rule.SLOW_START: "light-green",
+    Rule.TRACK: GOOD, Rule.NO_WINDUP: LIVE, Rule.PUBLISH: "light-blue", Rule.PROTECT: NEUTRAL,
+}  # fmt: skip
+RULES: tuple[Rule, ...] = (*_WAITING, *sorted(set(Rule) - set(_WAITING), reverse=True))
+RULES_SHOWN: Mapping[str, tuple[str, str]] = {"0": ("no decision", CLEAR)} | {
+    str(i): (rule.name.lower().replace("_", " "), _RULE_COLORS.get(rule, "yellow")) for i, rule in enumerate(RULES, 1)
+}
+ALERTS_SHOWN = {"1": ("warning", WARN), "2": ("critical", BAD)}
 
+# The labels of a link say which recovery: `__field` in a timeline, `__value` in a table's cell.
+TO_RECOVERY_OF_SPAN = link_to("Show the recovery", "recoveryd-recovery", recovery="${__field.labels.recovery}")
+TO_RECOVERY_OF_ROW = link_to("Show the recovery", "recoveryd-recovery", recovery="${__value.text}")
 
 STATE_LOOKS = tuple(Look(f"^{state.value}$", color) for state, color in STATE_COLORS.items())
 WORK_LOOKS = (  # of partitions and lanes
@@ -40,6 +56,31 @@ def coded(metric: str, matchers: str, label: str, values: Sequence[str], by: str
     """
     terms = [f'{i} * ({metric}{{{matchers}, {label}="{value}"}} == 1)' for i, value in enumerate(values, 1)]
     return f"max by ({by}) ({' or '.join(terms)})"
+
+
+def rule_of(matchers: str) -> str:
+    """The rule of the controller that decided lately in each domain, as a number; see `RULES_SHOWN`."""
+    decided = [
+        f'{i} * (increase(recoveryd_control_rule_total{{{matchers}, rule="{rule.name.lower()}"}}[$__rate_interval]) > '
+        f"bool 0)"
+        for i, rule in enumerate(RULES, 1)
+    ]
+    return f"max by (domain) ({' or '.join(decided)})"
+
+
+def alert_of() -> str:
+    """The severity of each alert that fires; see `ALERTS_SHOWN`. Alerts about what is absent have no job."""
+    firing = 'alertname=~"Recoveryd.*", alertstate="firing", job=~"$job|"'
+    return (
+        f'max by (alertname) ((2 * ALERTS{{{firing}, severity="critical"}}) or ALERTS{{{firing}, severity="warning"}})'
+    )
+
+
+def highest(metric: str, matchers: str) -> str:
+    """The highest of the values since the last step: ages and lags grow from one sample to the next, so single looks at
+    them would draw teeth. Nothing where nothing is known now.
+    """
+    return f"(max_over_time({metric}{{{matchers}}}[$__rate_interval]) and {metric}{{{matchers}}})"
 
 
 def shown(colors: Mapping[State, str] | Mapping[LagVerdict, str]) -> dict[str, tuple[str, str]]:

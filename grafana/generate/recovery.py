@@ -9,7 +9,7 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, REPLAY, WARN, Column, Look, Query
-from grafana.generate.queries import JOB, STATE_COLORS, WORK_LOOKS, shown, state_of
+from grafana.generate.queries import JOB, STATE_COLORS, WORK_LOOKS, highest, shown, state_of
 
 _ONE = f'{JOB}, recovery="$recovery"'
 _LAG = f'{JOB}, traffic="replay", group="$recovery"'
@@ -59,7 +59,7 @@ def _now() -> list[Any]:
             [Query(_value("recoveryd_recovery_progress_ratio"))],
             levels=parts.thresholds(REPLAY, (1, GOOD)),
         ),
-        parts.stat_panel("Time left now", "At the present rate; nothing while it is not known.", "s",
+        parts.stat_panel("Left at this rate", "Arithmetic, no forecast; nothing while the rate is not known.", "s",
             [Query(_value("recoveryd_recovery_eta_seconds"))]),
         parts.stat_panel("Records left",
             "Offsets between durable positions and the stop, or the end of the topic while it follows.", "short",
@@ -86,13 +86,17 @@ def _progress() -> list[Any]:
             looks=(Look("done", REPLAY), Look("verified", GOOD)),
         ),
         parts.timeseries(
-            "Time left", "At the present rate, and the forecast with its bounds. A bound that is not drawn is `never`.",
-            "s",
+            "Forecast of the time left",
+            "The forecast with its bounds, and next to it what the present rate alone would say. A bound that is not "
+            "drawn is `never`.", "s",
             [
                 Query(_value("recoveryd_recovery_eta_seconds"), "at this rate"),
-                Query(f"max by (bound) (recoveryd_recovery_eta_bound_seconds{{{_ONE}}})", "forecast {{bound}}"),
+                *(
+                    Query(_value("recoveryd_recovery_eta_bound_seconds", f', bound="{bound}"'), name)
+                    for bound, name in (("lo", "forecast, best"), ("mid", "forecast"), ("hi", "forecast, worst"))
+                ),
             ],
-            looks=(Look("forecast lo|forecast hi", NEUTRAL, dashed=True), Look("forecast mid", LIVE),
+            looks=(Look("forecast, best|forecast, worst", NEUTRAL, dashed=True), Look("^forecast$", LIVE),
                 Look("at this rate", REPLAY)),
         ),
         parts.timeseries(
@@ -109,13 +113,14 @@ def _progress() -> list[Any]:
             "Behind",
             "Age of the oldest record that is still to be copied, by worst partition; known only inside the sampled "
             "history.", "s",
-            [Query(f"max(recoveryd_lag_seconds{{{_LAG}}})", "age"),
+            [Query(f"max({highest('recoveryd_lag_seconds', _LAG)})", "age"),
                 Query(_value("recoveryd_retention_slack_seconds"), "retention slack")],
             looks=(Look("age", REPLAY), Look("retention slack", WARN, dashed=True)), least=None,
         ),
         parts.timeseries(
-            "Times faster than live", "Event time copied per second. At 1 a following recovery never arrives.", "none",
-            [Query(_value("recoveryd_speedup_ratio"), "times live")], line_at=1,
+            "Times faster than live",
+            "Event time copied per second, on a scale of powers of ten. At 1 (dashed) a following recovery never arrives.",
+            "none", [Query(f"{_value('recoveryd_speedup_ratio')} > 0", "times live")], line_at=1, log=True, least=None,
         ),
         parts.timeseries(
             "Lanes", "Lanes of the present application by the state they report; silent = no heartbeat lately.", "none",

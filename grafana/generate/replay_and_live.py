@@ -1,5 +1,5 @@
-"""The dashboard for "does the replay harm live traffic?": both on the same axes, what is granted and why, and what is
-left to do.
+"""The dashboard for "does the replay harm live traffic?": how much of each SLO is used, both kinds of traffic on the same
+axes, what is granted and why, and what is left to do.
 """
 
 from typing import Any
@@ -9,7 +9,23 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, REPLAY, WARN, Column, Look, Query
-from grafana.generate.queries import AT_WORK, JOB, STATE_COLORS, VERDICT_COLORS, quantile, shown, state_of, verdict_of
+from grafana.generate.queries import (
+    ALERTS_SHOWN,
+    AT_WORK,
+    JOB,
+    RULES_SHOWN,
+    STATE_COLORS,
+    TO_RECOVERY_OF_ROW,
+    TO_RECOVERY_OF_SPAN,
+    VERDICT_COLORS,
+    alert_of,
+    highest,
+    quantile,
+    rule_of,
+    shown,
+    state_of,
+    verdict_of,
+)
 
 _TOPIC = f'{JOB}, topic=~"$topic"'
 _GROUP = f'{_TOPIC}, group=~"$group"'
@@ -18,14 +34,19 @@ _RECOVERY = f'{JOB}, recovery=~"$recovery"'
 _TRAFFIC = (Look("replay", REPLAY), Look("live", LIVE))
 _BAND = Query(f'max(recoveryd_recoveries{{{JOB}, state=~"{AT_WORK}"}} > bool 0)', "a replay runs")
 _BAND_LOOK = Look("a replay runs", REPLAY, band=True)
+# The names that the usual rules of the JMX exporter give to what brokers measure; times are in milliseconds.
+_UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
+_BELOW_MINIMUM = "kafka_server_replicamanager_underminisrpartitioncount"
+_REQUEST_MS = "kafka_network_requestmetrics_totaltimems"
+_NO_EXPORTER = "Kafka's JMX exporter is not scraped"
 
 
 def make() -> dashboard.Dashboard:
     board = frame.board(
         "recoveryd-replay-and-live",
         "recoveryd / Replay and live",
-        "Replays next to live traffic: rates on one axis, lag of live readers against its SLO, what each recovery "
-        "asks for, is granted and achieves, and which rule says so.",
+        "Replays next to live traffic: the share of each SLO that is used, rates on one axis, lag of live readers, what "
+        "each recovery asks for, is granted and achieves, and which rule says so.",
     )
     for name, label, metric in (
         ("topic", "Topic", "recoveryd_records_total"),
@@ -34,14 +55,23 @@ def make() -> dashboard.Dashboard:
         ("recovery", "Recovery", "recoveryd_recovery_state"),
     ):
         board.with_variable(frame.variable(name, label, f"{label}s to show.", f"label_values({metric}, {name})"))
+    board.with_variable(
+        frame.variable(
+            "brokers", "Broker exporter", "Scrape jobs of Kafka's JMX exporter; none when it is not scraped.",
+            f"label_values({_UNDER_REPLICATED}, job)",
+        )
+    )  # fmt: skip
     board.annotation(_lifecycle())
     board.annotation(_auto_stops_marked())
     layout = Layout(board)
+    layout.row("Headroom", _headroom())
     layout.row("Now", _now())
+    layout.row("What replays may take, and why", _controller())
     layout.row("Traffic", _traffic())
     layout.row("Live readers", _live_readers())
-    layout.row("What replays may take, and why", _controller())
     layout.row("Recoveries", _recoveries())
+    layout.row("Brokers, as Kafka's JMX exporter shows them", _brokers(), collapsed=True)
+    layout.row("Internals: how fresh and how whole the signals are", _internals(), collapsed=True)
     return board
 
 
@@ -54,6 +84,28 @@ def _lifecycle() -> dashboard.AnnotationQuery:
 def _auto_stops_marked() -> dashboard.AnnotationQuery:
     stopped = f"sum by (reason) (increase(recoveryd_auto_stops_total{{{JOB}}}[30s])) > 0"
     return frame.annotation("Auto-stop", WARN, stopped, "Auto-stop", "reason: {{reason}}")
+
+
+def _headroom() -> list[Any]:
+    used = Query(f"max by (domain, signal) (recoveryd_pressure{{{_DOMAIN}}})", "{{signal}} of {{domain}}")
+    return [
+        parts.bar_gauge(
+            "Share of SLO used now", "How much of its SLO each protected signal uses; at 100 % it is reached.",
+            "percentunit", [used], width=8, levels=parts.thresholds(GOOD, (0.95, WARN), (1, BAD)), most=1,
+        ),
+        parts.timeseries(
+            "Share of SLO used",
+            "How much of its SLO each protected signal uses; at 100 % (dashed) it is reached. The highest one steers. "
+            "Shaded: a replay runs. No line: not known, which is not zero.", "percentunit",
+            [used, _BAND], width=16, line_at=1, looks=(_BAND_LOOK,), least=None,
+        ),
+        parts.state_timeline(
+            "Rule that sets the rate",
+            "The rule of the controller that decided, for each domain. Where several did within a step, the most severe "
+            "one; waiting for news only where nothing else happened.",
+            [Query(rule_of(_DOMAIN), "{{domain}}")], dict(RULES_SHOWN), height=4,
+        ),
+    ]  # fmt: skip
 
 
 def _now() -> list[Any]:
@@ -70,10 +122,9 @@ def _now() -> list[Any]:
             levels=parts.thresholds(NEUTRAL, (0.001, REPLAY)),
         ),
         parts.stat_panel(
-            "Worst pressure",
-            "Highest pressure of all protected signals: 0 is live traffic alone, 1 is the SLO. The controller aims "
-            "below 1.", "percentunit",
-            [Query(f"max(recoveryd_pressure{{{_DOMAIN}}})")], levels=parts.thresholds(GOOD, (0.95, WARN), (1, BAD)),
+            "Least headroom", "What is left of the SLO of the protected signal that is nearest to it; nothing when reached.",
+            "percentunit", [Query(f"1 - max(recoveryd_pressure{{{_DOMAIN}}})")],
+            levels=parts.thresholds(BAD, (0, WARN), (0.05, GOOD)),
         ),
         parts.stat_panel(
             "Budget", "What all controlled recoveries may take together now.", "Bps",
@@ -90,6 +141,12 @@ def _now() -> list[Any]:
         parts.stat_panel(
             "Auto-stopped", "Recoveries that a policy ended by itself in the shown range.", "none",
             [Query(f"sum(increase(recoveryd_auto_stops_total{{{JOB}}}[$__range]))", instant=True)],
+        ),
+        parts.state_timeline(
+            "Alerts",
+            "Alerts of recoveryd that fire, by severity. Empty is good. What each means and what to do is in "
+            "docs/operations.md, to which the alert's own runbook_url leads.",
+            [Query(alert_of(), "{{alertname}}")], ALERTS_SHOWN, height=5,
         ),
     ]  # fmt: skip
 
@@ -134,12 +191,12 @@ def _live_readers() -> list[Any]:
             "Live lag",
             "Age of the oldest record that a live consumer group has still to read. Dashed: its SLO. Shaded: a "
             "replay runs. No line: unknown, which is not zero.", "s",
-            [Query(f"max by (topic, group) (recoveryd_lag_seconds{{{live}}})", "{{group}} on {{topic}}"), slo, _BAND],
+            [Query(f"max by (topic, group) {highest('recoveryd_lag_seconds', live)}", "{{group}} on {{topic}}"), slo, _BAND],
             looks=(Look("SLO .*", BAD, dashed=True), _BAND_LOOK),
         ),
         parts.timeseries(
             "Live lag in records", "Records between a live group's committed offsets and the end of the topic.", "none",
-            [Query(f"max by (topic, group) (recoveryd_lag_records{{{live}}})", "{{group}} on {{topic}}"), _BAND],
+            [Query(f"max by (topic, group) {highest('recoveryd_lag_records', live)}", "{{group}} on {{topic}}"), _BAND],
             looks=(_BAND_LOOK,),
         ),
         parts.timeseries(
@@ -193,35 +250,59 @@ def _controller() -> list[Any]:
                 Look("budget", "purple", dashed=True)),
         ),
         parts.timeseries(
-            "Pressure by signal",
-            "How close each protected signal is to its SLO: 0 is live traffic alone, 1 (dashed) the SLO. The worst "
-            "one steers.", "percentunit",
-            [Query(f"max by (domain, signal) (recoveryd_pressure{{{_DOMAIN}}})", "{{signal}} of {{domain}}"), _BAND],
-            line_at=1, looks=(_BAND_LOOK,), least=None,
-        ),
-        parts.state_timeline(
-            "Rule that sets the rate",
-            "Rules of the controller that made a decision, per domain: stale, gate, guard, slow start, track, no "
-            "wind-up, publish, protect.",
-            [Query(f"max by (domain, rule) (increase(recoveryd_control_rule_total{{{_DOMAIN}}}[$__rate_interval]) > "
-                "bool 0)", "{{domain}}: {{rule}}")],
-            {"0": ("", parts.CLEAR), "1": ("decides", LIVE)},
-        ),
-        parts.timeseries(
             "Auto-stops", "Recoveries that a policy ended by itself, by reason.", "none",
             [Query(f"sum by (reason) (increase(recoveryd_auto_stops_total{{{JOB}}}[$__rate_interval])) > 0",
                 "{{reason}}")], bars=True,
         ),
+    ]  # fmt: skip
+
+
+def _brokers() -> list[Any]:
+    """The daemon does not measure these; they say whether the cluster itself is well."""
+
+    def of(metric: str, more: str = "") -> str:
+        return f'{metric}{{job=~"$brokers"{more}}}'
+
+    def p99_s(request: str) -> str:
+        taken = of(_REQUEST_MS, f', request="{request}", quantile="0.99"')
+        return f"max by (instance) ({taken}) / 1000"
+
+    return [
+        parts.timeseries(
+            "Under-replicated partitions",
+            "Partitions of which a replica is behind, and those below min.insync.replicas, which take no records.", "none",
+            [
+                Query(f"sum by (instance) ({of(_UNDER_REPLICATED)})", "{{instance}}"),
+                Query(f"sum by (instance) ({of(_BELOW_MINIMUM)})", "{{instance}} below the minimum"),
+            ],
+            absent=_NO_EXPORTER,
+        ),
+        parts.timeseries(
+            "Request latency of brokers", "The whole time that a broker takes for a request, 99th percentile.", "s",
+            [
+                Query(p99_s("Produce"), "produce: {{instance}}"), Query(p99_s("FetchConsumer"), "fetch: {{instance}}"),
+            ],
+            absent=_NO_EXPORTER,
+        ),
+    ]  # fmt: skip
+
+
+def _internals() -> list[Any]:
+    return [
         parts.timeseries(
             "Age of signals",
-            "Seconds since the newest sample of each protected signal. Beyond the loop delay (dashed) rates decay to "
-            "the floor; beyond five minutes replays pause.", "s",
+            "Seconds since the newest sample of each protected signal, the most of each step. Beyond the loop delay "
+            "(dashed) rates decay to the floor; beyond five minutes replays pause.", "s",
             [
-                Query(f"max by (domain, signal) (recoveryd_signal_age_seconds{{{_DOMAIN}}})",
+                Query(f"max by (domain, signal) {highest('recoveryd_signal_age_seconds', _DOMAIN)}",
                     "{{signal}} of {{domain}}"),
                 Query(f"max by (domain) (recoveryd_loop_delay_seconds{{{_DOMAIN}}})", "loop delay of {{domain}}"),
             ],
             looks=(Look("loop delay.*", NEUTRAL, dashed=True),),
+        ),
+        parts.timeseries(
+            "Coverage of live lag", "Part of the partitions whose lag is known and fresh, per live group.", "percentunit",
+            [Query(f"min by (topic, group) (recoveryd_coverage_ratio{{{_GROUP}}})", "{{group}} on {{topic}}")], most=1,
         ),
     ]  # fmt: skip
 
@@ -232,11 +313,11 @@ def _recoveries() -> list[Any]:
 
     return [
         parts.state_timeline("States", "State of each recovery over time.",
-            [Query(state_of(_RECOVERY), "{{recovery}}")], shown(STATE_COLORS)),
+            [Query(state_of(_RECOVERY), "{{recovery}}")], shown(STATE_COLORS), leads_to=TO_RECOVERY_OF_SPAN),
         parts.table_panel(
             "Recoveries",
-            "One row per recovery that is at work or ended within the hour. Time left: at the present rate; from and "
-            "to: the forecast's bounds.", "recovery",
+            "One row per recovery that is at work or ended within the hour; its name leads to it. Left at this rate is "
+            "arithmetic; the three columns after it are the forecast and its bounds.", "recovery",
             [
                 Column("State", f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} == 1)",
                     label="state"),
@@ -245,12 +326,14 @@ def _recoveries() -> list[Any]:
                 Column("Granted", value("recoveryd_rate_limit_bytes_per_second"), "Bps"),
                 Column("Achieved", value("recoveryd_rate_achieved_bytes_per_second"), "Bps"),
                 Column("Records left", _records_left(), "short"),
-                Column("Time left", value("recoveryd_recovery_eta_seconds"), "s"),
-                Column("From", value("recoveryd_recovery_eta_bound_seconds", ', bound="lo"'), "s"),
-                Column("To", value("recoveryd_recovery_eta_bound_seconds", ', bound="hi"'), "s"),
+                Column("Left at this rate", value("recoveryd_recovery_eta_seconds"), "s"),
+                Column("Forecast", value("recoveryd_recovery_eta_bound_seconds", ', bound="mid"'), "s"),
+                Column("Forecast, best", value("recoveryd_recovery_eta_bound_seconds", ', bound="lo"'), "s"),
+                Column("Forecast, worst", value("recoveryd_recovery_eta_bound_seconds", ', bound="hi"'), "s"),
                 Column("Times live", value("recoveryd_speedup_ratio"), "none"),
                 Column("Retention slack", value("recoveryd_retention_slack_seconds"), "s"),
             ],
+            leads_to=TO_RECOVERY_OF_ROW, absent="No recovery",
         ),
     ]  # fmt: skip
 

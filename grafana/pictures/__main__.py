@@ -42,7 +42,7 @@ class Picture:
 
 _NEXT_TO_LIVE = (
     "Records written", "Bytes written", "Live lag", "Produce latency of the canary",
-    "Requested, granted and achieved rate", "Pressure by signal",
+    "Requested, granted and achieved rate", "Share of SLO used",
     "Rule that sets the rate", "States",
 )  # fmt: skip
 _PICTURES = (

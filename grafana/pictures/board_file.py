@@ -73,7 +73,7 @@ def _otherwise(found: re.Match[str]) -> str:
 
 
 def _panels(raw: Sequence[Mapping[str, Any]]) -> Iterator[PanelFile]:
-    for panel in raw:
+    for panel in (one for row in raw for one in (row, *row.get("panels", ()))):  # a collapsed row holds its panels
         place = panel["gridPos"]
         yield PanelFile(
             panel.get("title", ""),

@@ -1,7 +1,7 @@
 """Panels over time: lines, stacked areas, bars, bands, the red line of a threshold, and marks."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 
@@ -25,14 +25,13 @@ def draw(axes: Axes, answer: Answered, marks: Sequence[Mark]) -> None:
     limits = _limits(defaults) if custom.get("thresholdsStyle", {}).get("mode", "off") != "off" else {}
     show_time(axes, span)
     least, most = _bounds(defaults, plain, list(limits), is_stacked=is_stacked)
-    axes.set_ylim(least, most)
     values = ticks(least, most, answer.panel.unit)
+    if custom.get("scaleDistribution", {}).get("type") == "log":
+        axes.set_yscale("log")
+        least, most, values = _powers_of_ten(plain, limits)
+    axes.set_ylim(least, most)
     show_values(axes, values, [shown(value, answer.panel.unit) for value in values])
-    for named in answer.found:
-        if looks[named.name].band:
-            for run in runs([(t, v) for t, v in named.series.points if v > 0], span.step_s):
-                end_s = min(run[-1][0] + span.step_s, span.end_s)
-                axes.axvspan(run[0][0], end_s, color=looks[named.name].color, alpha=0.1, linewidth=0)
+    _bands(axes, answer, looks)
     for mark in marks:
         axes.axvline(mark.at_s, color=_MARK, linewidth=0.7, linestyle=(0, (3, 3)))
     if not any(n.series.points for n in plain):
@@ -98,6 +97,24 @@ def _bounds(
     least = defaults.get("min", min(values) if is_far_from_zero else min([0.0, *values]))
     most = defaults.get("max", max([least, *values]) * 1.05)
     return least, most if most > least else least + 1
+
+
+def _powers_of_ten(plain: Sequence[Named], limits: Iterable[float]) -> tuple[float, float, Sequence[float]]:
+    """Both ends of a logarithmic axis and its lines: whole powers around what is drawn, one at least."""
+    values = [value for n in plain for _, value in n.series.points] + list(limits)
+    drawn = [value for value in values if 0 < value < math.inf] or [1.0]
+    first = math.floor(math.log10(min(drawn)))
+    last = max(first + 1, math.ceil(math.log10(max(drawn))))
+    return 10.0**first, 10.0**last, [10.0**power for power in range(first, last + 1)]
+
+
+def _bands(axes: Axes, answer: Answered, looks: Mapping[str, Look]) -> None:
+    span = answer.span
+    for named in answer.found:
+        if looks[named.name].band:
+            for run in runs([(t, v) for t, v in named.series.points if v > 0], span.step_s):
+                end_s = min(run[-1][0] + span.step_s, span.end_s)
+                axes.axvspan(run[0][0], end_s, color=looks[named.name].color, alpha=0.1, linewidth=0)
 
 
 def _areas(axes: Axes, plain: Sequence[Named], looks: Mapping[str, Look], step_s: float) -> None:

@@ -22,14 +22,15 @@ from recoveryd_sandbox.jars import kafka_jars
 from recoveryd_sandbox.java import find_java
 from recoveryd_sandbox.jvm import Jvm, log_text, start
 from recoveryd_sandbox.ports import free_ports, is_free
-from recoveryd_sandbox.process import identify
+from recoveryd_sandbox.process import freeze, identify
 from recoveryd_sandbox.properties import HOST, SingleNode, ports_in
 from recoveryd_sandbox.state import NodeState, forget_state, running_state, write_state
 
 _START_DEADLINE_S = 180.0
 _FORMAT_TIMEOUT_S = 180.0
-_STOP_DEADLINE_S = 40.0
+_STOP_DEADLINE_S = 120.0
 _KILL_DEADLINE_S = 60.0
+_PAUSE_DEADLINE_S = 60.0
 _POLL_S = 0.05
 _PORT_TRIES_MAX = 3
 _LOG_TAIL_LINES = 8
@@ -179,8 +180,10 @@ class Broker:
             self._process = None
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers, as when a machine hangs."""
-        os.kill(self.pid, signal.SIGSTOP)
+        """SIGSTOP: connections stay open and nothing answers, as when a machine hangs. It returns when nothing does, since
+        threads of a busy JVM go on for a moment.
+        """
+        freeze(self.pid, _PAUSE_DEADLINE_S)
 
     def cont(self) -> None:
         """SIGCONT: go on after `pause`."""

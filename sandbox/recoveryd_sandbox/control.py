@@ -12,7 +12,7 @@ from recoveryd_sandbox.errors import SandboxError
 
 TOPIC = "recovery.control.v1"
 ENDED = frozenset({"completed", "stopped", "failed", "rejected", "expired"})  # states that a recovery does not leave
-_ANSWER_DEADLINE_S = 60.0
+_ANSWER_DEADLINE_S = 120.0
 
 
 def make_command(source: str, verb: str, recovery: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,4 +39,5 @@ def send(bootstrap: str, record: Mapping[str, Any]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     producer.produce(TOPIC, json.dumps(record).encode(), record["subject"].encode(), on_delivery=note)
     if producer.flush(_ANSWER_DEADLINE_S) or errors:
-        raise SandboxError("the control record could not be written", str(errors[0]) if errors else "no answer in 15 s")
+        why = str(errors[0]) if errors else f"no answer in {_ANSWER_DEADLINE_S:.0f} s"
+        raise SandboxError("the control record could not be written", why)

@@ -22,8 +22,13 @@ import yaml
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.ports import free_ports
 
-READY_DEADLINE_S = 120.0
+READY_DEADLINE_S = 300.0
 STOP_DEADLINE_S = 45.0
+# For daemons that shall not give anything up on a machine that is too busy, where an application starts in minutes.
+PATIENT: Mapping[str, Any] = {
+    "attempts": {"launch_timeout": "5m", "heartbeat_timeout": "90s"},
+    "faust": {"session_timeout": "90s"},
+}
 _POLL_S = 0.02
 _TAIL_CHARS = 4_000
 
@@ -94,6 +99,17 @@ class DaemonProcess:
                 found[series.removeprefix(name)] = float(value)
         return found
 
+    def await_metrics(self, name: str, deadline_s: float = READY_DEADLINE_S) -> dict[str, float]:
+        """The series of one metric once there is one. Raises `SandboxError` when /metrics stays silent about it."""
+        found: dict[str, float] = {}
+
+        def look() -> bool:
+            found.update(self.metrics(name))
+            return bool(found)
+
+        self.wait_for(look, f"tell {name}", deadline_s)
+        return found
+
     def is_leader(self) -> bool:
         return self.get("/readyz")[0] == 200
 
@@ -142,7 +158,10 @@ class DaemonProcess:
 def run_tool(tool: str, *arguments: str, deadline_s: float = READY_DEADLINE_S) -> str:
     """Run a command of this project, and give what it printed to stdout. Raises `SandboxError` with its output."""
     command = [str(Path(sys.executable).with_name(tool)), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise SandboxError(f"`{' '.join((tool, *arguments))}` did not end within {deadline_s:.0f} s") from None
     if done.returncode != 0:
         raise SandboxError(f"`{' '.join((tool, *arguments))}` failed", (done.stderr or done.stdout).strip())
     return done.stdout

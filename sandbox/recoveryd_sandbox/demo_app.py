@@ -20,7 +20,7 @@ from recoveryd_sandbox.shop.orders import ORDERS_TOTAL
 
 MENDED = f"{TOTALS}.v2"
 MORE_ORDERS = 500
-STEP_DEADLINE_S = 300.0  # enough for a busy machine; a step usually takes seconds
+STEP_DEADLINE_S = 900.0  # enough for a busy machine; a step usually takes seconds
 _POLL_S = 0.1
 Status = dict[str, Any]
 
@@ -78,17 +78,22 @@ class Story:
 
     def _follow(self, run: str, until: Callable[[Status], bool], what: str) -> Status:
         """Raises SandboxError past the deadline, or when it ended otherwise."""
-        give_up_at_s = time.monotonic() + STEP_DEADLINE_S
+        give_up_at_s, seen = time.monotonic() + STEP_DEADLINE_S, "nothing of it was seen"
         while time.monotonic() < give_up_at_s:
             status = self.stack.daemon.status(run)
             if status is not None:
                 self._tell_steps(run, status)
+                seen = f"it is {status['state']}: {status['why']}"
                 if until(status):
                     return status
                 if status["state"] in ENDED - {"completed"}:
                     raise SandboxError(f"{run} ended as {status['state']}: {status['why']}")
+            elif not self.stack.daemon.is_running():
+                code = self.stack.daemon.exit_code()
+                raise SandboxError(f"the daemon left with {code} before {run} came to {what}", self.stack.daemon.tail())
             time.sleep(_POLL_S)
-        raise SandboxError(f"{run} did not come to {what} in {STEP_DEADLINE_S:.0f} s", self.stack.daemon.tail())
+        late = f"{run} did not come to {what} in {STEP_DEADLINE_S:.0f} s; {seen}"
+        raise SandboxError(late, self.stack.daemon.tail())
 
     def _tell_steps(self, run: str, status: Status) -> None:
         for step in status.get("steps") or ():

@@ -16,6 +16,7 @@ from recoveryd_sandbox.live import LiveStats
 
 Status = dict[str, Any]
 LINE_EVERY_S = 2.0
+SLO_SECONDS = "recoveryd_live_slo_violation_seconds_total"
 STEP_CHARS = 130
 
 
@@ -121,7 +122,7 @@ class Screen:
             return
         rules = daemon.metrics("recoveryd_control_rule_total")
         told = ", ".join(f"{_label(series, 'rule')} {count:.0f}" for series, count in rules.items() if count)
-        bad_s = sum(daemon.metrics("recoveryd_live_slo_violation_seconds_total").values())
+        bad_s = sum(daemon.metrics(SLO_SECONDS).values())
         self.console.print(f"the controller's decisions by rule: {told}; live traffic over its SLO for {bad_s:.0f} s")
 
     def live(self, stats: LiveStats) -> None:

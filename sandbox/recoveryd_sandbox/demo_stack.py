@@ -13,13 +13,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from recoveryd_sandbox.broker import Broker
-from recoveryd_sandbox.daemon_process import DaemonProcess, run_tool
+from recoveryd_sandbox.daemon_process import PATIENT, DaemonProcess, run_tool
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.live import LiveProducer, LiveReader
+from recoveryd_sandbox.standstill import Standstill
 
 LIVE_TOPIC = "flights.live"
 LIVE_GROUP = "flights-board"
 CONFIG = {
+    **PATIENT,
     "chunk": {"max_interval": "2s"},
     "profiles": {"default": {"master": "local[2,4]", "warm": 1}},
     "monitor": {
@@ -40,8 +42,10 @@ class DemoStack:
         self.live: LiveProducer | None = None
         self.board: LiveReader | None = None
         self.daemon: DaemonProcess | None = None
+        self.standstill = Standstill()
 
     def __enter__(self) -> Self:
+        self.standstill.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -87,6 +91,7 @@ class DemoStack:
                 self.live.stop()
             with contextlib.suppress(SandboxError):
                 self.broker.stop()
+            self.standstill.stop()
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

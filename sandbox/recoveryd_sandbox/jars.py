@@ -33,7 +33,7 @@ _OUTPUT_TAIL_CHARS = 600
 @dataclass(frozen=True)
 class Bundle:
     """Modules (organisation, name, revision) with their dependencies, under one name; a folder without the jar
-    `witness` is not complete.
+    `witness` is not complete. `parts`: single jars, with their classifiers.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Bundle:
     size_mb: int
     modules: tuple[tuple[str, str, str], ...]
     witness: str
+    parts: tuple[tuple[str, str, str, str], ...] = ()
 
 
 _LOG4J = ("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J_VERSION)
@@ -85,12 +86,28 @@ TOOLS = Bundle(
 )
 
 
+# Kafka's own stand-in for remote storage: a folder. For tests only.
+REMOTE_STORAGE = Bundle(
+    f"remote-storage-{KAFKA_VERSION}",
+    f"the remote storage of the tests of Apache Kafka {KAFKA_VERSION}",
+    1,
+    (),
+    f"kafka-storage-{KAFKA_VERSION}-test.jar",
+    (("org.apache.kafka", "kafka-storage", KAFKA_VERSION, "test"),),
+)
+
+
 def _ivy_xml(bundle: Bundle) -> str:
     needed = "".join(
         f'\n    <dependency org="{org}" name="{name}" rev="{rev}" conf="default->default,runtime"/>'
         for org, name, rev in bundle.modules
     )
-    return f"""<ivy-module version="2.0">
+    needed += "".join(
+        f'\n    <dependency org="{org}" name="{name}" rev="{rev}" conf="default->default" transitive="false">'
+        f'<artifact name="{name}" type="jar" ext="jar" m:classifier="{classifier}"/></dependency>'
+        for org, name, rev, classifier in bundle.parts
+    )
+    return f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="recoveryd" module="sandbox-kafka"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>{needed}

@@ -14,7 +14,7 @@ from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.jvm import log_text, out_file, start
 
 _START_S = 300.0
-_STOP_S = 120.0
+_STOP_S = 300.0  # longer than an application of the sandbox takes to close
 _KILL_S = 60.0
 _POLL_S = 0.05
 

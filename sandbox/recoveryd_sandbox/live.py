@@ -27,7 +27,7 @@ _DISTINCT_FLIGHTS_MAX = 20_000  # enough variety, quick to load
 _LATENCIES_KEPT_MAX = 20_000
 _TICK_S, _TELL_S = 0.01, 1.0
 _CATCH_UP_MAX_S = 1.0  # after the machine slept, do not send everything that was missed at once
-_FLUSH_DEADLINE_S, _BURST_DEADLINE_S = 60.0, 120.0
+_FLUSH_DEADLINE_S, _BURST_DEADLINE_S = 120.0, 240.0
 _READ_RECORDS, _READ_S, _COMMIT_S = 5_000, 0.2, 1.0
 _JOIN_DEADLINE_S = _FLUSH_DEADLINE_S + 5.0
 
@@ -121,6 +121,10 @@ class LiveProducer:
         with self._lock:
             self._failed += unanswered
 
+    def change_rate(self, records_per_s: float) -> None:
+        """From now on so many. Thread-safe."""
+        self._records_per_s = records_per_s
+
     def stats(self) -> LiveStats:
         """The present counts. Thread-safe."""
         with self._lock:
@@ -140,18 +144,20 @@ class LiveProducer:
     def _run(self) -> None:
         producer = Producer({**self._producer, "on_delivery": self._note_delivery})
         samples = itertools.cycle(self._samples)
-        origin_s, sent = time.monotonic(), 0
+        origin_s, sent, per_s = time.monotonic(), 0, self._records_per_s
         while not self._stop.is_set():
-            next_due_s = origin_s + (sent + 1) / self._records_per_s - time.monotonic()
+            if per_s != self._records_per_s:
+                origin_s, sent, per_s = time.monotonic(), 0, self._records_per_s
+            next_due_s = origin_s + (sent + 1) / per_s - time.monotonic()
             producer.poll(
                 min(_TICK_S, max(0.0, next_due_s))
             )  # the callback that measures latency runs in `poll`, so wait inside of it
             elapsed_s = time.monotonic() - origin_s
-            missed_s = elapsed_s - sent / self._records_per_s
+            missed_s = elapsed_s - sent / per_s
             if missed_s > _CATCH_UP_MAX_S:
                 origin_s += missed_s
                 continue
-            for _ in range(int(elapsed_s * self._records_per_s) - sent):
+            for _ in range(int(elapsed_s * per_s) - sent):
                 self._send(producer, next(samples))
                 sent += 1
         unanswered = producer.flush(_FLUSH_DEADLINE_S)

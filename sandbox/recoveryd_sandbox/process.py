@@ -13,7 +13,8 @@ from pathlib import Path
 
 _POLL_S = 0.05
 _PS_TIMEOUT_S = 10.0
-_STAT_STATE, _STAT_START = 0, 19  # positions in /proc/PID/stat after the name in brackets: fields 3 and 22
+# Positions in /proc/PID/stat after the name in brackets: fields 3, 14, 15 and 22.
+_STAT_STATE, _STAT_USER, _STAT_SYSTEM, _STAT_START = 0, 11, 12, 19
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,39 @@ def is_alive(process: ProcessId) -> bool:
     return identify(process.pid) == process
 
 
+def process_cpu_s(pid: int) -> float:
+    """User and system time of one process with all its threads, in s; 0 when it is gone. From /proc, so on Linux only."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0.0
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[_STAT_USER]) + int(fields[_STAT_SYSTEM])) / os.sysconf("SC_CLK_TCK")
+
+
 def end(process: ProcessId, deadline_s: float) -> bool:
     """SIGTERM, then SIGKILL when it still lives after `deadline_s`. True when SIGTERM was enough (or it was gone)."""
     if _ended_after(process, signal.SIGTERM, deadline_s):
         return True
     _ended_after(process, signal.SIGKILL, deadline_s)
     return False
+
+
+def freeze(pid: int, deadline_s: float) -> None:
+    """SIGSTOP, and wait until every thread stands still, where the system tells (Linux)."""
+    os.kill(pid, signal.SIGSTOP)
+    give_up_at_s = time.monotonic() + deadline_s
+    while not all(map(_is_frozen, Path(f"/proc/{pid}/task").glob("*/stat"))) and time.monotonic() < give_up_at_s:
+        time.sleep(_POLL_S)
+
+
+def _is_frozen(stat: Path) -> bool:
+    """Whether the thread is stopped, or gone."""
+    try:
+        text = stat.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    return text.rpartition(")")[2].split()[_STAT_STATE] in {"T", "t", "Z", "X"}
 
 
 def _ended_after(process: ProcessId, signum: signal.Signals, deadline_s: float) -> bool:

@@ -22,7 +22,7 @@ TOPIC_CONFIG = {
 }  # the records are of 2013: any retention would end them
 
 _POLL_EVERY_RECORDS = 500
-_FLUSH_DEADLINE_S = 60.0
+_FLUSH_DEADLINE_S = 240.0
 _FULL_QUEUE_POLL_S = 0.2
 
 

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.probe import PLAIN
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 class Topics:
@@ -30,6 +30,18 @@ class Topics:
             )
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            raise self._translated(error) from error
+        return True
+
+    def delete(self, topic: str) -> bool:
+        """Deletes the topic. False when there is none."""
+        try:
+            self._admin.delete_topics([topic], operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S)[topic].result(
+                _TIMEOUT_S
+            )
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return False
             raise self._translated(error) from error
         return True

@@ -30,9 +30,11 @@ from recoveryd_jobs.contract import (
     PartitionRange,
     Receipt,
     ReceiptsHome,
+    Times,
     decode,
     head_key,
     receipts_partition,
+    spanning_copied,
 )
 from recoveryd_jobs.errors import Doubt, JobError
 
@@ -51,6 +53,7 @@ class Standing:
     skipped: int = 0
     lost: int = 0
     bytes: int = 0
+    times: Times | None = None
 
     def plus(self, receipt: Receipt) -> "Standing":
         return Standing(
@@ -60,6 +63,7 @@ class Standing:
             self.skipped + receipt.skipped,
             self.lost + receipt.lost,
             self.bytes + receipt.bytes,
+            spanning_copied((self.copied, self.times), (receipt.copied, receipt.times)),
         )
 
 
@@ -133,7 +137,7 @@ def _standings(head: LedgerHead, planned: Mapping[int, PartitionRange]) -> dict[
                 "ledger_broken", f"The head {head.key} does not know partition {partition} from {wanted.start} on."
             )
     return {
-        p: Standing(r.position, r.copied, r.filtered, r.skipped, r.lost, r.bytes)
+        p: Standing(r.position, r.copied, r.filtered, r.skipped, r.lost, r.bytes, r.times)
         for p, r in rows.items()
         if p in planned
     }

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.cpu import WORKER_DAEMON, process_cpu_s, python_workers, tree_cpu_s
+from bench.cpu import WORKER_DAEMON, python_workers, tree_cpu_s
+from recoveryd_sandbox.process import process_cpu_s
 from tests.patience import patient_s
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -51,7 +51,7 @@ from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.e2e.log_reader import await_markers
 from tests.patience import patient_s
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 KEEP = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
 
 
@@ -83,9 +83,13 @@ class Cluster:
     def topic(self, name: str, partitions: int = 1, **configs: str) -> str:
         topic = f"{self.unique}{name}"
         config = {**KEEP, **{k.replace("_", "."): v for k, v in configs.items()}}
-        self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(DEADLINE_S)
+        self._create(NewTopic(topic, partitions, 1, config=config))
         self.topic_id(topic)
         return topic
+
+    def _create(self, topic: NewTopic) -> None:
+        made = self.admin.create_topics([topic], request_timeout=DEADLINE_S)
+        made[topic.topic].result(DEADLINE_S + 10.0)
 
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result(DEADLINE_S)
@@ -111,7 +115,7 @@ class Cluster:
         deadline_s = time.monotonic() + DEADLINE_S
         while True:
             try:
-                self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(DEADLINE_S)
+                self._create(NewTopic(topic, partitions, 1, config=config))
             except KafkaException:  # the old one is not deleted completely yet
                 assert time.monotonic() < deadline_s, f"{topic} could not be made again"
                 time.sleep(0.1)
@@ -274,7 +278,7 @@ class Recovery:
                 "attempt": 1,
                 "sequence": 1,
                 "wanted": "run",
-                "lease_ttl_ms": 60_000,
+                "lease_ttl_ms": 600_000,
                 **more,
             }
         )
@@ -298,7 +302,7 @@ class Recovery:
                 "attempt": attempt,
                 "sequence": self._sequence,
                 "wanted": wanted,
-                "lease_ttl_ms": 60_000,
+                "lease_ttl_ms": 600_000,
                 **more,
             }
         )

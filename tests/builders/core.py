@@ -149,7 +149,7 @@ def command(
     made = {
         "replay": lambda: Replay(meta, more.get("spec") or make_spec()),  # type: ignore[arg-type]
         "verify": lambda: Verify(meta, more.get("spec") or make_verification()),  # type: ignore[arg-type]
-        "pause": lambda: Pause(meta),
+        "pause": lambda: Pause(meta, bool(more.get("release"))),
         "resume": lambda: Resume(meta),
         "stop": lambda: StopCommand(meta),
         "throttle": lambda: Throttle(meta, {n: v for n, v in more.items() if n in _THROTTLED}),  # type: ignore[misc]

@@ -20,7 +20,7 @@ from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET, Header, Record
 from tests.e2e.murmur2 import partition_of
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,9 @@ def create_topics(bootstrap: str, partitions: Mapping[str, int], configs: Mappin
     """Topics that keep everything. Raises the broker's errors."""
     admin = AdminClient(client(bootstrap))
     config = {"retention.ms": "-1", **(configs or {})}
-    futures = admin.create_topics([NewTopic(name, count, -1, config=config) for name, count in partitions.items()])
-    for future in futures.values():
-        future.result(_TIMEOUT_S)
+    topics = [NewTopic(name, count, -1, config=config) for name, count in partitions.items()]
+    for future in admin.create_topics(topics, request_timeout=_TIMEOUT_S).values():
+        future.result(_TIMEOUT_S + 10.0)
     give_up_at_s = time.monotonic() + 2 * _TIMEOUT_S
     while not all(_is_led(admin, name, count) for name, count in partitions.items()):
         assert time.monotonic() < give_up_at_s, f"{sorted(partitions)} are not there"

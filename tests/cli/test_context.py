@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from recoveryd.cli.send.connect import Connection, Tools
-from recoveryd.cli.send.contexts import read_properties
+from recoveryd.cli.send.java_properties import read_properties
 from tests.cli.scripted import ScriptedBackend, run, run_with
 
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{}";'
@@ -238,3 +238,58 @@ def test_java_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     file.write_text("! note\n\na=1\nb : two words\nc = x\\\n   y\nd=a\\=b\n")
 
     assert read_properties(file) == {"a": "1", "b": "two words", "c": "xy", "d": "a=b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("a 1\nb\t2\nc:=3", {"a": "1", "b": "2", "c": "=3"}),
+        (r"a=x\ty\nz\u0041\\u", {"a": "x\ty\nzA\\u"}),
+        (r"a\ b\=c\:d = e", {"a b=c:d": "e"}),
+        ("a=one\\\\\nb=two", {"a": "one\\", "b": "two"}),
+        ("a=one\\\n\\\n  two\n# b=3\\\nc=4", {"a": "onetwo", "c": "4"}),
+        ("a=\nb = trailing ", {"a": "", "b": "trailing "}),
+        (r"password=p\#w\!d#1", {"password": "p#w!d#1"}),
+        ("a=first\na=last\n", {"a": "last"}),
+        ("a=goes on\\", {"a": "goes on"}),
+    ],
+)
+def test_escapes_separators_and_lines_that_go_on_mean_what_they_mean_to_java(
+    tmp_path: Path, text: str, found: dict[str, str]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_bytes(text.encode())
+    assert read_properties(file) == found
+
+
+@pytest.mark.parametrize("text", ["lonely\n", "=value\n", "a=\\u12\n"])
+def test_what_java_would_not_take_or_nobody_means_is_refused(home: Home, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    result = home("context", "add", "x", "--properties", str(file))
+    assert (result.exit_code, result.stderr.split()[0]) == (2, "RCV-4008")
+
+
+def test_one_spoiled_context_costs_its_own_line_only(home: Home) -> None:
+    two(home)
+    (home.contexts / "dev.yaml").write_text("properties: [1]\n")
+    listed, rows = home("context", "list"), home("context", "list", "-o", "json")
+    assert (listed.exit_code, rows.exit_code) == (0, 0)
+    assert "prod:9092" in listed.stdout
+    assert "cannot be read" in listed.stdout
+    assert "context add dev --replace" in listed.stderr
+    told = {row["name"]: row["problem"] for row in json.loads(rows.stdout)}
+    assert told["prod"] is None
+    assert "is no context" in told["dev"]
+
+
+def test_a_truststore_that_is_not_there_is_a_mistake_in_the_config(home: Home, tmp_path: Path) -> None:
+    gone = tmp_path / "gone.pem"
+    options = ("security.protocol=SSL", "ssl.truststore.type=PEM", f"ssl.truststore.location={gone}")
+    added = home("context", "add", "tls", "-b", "127.0.0.1:1", *(w for o in options for w in ("--property", o)))
+    assert added.exit_code == 0, added.stderr
+    result = run_with(Tools(), "list", env=home.env)
+    assert (result.exit_code, result.stderr.split()[0]) == (2, "RCV-4003")
+    assert str(gone) in result.stderr
+    assert "ssl.truststore.location" in result.stderr

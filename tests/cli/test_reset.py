@@ -10,8 +10,9 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import CommandRef, State
 from recoveryd.recovery.spec import Earliest
-from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
-from recoveryd.workflows.model import (
+from recoveryd.workflows.model.actions import AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.spec import ResetSpec
+from recoveryd.workflows.model.workflow import (
     Change,
     OffsetUndo,
     StepState,
@@ -21,7 +22,6 @@ from recoveryd.workflows.model import (
     WorkflowPlan,
     WorkflowStep,
 )
-from recoveryd.workflows.spec import ResetSpec
 from tests.builders.core import to_document
 from tests.cli.recoveries import NOW_MS, make_notice
 from tests.cli.scripted import ScriptedBackend, refuse_with, run

@@ -8,7 +8,7 @@ import pytest
 from recoveryd.cli.render.recoveries import describe
 from recoveryd.cli.render.runbooks import runbook_page
 from recoveryd.cli.send.waiting import exit_code_of_state
-from recoveryd.workflows.spec import RunbookPath
+from recoveryd.workflows.model.spec import RunbookPath
 from recoveryd.workflows.wire.status import WorkflowForm
 from tests.cli.scripted import run
 from tests.cli.test_rendering import printed

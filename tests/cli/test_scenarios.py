@@ -51,4 +51,4 @@ def test_an_id_that_is_not_there_is_a_usage_error_with_the_nearest() -> None:
     result = run("S-WIKI-1z")
     assert (result.returncode, result.stdout) == (2, "")
     assert "There is no scenario `S-WIKI-1z`." in result.stderr
-    assert "The nearest is S-WIKI-1" in result.stderr
+    assert "Did you mean S-WIKI-1" in result.stderr

@@ -2,11 +2,12 @@
 
 import json
 import socket
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from recoveryd.cli.verbs import doctor_clusters, doctor_machine
+from recoveryd.cli.verbs import doctor_clusters, doctor_machine, doctor_spark
 from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict
 from recoveryd.cli.verbs.doctor_spark import check_profiles
 from recoveryd.settings import load
@@ -18,6 +19,8 @@ SECRET = (
     "    sasl.mechanism: PLAIN\n    sasl.jaas.config: org.apache.kafka.common.security.plain.PlainLoginModule required "
     'username="u" password="hunter2";\n'
 )
+
+EXECUTORS_S = 900.0  # of a machine that stands still
 
 
 def write(folder: Path, text: str) -> str:
@@ -93,8 +96,10 @@ def test_doctor_without_an_address_fails_and_skips_what_needs_one() -> None:
 
     assert result.exit_code == 1
     assert verdicts(result.stdout) == {
-        "java": "ok", "spark": "ok", "config": "fail", "brokers": "skipped", "topics": "skipped", "write": "skipped",
-        "daemon": "skipped",
+        "java": "ok", "spark": "ok", "config": "fail", "work_dir": "skipped", "profiles": "skipped",
+        "executors": "skipped", "brokers": "skipped", "ACLs": "skipped", "topics": "skipped", "write": "skipped",
+        "command": "skipped", "clock": "skipped", "daemon": "skipped", "clock of the daemon": "skipped",
+        "unit": "skipped",
     }  # fmt: skip
     assert "--bootstrap HOST:PORT" in run(None, "doctor").stdout
 
@@ -117,7 +122,9 @@ def test_doctor_fails_for_a_broker_that_does_not_answer(monkeypatch: pytest.Monk
     rows = {row["check"]: row for row in json.loads(result.stdout)}
     assert result.exit_code == 1
     assert (rows["brokers of main"]["verdict"], rows["daemon"]["verdict"]) == ("fail", "warn")
-    assert all(row["next_step"] for row in rows.values() if row["verdict"] in {"fail", "warn"})
+    assert all(row["next_step"] for row in rows.values() if row["verdict"] in {"fail", "warn", "skipped"})
+    lines = ("ACLs on main", "topics on main", "write to main", "clock", "command", "clock of the daemon", "unit")
+    assert {rows[line]["verdict"] for line in (*lines, "executors of default")} == {"skipped"}
 
 
 def test_doctor_finds_a_work_dir_that_cannot_be_written(tmp_path: Path) -> None:
@@ -132,8 +139,8 @@ REMOTE = "profiles:\n  far: {master: 'MASTER', task_slots: 4, conf: {CONF}}\n"
 SECURED = "spark.authenticate: true, spark.network.crypto.enabled: true, spark.io.encryption.enabled: true"
 
 
-def profiles(folder: Path, text: str) -> dict[str, CheckResult]:
-    return {check.name: check for check in check_profiles(load(write(folder, text), env={}))}
+def profiles(folder: Path, text: str, *, deep: bool = False) -> dict[str, CheckResult]:
+    return {check.name: check for check in check_profiles(load(write(folder, text), env={}), deep=deep)}
 
 
 def test_doctor_says_how_many_lanes_a_profile_runs_and_whether_its_master_answers(tmp_path: Path) -> None:
@@ -189,3 +196,40 @@ def test_doctor_fails_for_secrets_that_would_travel_unprotected_and_takes_spark_
 )
 def test_clocks_may_differ_by_no_more_than_two_seconds(broker_ms: int | None, verdict: str) -> None:
     assert doctor_clusters.judge_clock(broker_ms, before_ms=1_000, after_ms=2_000).verdict.value == verdict
+
+
+@pytest.mark.parametrize(
+    ("date", "verdict"),
+    [
+        ("Wed, 21 Oct 2026 07:28:00 GMT", "ok"),
+        ("Wed, 21 Oct 2026 07:27:50 GMT", "warn"),
+        ("Wed, 21 Oct 2026 07:28:10 GMT", "warn"),
+        (None, "skipped"),
+        ("soon", "skipped"),
+    ],
+)
+def test_the_clock_of_the_daemon_is_compared_with_ours(date: str | None, verdict: str) -> None:
+    now_s = datetime(2026, 10, 21, 7, 28, 1, tzinfo=UTC).timestamp()
+    assert doctor_machine.judge_daemon_clock(date, now_s).verdict.value == verdict
+
+
+@pytest.mark.spark
+def test_executors_of_a_profile_are_started_and_tell_what_they_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_spark, "_EXECUTORS_S", EXECUTORS_S)
+    text = GOOD + "profiles: {default: {master: 'local[2]'}}\n"
+    found = profiles(tmp_path, text, deep=True)["executors of default"]
+    assert found.verdict is CheckVerdict.OK, found
+    assert "2 tasks ran on 1 host(s), Python" in found.found
+
+
+@pytest.mark.spark
+def test_executors_that_cannot_be_started_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_spark, "_EXECUTORS_S", EXECUTORS_S)
+    conf = "{spark.pyspark.python: /nowhere/python3}"
+    text = GOOD + f"profiles: {{default: {{master: 'local[1]', conf: {conf}}}}}\n"
+    found = profiles(tmp_path, text, deep=True)["executors of default"]
+    assert found.verdict is CheckVerdict.FAIL
+    assert "RCV-3041" in found.found
+    assert "/nowhere/python3" in found.found

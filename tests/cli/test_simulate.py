@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from recoveryd.simulation.matrix import TEST_SEEDS, run_matrix
+from recoveryd.simulation.response import response_text
 from recoveryd.simulation.scenarios import Scenario
 from tests.cli.scripted import run
+from tests.simulation.response_example import example_response
 
 SMALL = ("simulate", "--scenario", "steady", "--seeds", "1", "--processes", "1")
 
@@ -36,6 +38,7 @@ def test_a_part_of_the_matrix_is_shown_but_not_judged() -> None:
 
 
 def test_the_whole_matrix_is_judged_and_a_missed_gate_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recoveryd.simulation.response.packaged_response", lambda: None)  # twelve seeds judge that one
     monkeypatch.setattr("recoveryd.simulation.study.SEEDS_LEAST", 1)  # the gate itself still asks for twelve
     missed = run(None, "simulate", "--seeds", "1", "-o", "json")
     found = json.loads(missed.stdout)
@@ -79,3 +82,25 @@ def test_what_is_not_known_is_exit_code_2_and_named(args: tuple[str, ...], said:
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
+
+
+def test_a_measured_broker_is_judged_beside_the_formula(tmp_path: Path) -> None:
+    file = tmp_path / "response.json"
+    file.write_text(response_text(example_response()), encoding="utf-8")
+    done = run(None, *SMALL, "--response", str(file), "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["policy"] for row in found["measured"]] == [row["policy"] for row in found["summary"]]
+    assert found["measured"] != found["summary"]
+
+
+@pytest.mark.parametrize(("text", "why"), [("{}", "format is None"), (None, "cannot be read")])
+def test_a_file_that_is_no_measurement_is_refused(tmp_path: Path, text: str | None, why: str) -> None:
+    file = tmp_path / "response.json"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    done = run(None, *SMALL, "--response", str(file))
+    assert done.exit_code == 2
+    assert "RCV-1005" in done.stderr
+    assert why in done.stderr
+    assert "make response" in done.stderr

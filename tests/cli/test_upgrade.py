@@ -19,6 +19,15 @@ UNITS = {"unit": "shop", "to_unit": "shop-v2"}
         ((), UNITS),
         (("--plan-only",), {**UNITS, "dry_run": True}),
         (("--on-incompatible", "continue"), {**UNITS, "on_incompatible": "continue"}),
+        (
+            ("--mode", "online", "--staged-unit", "shop-v2-staged", "--tail-unit", "shop-v2-tail"),
+            {**UNITS, "mode": "online", "staged_unit": "shop-v2-staged", "tail_unit": "shop-v2-tail"},
+        ),
+        (
+            ("--ready-lag", "1m30s", "--hold", "5m", "--cutover", "at_least_once"),
+            {**UNITS, "ready": {"lag_seconds": 90.0, "hold": "5m"}, "cutover": "at_least_once"},
+        ),
+        (("--hold", "5m"), {**UNITS, "ready": {"hold": "5m"}}),
     ],
 )
 def test_each_flag_has_its_field(args: tuple[str, ...], data: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from testcontainers.core.network import Network
 COMPOSE = Path(__file__).resolve().parents[2] / "config" / "deploy" / "compose.yaml"
 
 _HTTP_PORT = 8712
-_HTTP_TIMEOUT_S = 60.0
+_HTTP_TIMEOUT_S = 120.0
 _POLL_S = 0.2
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 _PROGRAMS = ("iptables", "ip6tables")
 _TABLES = ("filter", "nat", "raw")
 _FORWARD_SWITCH = Path("/proc/sys/net/ipv4/ip_forward")
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from recoveryd_sandbox.ports import free_ports
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "containers" / "healthcheck.py"
-_TIMEOUT_S = 60
+_TIMEOUT_S = 120
 
 
 @contextmanager

@@ -270,8 +270,8 @@ class KafkaHarness:
             done.result(_DEADLINE_S)
 
     def _create(self, topics: list[NewTopic]) -> None:
-        for done in self.admin.create_topics(topics).values():
-            done.result(_DEADLINE_S)
+        for done in self.admin.create_topics(topics, request_timeout=_DEADLINE_S).values():
+            done.result(_DEADLINE_S + 10.0)
         names = {topic.topic for topic in topics}
         self._await(lambda: names <= self._led())
 

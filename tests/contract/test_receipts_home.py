@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries
 from recoveryd.recovery.events import LedgerRead
@@ -66,11 +68,13 @@ async def test_receipts_that_end_before_what_is_known_as_copied_are_told(harness
     )
 
 
-async def test_another_topic_of_the_same_name_is_told(harness: Harness, unique: str) -> None:
+@pytest.mark.parametrize("partitions", [8, PLACE], ids=["as wide", "narrower"])
+async def test_another_topic_of_the_same_name_is_told(harness: Harness, unique: str, partitions: int) -> None:
+    """Also one that lacks the partition of the receipts."""
     topic = unique + "receipts"
     plan = pinned(harness, topic, harness.create(topic, 8))
     harness.delete(topic)
-    new_id = harness.create(topic, 8)
+    new_id = harness.create(topic, partitions)
     assert plan.receipts is not None
     assert told(await harness.ledger().read(make_ledger_question(plan))) == (
         5,

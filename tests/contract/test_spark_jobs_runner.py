@@ -34,7 +34,7 @@ from recoveryd.recovery.job_specs import JobDefaults
 from recoveryd_jobs.contract import JobSpec, decode
 from tests.builders.records import make_launch, make_plan
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 SECRET = "correct-horse"
 PLAN = make_plan((0, 0, 10))
 
@@ -126,7 +126,7 @@ def is_running(pid: int) -> bool:
 
 
 async def test_an_attempt_gets_its_spec_in_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
-    async with rig_of(tmp_path, "time.sleep(60)") as rig:
+    async with rig_of(tmp_path, "time.sleep(600)") as rig:
         await rig.jobs.launch(make_launch(PLAN))
         await until(lambda: "runs" in rig.log())
         folder = rig.attempt()
@@ -167,7 +167,7 @@ async def test_several_attempts_live_beside_each_other(tmp_path: Path) -> None:
 
 async def test_kill_ends_one_that_does_not_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recoveryd.adapters.spark.processes.end_group.__defaults__", (0.5,))
-    async with rig_of(tmp_path, "time.sleep(60)", stubborn=True) as rig:
+    async with rig_of(tmp_path, "time.sleep(600)", stubborn=True) as rig:
         await rig.jobs.launch(make_launch(PLAN))
         await until(lambda: "runs" in rig.log())
         await rig.jobs.kill("r1", 1)
@@ -175,7 +175,9 @@ async def test_kill_ends_one_that_does_not_listen(tmp_path: Path, monkeypatch: p
 
 
 async def test_kill_takes_the_whole_group(tmp_path: Path) -> None:
-    body = "import subprocess; p = subprocess.Popen(['sleep', '60']); print('child', p.pid, flush=True); time.sleep(60)"
+    body = (
+        "import subprocess; p = subprocess.Popen(['sleep', '600']); print('child', p.pid, flush=True); time.sleep(600)"
+    )
     async with rig_of(tmp_path, body) as rig:
         await rig.jobs.launch(make_launch(PLAN))
         await until(lambda: "child" in rig.log())
@@ -186,7 +188,7 @@ async def test_kill_takes_the_whole_group(tmp_path: Path) -> None:
 
 
 async def test_an_attempt_outlives_its_daemon_and_the_next_one_can_still_kill_it(tmp_path: Path) -> None:
-    async with rig_of(tmp_path, "time.sleep(60)") as rig:
+    async with rig_of(tmp_path, "time.sleep(600)") as rig:
         await rig.jobs.launch(make_launch(PLAN))
         await until(lambda: "runs" in rig.log())
         await rig.jobs.close()
@@ -201,7 +203,7 @@ async def test_an_attempt_outlives_its_daemon_and_the_next_one_can_still_kill_it
 
 
 async def test_a_later_daemon_does_not_kill_a_stranger_that_got_the_same_pid(tmp_path: Path) -> None:
-    stranger = start_session(["sleep", "60"], os.environ, tmp_path, tmp_path / "log")
+    stranger = start_session(["sleep", "600"], os.environ, tmp_path, tmp_path / "log")
     WorkDir(tmp_path).make_attempt("r1", 1).write_note("pid", stranger.pid)
     async with rig_of(tmp_path, "") as rig:
         await rig.jobs.kill("r1", 1)
@@ -214,7 +216,7 @@ async def test_a_ready_spare_becomes_the_attempt_and_is_replaced(
 ) -> None:
     monkeypatch.setattr(spare_drivers, "REFILL_AFTER_S", 0.0)
     monkeypatch.setattr("recoveryd.adapters.spark.runner._HOUSEKEEPING_S", 0.4)
-    async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
+    async with rig_of(tmp_path, "time.sleep(600)", warm=1) as rig:
         await rig.jobs.start()
         await until(lambda: has_ready_spare(tmp_path))
         [ready] = files(tmp_path, "_spares/*/ready")
@@ -228,7 +230,7 @@ async def test_a_ready_spare_becomes_the_attempt_and_is_replaced(
 
 
 async def test_spares_end_with_the_daemon_and_leave_nothing(tmp_path: Path) -> None:
-    async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
+    async with rig_of(tmp_path, "time.sleep(600)", warm=1) as rig:
         await rig.jobs.start()
         await until(lambda: has_ready_spare(tmp_path))
         [pid] = noted_pids(tmp_path, "_spares/*/pid")
@@ -238,7 +240,7 @@ async def test_spares_end_with_the_daemon_and_leave_nothing(tmp_path: Path) -> N
 
 
 async def test_without_a_living_spare_an_attempt_starts_cold(tmp_path: Path) -> None:
-    async with rig_of(tmp_path, "time.sleep(60)", warm=1) as rig:
+    async with rig_of(tmp_path, "time.sleep(600)", warm=1) as rig:
         await rig.jobs.start()
         await until(lambda: has_ready_spare(tmp_path))
         [pid] = noted_pids(tmp_path, "_spares/*/pid")
@@ -272,7 +274,7 @@ def test_asking_for_a_spare_where_there_is_none_does_not_put_the_next_one_off(tm
 
     def start(_profile: SparkProfile, _folder: AttemptFolder, name: str, _job: list[str]) -> "subprocess.Popen[bytes]":
         started.append(name)
-        return subprocess.Popen(["sleep", "60"], start_new_session=True)
+        return subprocess.Popen(["sleep", "600"], start_new_session=True)
 
     pool = spare_drivers.SparePool({"default": SparkProfile(warm=1)}, WorkDir(tmp_path), start)
     try:

@@ -1,13 +1,17 @@
 """The view from outside: commands are sent and answered, status and events can be read and followed."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
+from recoveryd.adapters.kafka import status_reader
 from recoveryd.adapters.kafka.status_reader import Document, StatusReader
+from recoveryd.adapters.kafka.topic_admin import describe_patiently
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -15,6 +19,7 @@ from recoveryd.kernel.decision import Answer, Notice
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import State
 from recoveryd.ports import JournalBatch
+from recoveryd_sandbox.broker import Broker
 from tests.builders.records import make_recovery
 from tests.contract.harness import KafkaHarness
 from tests.e2e.log_reader import await_markers
@@ -160,8 +165,30 @@ async def test_an_open_transaction_of_the_daemon_is_not_waited_for(kafka: KafkaH
         assert list(reader.statuses()) == ["r1"], "who waits for its end gets no answer"
 
 
-def test_a_cluster_that_does_not_answer_is_told(kafka: KafkaHarness) -> None:
+def test_a_cluster_that_does_not_answer_is_told(kafka: KafkaHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_reader, "_ASK_S", 1.0)
     lost = StatusReader({"bootstrap.servers": "127.0.0.1:1"}, kafka.names)
     with pytest.raises(ClusterProblem) as caught:
         lost.status("r1")
+    assert caught.value.code is Code.CLUSTER_UNREACHABLE
+
+
+def test_a_broker_that_took_the_connection_and_is_late_is_asked_again(
+    broker: Broker | None, bootstrap: str, unique: str
+) -> None:
+    if broker is None:
+        pytest.skip("the broker of this run is not ours to pause")
+    broker.pause()
+    awake = threading.Timer(3.0, broker.cont)
+    awake.start()
+    try:
+        assert describe_patiently({"bootstrap.servers": bootstrap}, [unique], 0.5, DEADLINE_S) == {unique: None}
+    finally:
+        awake.join()
+
+
+def test_an_address_where_nothing_listens_is_not_asked_again() -> None:
+    never_s: Any = None  # to ask with it would be another error
+    with pytest.raises(ClusterProblem) as caught:
+        describe_patiently({"bootstrap.servers": "127.0.0.1:1"}, ["x"], 10.0, never_s)
     assert caught.value.code is Code.CLUSTER_UNREACHABLE

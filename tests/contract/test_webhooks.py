@@ -80,7 +80,7 @@ async def deliver(url: str, effect: CallWebhook = EFFECT, *, try_timeout_s: floa
     )
     webhooks.start(effect)
     try:
-        event = await asyncio.wait_for(ended.get(), 20)
+        event = await asyncio.wait_for(ended.get(), 120)
     finally:
         await webhooks.close()
     assert isinstance(event, WebhookEnded)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from recoveryd.adapters.kafka.steps.application_steps import ApplicationSteps
 from recoveryd.units.control import ApplicationState, Needs, Report, Wish
 from recoveryd.units.model import ControlKind, Unit, UnitKind
-from recoveryd.workflows.actions import AwaitStarted, AwaitStopped
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome
+from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome
 
 UNIT = Unit("app", UnitKind.GROUP, "main", "app", ("in",), control=ControlKind.KUBERNETES)
 STOP = TakeStep("w1", "stop", 1, AwaitStopped("main", "app", "app"), since_ms=7)

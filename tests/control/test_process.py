@@ -23,6 +23,8 @@ from tests.patience import patient_s
 
 LIVES = "import time\nprint('here', flush=True)\ntime.sleep(3600)"
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('here', flush=True)\ntime.sleep(3600)"
+# For one that ends by itself: a busy machine needs a while to start a Python that ends at once.
+NEVER_STEADY_S = 600.0
 # What an application outlives is its daemon, here one object of several.
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 INSTALLATION = f"test on {os.getpid()}"
@@ -33,10 +35,17 @@ Make = Callable[..., ProcessApplications]
 async def make(tmp_path: Path) -> AsyncIterator[Make]:
     made: list[ProcessApplications] = []
 
-    def a_daemon(code: str = LIVES, *, command: tuple[str, ...] = (), installation: str = INSTALLATION, **options):
+    def a_daemon(
+        code: str = LIVES,
+        *,
+        command: tuple[str, ...] = (),
+        installation: str = INSTALLATION,
+        steady_s: float = 0.2,
+        **options,
+    ):
         environment = {"PATH": os.environ["PATH"], "RECOVERYD_CLUSTERS": "secret"}
         application = ProcessApplication(
-            "app", command or (sys.executable, "-c", code), tmp_path, steady_s=0.2, **options
+            "app", command or (sys.executable, "-c", code), tmp_path, steady_s=steady_s, **options
         )
         made.append(ProcessApplications([application], tmp_path / "home", installation, environment, lambda: 1_000))
         return made[-1]
@@ -297,7 +306,7 @@ async def test_a_start_after_an_unfinished_stop_waits_for_its_end(make: Make, tm
     ids=["missing", "no program", "exit code", "signal"],
 )
 async def test_one_that_does_not_start_is_told_to_a_person(make: Make, command: tuple[str, ...], says: str) -> None:
-    control = make(command=command)
+    control = make(command=command, steady_s=NEVER_STEADY_S)
     report = await asked(control, wish(Desired.RUNNING))
     assert (report.state, report.needs) == (ApplicationState.STOPPED, Needs.MENDING)
     assert report.why.startswith(says)
@@ -312,7 +321,7 @@ async def test_a_folder_that_is_not_there_is_named(make: Make, tmp_path: Path) -
 
 
 async def test_one_that_ends_again_and_again_is_started_once_for_one_wish(make: Make, tmp_path: Path) -> None:
-    control = make("print('here', flush=True)")
+    control = make("print('here', flush=True)", steady_s=NEVER_STEADY_S)
     for _ in range(3):
         assert (await asked(control, wish(Desired.RUNNING, key="first"))).needs is Needs.MENDING
     assert log_path(home(tmp_path)).read_text() == "here\n"

@@ -123,6 +123,29 @@ def test_pause_is_acknowledged_only_when_drained_and_resume_goes_on_in_the_same_
     assert world.run_until(State.COMPLETED).attempt.number == 1
 
 
+@pytest.mark.scenario("S-WIKI-C1c")
+@pytest.mark.parametrize("is_said_later", [False, True])
+def test_a_pause_that_lets_the_application_go_does_so_once_it_is_paused_and_resume_starts_another(
+    is_said_later: bool,
+) -> None:
+    world = World(speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.feed(command("pause", offset=1, release=not is_said_later))
+    world.run_until(State.PAUSED)
+    if is_said_later:
+        assert not world.recovery().attempt.released
+        world.feed(command("pause", command_id="again", offset=2, release=True))
+    world.second(2)
+    assert (world.recovery().state, world.recovery().attempt.released) == (State.PAUSED, True)
+    world.restart_daemon(applications_die=True)
+    world.second(30)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.PAUSED, 1)
+    world.feed(command("resume", offset=3))
+    world.run_until(State.COMPLETED)
+    assert (world.recovery().attempt.number, world.recovery().releases) == (2, False)
+
+
 @pytest.mark.scenario("S-WIKI-C1")
 def test_a_pause_survives_a_restart_of_daemon_and_application() -> None:
     world = World(speed=5)

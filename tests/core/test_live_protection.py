@@ -35,7 +35,7 @@ def test_a_replay_speeds_up_while_live_traffic_is_well() -> None:
     world = LiveWorld().copying()
     started = world.rate
     world.live(120)
-    assert MIN < started <= 0.1 * MAX  # slow start: 5 % of the maximum, doubled at most once by now
+    assert MIN < started <= 0.2 * MAX  # slow start: 10 % of the maximum, doubled at most once by now
     assert world.rate == world.directive_rate == MAX
     decided = [n.data for n in world.told("throttle_decided")]
     assert {d["rule_name"] for d in decided} >= {"slow_start"}
@@ -45,13 +45,13 @@ def test_a_replay_speeds_up_while_live_traffic_is_well() -> None:
 def test_it_is_cut_at_once_when_live_traffic_reaches_its_slo() -> None:
     world = LiveWorld().copying()
     world.live(120)
-    world.latency_s = lambda: 0.25
-    world.live(6)
-    assert world.directive_rate <= 0.7 * MAX
-    assert world.recovery().rule.startswith("main: produce_latency is at 1.25 of its SLO")
+    world.latency_s = lambda: 0.45
+    world.live(3)
+    assert world.directive_rate <= 0.5 * MAX
+    assert world.recovery().rule.startswith("main: produce_latency is at 2.25 of its SLO: cut")
     assert world.told("throttle_decided")[-1].data["rule"] == 3
     violations = world.state.of(LIVE).protecting.violations_s
-    assert violations == {("main", "produce_latency", "yes"): 5.0}
+    assert violations == {("main", "produce_latency", "yes"): 2.0}
 
 
 def test_telemetry_that_is_cut_for_a_minute_costs_the_rate_down_to_the_floor_and_it_comes_back() -> None:
@@ -220,11 +220,13 @@ def test_after_a_restart_a_running_replay_falls_to_the_floor_until_live_traffic_
     world = LiveWorld().copying()
     world.live(120)
     assert world.directive_rate == MAX
+    healthy, world.latency_s = world.latency_s, None
     world.restart_daemon()
     assert world.directive_rate == MIN
     world.live(10)
     assert world.directive_rate == MIN
-    world.live(240)
+    world.latency_s = healthy
+    world.live(30)
     assert world.directive_rate > 0.5 * MAX
 
 
@@ -243,7 +245,7 @@ def test_the_lag_of_a_protected_group_presses_on_the_rate() -> None:
         ends += 500
         world.feed(lag_look(world.now_ms, stuck, ends))
         world.live(5)
-    pressures = {p.name: p.severity for p in world.state.of(LIVE).protecting.decisions["main"].pressures}
+    pressures = {p.name: p.share for p in world.state.of(LIVE).protecting.decisions["main"].pressures}
     assert pressures[LAG.name] == pytest.approx(65 / 30, rel=0.01)
     assert world.directive_rate == MIN
     told = [(n.data["was"], n.data["verdict"]) for n in world.told("lag_verdict_changed")]
@@ -347,7 +349,7 @@ def test_a_critical_signal_that_is_older_than_what_the_daemon_measured_since_cut
     world.live(120)
     before, at_ms = world.directive_rate, world.now_ms - 2_000
     world.feed(SignalReceived(0, at_ms, HealthSignal("main", "produce_latency", None, "", "critical", at_ms)))
-    world.live(6)
+    world.live(3)
     assert world.directive_rate <= 0.71 * before
     assert RejectReason.OUT_OF_ORDER not in world.state.of(LIVE).protecting.rejections
 

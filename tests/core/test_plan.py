@@ -11,7 +11,7 @@ from recoveryd.recovery.plan_facts import PartitionFacts
 from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, Latest, Limits
 from recoveryd.replay.plan import make_plan
 from recoveryd.replay.spec import TargetRef
-from tests.builders.core import NOW_MS, SOURCE_ID, make_facts, make_spec, make_target
+from tests.builders.core import NOW_MS, SOURCE_ID, TARGET_ID, make_facts, make_spec, make_target
 
 PARAMS = Params()
 DAY_MS = 86_400_000
@@ -60,6 +60,15 @@ def test_bounds_are_pinned_to_offsets(start, stop, expected) -> None:
 def test_offsets_of_another_topic_of_this_name_are_refused() -> None:
     assert refusal_of(make_spec(AtOffsets({0: 5, 1: 5}, topic_id="an-earlier-one"))) == "RCV-3002"
     assert refusal_of(make_spec(AtOffsets({0: 5}, topic_id=SOURCE_ID))) == "RCV-1005"
+
+
+def test_another_target_of_this_name_is_refused() -> None:
+    target = make_spec().target
+    facts = make_facts(target=make_target())
+    assert plan_of(replace(make_spec(), target=replace(target, topic_id=TARGET_ID)), facts).target.topic_id == TARGET_ID
+    other = replace(make_spec(), target=replace(target, topic_id="an-earlier-one", create=True))
+    assert refusal_of(other, facts) == "RCV-3002"
+    assert refusal_of(other, make_facts(no_target=True)) == "RCV-3002"
 
 
 def test_a_time_that_no_record_reaches_resolves_to_the_end_and_says_so() -> None:

@@ -10,7 +10,7 @@ from recoveryd.forecast.cost import Prices, Pricing
 from recoveryd.forecast.view import CostView, Storage
 from recoveryd.live.events import TopicSample
 from recoveryd.live.slice import SampleHistory
-from recoveryd.recovery.model import EtaSeconds, Plan, Severity
+from recoveryd.recovery.model import EtaSeconds, Plan, RemoteRange, Severity
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.spec import AtOffset, CaughtUp, Limits
@@ -204,3 +204,32 @@ def test_an_empty_range_is_done_at_once_and_all_is_well() -> None:
     plan = plan_of(facts=make_facts((0, 0)))
     assert plan.forecast is not None
     assert (plan.forecast.eta_seconds.mid, plan.forecast.outlook, plan.forecast.speed_up) == (0.0, "ok", None)
+
+
+def with_remote(facts: PlanFacts, *local_starts: int | None) -> PlanFacts:
+    assert facts.source is not None
+    rows = tuple(replace(p, local_start=at) for p, at in zip(facts.source_partitions, local_starts, strict=True))
+    source = replace(facts.source, configs={**facts.source.configs, "remote.storage.enable": "true"})
+    return replace(facts, source=source, source_partitions=rows)
+
+
+@pytest.mark.scenario("S-RUN-17")
+def test_a_part_in_remote_storage_is_named_and_slows_the_forecast_by_its_share() -> None:
+    """Half of 3.456e9 records of 100 bytes at 200 MB/s, the other half at 10 MB/s; the hash is that of the same copy."""
+    facts = four_days()
+    each = facts.source_partitions[0].high_watermark
+    plain, plan = plan_of(facts=facts), plan_of(facts=with_remote(facts, each, 0))
+    assert (plan.remote, plan.hash) == ((RemoteRange(0, 0, each),), plain.hash)
+    [finding] = [f for f in plan.findings if f.code == "source_remote"]
+    assert finding.message.startswith(
+        f"{each:,} offsets lie in remote storage, [0, {each:,}) of partition 0: no more than"
+    )
+    assert plan.forecast is not None
+    assert plan.forecast.bounded_s == pytest.approx(8 + each / 2e6 + each / 1e5)
+    assert plan_of(make_spec(start=AtOffset(each)), with_remote(facts, each, each)).remote == ()
+
+
+def test_what_the_cluster_does_not_say_of_remote_storage_is_not_known_and_no_topic_without_has_any() -> None:
+    plan = plan_of(facts=with_remote(four_days(), None, None))
+    assert (plan.remote, [f.code for f in plan.findings if "remote" in f.code]) == ((), ["source_remote_unknown"])
+    assert [f.code for f in plan_of().findings if "remote" in f.code] == []

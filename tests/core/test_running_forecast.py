@@ -10,7 +10,7 @@ import pytest
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.recovery.metrics import ETA_BOUND, RETENTION_SLACK, SPEEDUP
 from recoveryd.recovery.plan_facts import PlanFacts
-from recoveryd.recovery.spec import CaughtUp
+from recoveryd.recovery.spec import CaughtUp, Limits
 from tests.builders.core import BOOK, NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
 
@@ -189,3 +189,29 @@ def test_never_is_an_infinite_bound_and_an_ended_recovery_has_none() -> None:
     done.feed(command("replay"))
     done.run_until(State.COMPLETED)
     assert values(done) == {}
+
+
+def test_while_the_controller_raises_the_rate_the_forecast_follows_the_grant_and_is_made_with_each_sample() -> None:
+    world = running(timed(1_000_000), speed=100, spec=make_spec(limits=Limits(mode="controller", max_bytes_per_s=1e4)))
+    for number, speed in enumerate((200, 400, 800, 1_600)):
+        world.second(20)
+        world.feed(command("throttle", command_id=f"t{number}", max_bytes_per_s=speed * 100.0))
+        world.speed = speed
+    world.second(12)
+    told = []
+    for _ in range(3):
+        world.second(10)
+        found = world.recovery().progress.forecast
+        left = 1_000_000 - next(p.position for p in world.recovery().progress.partitions)
+        told.append(found.at_ms)
+        assert found.eta_seconds.mid == pytest.approx(left / 1_600, rel=0.25)
+        assert found.eta_seconds.lo <= found.eta_seconds.mid <= found.eta_seconds.hi
+    assert len(set(told)) == 3
+
+
+def test_between_two_minutes_a_forecast_of_a_climb_changes_no_verdict() -> None:
+    world = running(timed(), speed=15, spec=make_spec(limits=Limits(mode="controller", max_bytes_per_s=1_500)))
+    world.second(25)
+    world.feed(command("throttle", command_id="t1", max_bytes_per_s=3_000.0))
+    world.second(40)
+    assert changes(world) == []

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +37,22 @@ def test_each_command_of_the_documents_is_understood(document: str, command: str
         words = shlex.split(part.replace("$(", "").replace(")", ""))
         if "recoveryctl" not in words or "..." in words:
             continue
-        parse(typer.main.get_command(app), [w for w in words[words.index("recoveryctl") + 1 :] if w not in {"&", "|"}])
+        parse(typer.main.get_command(app), arguments(words[words.index("recoveryctl") + 1 :]))
+
+
+def arguments(words: list[str]) -> list[str]:
+    """Those of the first command: what the shell does with its output is not among them."""
+    return list(takewhile(lambda word: word not in {"&", "|", ">", ">>", "||"}, words))
 
 
 def parse(command: Any, words: list[str]) -> None:
     """Find the command through its groups and parse its arguments; wrong options raise."""
     context = command.make_context("recoveryctl", list(words), resilient_parsing=False)
     while hasattr(context.command, "resolve_command"):
-        name, sub, left = context.command.resolve_command(context, [*context._protected_args, *context.args])
+        words_left = [*context._protected_args, *context.args]
+        if not words_left and context.command.invoke_without_command:
+            return  # a verb of its own, which has others below it
+        name, sub, left = context.command.resolve_command(context, words_left)
         context = sub.make_context(name, list(left), parent=context)
 
 

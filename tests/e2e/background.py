@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-JOIN_S = 60.0
+JOIN_S = 120.0
 
 
 class Background(ABC):

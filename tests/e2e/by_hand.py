@@ -9,7 +9,7 @@ from tests.e2e.clients import writer
 from tests.e2e.log_reader import read_log
 
 Edit = Callable[[Sequence[Draft]], Sequence[Draft]]
-_FLUSH_S = 60.0
+_FLUSH_S = 120.0
 
 
 def as_it_is(drafts: Sequence[Draft]) -> Sequence[Draft]:

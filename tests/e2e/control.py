@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from tests.e2e.clients import writer
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 class Control:

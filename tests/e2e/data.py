@@ -17,8 +17,8 @@ from tests.e2e.clients import writer
 from tests.e2e.log_reader import await_markers
 
 BASE_MS = 1_700_000_000_000
-_FLUSH_S = 60.0
-_STOP_DEADLINE_S = 60.0
+_FLUSH_S = 120.0
+_STOP_DEADLINE_S = 120.0
 
 
 def fill_plain(

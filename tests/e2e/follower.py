@@ -22,7 +22,7 @@ _POLL_S = 0.1
 _FETCH_WAIT_MS = 500  # a record comes at once nevertheless
 _BATCH_RECORDS = 500
 _HEARTBEATS_MAX = 50_000
-_STOP_DEADLINE_S = 60.0
+_STOP_DEADLINE_S = 120.0
 
 
 class Follower:

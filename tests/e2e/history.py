@@ -46,7 +46,7 @@ class Snapshot:
 
 
 def snapshot(
-    bootstrap: str, topic: str, starts: Mapping[int, int] | None = None, *, deadline_s: float = 60.0
+    bootstrap: str, topic: str, starts: Mapping[int, int] | None = None, *, deadline_s: float = 180.0
 ) -> Snapshot:
     """The topic up to its present ends, from `starts` (default: its log starts)."""
     ranges = {p: ((starts or {}).get(p, begin), end) for p, (begin, end) in whole_log(bootstrap, topic).items()}
@@ -82,7 +82,7 @@ def check_copy(
     shared_with: Iterable[str] = (),
     source_was: Snapshot | None = None,
     target_was: Snapshot | None = None,
-    deadline_s: float = 60.0,
+    deadline_s: float = 180.0,
     **asked: Any,
 ) -> list[Violation]:
     """Violations of one recovery's copy of `ranges` ([from, to) per source partition). Empty = all invariants hold.

@@ -63,7 +63,7 @@ class Receipt:
         return self.copied + self.filtered + self.skipped + self.lost
 
 
-def read_receipts(bootstrap: str, topic: str, recovery: str, *, deadline_s: float = 60.0) -> list[Receipt]:
+def read_receipts(bootstrap: str, topic: str, recovery: str, *, deadline_s: float = 180.0) -> list[Receipt]:
     """All committed receipts of the recovery in the order of the log."""
     found = []
     for records in read_log(bootstrap, topic, deadline_s=deadline_s).values():

@@ -35,8 +35,8 @@ PASSING = frozenset({
 QUIET: Final[dict[str, str | int | float | bool]] = {"log_level": 0}  # many of these tests take brokers away
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
-_ADMIN_TIMEOUT_S = 60.0
-_MEET_TIMEOUT_S = 60.0
+_ADMIN_TIMEOUT_S = 120.0
+_MEET_TIMEOUT_S = 120.0
 
 
 class ReadTimeoutError(AssertionError):
@@ -120,7 +120,7 @@ def read_log(
     ranges: Mapping[int, tuple[int, int]] | None = None,
     *,
     committed: bool = True,
-    deadline_s: float = 60.0,
+    deadline_s: float = 180.0,
 ) -> dict[int, list[Record]]:
     """Records of [start, end) per partition in offset order; without `ranges` the whole log as it is now.
 

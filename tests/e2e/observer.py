@@ -18,7 +18,7 @@ from tests.patience import patient_s
 
 _POLL_S = 0.05
 _BATCH_RECORDS = 5_000
-_STOP_DEADLINE_S = 60.0
+_STOP_DEADLINE_S = 120.0
 
 
 class TargetObserver:

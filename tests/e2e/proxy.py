@@ -21,7 +21,7 @@ from recoveryd_sandbox.ports import free_ports
 from recoveryd_sandbox.properties import HOST
 from tests.e2e.processes import wait_for
 
-_CONNECT_S = 60.0
+_CONNECT_S = 120.0
 
 
 class Api(IntEnum):

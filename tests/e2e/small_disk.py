@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.processes import wait_for
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 _BLOCK = bytes(64 * 1024)
 
 

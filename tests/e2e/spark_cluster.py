@@ -24,7 +24,7 @@ from tests.e2e.processes import Process, await_gone, kill, session_of, wait_for
 
 _START_S = 90.0
 _PACKAGES = ("pyspark", "py4j", "confluent_kafka", "confluent_kafka.libs", "typing_extensions.py")
-_HTTP_TIMEOUT_S = 60.0
+_HTTP_TIMEOUT_S = 120.0
 
 
 @dataclass

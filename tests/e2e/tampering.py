@@ -11,7 +11,7 @@ from tests.e2e.follower import Document
 from tests.e2e.log_reader import QUIET
 from tests.e2e.stack import Stack
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 class Plain(NamedTuple):

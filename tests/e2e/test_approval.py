@@ -16,7 +16,7 @@ from tests.e2e.stack import Stack
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 RECORDS_EACH = 300
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 @pytest.fixture(scope="module", autouse=True)

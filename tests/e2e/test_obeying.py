@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -262,9 +261,7 @@ def test_a_member_that_says_nothing_is_shown_as_silent(
 
 
 def test_who_cannot_know_what_is_held_does_not_read(stack: Stack) -> None:
-    began_s = time.monotonic()
     with pytest.raises(HoldsUnknown, match=r"nothing\.status\.v1"):
         HoldAwareConsumer({**client(stack.bootstrap), **QUIET, "group.id": "g"}, prefix="nothing.", known_within_s=5)
     with pytest.raises((HoldsUnknown, KafkaException)):
         HoldAwareConsumer({"bootstrap.servers": "127.0.0.1:1", **QUIET, "group.id": "g"}, known_within_s=1)
-    assert time.monotonic() - began_s < 60

@@ -33,7 +33,7 @@ def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
     """(exit code, output)."""
     config = str(stack.write_config("cli"))
     command = [sys.executable, "-c", "from recoveryd.cli import main; main()", *arguments, "--config", config]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=_ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=_ROOT)
     return done.returncode, done.stdout + done.stderr
 
 

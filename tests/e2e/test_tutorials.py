@@ -12,7 +12,7 @@ import pytest
 from recoveryd_sandbox.daemon_process import end_processes_naming
 from recoveryd_sandbox.jars import default_cache_dir
 from recoveryd_sandbox.ports import free_ports
-from tests.e2e.test_readme import leading, output_of
+from tests.e2e.test_readme import PATIENT, leading, output_of
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
@@ -31,16 +31,21 @@ def newcomer(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of somebody with an empty home; what is left running there ends."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("RECOVERYD_", "XDG_"))},
+        **PATIENT,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "COLUMNS": "160",
         "RECOVERYD_CACHE_DIR": str(default_cache_dir()),
         "RECOVERYD_HTTP__LISTEN": f"127.0.0.1:{free_ports(1)[0]}",
     }
-    yield environment
-    for command in ("python -m recoveryd_sandbox.shop down", "recoveryctl sandbox down"):
-        subprocess.run(command.split(), env=environment, capture_output=True, timeout=300, check=False)
-    end_processes_naming(str(tmp_path))
+    try:
+        yield environment
+    finally:
+        try:
+            for command in ("python -m recoveryd_sandbox.shop down", "recoveryctl sandbox down"):
+                subprocess.run(command.split(), env=environment, capture_output=True, timeout=600, check=False)
+        finally:
+            end_processes_naming(str(tmp_path))
 
 
 def told_by(page: str, environment: dict[str, str]) -> str:

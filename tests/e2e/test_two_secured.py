@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from recoveryd.adapters.kafka.client import shut_out
+from recoveryd.adapters.kafka.client import let_in, shut_out
+from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.lane import life
@@ -154,6 +155,15 @@ def test_a_wrong_password_is_final_and_a_strange_certificate_is_only_named(far: 
     assert (strange.code, strange.retriable) == (Code.CLUSTER_UNREACHABLE, True)
     assert "certificate verify failed" in strange.message
     assert shut_out(login, "far") is None
+
+
+def test_a_new_login_is_good_once_a_broker_has_answered_to_it(far: Far, near_access: Certificates) -> None:
+    login = {**far.credentials.as_user(RECOVERYD), "bootstrap.servers": far.broker.bootstrap}
+    let_in(login, "far")
+    with pytest.raises(ClusterProblem, match="does not let us in"):
+        let_in({**login, "sasl.password": "wrong"}, "far")
+    with pytest.raises(ClusterProblem, match="certificate verify failed"):
+        let_in({**login, "ssl.ca.location": str(near_access.authority)}, "far")
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

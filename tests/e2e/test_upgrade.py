@@ -14,6 +14,7 @@ from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
 from tests.e2e.follower import Document
 from tests.e2e.stack import Stack
 from tests.streams.data import await_table, make_topics, values, write
+from tests.streams.describing import described
 from tests.streams.places import SOURCES
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
@@ -36,23 +37,6 @@ def quiet(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def counts(pairs: list[tuple[str, str]]) -> dict[str, str]:
     return {key: str(sum(k == key for k, _ in pairs)) for key in {k for k, _ in pairs}}
-
-
-def described(source: str, sink: str, store: str, *operations: str) -> str:
-    """As `Topology#describe` tells it of one line of nodes, of which the aggregation has the store."""
-    names = [f"KSTREAM-{name}" if "-" not in name else name for name in ("SOURCE", *operations, "SINK")]
-    nodes = [f"{name}-{number:010}" for number, name in enumerate(names)]
-    lines = [
-        "Topologies:",
-        "   Sub-topology: 0",
-        f"    Source: {nodes[0]} (topics: [{source}])",
-        f"      --> {nodes[1]}",
-    ]
-    for number in range(1, len(nodes) - 1):
-        held = store if "AGGREGATE" in nodes[number] else ""
-        lines += [f"    Processor: {nodes[number]} (stores: [{held}])", f"      --> {nodes[number + 1]}"]
-        lines.append(f"      <-- {nodes[number - 1]}")
-    return "\n".join([*lines, f"    Sink: {nodes[-1]} (topic: {sink})", f"      <-- {nodes[-2]}", ""])
 
 
 class World:
@@ -145,6 +129,7 @@ def test_a_version_with_another_topology_goes_on_where_the_old_one_stopped_and_t
 
         write(world.bootstrap, world.input, LATER, 2)
         world.start("next")
+        control.command("ack", "to-next", {"reason": "v2 runs", "step": "start_application"})
         follower.wait_state("to-next", "completed", 120.0)
         await_table(world.bootstrap, world.output, counts(FIRST + quiet(LATER)))
         assert len(values(world.bootstrap, world.output)) == len(FIRST) + len(quiet(LATER)), "each was processed once"
@@ -155,6 +140,7 @@ def test_a_version_with_another_topology_goes_on_where_the_old_one_stopped_and_t
         waits_at(stack, "to-next", "start_old_version")
         write(world.bootstrap, world.input, LAST, 2)
         world.start("old")
+        control.command("ack", "to-next", {"reason": "v1 runs", "step": "start_old_version"})
         follower.wait_state("to-next", "rolled_back", 120.0)
         await_table(world.bootstrap, world.output, counts(FIRST + quiet(LATER) + LAST))
         assert len(values(world.bootstrap, world.output)) == len(FIRST) + len(quiet(LATER)) + len(LAST)

@@ -389,10 +389,10 @@ def test_a_rate_is_kept_by_all_tasks_together(stack: Stack, large: tuple[str, st
 def test_a_stop_while_a_replay_is_verified_ends_with_exact_positions_and_no_verdict(
     stack: Stack, large: tuple[str, str], name: str
 ) -> None:
-    """The rate is such that the copy takes a dozen seconds, and its proof, which reads both sides, twice as long."""
+    """The rate is such that the copy takes twenty seconds, and its proof, which reads both sides, twice as long."""
     source, target = large[0], topic(stack, name, "copy")
-    each = 600
-    limits = {"max_records_per_s": 100}
+    each = 1_200
+    limits = {"max_records_per_s": 120}
     stack.control.replay(name, source, target, target_create=True, stop={"offset": each}, limits=limits)
     stack.follower.wait_state(name, "verifying", 90.0)
 

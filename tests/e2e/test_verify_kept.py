@@ -19,7 +19,7 @@ from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
 from tests.e2e.processes import kill, wait_for
 from tests.e2e.stack import Stack
-from tests.e2e.test_live_protection import Application
+from tests.e2e.test_live_protection import START_ANYWAY, Application
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "control": {"period": "1s", "loop_delay": "3s", "max_bytes_per_s": 1_500_000, "min_bytes_per_s": FLOOR},
     "faust": {"instance_id": "one"},  # the group knows the next daemon as the same member
 }
-SLOW = {"mode": "fixed", "max_records_per_s": 150}
+SLOW = {"mode": "fixed", "max_records_per_s": 150, **START_ANYWAY}
 FREE = {"limits": {"mode": "unlimited"}}
 
 _lives = itertools.count(1)
@@ -171,14 +171,14 @@ def test_a_verification_yields_to_live_traffic_at_its_slo_and_waits_at_the_floor
         stack.follower.wait(lambda: low <= granted() <= high, 60.0, about)
 
     wait_for(lambda: application.told >= 16, 20)  # the baseline without a recovery is learned from samples
-    verify(stack, name, large, limits={"max_bytes_per_s": 7 * FLOOR})
+    verify(stack, name, large, limits={"max_bytes_per_s": 7 * FLOOR, **START_ANYWAY})
     waiting = stack.follower.wait_state(name, "awaiting_approval")
     stack.control.command("approve", name, {"plan_hash": waiting["plan"]["hash"]})
     stack.follower.wait_state(name, "verifying", 90.0)
     await_granted(4 * FLOOR, 1e9, "live traffic is well and the rate never rose")
     before = max(granted(), 4 * FLOOR)
 
-    application.latency_s = 0.150
+    application.latency_s = 0.250  # so far over that it is never doubted to be ours
     await_granted(1.0, 0.6 * before, "live traffic is over its SLO and the rate was not cut")
     application.latency_s = None
     await_granted(1.0, 1.01 * FLOOR, "nothing is measured and the rate is not at the floor")

@@ -6,7 +6,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-_API, _TIMEOUT_S = 65, 60.0
+_API, _TIMEOUT_S = 65, 120.0
 
 
 @dataclass(frozen=True, slots=True)

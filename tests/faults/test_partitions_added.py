@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 RECORDS = 1_000
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 def widen(stack: Stack, topic: str, partitions: int) -> None:

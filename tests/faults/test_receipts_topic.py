@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.usefixtures("daemon"),
 ]
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 @pytest.fixture(params=["running", "paused"])

@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.usefixtures("daemon"),
 ]
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 def admin(stack: Stack) -> AdminClient:

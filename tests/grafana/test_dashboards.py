@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from grafana.pictures.board_file import BOARDS, BoardFile, PanelFile, load
+from grafana.pictures.looks import mappings_of
 from recoveryd.kernel.metrics import MetricKind
+from recoveryd.live.law.types import Rule
 from tests.builders.core import BOOK
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +24,11 @@ EXPRESSIONS = [
 ]
 OF_PROMETHEUS = {"up", "scrape_duration_seconds", "scrape_samples_scraped"}
 # Queries may have literals only for labels whose values the code fixes; other labels hold names of users' things.
-CLOSED_LABELS = {"traffic", "state", "verdict", "result", "rule", "attributable", "bound", "outcome", "side", "le"}
+CLOSED_LABELS = {
+    "traffic", "state", "verdict", "result", "rule", "attributable", "bound", "outcome", "side", "le",
+    "alertname", "alertstate", "severity",  # of Prometheus, about the rules of this repository
+    "request", "quantile",  # of Kafka's JMX exporter
+}  # fmt: skip
 UNITS = {"none", "short", "cps", "ops", "Bps", "s", "percentunit", "dateTimeAsIso"}
 
 
@@ -136,6 +142,92 @@ def test_counters_are_asked_for_as_rates_and_gauges_are_not() -> None:
 
 def test_the_linter_sees_what_it_looks_for() -> None:
     assert metrics_in("sum(rate(recoveryd_decision_seconds_bucket[1m])) / up") == {"recoveryd_decision_seconds", "up"}
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="billing"):
         test_no_name_of_somebodys_things_stands_in_a_query('recoveryd_lag_records{group="billing"}')
     test_no_name_of_somebodys_things_stands_in_a_query('recoveryd_lag_records{traffic="live", group=~"$group"}')
+
+
+def board_named(name: str) -> BoardFile:
+    [found] = [board for board in LOADED if board.name == name]
+    return found
+
+
+def panel_of(name: str, title: str) -> PanelFile:
+    [found] = [panel for panel in board_named(name).panels if panel.title == title and panel.kind != "row"]
+    return found
+
+
+def test_what_is_left_of_the_slo_comes_first_and_then_the_rule_as_one_row_for_each_domain() -> None:
+    first = [panel.title for panel in board_named("replay-and-live").panels[:4]]
+    assert first == ["Headroom", "Share of SLO used now", "Share of SLO used", "Rule that sets the rate"]
+    rule = panel_of("replay-and-live", "Rule that sets the rate")
+    assert [target.expr.startswith("max by (domain) (") for target in rule.targets] == [True]
+
+
+def test_each_rule_of_the_controller_has_a_number_a_name_and_a_colour_of_its_own() -> None:
+    rule = panel_of("replay-and-live", "Rule that sets the rate")
+    terms = dict(re.findall(r'(\d+) \* \(increase\(\w+\{[^}]*rule="(\w+)"', rule.targets[0].expr))
+    said = {value: shown for value, (shown, _) in mappings_of(rule.raw).items() if value}
+    assert {float(number): name.replace("_", " ") for number, name in terms.items()} == said
+    assert set(terms.values()) == {each.name.lower() for each in Rule}
+    colors = [color for value, (_, color) in mappings_of(rule.raw).items() if value]
+    assert len(colors) == len(set(colors))
+
+
+def test_forecasts_are_called_forecasts_and_nothing_else_is() -> None:
+    table = panel_of("replay-and-live", "Recoveries")
+    [organized] = [t["options"] for t in table.raw["transformations"] if t["id"] == "organize"]
+    titles = {name: title for name, title in organized["renameByName"].items() if name.startswith("Value #")}
+    forecasts = {f"Value #{t.ref}" for t in table.targets if "eta_bound" in t.expr}
+    assert {name for name, title in titles.items() if "Forecast" in title} == forecasts
+    drawn = panel_of("recovery", "Forecast of the time left")
+    assert {("eta_bound" in t.expr) == t.legend.startswith("forecast") for t in drawn.targets} == {True}
+
+
+def test_how_much_faster_than_live_is_drawn_on_a_scale_of_powers_of_ten() -> None:
+    scale = panel_of("recovery", "Times faster than live").raw["fieldConfig"]["defaults"]["custom"]["scaleDistribution"]
+    assert scale == {"type": "log", "log": 10}
+
+
+@pytest.mark.parametrize("pair", PANELS, ids=named)
+def test_what_grows_from_sample_to_sample_is_shown_by_its_highest(pair: tuple[BoardFile, PanelFile]) -> None:
+    _, panel = pair
+    if panel.kind != "timeseries":
+        return
+    for target in panel.targets:
+        for name in ("recoveryd_signal_age_seconds", "recoveryd_lag_seconds", "recoveryd_loop_age_seconds"):
+            assert (name not in target.expr) or f"max_over_time({name}" in target.expr, target.expr
+
+
+def test_a_row_and_a_span_of_a_recovery_lead_to_its_dashboard() -> None:
+    uid = board_named("recovery").raw["uid"]
+    [by_name] = [
+        p["value"]
+        for o in panel_of("replay-and-live", "Recoveries").raw["fieldConfig"]["overrides"]
+        if o["matcher"] == {"id": "byName", "options": "Recovery"}
+        for p in o["properties"]
+        if p["id"] == "links"
+    ]
+    spans = panel_of("replay-and-live", "States").raw["fieldConfig"]["defaults"]["links"]
+    for link, value in ((by_name[0], "${__value.text}"), (spans[0], "${__field.labels.recovery}")):
+        address, _, query = link["url"].partition("?")
+        assert address == f"/d/{uid}"
+        assert query.split("&") == [
+            "${datasource:queryparam}", "${job:queryparam}", f"var-recovery={value}", "${__url_time_range}",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["daemon-and-jobs", "replay-and-live"])
+def test_internals_and_brokers_are_folded_and_hold_their_panels(name: str) -> None:
+    rows = [row for row in board_named(name).raw["panels"] if row["type"] == "row"]
+    folded = {row["title"].split(":")[0].split(",")[0] for row in rows if row["collapsed"]}
+    assert folded == {"daemon-and-jobs": {"Internals"}, "replay-and-live": {"Brokers", "Internals"}}[name]
+    assert {bool(row["panels"]) == row["collapsed"] for row in rows} == {True}
+
+
+def test_panels_of_brokers_say_when_their_exporter_is_not_there() -> None:
+    of_kafka = [panel for _, panel in PANELS if "kafka_" in "".join(t.expr for t in panel.targets)]
+    assert len(of_kafka) == 2
+    for panel in of_kafka:
+        assert panel.raw["fieldConfig"]["defaults"]["noValue"] == "Kafka's JMX exporter is not scraped"
+        assert {'job=~"$brokers"' in target.expr for target in panel.targets} == {True}

@@ -35,7 +35,13 @@ PANELS_THAT_MAY_BE_EMPTY = {
     "On the way to a stop": "only a recovery that follows the live head is a candidate",
     "Behind": "a backlog of days lies outside the sampled history",
     "Schedules": "the daemon has none",
+    "Alerts": "a healthy daemon has none that fire",
+    "Under-replicated partitions": "Kafka's JMX exporter does not run here",
+    "Request latency of brokers": "Kafka's JMX exporter does not run here",
+    "Secrets that were refused": "every secret was taken",
+    "Webhooks told of transitions": "nobody is told of transitions here",
 }
+VARIABLES_THAT_MAY_BE_EMPTY = {"brokers": "Kafka's JMX exporter does not run here"}
 METRICS_THAT_MAY_BE_EMPTY = {"recoveryd_retention_slack_seconds": "the source keeps everything"}
 
 
@@ -135,7 +141,7 @@ def test_the_values_to_choose_from_are_found(ran: Ran, name: str) -> None:
             series, _, label = asked.rpartition(",")
             selector = series.replace("$job", ".*")
             values = {s.labels.get(label.strip()) for s in ran.run.prometheus.query(f"last_over_time({selector}[5m])")}
-            assert values - {None}, asked
+            assert (values - {None}) or variable["name"] in VARIABLES_THAT_MAY_BE_EMPTY, asked
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: str(rule["alert"]))

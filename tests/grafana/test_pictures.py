@@ -112,6 +112,17 @@ def test_a_line_is_cut_where_nothing_is_known() -> None:
     assert runs(points, 1.0) == [[(0.0, 1.0), (1.0, 2.0)], [(5.0, 3.0)], [(7.0, 4.0)]]
 
 
+def test_a_scale_of_powers_of_ten_has_whole_powers_and_draws_each_factor_equally_high() -> None:
+    of = panel("recovery", "Times faster than live")
+    points = [(SPAN.start_s + i, 2.0 * 10 ** (i // 20)) for i in range(60)]
+    axes = drawn(lines.draw, answered(of, [(0, {"recovery": "r1"}, points)]), 600, 240, ())
+    assert axes.get_ylim() == (1.0, 1000.0)
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["1", "10", "100", "1,000"]
+    [line] = curves(axes)
+    heights = sorted({y for _, y in axes.transData.transform(line.get_xydata()[:60]).tolist()})
+    assert heights[1] - heights[0] == pytest.approx(heights[2] - heights[1])
+
+
 def test_higher_values_are_drawn_higher_and_later_ones_further_right() -> None:
     rising = [(SPAN.start_s + i, float(i)) for i in range(60)]
     of = panel("replay-and-live", "Records written")
@@ -233,18 +244,19 @@ def test_a_table_joins_rows_by_their_key_and_names_columns_as_the_panel_does() -
         "Granted",
         "Achieved",
         "Records left",
-        "Time left",
-        "From",
-        "To",
+        "Left at this rate",
+        "Forecast",
+        "Forecast, best",
+        "Forecast, worst",
         "Times live",
         "Retention slack",
     ]
     end = SPAN.end_s
-    answer = answered(of, [(0, {"recovery": "r$1$", "state": "awaiting_approval"}, [(end, 1.0)]), (1, {"recovery": "r$1$"}, [(end, 0.5)]), (8, {"recovery": "r$1$"}, [(end, math.inf)])])  # fmt: skip
+    answer = answered(of, [(0, {"recovery": "r$1$", "state": "awaiting_approval"}, [(end, 1.0)]), (1, {"recovery": "r$1$"}, [(end, 0.5)]), (9, {"recovery": "r$1$"}, [(end, math.inf)])])  # fmt: skip
     told, [row] = tables.cells(answer)
     assert told == titles
     assert dict(zip(titles, row, strict=True)) == dict.fromkeys(titles, "") | {
-        "Recovery": "r$1$", "State": "awaiting approval", "Progress": "50 %", "To": "never",
+        "Recovery": "r$1$", "State": "awaiting approval", "Progress": "50 %", "Forecast, worst": "never",
     }  # fmt: skip
     axes = drawn(tables.draw, answer, 1_376, 200)
     assert texts(axes) == [*titles, "r$1$", "awaiting approval", "50 %", "never"]

@@ -3,6 +3,7 @@ the runbook.
 """
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ WANTED = {
     "RecoverydDown", "RecoverydNoLeader", "RecoverydCommitsStalled", "RecoverydRecoveryStalled", "RecoverydDataLost",
     "RecoverydVerificationMismatch", "RecoverydTelemetryStale", "RecoverydRetentionRace", "RecoverydLiveSloViolatedByReplay",
     "RecoverydRetentionBelowObjective", "RecoverydScheduleOverdue", "RecoverydScheduleRunFailed",
-    "RecoverydUnitsRefused",
+    "RecoverydUnitsRefused", "RecoverydSecretRefused",
     "RecoverydTopicHeldLong",
 }  # fmt: skip
 _TIMEOUT_S = 180
@@ -51,7 +52,9 @@ def test_each_alert_says_what_is_wrong_how_bad_it_is_and_where_to_read_on(rule: 
     assert rule["labels"]["severity"] in {"critical", "warning"}
     assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
     assert re.fullmatch(r"[A-Z{].+\.", rule["annotations"]["description"])
-    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+    address = rule["annotations"]["runbook_url"]
+    assert address.startswith("{{ $externalLabels.recoveryd_docs }}docs/")
+    page, _, anchor = address.partition("}}")[2].partition("#")
     assert anchor == rule["alert"].lower()
     assert anchor in headings(ROOT / page)
 
@@ -67,8 +70,32 @@ def test_promtool_finds_nothing_wrong_with_configuration_and_rules(prometheus_bi
     assert f"{len(WANTED)} rules found" in said
 
 
+def test_promtool_finds_nothing_wrong_with_the_configuration_beside_the_compose_file(
+    prometheus_binaries: Binaries, tmp_path: Path
+) -> None:
+    """Both files lie in one folder there, as in the container."""
+    for path in (ROOT / "config" / "deploy" / "prometheus.yml", FOLDER / "recoveryd.rules.yml"):
+        shutil.copy(path, tmp_path)
+    said = promtool(prometheus_binaries, "check", "config", "--lint-fatal", str(tmp_path / "prometheus.yml"))
+    assert f"{len(WANTED)} rules found" in said
+
+
 def test_the_alerts_fire_when_they_should_and_not_when_they_should_not(prometheus_binaries: Binaries) -> None:
     assert "SUCCESS" in promtool(prometheus_binaries, "test", "rules", "recoveryd.rules.test.yml")
+
+
+def test_a_label_of_prometheus_makes_the_addresses_of_sections_absolute() -> None:
+    """`test_the_alerts_fire_...` lets promtool fill them in."""
+    told = {
+        str(alert["exp_annotations"]["runbook_url"]).startswith(
+            case.get("external_labels", {}).get("recoveryd_docs", "docs/")
+        )
+        for case in CASES
+        for check in case["alert_rule_test"]
+        for alert in check["exp_alerts"]
+    }
+    assert told == {True}
+    assert [case["name"] for case in CASES if "external_labels" in case]
 
 
 def test_promtool_finds_nothing_wrong_with_the_metrics(prometheus_binaries: Binaries) -> None:

@@ -17,12 +17,12 @@ from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.spec import Earliest
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import GroupType
-from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
-from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.facts import GroupFound, GroupWanted, WantedFacts
-from recoveryd.workflows.model import OffsetUndo
-from tests.builders.group_members import connect_worker, share_member, streams_member, tell
+from recoveryd.workflows.model.actions import AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.facts import GroupFound, GroupWanted, WantedFacts
+from recoveryd.workflows.model.workflow import OffsetUndo
+from tests.builders.group_members import UNKNOWN_MEMBER, connect_worker, share_member, streams_member, tell
 from tests.builders.history import create_topics
 from tests.e2e.clients import commit
 from tests.patience import patient_s
@@ -98,7 +98,8 @@ async def test_a_streams_group_is_told_with_its_members_and_set_once_they_left(a
     assert (found.group.type, found.group.is_streams) == (GroupType.STREAMS, True)
     assert found.group.sources == {asker.topic}
     assert (told.outcome, told.members) == (Outcome.NOT_YET, ("member on 127.0.0.1",))
-    await tell(asker.bootstrap, asker.group, streams_member(asker.group, asker.topic, epoch=-1))
+    # A machine that stood still for longer than the session has lost it already.
+    await tell(asker.bootstrap, asker.group, streams_member(asker.group, asker.topic, epoch=-1), UNKNOWN_MEMBER)
     found = await asker.gather()
     assert found.group is not None
     assert (found.group.type, found.group.state, found.group.members) == (GroupType.STREAMS, "empty", ())

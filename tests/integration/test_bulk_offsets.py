@@ -13,7 +13,7 @@ from recoveryd_sandbox.broker import Broker
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 WIDTH = 300  # more than one piece
 
 

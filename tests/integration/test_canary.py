@@ -4,6 +4,7 @@ its topic.
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -18,7 +19,8 @@ from recoveryd_sandbox.broker import Broker
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
+ATTEMPT_S = 10.0
 WAIT_S = 1.0
 
 
@@ -37,20 +39,23 @@ def make_canary(bootstrap: str, names: TopicNames, give_up_s: float = 30.0) -> K
     return KafkaCanary("main", {"bootstrap.servers": bootstrap}, names.canary, give_up_s)
 
 
-def written(bootstrap: str, topic: str) -> int:
-    """The end of the topic, however long its broker does not know it again after a pause."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+def written(bootstrap: str, topic: str, partition: int = 0) -> int:
+    """The end of the topic, however long its broker does not lead it again after a pause.
+
+    A client that was told right after the pause that nobody leads the partition was seen to go on saying so for its whole
+    time, so each attempt is a new client.
+    """
     give_up_s = time.monotonic() + DEADLINE_S
-    try:
-        while True:
-            try:
-                return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=DEADLINE_S)[1]
-            except KafkaException:
-                if time.monotonic() >= give_up_s:
-                    raise
-            time.sleep(0.1)
-    finally:
-        consumer.close()
+    while True:
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+        try:
+            return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ATTEMPT_S)[1]
+        except KafkaException:
+            if time.monotonic() >= give_up_s:
+                raise
+        finally:
+            consumer.close()
+        time.sleep(0.1)
 
 
 async def until(canary: KafkaCanary, condition: Callable[[Probe], bool]) -> Probe:
@@ -74,6 +79,18 @@ async def test_each_probe_writes_one_record_and_tells_its_time_but_for_the_first
     assert len(measured) == 4
     assert all(0 < seconds < took_s for seconds in measured)
     assert written(bootstrap, names.canary) == 5
+
+
+async def test_records_go_to_every_partition_in_turn_so_to_every_broker(bootstrap: str, unique: str) -> None:
+    names, admin = TopicNames(unique), AdminClient({"bootstrap.servers": bootstrap})
+    [canary_topic] = [topic for topic in wanted_topics(names) if topic.name == names.canary]
+    own_topics.apply(admin, [replace(canary_topic, partitions=3)], 1)
+    canary = make_canary(bootstrap, names)
+    probes = [await canary.probe(DEADLINE_S) for _ in range(9)]
+    await canary.close()
+    assert [p.seconds is None for p in probes] == [True] * 3 + [False] * 6, "the first one to each pays for connecting"
+    assert [written(bootstrap, names.canary, partition) for partition in range(3)] == [3, 3, 3]
+    admin.delete_topics([names.canary])
 
 
 async def test_a_missing_topic_is_no_measurement_and_is_not_created_and_is_found_once_it_is_there(

@@ -30,7 +30,7 @@ from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 SHORT = Patience(1.0, 2.0)
 STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"
 

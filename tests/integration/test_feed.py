@@ -28,6 +28,7 @@ pytestmark = pytest.mark.broker
 RECORDS = 40
 COMMIT_INTERVAL_S = 0.05
 SESSION_S, REQUEST_S = 6.0, 7.0  # the shortest that broker and Faust allow
+LONG_SESSION_S = 45.0  # more than a request usually gets
 HEARTBEAT_S = 0.5
 JOINED_S = 120.0
 LONG_S = 3_600.0  # who waits so long for something that never comes has not left within JOINED_S
@@ -104,7 +105,7 @@ def _decode(record: ControlRecord) -> Event:
 @pytest.fixture
 async def rig(bootstrap: str, unique: str, tmp_path: Path) -> AsyncIterator[Rig]:
     """A feed that joined its group, with RECORDS records on the topic: keys, tombstones, repeated and null headers."""
-    made = Rig(bootstrap, unique, tmp_path, heartbeat_interval_s=HEARTBEAT_S, session_timeout_s=25.0)
+    made = Rig(bootstrap, unique, tmp_path, heartbeat_interval_s=HEARTBEAT_S, session_timeout_s=LONG_SESSION_S)
     await asyncio.to_thread(_fill, bootstrap, made.topic)
     await _open(made)
     await within(made.feed.start(), JOINED_S)

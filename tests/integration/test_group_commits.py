@@ -14,10 +14,10 @@ from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic, describe
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
-from recoveryd.workflows.actions import SetOffsets, TakeSnapshot
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.model import OffsetUndo, UndoState
+from recoveryd.workflows.model.actions import SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import OffsetUndo, UndoState
 from tests.builders.history import create_topics
 from tests.e2e.clients import commit, writer
 from tests.e2e.processes import wait_for

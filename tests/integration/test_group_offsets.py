@@ -26,7 +26,7 @@ from tests.e2e.clients import commit
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 
 class Live:

@@ -17,7 +17,7 @@ from recoveryd.ports import QueryAnswer
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 
 class Server:

@@ -14,11 +14,12 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.topic_admin import await_topic, change_configs
+from recoveryd.adapters.kafka.topic_admin import await_topic
 from recoveryd.adapters.kafka.unit_facts import read_committed, read_unit
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, GroupType
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
+from tests.builders.configs import set_configs
 from tests.builders.history import create_topics
 from tests.cli.scripted import run
 from tests.e2e.clients import commit
@@ -26,7 +27,7 @@ from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 NUL = "\0"  # librdkafka sends one behind metadata
 GENERATED = "KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"
 
@@ -172,7 +173,7 @@ def test_the_command_line_tells_when_what_is_not_read_yet_may_go(
     app: Application, bootstrap: str, tmp_path: Path
 ) -> None:
     hour_ms = 3_600_000
-    change_configs(AdminClient(app.properties), {app.source: {"retention.ms": str(24 * hour_ms)}}, DEADLINE_S)
+    set_configs(bootstrap, app.source, {"retention.ms": str(24 * hour_ms)})
     producer = Producer(app.properties)
     for age_h in (20, 10):
         producer.produce(app.source, b"x", partition=0, timestamp=int(time.time() * 1000) - age_h * hour_ms)

@@ -7,11 +7,13 @@ import pytest
 
 from recoveryd.capabilities import make_capabilities
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, names, on, steers
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, Tick
 from recoveryd.kernel.metrics import Measures, Metric, MetricKind, Sample
+from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.state import CoreState, Slot
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.recovery.params import Params
@@ -259,3 +261,41 @@ def test_a_command_that_was_not_sent_need_not_be_heard_by_anybody() -> None:
     before = house.state
     house.feed(CommandNotSent("b1", "c1", "RCV-3001", "no answer", True))
     assert house.state == before
+
+
+def test_one_capability_refuses_what_another_would_begin_and_nothing_that_steers() -> None:
+    quiet = make_bells()
+    no_night = Refused(Code.NOT_IN_THIS_STATE, "not at night", "Ring tomorrow.")
+    refusing = replace(quiet, refuses=lambda _draft, given: no_night if given.meta.subject == "night" else None)
+    core = Decider([*make_capabilities(Params()), refusing])
+    refused = core.decide(CoreState(), command("replay", "night"), NOW_MS)
+    (answer,) = refused.answers
+    assert (answer.kind, answer.message, answer.hint) == ("rejected", "not at night", "Ring tomorrow.")
+    assert core.known(refused.state).get("night") is None
+    begun = core.decide(CoreState(), command("replay", "day"), NOW_MS)
+    assert core.known(begun.state).get("day") is not None
+    quiet_again = replace(refusing, refuses=lambda _draft, _given: no_night)
+    stopped = Decider([*make_capabilities(Params()), quiet_again]).decide(
+        begun.state, command("stop", "day", "c2"), NOW_MS
+    )
+    assert "not at night" not in {answer.message for answer in stopped.answers}
+
+
+def test_only_those_steer_whom_the_event_concerns_and_after_an_answer_everybody() -> None:
+    steered: list[str] = []
+
+    def noting(name: str, kinds: tuple[type, ...]) -> Capability[View]:
+        view = type(name, (View,), {})
+        return Capability(
+            name=name,
+            view=view,
+            make_view=view,
+            steer=lambda _draft, event: steered.append(f"{name} {type(event).__name__}"),
+            steers_after=kinds,
+        )
+
+    bound = Decider([*make_capabilities(Params()), noting("clock", (Tick,)), noting("any", (object,))])
+    leader = bound.decide(CoreState(), BecameLeader(1, "c"), NOW_MS).state
+    bound.decide(leader, Tick(), NOW_MS)
+    bound.decide(leader, command("pause", "nothing"), NOW_MS)
+    assert steered == ["any BecameLeader", "clock Tick", "any Tick", "clock CommandReceived", "any CommandReceived"]

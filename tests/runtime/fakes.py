@@ -12,7 +12,7 @@ from recoveryd.recovery.effects import CreateTarget, ForgetRecoveries, GatherFac
 from recoveryd.recovery.events import LedgerRead, TargetReady
 from recoveryd.recovery.plan_facts import PlanFacts
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 T = TypeVar("T")
 
 

@@ -20,7 +20,8 @@ class Scripted:
 
     def __init__(self, role: str = "leader", remaining: Sequence[str] = (), moving: Sequence[str] = ()) -> None:
         self.vitals = type("Vitals", (), {"role": role})()
-        self.runtime = self.intake = self.interpreter = self
+        self.runtime = self.intake = self.interpreter = self.posts = self
+        self.waiting: dict[str, int] = {"ops": 0}
         self.is_caught_up = self.is_idle = True
         self.ids, self.moving_ids = list(remaining), list(moving)
         self.events: list[object] = []
@@ -80,6 +81,20 @@ async def test_when_the_time_is_over_it_comes_to_rest_and_says_what_is_left() ->
     daemon.moving_ids.clear()
     await within(running)
     assert (made.is_done, made.left) == (False, ["r1"])
+
+
+async def test_it_waits_until_webhooks_have_heard_of_everything() -> None:
+    daemon = Scripted()
+    daemon.waiting["ops"] = 2
+    made = shot(daemon)
+    running = asyncio.create_task(made.run())
+    await until(lambda: bool(daemon.events))
+    seen = daemon.looks
+    await until(lambda: daemon.looks > seen + 20)
+    assert not running.done()
+    daemon.waiting["ops"] = 0
+    await within(running)
+    assert made.is_done
 
 
 async def test_what_does_not_come_to_rest_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

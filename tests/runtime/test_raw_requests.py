@@ -23,6 +23,8 @@ from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 
 VERSIONS = {
+    2: (1, 10),
+    18: (0, 4),
     8: (2, 10),
     9: (1, 10),
     16: (0, 5),
@@ -268,10 +270,13 @@ async def test_transactional_ids_come_with_their_producers_and_partitions_with_w
     ids = Broker(b"\x00\x00\x00\x00" + b"\x00\x00" + b"\x01" + b"\x02" + row + b"\x00")
     assert await client(ids).transactional_ids() == {"app-1": 9}
     assert ids.asked == [(1, 66, 0, b"\x01\x01\x00")]
-    one = struct.pack(">qiiqiq", 9, 0, 4, 1234, 0, -1) + b"\x00"
-    part = struct.pack(">ih", 3, 0) + b"\x00" + b"\x02" + one + b"\x00"
+    rows = [(9, 0, 4, 1234, 0, -1), (8, 0, 4, 1235, -1, -1), (7, 0, 4, 1236, -1, 70)]
+    told = b"".join(struct.pack(">qiiqiq", *row) + b"\x00" for row in rows)
+    part = struct.pack(">ih", 3, 0) + b"\x00" + b"\x04" + told + b"\x00"
     writers = Broker(b"\x00\x00\x00\x00" + b"\x02" + text("t") + b"\x02" + part + b"\x00" + b"\x00")
-    assert await client(writers).producers(1, {"t": [3]}) == [Producing("t", 3, 9, 1234)]
+    assert await client(writers).producers(1, {"t": [3]}) == [
+        Producing("t", 3, 9, 1234, True), Producing("t", 3, 8, 1235, False), Producing("t", 3, 7, 1236, True)
+    ]  # fmt: skip
     asked = b"\x02" + text("t") + b"\x02" + struct.pack(">i", 3) + b"\x00" + b"\x00"
     assert writers.asked == [(1, 61, 0, asked)]
 
@@ -303,3 +308,20 @@ async def test_a_broker_that_does_not_know_the_version_is_not_asked(versions: di
         with pytest.raises(IncompatibleBrokerVersion):
             await question
     assert broker.asked == []
+
+
+async def test_where_the_local_part_of_a_topic_begins_is_asked_of_its_leader() -> None:
+    row = struct.pack(">ihqqi", 2, 0, -1, 700, 5) + b"\x00"
+    broker = Broker(b"\x00\x00\x00\x00" + b"\x02" + text("in") + b"\x02" + row + b"\x00" + b"\x00")
+    assert await client(broker).local_starts(3, "in", [2]) == {2: 700}
+    # No replica, every record, any leader epoch, the earliest local offset in place of a time.
+    asked = (
+        struct.pack(">ib", -1, 0) + b"\x02" + text("in") + b"\x02" + struct.pack(">iiq", 2, -1, -4) + b"\x00\x00\x00"
+    )
+    assert broker.asked == [(3, 2, 8, asked)]
+
+
+async def test_the_requests_that_brokers_answer_are_those_of_their_connections() -> None:
+    broker = Broker(b"\x00\x00" + b"\x00\x00\x00\x00")
+    assert await client(broker).apis() == frozenset(VERSIONS)
+    assert broker.asked == [(1, 18, 0, b"")]

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from math import comb
 
 import pytest
 from structlog.testing import capture_logs
 
 from recoveryd.collectors.canary import CanaryCollector
 from recoveryd.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
-from recoveryd.collectors.readings import LatencyWindow
+from recoveryd.collectors.readings import ENOUGH, LatencyWindow, bound_rank
 from recoveryd.kernel.events import Event
 from recoveryd.live.events import ReadingTaken
 from recoveryd.live.freshness import Reading, RejectReason
@@ -18,23 +19,64 @@ from tests.runtime.fakes import ManualClock, until
 DELIVERED, WAITING = Fate.DELIVERED, Fate.WAITING
 
 
-def test_a_reading_is_the_worst_of_its_interval_and_bears_the_time_the_interval_began() -> None:
+def test_a_reading_of_few_measurements_is_their_worst_after_two_periods_and_bears_the_time_the_interval_began() -> None:
     clock = ManualClock(1_000)
-    window = LatencyWindow("produce_latency", 5.0, clock)
+    window = LatencyWindow("produce_latency", 2.0, clock)
     for seconds in (0.1, 0.4, 0.2):
         window.add(seconds)
         clock.ms += 1_000
         assert window.take() is None
-    clock.ms += 2_000
+    clock.ms += 1_000
     assert window.take() == Reading("produce_latency", 0.4, 1_000)
     window.add(0.3)
-    clock.ms += 5_000
-    assert window.take() == Reading("produce_latency", 0.3, 6_000)
+    clock.ms += 4_000
+    assert window.take() == Reading("produce_latency", 0.3, 5_000)
+
+
+def test_an_interval_ends_with_enough_measurements_and_not_before_its_period() -> None:
+    clock = ManualClock(0)
+    window = LatencyWindow("produce_latency", 2.0, clock)
+    for _ in range(ENOUGH):
+        assert window.take() is None
+        window.add(0.1)
+        clock.ms += 60
+    assert window.take() is None
+    clock.ms = 2_000
+    assert window.take() == Reading("produce_latency", 0.1, 0)
+
+
+@pytest.mark.parametrize(("count", "rank"), [(1, 1), (28, 28), (29, 29), (45, 45), (46, 45), (61, 59), (200, 188)])
+def test_the_bound_is_above_the_90th_percentile_with_95_percent_certainty(count: int, rank: int) -> None:
+    assert bound_rank(count) == rank
+    chance_below = sum(comb(count, k) * 0.9**k * 0.1 ** (count - k) for k in range(bound_rank(count)))
+    assert chance_below >= 0.95 or bound_rank(count) == count
+
+
+def test_one_slow_record_of_many_does_not_make_the_reading() -> None:
+    clock = ManualClock(0)
+    window = LatencyWindow("produce_latency", 5.0, clock)
+    for seconds in (9.0, *(0.01 + i / 10_000 for i in range(49))):
+        window.add(seconds)
+    clock.ms = 5_000
+    reading = window.take()
+    assert reading is not None
+    assert reading.value < 0.02
+
+
+def test_a_flood_of_measurements_is_bounded() -> None:
+    clock = ManualClock(0)
+    window = LatencyWindow("produce_latency", 2.0, clock)
+    for i in range(5_000):
+        window.add(float(i))
+    clock.ms = 2_000
+    reading = window.take()
+    assert reading is not None
+    assert reading.value >= 4_800
 
 
 def test_an_interval_without_a_measurement_is_no_reading() -> None:
     clock = ManualClock()
-    window = LatencyWindow("produce_latency", 5.0, clock)
+    window = LatencyWindow("produce_latency", 2.0, clock)
     clock.ms += 5_000
     assert window.take() is None
     window.add(0.3)
@@ -83,7 +125,7 @@ class Told:
             clock,
             name="produce_latency",
             every_s=1.0,
-            reading_every_s=2.0,
+            reading_every_s=1.0,
         )
 
     async def run(self) -> list[tuple[int, float]]:

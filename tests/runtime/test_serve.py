@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,14 @@ class Closable:
         self.closed += 1
 
 
+class FakePosts:
+    def __init__(self) -> None:
+        self.drained_s: list[float] = []
+
+    async def close(self, drain_s: float) -> None:
+        self.drained_s.append(drain_s)
+
+
 @dataclass
 class Script:
     """What the parts do: the check of the own topics raises `topics` one after the other, the loop raises `ends`."""
@@ -45,9 +54,11 @@ class FakeDaemon:
         self.script = script
         self.stopping = asyncio.Event()
         self.interpreter, self.progress, self.jobs, self.journal = Closable(), Closable(), Closable(), Closable()
-        self.applications = Closable()
+        self.applications, self.posts = Closable(), FakePosts()
+        self.secret_holders = SimpleNamespace(accesses={"main": SETTINGS.access("main")}, main_renewed=[])
         self.readings = ()
         self.unit_files, self.asked = self, asyncio.Event()
+        self.secret_files = self
         self.runtime = self.intake = self.collector = self.server = self.clusters = self.pulse = self.ticker = self
         self.port, self.closed, self.log = 1, 0, list[str]()
         self.waits = asyncio.Event()
@@ -103,6 +114,9 @@ class FakeFeed:
         await asyncio.sleep(60)
 
     async def stop(self, timeout_s: float) -> None:
+        return
+
+    def take_login(self, _access: Any) -> None:
         return
 
 
@@ -165,6 +179,7 @@ async def test_a_wish_to_stop_ends_it_cleanly_even_when_a_round_hangs(make, *, i
     os.kill(os.getpid(), signal.SIGTERM)
     assert await within(running) == EXIT_CLEAN
     assert fake.log == ["stop"]
+    assert fake.posts.drained_s == [serving.GROUP_LIMIT_S], "webhooks hear of what happened before it ends"
 
 
 async def test_a_hangup_asks_for_the_units_again_and_ends_nothing(make) -> None:

@@ -1,13 +1,26 @@
 """How a game day is judged: what counts as harm, what is subtracted for the machine itself, and what passes."""
 
+import random
 from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from recoveryd_sandbox.gameday.judge import Quiet, Second, Tally, judge_cut, judge_quiet, judge_run, verdicts
+from recoveryd.errors import ConfigProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd_sandbox.gameday.__main__ import main as gameday
+from recoveryd_sandbox.gameday.day import Day, verdicts
+from recoveryd_sandbox.gameday.judge import Quiet, Second, Tally, judge_cut, judge_quiet, judge_run, judge_target
 from recoveryd_sandbox.gameday.observer import _behind_s, _quantile
-from recoveryd_sandbox.gameday.scenario import Scenario, Slos, calibrated
+from recoveryd_sandbox.gameday.report import draw, page, rows, section
+from recoveryd_sandbox.gameday.runs import CONTROLLER, QUIET, UNLIMITED, Phase, Poll
+from recoveryd_sandbox.gameday.runs import FIXED as BEST
+from recoveryd_sandbox.gameday.scenario import FOLDER, NAMES, Slos, Target, read_gameday
+from recoveryd_sandbox.gameday.search import LEAST_SHARE, RUNS_MOST, best_rate, next_rate
 
+PAGE = Path(__file__).parents[2] / "docs" / "gameday.md"
 SLOS = Slos(p99_s=0.1, lag_s=5.0)
 
 
@@ -41,22 +54,102 @@ def test_a_run_better_than_no_replay_is_charged_nothing() -> None:
     assert tally.attributable_s == 0.0
 
 
+def runs(*runs: tuple[float, float]) -> list[Tally]:
+    """Runs as (seconds, bad seconds beyond no replay)."""
+    return [Tally(took_s, bad_s, bad_s) for took_s, bad_s in runs]
+
+
+HURTS = runs((40.0, 20.0), (40.0, 20.0), (40.0, 20.0))
+FIXED = runs((100.0, 0.0), (90.0, 1.0), (110.0, 0.0))
+
+
 @pytest.mark.scenario("S-RUN-30")
 @pytest.mark.parametrize(
-    ("unlimited_s", "controller_s", "passed"),
+    ("controller", "passed"),
     [
-        (30.0, 5.0, [True, True, True]),
-        (30.0, 10.0, [True, True, True]),
-        (30.0, 10.1, [True, False, False]),
-        (12.0, 5.0, [True, True, False]),
-        (2.0, 0.0, [False, True, True]),
+        (runs((120.0, 2.4), (120.0, 0.0), (500.0, 400.0)), [True, True, True]),
+        (runs((121.0, 0.0), (121.0, 0.0), (100.0, 0.0)), [False, True, True]),
+        (runs((100.0, 2.1), (100.0, 2.1), (100.0, 0.0)), [True, False, True]),
     ],
 )
-def test_the_promises_are_five_per_cent_a_third_and_that_there_was_harm_at_all(
-    unlimited_s: float, controller_s: float, passed: list[bool]
+def test_the_promises_are_a_time_and_two_per_cent_by_the_median_of_the_runs(
+    controller: list[Tally], passed: list[bool]
 ) -> None:
-    found = verdicts(Tally(50.0, unlimited_s, unlimited_s), Tally(200.0, controller_s, controller_s))
-    assert [v.passed for v in found] == passed
+    target = Target(against="best fixed", most_times=1.2)
+    assert [v.passed for v in judge_target(target, HURTS, FIXED, controller)] == passed
+
+
+def test_less_than_best_fixed_means_less() -> None:
+    target = Target(against="best fixed", most_times=1.0, strictly=True)
+    assert not judge_target(target, HURTS, FIXED, runs((100.0, 0.0)))[0].passed
+    assert judge_target(target, HURTS, FIXED, runs((99.0, 0.0)))[0].passed
+
+
+def test_what_unlimited_does_must_be_what_the_scenario_is_for() -> None:
+    calm = runs((40.0, 0.0))
+    against_fixed, against_unlimited = (
+        Target(against="best fixed", most_times=1.2),
+        Target(against="unlimited", most_times=1.4),
+    )
+    assert [v.passed for v in judge_target(against_unlimited, calm, [], runs((56.0, 0.0)))] == [True, True, True]
+    assert [v.passed for v in judge_target(against_unlimited, HURTS, [], runs((56.0, 0.0)))] == [True, True, False]
+    shows_nothing = judge_target(against_fixed, calm, calm, runs((48.0, 0.0)))[2]
+    assert not shows_nothing.passed
+    assert "shows nothing" in shows_nothing.sentence
+
+
+def harm(rate: int) -> float:
+    """Bad from 23 MB/s on."""
+    return 0.0 if rate < 23_000_000 else 0.3
+
+
+def searched(harm_of: Callable[[int], float], unlimited: int = 44_000_000) -> dict[int, list[float]]:
+    trials = {unlimited: [harm_of(unlimited)] * 3}
+    while (rate := next_rate(trials, unlimited, 0.02, 3)) is not None:
+        trials.setdefault(rate, []).append(harm_of(rate))
+    return trials
+
+
+def test_the_best_fixed_rate_is_found_within_a_seventh_and_run_three_times() -> None:
+    trials = searched(harm)
+    best = best_rate(trials, 0.02)
+    assert best is not None
+    assert 20_000_000 <= best < 23_000_000
+    assert len(trials[best]) == 3
+    assert sum(map(len, trials.values())) <= 3 + 7
+
+
+def test_where_unlimited_is_harmless_it_is_the_best_rate_and_nothing_is_searched() -> None:
+    trials = searched(lambda _: 0.01)
+    assert list(trials) == [44_000_000]
+    assert best_rate(trials, 0.02) == 44_000_000
+
+
+def test_a_rate_that_was_good_once_by_luck_is_left_for_a_lower_one() -> None:
+    seen: list[int] = []
+
+    def lucky_once(rate: int) -> float:
+        seen.append(rate)
+        return 0.0 if rate < 23_000_000 or (rate < 30_000_000 and seen.count(rate) == 1) else 0.3
+
+    trials = searched(lucky_once)
+    best = best_rate(trials, 0.02)
+    assert best is not None
+    assert best < 23_000_000
+    assert len(trials[best]) == 3
+    assert [0.0, 0.3] in trials.values(), "it was taken for good until it ran again"
+
+
+def test_where_every_rate_does_harm_the_search_ends_without_one() -> None:
+    trials = searched(lambda _: 0.5)
+    assert best_rate(trials, 0.02) is None
+    assert min(trials) >= 44_000_000 * LEAST_SHARE
+
+
+def test_a_search_in_noise_ends() -> None:
+    rng = random.Random(1)
+    trials = searched(lambda _: rng.choice([0.0, 0.1]))
+    assert sum(map(len, trials.values())) <= 3 + RUNS_MOST
 
 
 @pytest.mark.parametrize(("during", "after", "passed"), [(1.0e6, 8e6, True), (4.0e6, 8e6, False), (1.0e6, 2e6, False)])
@@ -69,11 +162,107 @@ def test_a_run_that_ends_before_telemetry_is_cut_proves_nothing() -> None:
     assert not judge_cut([(0.0, 1e6)], None, 1e6).passed
 
 
-def test_slos_follow_the_machine_within_bounds() -> None:
-    scenario = Scenario()
-    assert calibrated(scenario, 0.002, 0.5) == Slos(0.02, 5.0)
-    assert calibrated(scenario, 0.015, 3.0) == Slos(0.045, 9.0)
-    assert calibrated(scenario, 1.0, 3.0).p99_s == scenario.latency_most_s
+@pytest.mark.parametrize("name", NAMES)
+def test_each_scenario_is_fixed_in_its_file(name: str) -> None:
+    scenario = read_gameday(name)
+    assert scenario.name == name
+    assert scenario.target.bad_share_most == 0.02
+
+
+def test_the_scenarios_promise_what_was_set() -> None:
+    found = {name: read_gameday(name).target for name in NAMES}
+    assert {name: (t.against, t.most_times, t.strictly) for name, t in found.items()} == {
+        "shared-core": ("best fixed", 1.2, False),
+        "today": ("best fixed", 1.5, False),
+        "harmless": ("unlimited", 1.4, False),
+        "swings": ("best fixed", 1.0, True),
+        "near-limit": ("best fixed", 1.2, False),
+    }
+
+
+TODAY = (FOLDER / "today.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said", "hint"),
+    [
+        ("- 1", Code.CONFIG_UNREADABLE, "must be one mapping", ""),
+        (TODAY + "lood: {}", Code.CONFIG_UNKNOWN_KEY, "day.yaml:8: There is no key lood.", "Did you mean load?"),
+        (TODAY.replace("4000,", "-4,"), Code.CONFIG_INVALID, "load.live_records_per_s", "today.yaml"),
+        (TODAY.replace("30ms", "soon"), Code.CONFIG_INVALID, "day.yaml:3: slo.p99", "today.yaml"),
+        (TODAY.replace("best fixed", "the wind"), Code.CONFIG_INVALID, "target.against", "today.yaml"),
+        (TODAY.replace("slo:", "# slo:"), Code.CONFIG_INVALID, "slo is required", "today.yaml"),
+        (
+            TODAY.replace("backlog", "reader_records_per_s: 10, backlog"),
+            Code.CONFIG_INVALID,
+            "must be above the 4000 records/s",
+            "today.yaml",
+        ),
+        (TODAY.replace("slow_broker: {}", "slow_broker: {stop: 1s}"), Code.CONFIG_INVALID, "shorter than cycle", ""),
+    ],
+)
+def test_a_scenario_with_nonsense_is_refused_with_its_place_and_a_next_step(
+    tmp_path: Path, text: str, code: Code, said: str, hint: str
+) -> None:
+    file = tmp_path / "day.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigProblem) as refusal:
+        read_gameday(str(file))
+    assert refusal.value.code is code
+    assert said in refusal.value.message
+    assert refusal.value.hint
+    assert hint in refusal.value.hint
+
+
+def test_a_scenario_that_is_not_there_is_refused_before_anything_starts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["gameday", "yesterday"])
+    assert gameday() == 2
+    told = capsys.readouterr().out
+    assert told.startswith("RCV-4001 yesterday: No such file")
+    assert "next: " in told
+
+
+def phase(name: str, start: float, lasts: int, bad: int = 0, fixed: int | None = None) -> Phase:
+    polls = [Poll(start + at, "running", 100 * at, 2e6, 3e6 if fixed is None else None, "") for at in range(lasts)]
+    status = {"progress": {"records": 1_000, "bytes": 2e6 * lasts}} if name != QUIET else {}
+    found = [*seconds(int(start), lasts - bad), *seconds(int(start) + lasts - bad, bad, 0.2)]
+    return Phase(name, start, fixed, start + lasts, polls=polls, seconds=found, status=status)
+
+
+def a_day() -> Day:
+    by_kind = {
+        UNLIMITED: tuple(phase(UNLIMITED, 1_000.0 * n, 40, bad=20) for n in (1, 2, 3)),
+        BEST: tuple(phase(BEST, 10_000.0 * n, 90 + n, fixed=20_000_000) for n in (1, 2, 3)),
+        CONTROLLER: tuple(phase(CONTROLLER, 100_000.0 * n, 100 + n) for n in (1, 2, 3)),
+    }
+    quiet = (phase(QUIET, 0.0, 60), phase(QUIET, 500.0, 60))
+    return Day(read_gameday("swings"), quiet, by_kind, ((20_000_000, 0.0),), 20_000_000)
+
+
+def test_a_day_is_judged_as_a_whole() -> None:
+    day = a_day()
+    assert [v.passed for v in verdicts(day)] == [False, True, True, True, True]
+    short = replace(day, quiet=day.quiet[:1])
+    assert [v.passed for v in verdicts(short)] == [False, True, True, False, True]
+    assert [v.passed for v in verdicts(replace(day, best=None))] == [False, True, True]
+    assert day.usual(CONTROLLER).lasted_s == 102
+
+
+def test_a_day_is_shown_as_a_table_a_picture_and_a_section(tmp_path: Path) -> None:
+    day = a_day()
+    assert rows(day)[1] == ("unlimited", "3", "40", "2.1", "200", "200", "1.0", "20", "0", "20", "50.0%")
+    picture = tmp_path / "day.png"
+    draw(picture, day)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    text = section(day, verdicts(day), "a machine")
+    assert "**missed**: the controller took 102 s, 1.11 times" in text
+    once = page("", {"swings": text})
+    assert once.count("Not measured on this version yet.") == len(NAMES) - 1
+    twice = page(once, {"today": "measured today"})
+    assert "**missed**: the controller took 102 s" in twice
+    assert "measured today" in twice
 
 
 @pytest.mark.parametrize(
@@ -88,3 +277,8 @@ def test_the_observers_time_lag_is_when_the_log_ended_where_the_group_stands(sta
 def test_nothing_acknowledged_is_no_number() -> None:
     assert _quantile([], 0.99) is None
     assert _quantile([0.1 * i for i in range(100)], 0.99) == pytest.approx(9.9)
+
+
+def test_the_page_is_what_the_game_day_would_write() -> None:
+    written = PAGE.read_text(encoding="utf-8")
+    assert page(written, {}) == written

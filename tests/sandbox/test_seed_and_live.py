@@ -16,7 +16,7 @@ from recoveryd_sandbox.topics import Topics
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 JAVA_PARTITIONS = {b"N14228": 0, b"N24211": 1, b"N619AA": 1}
 
 

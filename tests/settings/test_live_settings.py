@@ -114,7 +114,7 @@ def test_without_the_right_to_pause_lost_telemetry_means_the_floor(tmp_path: Pat
         ("monitor: {canary: {evry: 1s}}", "There is no key monitor.canary.evry"),
         ("control: {max_bytes_per_s: 1MB, min_bytes_per_s: 2MB}", "min_bytes_per_s must be at most max_bytes_per_s"),
         ("control: {target_pressure: 1.5}", "control.target_pressure"),
-        ("control: {loop_delay: 5s}", "loop_delay must be at least twice the period"),
+        ("control: {loop_delay: 3s}", "loop_delay must be at least twice the period"),
         ("control: {default_mode: fixed}", "control.default_mode"),
     ],
 )  # fmt: skip

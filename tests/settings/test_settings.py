@@ -103,11 +103,11 @@ def test_the_core_gets_what_the_config_says() -> None:
 
 
 def test_every_job_gets_its_clients_topics_and_limits() -> None:
-    defaults = loaded(
+    settings = loaded(
         "clusters: {main: {bootstrap.servers: 'a:1'}, dr: {bootstrap.servers: 'b:1'}}\n"
         "chunk: {max_bytes: 1MiB, max_records: 5}\nattempts: {transaction_timeout: 30s, stop_wait: 1m}\n"
-    ).job_defaults()
-    assert defaults == JobDefaults(
+    )
+    assert settings.job_defaults(settings.librdkafka_all()) == JobDefaults(
         scope="default",
         clients={
             "main": {"bootstrap.servers": "a:1", "security.protocol": "plaintext"},
@@ -173,11 +173,11 @@ def test_the_group_has_the_scope_unless_it_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "line", "message", "hint"),
     [
-        ("chunk:\n  max_byte: 5\n", Code.CONFIG_UNKNOWN_KEY, 3, "There is no key chunk.max_byte.", "The nearest key is chunk.max_bytes."),
-        ("chunks: {}\n", Code.CONFIG_UNKNOWN_KEY, 2, "There is no key chunks.", "The nearest key is chunk."),
+        ("chunk:\n  max_byte: 5\n", Code.CONFIG_UNKNOWN_KEY, 3, "There is no key chunk.max_byte.", "Did you mean chunk.max_bytes?"),
+        ("chunks: {}\n", Code.CONFIG_UNKNOWN_KEY, 2, "There is no key chunks.", "Did you mean chunk?"),
         ("zzz: 1\n", Code.CONFIG_UNKNOWN_KEY, 2, "There is no key zzz.", "Keys here are clusters, scope, topics"),
-        ("profiles:\n  default:\n    mastr: x\n", Code.CONFIG_UNKNOWN_KEY, 4, "profiles.default.mastr", "profiles.default.master."),
-        ("monitor:\n  topics:\n    - a\n    - {topik: x, topic: y}\n", Code.CONFIG_UNKNOWN_KEY, 5, "monitor.topics.1.topik", "monitor.topics.1.topic."),
+        ("profiles:\n  default:\n    mastr: x\n", Code.CONFIG_UNKNOWN_KEY, 4, "profiles.default.mastr", "profiles.default.master?"),
+        ("monitor:\n  topics:\n    - a\n    - {topik: x, topic: y}\n", Code.CONFIG_UNKNOWN_KEY, 5, "monitor.topics.1.topik", "monitor.topics.1.topic?"),
         ("scope: a\nscope: b\n", Code.CONFIG_INVALID, 3, "scope is given twice, first in line 2.", ""),
         ("scope: 5\n", Code.CONFIG_INVALID, 2, "scope: should be a valid string.", ""),
         ("chunk: {max_interval: 31s}\n", Code.CONFIG_INVALID, 2, "chunk.max_interval: must be at most 30s.", ""),
@@ -264,8 +264,8 @@ def test_a_file_that_cannot_be_read(content: bytes | None) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "message", "hint"),
     [
-        ("RECOVERYD_LOG__LEVL", "debug", "There is no key log.levl.", "The nearest key is log.level."),
-        ("RECOVERYD_LOGS__LEVEL", "debug", "There is no section logs.", "The nearest section is log."),
+        ("RECOVERYD_LOG__LEVL", "debug", "There is no key log.levl.", "Did you mean log.level?"),
+        ("RECOVERYD_LOGS__LEVEL", "debug", "There is no section logs.", "Did you mean log?"),
         ("RECOVERYD_LOG_LEVEL", "debug", "There is no key log_level.", "Write RECOVERYD_LOG__LEVEL, with two underscores."),
         ("RECOVERYD_LOG__LEVEL", "loud", "log.level: should be", ""),
         ("RECOVERYD_SCOPE__X", "loud", "scope is no section", ""),

@@ -34,6 +34,7 @@ def test_neither_key_nor_path_is_ever_shown() -> None:
         "webhooks.stop-it.url": "https://ops.example.org:444/***",
         "webhooks.stop-it.secret": "***",
         "webhooks.stop-it.secret_file": None,
+        "webhooks.stop-it.transitions": None,
     }
     told = f"{settings.values!r} {settings!r}"
     assert KEY not in told

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recoveryd.simulation.gate import GateCheck, gate
+from recoveryd.simulation.gate import GateCheck, gate, measured_gate
 from recoveryd.simulation.judge import Score, judge
 from recoveryd.simulation.matrix import TEST_SEEDS, TUNING_SEEDS, Matrix, run_cell, run_matrix
 from recoveryd.simulation.model import ModelParams
@@ -77,7 +77,7 @@ def matrix(budget: Score, half: Score, seeds: int = 12, outage: Score | None = N
     return Matrix(cells)
 
 
-GOOD, HALF = score(0.04, 1.5), score(0.2, 1.8)
+GOOD, HALF = score(0.03, 1.25), score(0.2, 1.8)
 
 
 def failed(nominal: Matrix, scaled: Matrix) -> list[str]:
@@ -89,24 +89,38 @@ def failed(nominal: Matrix, scaled: Matrix) -> list[str]:
     [
         (matrix(GOOD, HALF), matrix(GOOD, HALF), []),
         (matrix(GOOD, HALF, seeds=11), matrix(GOOD, HALF), ["seeds"]),
-        (matrix(score(0.051, 1.5), HALF), matrix(score(0.05, 1.5), HALF), ["budget: violation"]),
-        (matrix(GOOD, HALF, outage=score(0.061, 1.5)), matrix(GOOD, HALF), ["budget: violation in outages"]),
-        (matrix(score(0.04, 1.5, 0.004), HALF), matrix(GOOD, HALF), ["budget: lag violation"]),
-        (matrix(score(0.04, 1.56), HALF), matrix(GOOD, HALF), ["budget: time / oracle"]),
-        (matrix(GOOD, score(0.2, 1.4)), matrix(GOOD, HALF), ["budget: time against fixed 50 %"]),
-        (matrix(GOOD, score(0.03, 1.8)), matrix(GOOD, HALF), ["budget: violation against fixed 50 %"]),
-        (matrix(score(0.04, 1.5, finished=False), HALF), matrix(GOOD, HALF), ["budget: unfinished runs"]),
-        (matrix(GOOD, HALF), matrix(score(0.04, 1.66), HALF), ["budget at capacity x5: time / oracle"]),
-        (matrix(GOOD, HALF), matrix(score(0.045, 1.5), HALF), ["budget at capacity x5: violation"]),
+        (matrix(score(0.041, 1.25), HALF), matrix(score(0.04, 1.25), HALF), ["budget: violation"]),
+        (matrix(GOOD, HALF, outage=score(0.051, 1.25)), matrix(GOOD, HALF), ["budget: violation in outages"]),
+        (matrix(score(0.03, 1.25, 0.004), HALF), matrix(GOOD, HALF), ["budget: lag violation"]),
+        (matrix(score(0.03, 1.31), HALF), matrix(GOOD, HALF), ["budget: time / oracle"]),
+        (matrix(GOOD, score(0.2, 1.2)), matrix(GOOD, HALF), ["budget: time against fixed 50 %"]),
+        (matrix(GOOD, score(0.02, 1.8)), matrix(GOOD, HALF), ["budget: violation against fixed 50 %"]),
+        (matrix(score(0.03, 1.25, finished=False), HALF), matrix(GOOD, HALF), ["budget: unfinished runs"]),
+        (matrix(GOOD, HALF), matrix(score(0.03, 1.39), HALF), ["budget at capacity x5: time / oracle"]),
+        (matrix(GOOD, HALF), matrix(score(0.034, 1.25), HALF), ["budget at capacity x5: violation"]),
     ],
 )
 def test_the_gate_names_what_is_missed(nominal: Matrix, scaled: Matrix, missed: list[str]) -> None:
     assert failed(nominal, scaled) == missed
 
 
+@pytest.mark.parametrize(
+    ("found", "missed"),
+    [
+        (matrix(score(0.04, 1.5), HALF), []),
+        (matrix(score(0.041, 1.5), HALF), ["violation"]),
+        (matrix(score(0.04, 1.51), HALF), ["time / oracle"]),
+        (matrix(score(0.04, 1.5, finished=False), HALF), ["unfinished runs"]),
+    ],
+)
+def test_the_gate_on_the_measured_plant_names_what_is_missed(found: Matrix, missed: list[str]) -> None:
+    names = [check.name for check in measured_gate(found) if not check.passed]
+    assert names == [f"budget on the measured plant: {name}" for name in missed]
+
+
 def test_tables_have_a_row_per_policy_and_a_column_per_scenario() -> None:
     found = matrix(GOOD, HALF)
-    assert summary_rows(found)[0] == (BUDGET, "1.50x", "4.0%", "4.0%", "0.00%", "steady 4.0%", "10 s", "200", "0")
+    assert summary_rows(found)[0] == (BUDGET, "1.25x", "3.0%", "3.0%", "0.00%", "steady 3.0%", "10 s", "200", "0")
     assert len(SUMMARY_HEADER) == len(summary_rows(found)[0])
     assert scenario_header(found) == ("policy", *(str(s) for s in Scenario))
     assert scenario_rows(found)[1] == ("fixed 50 %", *["1.80x 20.0%"] * len(Scenario))

@@ -82,7 +82,7 @@ def test_scenarios_do_what_they_say() -> None:
 
 def test_the_oracle_never_harms_and_is_faster_than_any_safe_fixed_rate() -> None:
     world = make_world(Scenario.BURST, 3, PARAMS)
-    oracle, alone = simulate(world, None, 3, PARAMS), rest(world, PARAMS, 2_000)
+    oracle, alone = simulate(world, None, 3, PARAMS), rest(world, 3, PARAMS, 2_000)
     assert oracle.finished_s is not None
     assert oracle.finished_s < 48_000 / 40
     harmed = [a for a, b in zip(oracle.latency_s, alone.latency_s, strict=False) if a > 0.2 >= b]

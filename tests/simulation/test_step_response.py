@@ -8,7 +8,7 @@ from recoveryd.simulation.run import simulate
 from recoveryd.simulation.scenarios import World
 
 PARAMS = ModelParams(noise=0.0, signal_drop=0.0, backlog=100_000.0, horizon_s=4_000)
-TARGET_UTILISATION = 0.4 + 0.9 * 0.56  # z = 0.9 between rest and the SLO
+TARGET_UTILISATION = 1 - 0.008 / (0.6 * 0.2)  # where the latency is at 0.6 of its SLO
 LIVE_WORK = 40.0
 
 

@@ -19,7 +19,7 @@ from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-START_S = 180.0
+START_S = 400.0
 COUNT = 20_000
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 _FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"

@@ -21,7 +21,7 @@ from tests.patience import patient_s
 pytestmark = pytest.mark.broker
 
 COUNT = 3_000
-COMPACTED_WITHIN_S = 90.0
+COMPACTED_WITHIN_S = 240.0
 
 
 @pytest.fixture

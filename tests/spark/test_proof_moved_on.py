@@ -22,7 +22,7 @@ _COMPACT = {
     "max_compaction_lag_ms": "1000",
     "min_compaction_lag_ms": "0",
 }
-_DEADLINE_S = 90.0
+_DEADLINE_S = 120.0
 
 
 def compacted(cluster: Cluster) -> Recovery:

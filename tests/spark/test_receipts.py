@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd_jobs.contract import PartitionRange, Receipt
+from recoveryd.adapters.kafka.receipts import add_up
+from recoveryd_jobs.contract import PartitionRange, Receipt, encode
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.receipts import LaneLedger, Standing, fold
+from tests.builders.records import make_plan
 
 RANGES = (PartitionRange(0, 100, 200), PartitionRange(3, 0, None))
 
@@ -29,6 +31,27 @@ def test_without_receipts_a_partition_stands_at_its_planned_start() -> None:
 def test_receipts_add_up_in_any_order_over_attempts() -> None:
     found = ledger(receipt(0, 150, 200, 2, 2), receipt(3, 0, 10, 1), receipt(0, 100, 150, 0))
     assert found == LaneLedger({0: Standing(200, 94, 2, 2, 2, 20), 3: Standing(10, 7, 1, 1, 1, 10)}, 3, 2)
+
+
+def test_times_are_those_of_all_receipts_together() -> None:
+    known = (
+        replace(receipt(0, 100, 150), times=(7, 9)),
+        replace(receipt(0, 150, 160), copied=0, filtered=8),
+        replace(receipt(0, 160, 200), times=(3, 8)),
+    )
+    assert ledger(*known).standings[0].times == (3, 9)
+    assert ledger(replace(receipt(0, 100, 150), copied=0, filtered=48)).standings[0].times is None
+
+
+@pytest.mark.parametrize("unknown", [0, 1, 2])
+def test_times_of_a_part_are_never_told_as_those_of_the_whole(unknown: int) -> None:
+    bounds = ((100, 150), (150, 160), (160, 200))
+    known = [replace(receipt(0, *found), times=(7, 9)) for found in bounds]
+    known[unknown] = replace(known[unknown], times=None)  # as a release wrote that did not note them
+    assert ledger(*known).standings[0].times is None
+    told = [replace(found, source_topic_id="", target_topic_id="") for found in known]
+    [row] = add_up({found.key.encode(): encode(found) for found in told}, make_plan((0, 100, 200)), {}).partitions
+    assert (row.position, row.times) == (200, None)
 
 
 def test_receipts_of_other_lanes_do_not_count() -> None:

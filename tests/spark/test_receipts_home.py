@@ -10,7 +10,7 @@ import pytest
 from recoveryd_jobs import receipts
 from recoveryd_jobs.contract import JobSpec, PartitionRange, ReceiptsHome
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
-from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+from tests.builders.copying import DEADLINE_S, Cluster, LaneThread, Recovery, assert_exact, rows
 
 pytestmark = pytest.mark.broker
 
@@ -103,10 +103,16 @@ def test_receipts_that_end_before_what_the_journal_knows_end_the_lane_by_name(
     assert len(cluster.read(recovery.target)) == written
 
 
-def test_another_topic_of_the_same_name_ends_a_running_lane(cluster: Cluster, recovery: Recovery) -> None:
+@pytest.mark.parametrize("partitions", [1, 2], ids=["narrower", "as wide"])
+def test_another_topic_of_the_same_name_ends_a_running_lane(
+    cluster: Cluster, recovery: Recovery, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """Not only when the lane has tried for long, also where the other topic lacks the partition of the receipts."""
+    monkeypatch.setattr("recoveryd_jobs.lane.life.TROUBLE_BUDGET_S", 100 * DEADLINE_S)
+    recovery.spec = replace(recovery.spec, receipts=replace(home_of(recovery), partition=1))
     lane = LaneThread(recovery.slowed(100))
     recovery.await_heartbeat(lambda h: h.positions[0].position >= 100)
-    new_id = cluster.recreate(recovery.receipts, 2, cleanup_policy="compact")
+    new_id = cluster.recreate(recovery.receipts, partitions, cleanup_policy="compact")
     outcome = lane.outcome()
     assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
     assert outcome.error_message in {

@@ -10,7 +10,7 @@ from tests.e2e.log_reader import read_log
 from tests.e2e.murmur2 import partition_of
 from tests.e2e.processes import wait_for
 
-_FLUSH_S = 60.0
+_FLUSH_S = 120.0
 _ARRIVE_S = 10.0
 BASE_MS = 1_760_000_000_000
 

@@ -15,10 +15,10 @@ from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, UnitFacts
 from recoveryd.units.model import Unit, UnitKind
-from recoveryd.workflows.actions import AwaitStarted
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome
-from recoveryd.workflows.model import OffsetUndo
+from recoveryd.workflows.model.actions import AwaitStarted
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome
+from recoveryd.workflows.model.workflow import OffsetUndo
 from recoveryd_sandbox.kafka_tools import Told, Tool
 from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
 from tests.e2e.processes import wait_for

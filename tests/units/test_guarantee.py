@@ -12,8 +12,8 @@ THREAD = "shop-0199f0c2-1111-4222-8333-123456789abc-1"
 OTHER = "shop-eu-0199f0c2-1111-4222-8333-123456789abc-1"
 
 
-def by(producer: int, partition: int = 0, at_ms: int = 1) -> WrittenBy:
-    return WrittenBy("shop-sums-changelog", partition, producer, at_ms)
+def by(producer: int, partition: int = 0, at_ms: int = 1, is_transactional: bool = False) -> WrittenBy:
+    return WrittenBy("shop-sums-changelog", partition, producer, at_ms, is_transactional)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,10 @@ def by(producer: int, partition: int = 0, at_ms: int = 1) -> WrittenBy:
         ({THREAD: 7, "recoveryd-lane": 9}, [by(7), by(9, partition=1)], True, "1 internal"),  # a restore filled it
         ({"recoveryd-lane": 9}, [by(9)], None, "no transactional ids"),
         ({OTHER: 7}, [by(7)], None, "no transactional ids"),
+        ({}, [by(7, is_transactional=True)], None, "lacks Describe on TransactionalId shop"),
+        ({"recoveryd-lane": 9}, [by(9), by(7, partition=1, is_transactional=True)], None, "lacks Describe"),
+        ({THREAD: 7}, [by(7), by(9, partition=1, is_transactional=True)], True, "1 internal"),
+        ({}, [by(7, is_transactional=True), by(8, partition=1)], False, "shop-sums-changelog 1"),
         ({THREAD: 7}, [], None, "nobody remembers"),
         ({}, [], None, "nobody remembers"),
     ],

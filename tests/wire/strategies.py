@@ -91,6 +91,7 @@ replay_specs = st.builds(
         create=st.booleans(),
         on_existing=st.sampled_from(["refuse", "append"]),
         mapping=st.sampled_from(["same", "key_hash"]),
+        topic_id=st.none() | text,
         **_headers,
     ),
     limits=limits,
@@ -253,7 +254,9 @@ _replays = st.builds(
     effective_bytes_per_s=st.none() | numbers,
     stop=st.none() | _stops,
     stop_state=st.none() | _states,
-    completeness=st.lists(st.builds(CompletenessRow, partitions, *[counts] * 6), max_size=4).map(tuple),
+    completeness=st.lists(
+        st.builds(CompletenessRow, partitions, *[counts] * 6, *[st.none() | times_ms] * 2), max_size=4
+    ).map(tuple),
     verification=st.none() | _verifications,
     started_ms=st.none() | times_ms,
     resume_state=st.none() | _states,

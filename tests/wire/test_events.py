@@ -15,7 +15,7 @@ from recoveryd.watches.model import DeliveryState
 from recoveryd.wire.event_kinds import EVENT_KINDS, HOLD_ENDS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS
 from recoveryd.wire.events import WireRecord, encode_answer, encode_dead_letter, encode_notice
 from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES
-from recoveryd.workflows.lifecycle import MOVES as WORKFLOW_MOVES
+from recoveryd.workflows.model.lifecycle import MOVES as WORKFLOW_MOVES
 from tests.wire.records import NOW_MS
 
 HEADERS = (("content-type", b"application/cloudevents+json; charset=utf-8"),)

@@ -74,7 +74,7 @@ def test_scram(mechanism: str) -> None:
 @pytest.mark.parametrize(
     ("change", "key", "message", "hint"),
     [
-        ({"bootstrap.server": "a:1"}, "bootstrap.server", "is not a client property", "The nearest property is bootstrap.servers."),
+        ({"bootstrap.server": "a:1"}, "bootstrap.server", "is not a client property", "Did you mean bootstrap.servers?"),
         ({"client.id": "x"}, "client.id", "is not a client property", ""),
         ({"sasl.username": "x"}, "sasl.username", "is not a client property", ""),
         ({"bootstrap.servers": ""}, "bootstrap.servers", "is missing", ""),

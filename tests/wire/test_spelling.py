@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from recoveryd.recovery.spec import AtOffset
 from recoveryd.wire.spelling import SpellingProblem, meant, read_position
-from recoveryd.workflows.positions import OfSavepoint, OfSnapshot, Shift
+from recoveryd.workflows.model.positions import OfSavepoint, OfSnapshot, Shift
 from recoveryd.workflows.wire.positions import parse_to
 
 NOWHEN: Any = None

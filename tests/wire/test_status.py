@@ -83,7 +83,7 @@ COMPLETED = Recovery(
     ),
     rule="no limit was asked for",
     stop=Stop(StopReason.ZERO_LAG, "bounded", NOW_MS + 28_000, {"lag_records": 0}),
-    completeness=(CompletenessRow(0, 0, 84000, 83990, 0, 10, 0),),
+    completeness=(CompletenessRow(0, 0, 84000, 83990, 0, 10, 0, NOW_MS - 108_000_000, NOW_MS - 24_001_000),),
     verification=Verification("match", 83990, 83990, "c0ffee", scope="source"),
 )
 
@@ -197,6 +197,14 @@ def test_a_record_that_is_not_ours_stops_the_fold_and_is_named(value: bytes) -> 
 def test_a_daemon_record_that_is_not_ours_is_refused(document: dict[str, Any]) -> None:
     with pytest.raises(StatusUnreadable):
         daemon_from_document(document)
+
+
+@pytest.mark.parametrize("kept", [None, "much", ["live"], {"live": 3}, {"live": {"main": {"safe": {"3": "fast"}}}}])
+def test_what_is_kept_in_another_form_is_forgotten_and_never_keeps_a_daemon_from_starting(kept: object) -> None:
+    record = DaemonRecord(7, 3, "topic", NOW_MS)
+    document = daemon_to_document(record)
+    document["internal"]["kept"] = kept
+    assert daemon_from_document(document) == record
 
 
 def test_fields_of_another_release_are_ignored_or_get_their_default() -> None:

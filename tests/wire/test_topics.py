@@ -26,6 +26,7 @@ def test_the_topics_of_the_contract() -> None:
     assert topics["recovery.control.v1"].configs["message.timestamp.type"] == "LogAppendTime"
     assert [name for name, topic in topics.items() if topic.on_targets] == ["recovery.receipts.v1"]
     assert [name for name, topic in topics.items() if not topic.is_required] == ["recovery.canary.v1"]
+    assert [name for name, topic in topics.items() if topic.per_broker] == ["recovery.canary.v1"]
 
 
 def test_names_have_the_prefix_and_are_all_listed() -> None:
@@ -36,6 +37,7 @@ def test_names_have_the_prefix_and_are_all_listed() -> None:
 
 STATUS = OwnTopic("s", 1, {"cleanup.policy": "compact", "segment.ms": "5"})
 RECEIPTS = OwnTopic("r", 8, {"cleanup.policy": "compact"}, on_targets=True)
+PER_BROKER = OwnTopic("b", 1, {}, is_required=False, per_broker=True)
 CANARY = OwnTopic("c", 1, {"cleanup.policy": "delete"}, is_required=False)
 
 
@@ -49,6 +51,10 @@ CANARY = OwnTopic("c", 1, {"cleanup.policy": "delete"}, is_required=False)
         (STATUS, 3, {}, (TopicDifference("s", "partitions", "1", "3", fatal=True),)),
         (CANARY, 1, {"cleanup.policy": "compact"}, (TopicDifference("c", "cleanup.policy", "delete", "compact", fatal=False),)),
         (CANARY, 2, {}, (TopicDifference("c", "partitions", "1", "2", fatal=False),)),
+        (PER_BROKER.on_brokers(3), 1, {}, (TopicDifference("b", "partitions", "3", "1", fatal=False),)),
+        (PER_BROKER.on_brokers(3), 5, {}, ()),
+        (PER_BROKER.on_brokers(0), 1, {}, ()),
+        (STATUS.on_brokers(3), 1, {}, ()),
         (RECEIPTS, 3, {}, (TopicDifference("r", "partitions", "8", "3", fatal=False),)),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from recoveryd.recovery.spec import Earliest
 from recoveryd.units.facts import Committed, Group, GroupType, Member, PartitionEnds, UnitFacts, UnitTopic
 from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
-from recoveryd.workflows.actions import (
+from recoveryd.workflows.model.actions import (
     Action,
     AwaitCaughtUp,
     AwaitEmpty,
@@ -28,12 +28,12 @@ from recoveryd.workflows.actions import (
     TakeSnapshot,
     TopicForm,
 )
-from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.events import Outcome, StepReported, WorkflowFacts
-from recoveryd.workflows.facts import Found, GroupFound, TopicFound
-from recoveryd.workflows.model import ConfigUndo, OffsetUndo, TopicUndo, UndoState
-from recoveryd.workflows.positions import PartitionLook, To
-from recoveryd.workflows.spec import Ack, IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
+from recoveryd.workflows.model.facts import Found, GroupFound, TopicFound
+from recoveryd.workflows.model.positions import PartitionLook, To
+from recoveryd.workflows.model.spec import Ack, IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
+from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, TopicUndo, UndoState
 from tests.builders.records import make_recovery
 from tests.workflows.world import WorkflowWorld, report
 
@@ -65,6 +65,7 @@ class AppWorld(WorkflowWorld):
     """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order."""
 
     def __init__(self, *units: Unit) -> None:
+        self.partitions = PARTITIONS
         self.topics = {
             "orders": Log("orders-1", 0, 100),
             "steps": Log("steps-1", 0, 80),
@@ -142,18 +143,22 @@ class AppWorld(WorkflowWorld):
     def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
         wanted = effect.wanted
         groups = tuple(self._group(g.topics or {}) for g in wanted.groups)
-        topics = {n: UnitTopic(n, log.id, _ends(log), 1) for n, log in self.topics.items()}
+        topics = {n: UnitTopic(n, log.id, _ends(log, self.partitions), 1) for n, log in self.topics.items()}
         internal = InternalTopics(tuple(n for n in INTERNAL if n in self.topics))
         facts = UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)
         units = dict.fromkeys(wanted.units, facts)
         names = [name for _, name in wanted.topics] + (list(internal.certain) if wanted.internal else [])
         found = {name: self._topic(name) for name in names}
         counts = {name: self.topics[name].end - 1 for _, name in wanted.counted}
-        return WorkflowFacts(effect.workflow, Found(groups, units, found, counts))
+        return WorkflowFacts(effect.workflow, Found(groups, units, found, counts, self.now_ms))
 
     def _topic(self, name: str) -> TopicFound | None:
         log, configs = self.topics.get(name), self.configs.get(name, {"cleanup.policy": "delete"})
-        return None if log is None else TopicFound(log.id, TopicForm(name, PARTITIONS, 1, dict(configs)), _ends(log))
+        return (
+            None
+            if log is None
+            else TopicFound(log.id, TopicForm(name, self.partitions, 1, dict(configs)), _ends(log, self.partitions))
+        )
 
     def _group(self, topics: Mapping[str, object]) -> GroupFound:
         committed: dict[str, dict[int, Committed]] = {}
@@ -164,7 +169,7 @@ class AppWorld(WorkflowWorld):
             PartitionLook(t, p, self.topics[t].start, self.topics[t].end, self.committed.get((t, p)))
             for t in topics
             if t in self.topics
-            for p in range(PARTITIONS)
+            for p in range(self.partitions)
         )
         missing = tuple(t for t in topics if t not in self.topics)
         return GroupFound(group, looks, missing, {t: self.topics[t].id for t in topics if t in self.topics})
@@ -189,14 +194,18 @@ class AppWorld(WorkflowWorld):
         names = tuple(map(str, self.members))
         return report(effect, Outcome.NOT_YET if names else Outcome.DONE, f"{len(names)} members", members=names)
 
-    def _started(self, effect: TakeStep, _: Action) -> StepReported:
-        return report(effect, Outcome.DONE if self.members else Outcome.NOT_YET, f"{len(self.members)} members")
+    def _started(self, effect: TakeStep, action: Action) -> StepReported:
+        assert isinstance(action, AwaitStarted)
+        is_sure = bool(self.members) and not action.is_told
+        return report(effect, Outcome.DONE if is_sure else Outcome.NOT_YET, f"{len(self.members)} members")
 
     def _note(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, TakeSnapshot)
-        places = [(t, p) for t in action.topics for p in range(PARTITIONS)]
-        rows = tuple(OffsetUndo(t, p, self.committed.get((t, p)), group=GROUP) for t, p in places)
-        logs = {t: _ends(self.topics[t]) for t in (*action.topics, *action.end_topics) if t in self.topics}
+        places = [(t, p) for t in action.topics for p in range(self.partitions)]
+        rows = tuple(OffsetUndo(t, p, self.committed.get((t, p)), group=action.group) for t, p in places)
+        logs = {
+            t: _ends(self.topics[t], self.partitions) for t in (*action.topics, *action.end_topics) if t in self.topics
+        }
         evidence = {"is_still": self.is_still}
         return report(effect, Outcome.DONE, "noted", evidence=evidence, undo=rows, logs=logs)
 
@@ -208,17 +217,20 @@ class AppWorld(WorkflowWorld):
             return report(effect, Outcome.FAILED, "somebody else set it", code=Code.GROUP_CHANGED.value)
         for row in rows:
             goal = row.to if action.is_back else row.was_set
-            if row not in foreign and goal is not None:
-                self.committed[row.name, row.partition] = goal
+            if row not in foreign:
+                self.committed.pop((row.name, row.partition), None)
+                self.committed |= {} if goal is None else {(row.name, row.partition): goal}
         self.done.append("back" if action.is_back else "set")
         back = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in rows)
         return report(effect, Outcome.DONE, "set", undo=back if action.is_back else ())
 
     def _create(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, CreateTopics)
-        rows = [
-            TopicUndo(form.name, None, self._make(form.name, form.configs), cluster="main") for form in action.topics
-        ]
+        there = [form.name for form in action.topics if form.name in self.topics] if effect.try_number == 1 else []
+        if there and action.is_own:
+            return report(effect, Outcome.FAILED, f"{there[0]} was there before", code=Code.TOPIC_CHANGED.value)
+        made = [(form.name, self._make(form.name, form.configs)) for form in action.topics]
+        rows = [TopicUndo(name, None, made_id, cluster="main") for name, made_id in made if name not in there]
         return report(effect, Outcome.DONE, "made", undo=tuple(rows))
 
     def _recreate(self, effect: TakeStep, action: Action) -> StepReported:
@@ -256,6 +268,8 @@ class AppWorld(WorkflowWorld):
         foreign = [r for r in rows if self.configs.get(r.name, {}).get(r.config) not in {r.to, r.was_set}]
         if foreign and not action.is_back:
             return report(effect, Outcome.FAILED, "somebody else set it", code=Code.TOPIC_CHANGED.value)
+        is_first = effect.try_number == 1 and not action.is_back
+        others = [r for r in rows if is_first and self.configs.get(r.name, {}).get(r.config) == r.was_set]
         for topic, configs in action.configs.items():
             for config, value in configs.items():
                 if any((r.name, r.config) == (topic, config) for r in foreign):
@@ -264,7 +278,8 @@ class AppWorld(WorkflowWorld):
                 if value is not None:
                     self.configs[topic][config] = value
         back = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in rows)
-        return report(effect, Outcome.DONE, "configured", undo=back if action.is_back else ())
+        kept = tuple(replace(r, state=UndoState.KEPT) for r in others)
+        return report(effect, Outcome.DONE, "configured", undo=back if action.is_back else kept)
 
     def _caught_up(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, AwaitCaughtUp)
@@ -287,8 +302,8 @@ class AppWorld(WorkflowWorld):
         self.done.append(f"drop {name}")
 
 
-def _ends(log: Log) -> dict[int, PartitionEnds]:
-    return dict.fromkeys(range(PARTITIONS), PartitionEnds(log.start, log.end))
+def _ends(log: Log, partitions: int = PARTITIONS) -> dict[int, PartitionEnds]:
+    return dict.fromkeys(range(partitions), PartitionEnds(log.start, log.end))
 
 
 SEEK, AGAIN = IntermediatePolicy.SEEK_TO_END, IntermediatePolicy.RECREATE

@@ -13,13 +13,12 @@ from recoveryd.recovery.slice import RECOVERY
 from recoveryd.units.facts import Group, UnitFacts, UnitTopic
 from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Behaviour, Output, Unit
-from recoveryd.workflows.actions import LookAtUnit, SetQuotas
-from recoveryd.workflows.draft import WORKFLOWS
-from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.events import Outcome, StepReported, WorkflowFacts
-from recoveryd.workflows.facts import Found
-from recoveryd.workflows.model import QuotaUndo, UndoState
-from recoveryd.workflows.spec import (
+from recoveryd.workflows.machine.draft import WORKFLOWS
+from recoveryd.workflows.model.actions import LookAtUnit, SetQuotas
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
+from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.spec import (
     Ack,
     Discard,
     Escalate,
@@ -31,6 +30,7 @@ from recoveryd.workflows.spec import (
     RunbookPath,
     RunbookSpec,
 )
+from recoveryd.workflows.model.workflow import QuotaUndo, UndoState
 from recoveryd.workflows.wire.reprocess import ReprocessData
 from recoveryd_jobs.contract.reports import Verification
 from tests.builders.records import make_recovery

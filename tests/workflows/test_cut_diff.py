@@ -1,8 +1,14 @@
 """What is different between two cuts."""
 
-from recoveryd.workflows.actions import TopicForm
-from recoveryd.workflows.cut import Cut, CutTopic
-from recoveryd.workflows.cut_diff import InputMove, StoreDiff, compare, moves, pair_stores, partition_groups
+from collections.abc import Iterator
+
+import pytest
+
+from recoveryd.adapters.kafka.cut_reading import fold_into
+from recoveryd.errors import ClusterProblem
+from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.cut import Cut, CutTopic
+from recoveryd.workflows.model.cut_diff import InputMove, StoreDiff, compare, moves, pair_stores, partition_groups
 
 
 def topic(name: str, partitions: int = 2, *, is_between: bool = False) -> CutTopic:
@@ -42,3 +48,20 @@ def test_how_far_the_inputs_moved_is_told_by_partition() -> None:
     before, after = cut("a", orders={0: 5, 1: 7}), cut("a", orders={0: 9, 1: 7}, names={0: None})
     assert moves(before, after) == (InputMove("orders", 0, 5, 9),)
     assert moves(cut("a"), before) == (InputMove("orders", 0, None, 5), InputMove("orders", 1, None, 7))
+
+
+def test_no_more_keys_are_read_than_are_compared() -> None:
+    read = []
+
+    def pairs() -> Iterator[tuple[bytes | None, bytes | None]]:
+        for number in range(10):
+            read.append(number)
+            yield str(number % 7).encode(), b"v" if number != 1 else None
+
+    found: dict[bytes, bytes] = {}
+    with pytest.raises(ClusterProblem, match="more than 3 keys"):
+        fold_into(found, pairs(), "t", most=3)
+    assert read == [0, 1, 2, 3, 4], "key 1 is gone again, and the fourth is too many"
+    whole: dict[bytes, bytes] = {}
+    fold_into(whole, pairs(), "t", most=7)
+    assert len(whole) == 7

@@ -8,7 +8,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Latest
 from recoveryd.units.facts import Member
-from recoveryd.workflows.spec import Reset, ResetSpec
+from recoveryd.workflows.model.spec import Reset, ResetSpec
 from tests.builders.core import make_hold
 from tests.workflows.test_reset import BEFORE, BUSY, at, states
 from tests.workflows.world import LOG, OWNED, TOPIC, GroupWorld

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recoveryd.workflows.offsets_csv import OffsetsUnreadable, read_offsets, write_offsets
+from recoveryd.workflows.model.offsets_csv import OffsetsUnreadable, read_offsets, write_offsets
 
 names = st.text(st.sampled_from("abcXYZ019._-"), min_size=1, max_size=20)
 offsets = st.dictionaries(

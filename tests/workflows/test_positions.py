@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, Earliest, Latest
-from recoveryd.workflows.positions import (
+from recoveryd.workflows.model.positions import (
     AtTopicOffsets,
     Current,
     NewPosition,

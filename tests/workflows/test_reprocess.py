@@ -11,9 +11,9 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import AtOffset, AtTime, Latest
 from recoveryd.units.facts import GroupType, Member
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import StepReported
-from recoveryd.workflows.spec import OutputChoice, OutputPolicy
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
 
 STEPS = (

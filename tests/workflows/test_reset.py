@@ -8,16 +8,17 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.recovery.commands import Pause
 from recoveryd.recovery.spec import AtOffset, Latest
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Unit
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported
-from recoveryd.workflows.model import StepState, UndoState
-from recoveryd.workflows.positions import Current, OfSnapshot, Shift
-from recoveryd.workflows.spec import Reset, ResetSpec
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
+from recoveryd.workflows.model.positions import Current, OfSnapshot, Shift
+from recoveryd.workflows.model.spec import Reset, ResetSpec
+from recoveryd.workflows.model.workflow import StepState, UndoState
 from tests.workflows.world import LOG, OWNED, PARTITIONS, TOPIC, GroupWorld, report
 
 BEFORE = dict.fromkeys(range(PARTITIONS), 50)
@@ -366,3 +367,12 @@ def test_a_group_goes_back_to_where_an_earlier_workflow_noted_it() -> None:
     strange = ResetSpec("main", "app", OfSnapshot("w9"))
     assert world.send(lambda meta: Reset(meta, strange), subject="w3") == "rejected"
     assert world.answers[-1].code == Code.NO_SUCH_SAVEPOINT.value
+
+
+def test_a_pause_that_would_let_an_application_go_is_refused_for_a_workflow_has_none() -> None:
+    world = GroupWorld()
+    world.members = [BUSY]
+    world.reset()
+    assert world.send(lambda meta: Pause(meta, release=True)) == "rejected"
+    assert world.answers[-1].code == Code.INVALID_VALUE.value
+    assert world.send(Pause) == "accepted"

@@ -9,10 +9,10 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import AtOffset, Earliest
 from recoveryd.units.facts import Member, PartitionEnds
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.model import OffsetUndo, StepState
-from recoveryd.workflows.positions import OnOutOfRange, Shift, To
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.positions import OnOutOfRange, Shift, To
+from recoveryd.workflows.model.workflow import OffsetUndo, StepState
 from tests.workflows.world import LOG, PARTITIONS, TOPIC, GroupWorld, report
 
 BEFORE = dict.fromkeys(range(PARTITIONS), 50)

@@ -9,15 +9,28 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
-from recoveryd.units.facts import Member
+from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.units.model import Behaviour, Output, Unit
-from recoveryd.workflows.all_kinds import KINDS
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.kinds import Around
-from recoveryd.workflows.model import QuotaUndo, StepState, UndoState
-from recoveryd.workflows.runbook.names import SEVEN
-from recoveryd.workflows.spec import Discard, Escalate, Promote, RunbookGate, RunbookPath
+from recoveryd.workflows.kinds.all_kinds import KINDS
+from recoveryd.workflows.kinds.runbook.gates import GateState, find_gates
+from recoveryd.workflows.kinds.runbook.names import SEVEN
+from recoveryd.workflows.machine.kind import Around
+from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.facts import Found, TopicFound
+from recoveryd.workflows.model.spec import (
+    Discard,
+    Escalate,
+    Promote,
+    Runbook,
+    RunbookGate,
+    RunbookPath,
+    RunbookSpec,
+    Savepoint,
+    SavepointSpec,
+)
+from recoveryd.workflows.model.workflow import QuotaUndo, StepState, UndoState
 from recoveryd.workflows.wire.status import WorkflowForm
 from tests.workflows.app_world import OUTPUTS, PARTITIONS
 from tests.workflows.runbook_world import SAFE, WAIVED, RunbookWorld
@@ -331,6 +344,126 @@ def test_a_shadow_is_written_elsewhere_and_promoted_when_it_was_well_for_long_en
     assert world.workflow.report["stays"] == ["what w1-publish-0 wrote to totals stays"]  # type: ignore[index]
 
 
+def test_a_hold_of_days_can_be_promoted_after_it() -> None:
+    world = shadowed(hold_ms=3 * 86_400_000)
+    world.pass_time(3 * 86_400 + 120, every_s=600)
+    assert world.waits_at == "promote_or_discard"
+    assert world.say(Promote) == "accepted"
+    world.deliver()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+
+
+def test_a_gate_that_turns_red_begins_the_hold_anew() -> None:
+    world = shadowed(hold_ms=600_000)
+    world.pass_time(500, every_s=10)
+    world.committed["orders", 0] = 90
+    world.pass_time(200, every_s=10)
+    assert world.say(Promote) == "rejected"
+    assert world.answers[-1].code == Code.NOT_READY.value
+    assert "lag is red: shop has at most 10 offsets to read" in world.answers[-1].message
+    world.committed["orders", 0] = 100
+    world.pass_time(400, every_s=10)
+    assert world.say(Promote) == "rejected"
+    assert "may be promoted from" in world.answers[-1].message
+    world.pass_time(400, every_s=10)
+    assert world.say(Promote) == "accepted"
+
+
+def test_a_gate_may_be_waived_during_a_hold_and_only_where_one_is_open() -> None:
+    world = shadowed(hold_ms=60_000)
+    assert world.note("promote_or_discard", "nothing is wrong") == "rejected"
+    world.committed["orders", 0] = 90
+    world.pass_time(70, every_s=10)
+    assert world.note("promote_or_discard", "a poison record") == "accepted"
+    world.pass_time(130, every_s=10)
+    assert world.say(Promote) == "accepted"
+
+
+def test_a_topic_of_the_name_of_the_shadow_that_was_there_before_is_not_taken_over() -> None:
+    world = RunbookWorld(STATELESS)
+    world._make(STAGED)
+    world.begin(RunbookPath.SHADOW, **SHADOW)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_CHANGED.value)
+    assert STAGED in world.topics
+    assert world.rollback() == "rejected"
+
+
+def test_what_has_nothing_to_be_copied_any_more_stops_before_anything_is_changed() -> None:
+    for path in (RunbookPath.REPLAY, RunbookPath.AUTO):
+        world = RunbookWorld(APPENDS)
+
+        def moves(effect: TakeStep, world: RunbookWorld = world) -> StepReported | None:
+            if effect.step == "confirm_input":
+                world.committed |= {("orders", p): 80 for p in range(PARTITIONS)}
+            return None
+
+        world.fault = moves
+        world.begin(path, sink=at(80), state=at(80))
+        assert (evidence(world, "identify")["range"], world.sent) == ({"orders": {"0": [60, 80], "1": [60, 80]}}, [])
+        if path is RunbookPath.REPLAY:
+            assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.INPUT_NOT_CONFIRMED.value)
+            assert "nothing is to be copied any more" in world.workflow.why
+        else:
+            assert evidence(world, "confirm_input")["proposed"]["path"] == "resume"
+
+
+def test_what_is_copied_is_what_was_confirmed() -> None:
+    world = RunbookWorld(APPENDS)
+
+    def moves(effect: TakeStep) -> StepReported | None:
+        if effect.step == "confirm_input":
+            world.committed |= {("orders", p): 70 for p in range(PARTITIONS)}
+        return None
+
+    world.fault = moves
+    world.begin(RunbookPath.REPLAY, sink=at(80))
+    (sent,) = world.sent
+    assert sent.data["source"]["from"] == {"offsets": {"0": 70, "1": 70}}  # type: ignore[index]
+
+
+def test_nothing_carried_out_is_no_green_output() -> None:
+    world = RunbookWorld(STATELESS)
+    world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)})
+    steps = tuple(
+        replace(s, action=replace(s.action, runs=()), evidence={}) if s.name == "execute" else s  # type: ignore[type-var]
+        for s in world.workflow.steps
+    )
+    unit_facts = world.facts()
+    event = StepReported("w1", "verify", 1, Outcome.DONE, found=Found(units={SAFE.name: unit_facts}))
+    step = next(s for s in steps if s.name == "verify")
+    gates = find_gates(replace(world.workflow, steps=steps), step, STATELESS, unit_facts, event, Around(0))
+    assert (gates[1].gate, gates[1].state) == (RunbookGate.OUTPUT, GateState.RED)
+
+
+def test_records_in_one_partition_of_an_error_topic_are_not_made_up_for_by_another() -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.RESUME, error_topics=("errors",), waive={})
+    step = next(s for s in world.workflow.steps if s.name == "verify")
+    for ends, told in (
+        ({0: 5, 1: 1}, "2 records came to errors"),
+        ({0: 1, 1: 3}, "ends earlier"),
+        ({0: 3}, "ends earlier"),
+        ({0: 3, 1: 3}, "nothing came"),
+        ({0: 3, 1: 3, 2: 4}, "4 records came"),
+    ):
+        topic = TopicFound("id", TopicForm("errors", 2, 1), {p: PartitionEnds(0, end) for p, end in ends.items()})
+        event = StepReported("w1", "verify", 1, Outcome.DONE, found=Found(topics={"errors": topic}))
+        gates = find_gates(world.workflow, step, SAFE, world.facts(), event, Around(0))
+        assert told in gates[3].told
+
+
+def test_ids_that_leave_no_room_for_those_of_what_it_begins_are_refused() -> None:
+    world = RunbookWorld()
+    long = "w" * 51
+    spec = RunbookSpec(SAFE.name, waive=WAIVED)
+    assert world.send(lambda meta: Runbook(meta, spec), subject=long) == "rejected"
+    assert (world.answers[-1].code, world.answers[-1].hint) == (
+        Code.INVALID_SUBJECT.value, "Choose an id of at most 50 characters.",
+    )  # fmt: skip
+    assert world.send(lambda meta: Runbook(meta, replace(spec, path=RunbookPath.RESUME)), subject=long) == "accepted"
+    assert world.send(lambda meta: Savepoint(meta, SavepointSpec(SAFE.name, "n")), subject="s" * 59) == "rejected"
+
+
 @pytest.mark.scenario("S-RUN-21d")
 def test_a_shadow_that_is_discarded_leaves_nothing() -> None:
     world = shadowed()
@@ -370,6 +503,8 @@ def test_a_rollback_of_a_shadow_that_was_stopped_takes_what_it_staged_away() -> 
         (RunbookPath.REPLAY, {}, Code.NOTHING_TO_DO),
         (RunbookPath.REPLAY, {"topic": "orders", "ranges": {0: (50, 101)}}, Code.OFFSET_OUTSIDE_LOG),
         (RunbookPath.REPLAY, {"topic": "orders", "ranges": {7: (0, 1)}}, Code.OFFSET_OUTSIDE_LOG),
+        (RunbookPath.REPLAY, {"topic": "errors", "ranges": {0: (0, 1)}}, Code.INVALID_VALUE),
+        (RunbookPath.SHADOW, {"topic": "errors", "ranges": {0: (0, 1)}, "target": "totals"}, Code.INVALID_VALUE),
         (RunbookPath.REPLAY, {"topic": "nothing", "ranges": {0: (0, 1)}}, Code.SOURCE_TOPIC_MISSING),
         (RunbookPath.SHADOW, {"topic": "orders", "ranges": {0: (0, 1)}}, Code.MISSING_FIELD),
         (RunbookPath.SHADOW, {**SHADOW, "target": "nothing"}, Code.TARGET_TOPIC_MISSING),

@@ -4,13 +4,14 @@ only is put back however it ends.
 
 import pytest
 
+from recoveryd.adapters.kafka.steps.group_steps import is_settled
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.replay.spec import Replay
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.positions import OfSavepoint
-from recoveryd.workflows.spec import (
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.positions import OfSavepoint
+from recoveryd.workflows.model.spec import (
     OutputChoice,
     OutputPolicy,
     Reset,
@@ -213,7 +214,7 @@ def test_what_cannot_be_restored_is_refused() -> None:
 def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
     world = saved()
     world.committed |= {("orders", p): 99 for p in range(PARTITIONS)}
-    spec = ResetSpec("main", "app", OfSavepoint("before"), unit=UNIT.name)
+    spec = ResetSpec("main", "app", OfSavepoint("before"), unit=UNIT.name, confirm={"outputs": "compared by hand"})
     assert world.send(lambda meta: Reset(meta, spec), subject="w2") == "accepted"
     assert {p: world.committed["orders", p] for p in range(PARTITIONS)} == dict.fromkeys(range(PARTITIONS), 60)
     assert world.reprocess_as("w3", OfSavepoint("before")) == "accepted"
@@ -231,3 +232,20 @@ def test_a_recovery_of_others_that_has_the_id_is_not_taken_for_the_copy() -> Non
     assert world.send(lambda meta: Replay(meta, make_spec()), subject="w1-0", command=first.id) == "rejected"
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.ID_IN_USE.value)
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+@pytest.mark.parametrize(
+    ("states", "is_open", "settled"),
+    [
+        ({}, False, True),
+        ({}, True, False),
+        ({"other-1": "Ongoing"}, True, False),
+        ({"app-1": "Ongoing"}, True, True),
+        ({"app-1": "CompleteCommit", "app-2": "PrepareCommit"}, True, False),
+        ({"app-1": "PrepareAbort"}, True, False),
+    ],
+)
+def test_a_transaction_that_is_being_ended_may_be_seen_in_one_place_only(
+    states: dict[str, str], is_open: bool, settled: bool
+) -> None:
+    assert is_settled("app", states, is_open=is_open) is settled

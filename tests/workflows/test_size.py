@@ -8,10 +8,13 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.units.facts import Committed
+from recoveryd.wire.bounded_json import MAX_BYTES
 from recoveryd.wire.topics import MAX_STATUS_RECORD_BYTES
-from recoveryd.workflows.model import Change, OffsetUndo, UndoState
-from recoveryd.workflows.positions import PartitionLook
-from recoveryd.workflows.size import RECORD_BYTES_MOST, refuse_size
+from recoveryd.workflows.kinds.savepoint import copy_data
+from recoveryd.workflows.model.facts import GroupFound
+from recoveryd.workflows.model.positions import PartitionLook
+from recoveryd.workflows.model.size import RECORD_BYTES_MOST, refuse_copy, refuse_size, refuse_sizes
+from recoveryd.workflows.model.workflow import Change, OffsetUndo, UndoState
 from recoveryd.workflows.wire.status import WorkflowForm
 from tests.workflows.world import GroupWorld
 
@@ -29,6 +32,15 @@ def commits(each: int, metadata: str) -> dict[str, dict[int, Committed]]:
 
 def test_ten_thousand_partitions_with_what_streams_writes_are_taken() -> None:
     assert refuse_size(GROUP, looks(500), commits(500, "AgAAAZQ3fVQA")) is None
+
+
+def test_an_upgrade_of_two_groups_counts_both_and_what_it_pins() -> None:
+    found = [GroupFound(None, tuple(looks(each))) for each in (400, 400)]
+    assert refuse_size(GROUP, found[0].looks, {}) is None
+    refused = refuse_sizes((GROUP, each) for each in found)
+    assert refused is not None
+    assert "16,000 partitions" in refused.message
+    assert refuse_sizes((GROUP, each) for each in [GroupFound(None, tuple(looks(100)))] * 2) is None
 
 
 @pytest.mark.parametrize(("each", "metadata"), [(2_000, ""), (100, "x" * 4_096), (100, "\0" * 700)])
@@ -59,3 +71,22 @@ def test_a_group_that_is_too_large_is_refused_before_anything_is_changed() -> No
     world.metadata = "x" * 3_000_000
     assert (world.reset(), world.answers[-1].code) == ("rejected", Code.TOO_MANY_CHANGES.value)
     assert world.sets == 0
+
+
+def test_a_copy_whose_command_nobody_would_take_is_refused_at_plan_time() -> None:
+    assert refuse_copy("orders.w1", range(15_000)) is None
+    too_many = refuse_copy("orders.w1", range(20_000))
+    assert too_many is not None
+    assert too_many.code is Code.TOO_MANY_CHANGES
+    codes = [
+        refused.code if (refused := refuse_copy(name, ())) else None for name in ("_internal", "x" * 250, "x" * 249)
+    ]
+    assert codes == [Code.INTERNAL_TOPIC, Code.INVALID_VALUE, None]
+
+
+def test_the_largest_copy_that_is_taken_fits_a_command() -> None:
+    most = bisect(range(50_000), 0, key=lambda n: refuse_copy("t", range(n)) is not None) - 1
+    places = dict.fromkeys(range(most), 2**63 - 1)
+    data = {"reason": "x" * 500, **copy_data("main", "s" * 249, "t" * 249, dict.fromkeys(places, 2**63 - 2), places)}
+    encoded = json.dumps({"id": "i" * 200, "source": "s" * 500, "data": data}, separators=(",", ":")).encode()
+    assert 0.9 * MAX_BYTES < len(encoded) < MAX_BYTES

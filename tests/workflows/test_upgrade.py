@@ -11,13 +11,13 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.units.facts import Member
-from recoveryd.units.model import Output, Unit, UnitKind
+from recoveryd.units.model import ControlKind, Output, Unit, UnitKind
 from recoveryd.units.topology import Topology, parse_topology
-from recoveryd.workflows.actions import AwaitStarted
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.model import UnitUndo
-from recoveryd.workflows.spec import OnIncompatible, Upgrade, UpgradeSpec
+from recoveryd.workflows.model.actions import AwaitStarted
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.spec import OnIncompatible, Upgrade, UpgradeSpec
+from recoveryd.workflows.model.workflow import UnitUndo
 from tests.workflows.app_world import GROUP, PARTITIONS, UNIT, AppWorld, Log
 from tests.workflows.world import report
 
@@ -54,8 +54,16 @@ class UpgradeWorld(AppWorld):
         spec = UpgradeSpec(OLD.name, "shop-v2", **more)  # type: ignore[arg-type]
         return self.send(lambda meta: Upgrade(meta, spec), subject=workflow)
 
+    def starts(self, *, reads_all: bool = True, says_it: bool = True) -> None:
+        """A person says which version it is: both have the same group."""
+        super().starts(reads_all=reads_all)
+        step = self.waits_at
+        if says_it and step in {"start_application", "start_old_version"}:
+            self.ack(step)
+            self.pass_time(6)
+
     def take(self, effect: TakeStep) -> StepReported:
-        if isinstance(effect.action, AwaitStarted) and self.members:
+        if isinstance(effect.action, AwaitStarted) and self.members and effect.action.unit not in self.started[-1:]:
             self.started.append(effect.action.unit)
         return super().take(effect)
 
@@ -80,6 +88,29 @@ def test_the_old_version_is_drained_before_the_new_one_is_asked_for_and_nothing_
     world.starts()
     assert (world.workflow.state, world.started) == (State.COMPLETED, ["shop-v2"])
     assert world.done == []
+
+
+def test_members_of_the_group_are_not_taken_for_the_new_version_where_people_start_it() -> None:
+    world = begun()
+    world.stops()
+    world.starts(says_it=False)
+    world.pass_time(60)
+    assert world.waits_at == "start_application", "the old version may have come back"
+    assert world.ack("start_application") == "accepted"
+    world.pass_time(6)
+    assert world.workflow.state is State.COMPLETED
+    assert world.rollback() == "accepted"
+    world.stops()
+    assert world.waits_at == "start_old_version"
+    world.starts(says_it=False)
+    assert world.waits_at == "start_old_version"
+
+
+def test_where_the_daemon_starts_it_nobody_is_asked() -> None:
+    world = begun(replace(FITS, control=ControlKind.KUBERNETES))
+    world.stops()
+    world.starts(says_it=False)
+    assert world.workflow.state is State.COMPLETED
 
 
 @pytest.mark.scenario("S-WIKI-7b")
@@ -147,7 +178,6 @@ def test_without_state_and_topology_there_is_nothing_to_be_compared() -> None:
 @pytest.mark.parametrize(
     ("change", "new", "code", "says"),
     [
-        (lambda _: None, replace(FITS, group="other"), Code.INVALID_VALUE, "savepoint"),
         (lambda _: None, replace(FITS, cluster="far"), Code.INVALID_VALUE, "far"),
         (lambda _: None, replace(FITS, kind=UnitKind.GROUP), Code.INVALID_VALUE, "kind"),
         (lambda _: None, replace(FITS, name="shop-v3"), Code.UNKNOWN_UNIT, "to_unit"),

@@ -20,14 +20,14 @@ from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.facts import Committed, Group, GroupType, Member
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.wire.status_topic import encode_daemon
-from recoveryd.workflows.actions import AwaitEmpty, SetOffsets, TakeSnapshot
-from recoveryd.workflows.draft import WORKFLOWS
-from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
-from recoveryd.workflows.facts import Found, GroupFound
-from recoveryd.workflows.model import OffsetUndo, UndoState, Workflow
-from recoveryd.workflows.positions import PartitionLook, To
-from recoveryd.workflows.spec import Reset, ResetSpec, Rollback
+from recoveryd.workflows.machine.draft import WORKFLOWS
+from recoveryd.workflows.model.actions import AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
+from recoveryd.workflows.model.facts import Found, GroupFound
+from recoveryd.workflows.model.positions import PartitionLook, To
+from recoveryd.workflows.model.spec import Reset, ResetSpec, Rollback
+from recoveryd.workflows.model.workflow import OffsetUndo, UndoState, Workflow
 from tests.builders.core import NOW_MS, STATUS
 
 TOPIC, PARTITIONS, LOG = "orders", 3, (10, 100)

@@ -22,12 +22,14 @@ from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.types import TP, EventT, StreamT
 
+from recoveryd.app.credentials import take_login
 from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_header
 from recoveryd.errors import RecoverydError
 from recoveryd.failpoints import hit
 from recoveryd.kernel.catalogue import Code
 from recoveryd.ports import ControlRecord
 from recoveryd.runtime import ControlIntake
+from recoveryd.settings.kafka_properties import ClientAccess
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -114,6 +116,18 @@ class Feed:
         except TimeoutError:
             log.warning("the group could not be left in time", timeout_s=timeout_s)
 
+    def take_login(self, access: ClientAccess) -> None:
+        """Connect as this user, and with what these files hold, from now on. Present connections stay as they are.
+
+        Faust hands a login to its clients once, and the clients to their connections, so theirs is replaced.
+        """
+        take_login(self._config.credentials, access)
+        consumer = getattr(self._app.consumer, "_thread", None)
+        for holder in (getattr(consumer, "_consumer", None), getattr(self._app.producer, "_producer", None)):
+            client: Any = getattr(holder, "_client", None) or getattr(holder, "client", None)
+            if client is not None and access.mechanism is not None and access.oauth is None:
+                client._sasl_plain_username, client._sasl_plain_password = access.username, access.password  # noqa: SLF001
+
     async def watch(self) -> None:
         """Run until cancelled. Raises `RecoverydError` when the worker broke down or its commits stall, which only a
         restart mends.
@@ -194,6 +208,7 @@ class CommitWatch:
 
 def _make_app(config: FeedConfig) -> faust.App:
     """For the reasons of the settings see the module's docstring."""
+    request_timeout_s = max(config.request_timeout_s, config.session_timeout_s)  # Faust refuses to start with less
     tolerate_any_header()
     return faust.App(
         config.group,
@@ -207,8 +222,8 @@ def _make_app(config: FeedConfig) -> faust.App:
         datadir=config.work_dir / "faust",
         broker_session_timeout=config.session_timeout_s,
         broker_heartbeat_interval=config.heartbeat_interval_s,
-        broker_request_timeout=config.request_timeout_s,
-        producer_request_timeout=config.request_timeout_s,
+        broker_request_timeout=request_timeout_s,
+        producer_request_timeout=request_timeout_s,
         broker_commit_interval=config.commit_interval_s,
         broker_max_poll_records=500,
         stream_buffer_maxsize=256,

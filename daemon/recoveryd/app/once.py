@@ -67,10 +67,18 @@ class OneShot:
     async def _come_to_rest(self) -> None:
         give_up_s = time.monotonic() + REST_LIMIT_S
         self.daemon.inbox.emit(Leaving())
-        while len(self.daemon.inbox) or self.daemon.moving() or not self.daemon.interpreter.is_idle:
+        while self._is_at_work():
             if time.monotonic() >= give_up_s:
                 # Nothing is lost: chunks that are open then are not visible, and are copied again.
-                log.warning("did not come to rest in time", moving=list(self.daemon.moving()), limit_s=REST_LIMIT_S)
+                untold = {name: waiting for name, waiting in self.daemon.posts.waiting.items() if waiting}
+                moving = list(self.daemon.moving())
+                log.warning("did not come to rest in time", moving=moving, untold=untold, limit_s=REST_LIMIT_S)
                 return
             await asyncio.sleep(LOOK_EVERY_S)
         log.info("is at rest", remaining=self.left)
+
+    def _is_at_work(self) -> bool:
+        """Also while a webhook has not heard of a transition: the next run does not know of it."""
+        daemon = self.daemon
+        is_busy = len(daemon.inbox) or daemon.moving() or not daemon.interpreter.is_idle
+        return bool(is_busy) or any(daemon.posts.waiting.values())

@@ -38,7 +38,7 @@ ROUND_LIMIT_S, GROUP_LIMIT_S, CLOSE_LIMIT_S = 4.0, 3.0, 2.0
 
 async def serve(settings: Settings, read_again: Callable[[], Settings], once_for_s: float | None = None) -> int:
     """Run the daemon until a signal or a failure; returns the exit code and raises nothing. SIGHUP reads the units
-    again. With `once_for_s` it also ends when nothing is left to do, and begins to end when this time is over.
+    and the secrets again. With `once_for_s` it also ends when nothing is left to do, and begins to end when this time is over.
     """
     end_s = None if once_for_s is None else time.monotonic() + once_for_s
     stopped = asyncio.Event()
@@ -46,7 +46,7 @@ async def serve(settings: Settings, read_again: Callable[[], Settings], once_for
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     daemon = build(settings, read_again)
-    loop.add_signal_handler(signal.SIGHUP, daemon.unit_files.ask)
+    loop.add_signal_handler(signal.SIGHUP, _reread, daemon)
     try:
         return await _run(settings, daemon, stopped, None if end_s is None else OneShot(daemon, end_s))
     except (ConfigProblem, OwnTopicProblem) as problem:
@@ -69,7 +69,8 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once:
         await _until_stopped(_check_own_topics(daemon), stopped)
         if stopped.is_set():
             return EXIT_CLEAN
-        feed = Feed(_feed_config(settings), daemon.intake, daemon.runtime)
+        feed = Feed(_feed_config(settings, daemon), daemon.intake, daemon.runtime)
+        daemon.secret_holders.main_renewed.append(feed.take_login)
         tasks = [asyncio.create_task(work) for work in _work(daemon, feed)]
         try:
             await feed.start()
@@ -100,13 +101,13 @@ def _work(daemon: Daemon, feed: Feed) -> list[Coroutine[Any, Any, None]]:
 
 async def _wind_down(daemon: Daemon, feed: Feed, tasks: list[asyncio.Task[None]]) -> None:
     """Finish the present round, then leave the group with every acknowledgement committed, so that the next leader
-    starts right there.
+    starts right there; meanwhile webhooks hear of what happened.
     """
     writer, *others = tasks
     daemon.runtime.stop()
     await asyncio.wait({writer}, timeout=ROUND_LIMIT_S)
     await asyncio.sleep(0)  # lets the feed acknowledge the records of that round
-    await feed.stop(GROUP_LIMIT_S)
+    await asyncio.gather(feed.stop(GROUP_LIMIT_S), daemon.posts.close(GROUP_LIMIT_S))
     for task in (writer, *others):
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -198,12 +199,17 @@ async def _within(what: str, limit_s: float, work: Awaitable[None]) -> None:
         log.warning("took too long and is left alone", what=what, limit_s=limit_s)
 
 
+def _reread(daemon: Daemon) -> None:
+    daemon.unit_files.ask()
+    daemon.secret_files.ask()
+
+
 def _tell(problem: RecoverydError) -> None:
     log.error(problem.message, code=problem.code.value, hint=problem.hint)
 
 
-def _feed_config(settings: Settings) -> FeedConfig:
-    access, values = settings.access(MAIN), settings.values.faust
+def _feed_config(settings: Settings, daemon: Daemon) -> FeedConfig:
+    access, values = daemon.secret_holders.accesses[MAIN], settings.values.faust
     try:
         credentials = credentials_of(access)
     except OSError as error:  # includes ssl.SSLError

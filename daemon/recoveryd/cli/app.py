@@ -33,10 +33,13 @@ from recoveryd.cli.verbs import (
     hold,
     inspect,
     lag,
+    logs,
+    plan_diff,
     replay,
     reprocess,
     reset,
     retention,
+    retry,
     runbook,
     sandbox,
     savepoint,
@@ -56,7 +59,7 @@ from recoveryd_sandbox.errors import SandboxError
 
 _EPILOG = (
     "Exit codes: 0 done or accepted, 1 failed, 2 usage or config, 3 not found, 4 rejected, 5 not authorised, "
-    "6 stale plan, 7 waiting for approval, 8 --wait timed out, 9 verification differences. What each word means: "
+    "6 stale plan, 7 waiting for approval, 8 --wait timed out, 9 differences. What each word means: "
     "docs/glossary.md."
 )
 
@@ -182,6 +185,7 @@ def _root(
 
 for group in (
     replay,
+    retry,
     watch_group,
     reprocess,
     reset,
@@ -192,6 +196,8 @@ for group in (
     inspect,
     top,
     steer,
+    logs,
+    plan_diff,
     hold,
     lag,
     forecast,

@@ -31,6 +31,7 @@ _OWN_EXIT_CODES: dict[Code, ExitCode] = {
     Code.NO_SUCH_RECOVERY: ExitCode.NOT_FOUND,
     Code.NO_SUCH_GROUP: ExitCode.NOT_FOUND,
     Code.NO_SUCH_CONTEXT: ExitCode.NOT_FOUND,
+    Code.NO_LOG: ExitCode.NOT_FOUND,
     Code.NOT_AUTHORISED: ExitCode.NOT_AUTHORISED,
     Code.STALE_PLAN: ExitCode.STALE_PLAN,
     Code.WAIT_TIMED_OUT: ExitCode.TIMED_OUT,

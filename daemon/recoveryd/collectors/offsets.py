@@ -1,8 +1,8 @@
 """Offsets of topics and positions of consumer groups. They are sampled together because their order matters: positions
 first, then ends.
 
-It samples source and target of every active recovery, the configured topics, and the groups of the configuration and of
-watches, and members of groups that obey a hold. It also looks at the control topic's id: if that topic were deleted and created again under a running daemon,
+It samples source and target of every active recovery, the configured topics, and the groups of the configuration, of
+watches and of workflows, and members of groups that obey a hold. It also looks at the control topic's id: if that topic were deleted and created again under a running daemon,
 its offsets would restart, and records would be taken for old ones. That look also tells whether the main cluster
 answers at all, which an idle leader would not notice.
 """
@@ -28,6 +28,8 @@ from recoveryd.recovery.model import ACTIVE
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.watches.draft import WATCHES
 from recoveryd.watches.known import readers_in_play as readers_of_watches
+from recoveryd.workflows.machine.draft import WORKFLOWS
+from recoveryd.workflows.machine.readiness import readers_in_play as readers_of_workflows
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -148,7 +150,7 @@ def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tup
         if recovery.state in _WATCHED:
             topics[recovery.spec.source.cluster, recovery.spec.source.topic] = None
             topics[recovery.spec.target.cluster, recovery.spec.target.topic] = None
-    for reader in readers_of_watches(state.of(WATCHES)):
+    for reader in _waited_for(state):
         topics[reader.cluster, reader.topic] = None
     topics |= dict.fromkeys(state.of(HOLDS).held)
     return list(topics)
@@ -157,4 +159,8 @@ def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tup
 def readers_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[Reader]:
     """The groups to sample now, each once, those of the configuration first."""
     readers = [Reader(m.cluster, m.topic, m.group) for m in monitored if m.group is not None]
-    return list(dict.fromkeys((*readers, *readers_of_watches(state.of(WATCHES)))))
+    return list(dict.fromkeys((*readers, *_waited_for(state))))
+
+
+def _waited_for(state: CoreState) -> tuple[Reader, ...]:
+    return (*readers_of_watches(state.of(WATCHES)), *readers_of_workflows(state.of(WORKFLOWS)))

@@ -18,7 +18,7 @@ from recoveryd.forecast.retention import Retention, loss_in_s, lost_data_s
 @dataclass(frozen=True, slots=True)
 class ForecastRates:
     """Sustained replay rate and live rate, each with its standard deviation. `profile`: (seconds, rate) pairs of how
-    the live head will move, () = as now.
+    the live head will move, () = as now. `replay_rise`: how much faster the replay may become, None = its deviation.
     """
 
     replay: float
@@ -26,6 +26,7 @@ class ForecastRates:
     replay_sigma: float = 0.0
     live_sigma: float = 0.0
     profile: tuple[tuple[float, float], ...] = ()
+    replay_rise: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ def forecast(
     """The forecast of one partition, or of one recovery taken as a whole."""
     replay, live = rates.replay, rates.live
     seconds = duration_s(work, replay, live, rates.profile)
-    slow, fast = max(0.0, replay - rates.replay_sigma), replay + rates.replay_sigma
+    rise = rates.replay_sigma if rates.replay_rise is None else rates.replay_rise
+    slow, fast = max(0.0, replay - rates.replay_sigma), replay + rise
     quiet, busy = max(0.0, live - rates.live_sigma), live + rates.live_sigma
     historical = work.backlog / work.window_s if work.window_s > 0 else 0.0
     speed_up = replay / historical if historical > 0 else math.inf

@@ -26,6 +26,7 @@ from recoveryd.live.events import OffsetsSampled
 
 NAME = "holds"
 _FORM = HoldForm()
+_TIME = (Tick, BecameLeader)
 
 
 def make_holds(params: HoldParams) -> Capability[HoldDraft]:
@@ -43,6 +44,7 @@ def make_holds(params: HoldParams) -> Capability[HoldDraft]:
         forms=FORMS,
         signals=SIGNALS,
         steer=_steer,
+        steers_after=_TIME,
         subject=_subject,
         status=StatusForm(Hold, lambda kind: kind == KIND, _FORM.write, _FORM.read),
         measures=make_measures(),
@@ -62,6 +64,6 @@ def _subject(draft: HoldDraft, hold_id: str) -> Subject | None:
 
 
 def _steer(draft: HoldDraft, event: object) -> None:
-    if isinstance(event, Tick | BecameLeader):
+    if isinstance(event, _TIME):
         expire(draft)
         forget_old(draft)

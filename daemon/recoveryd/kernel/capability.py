@@ -13,6 +13,7 @@ from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.metrics import Measures
+from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.state import CoreState
 
 V = TypeVar("V", bound=View)
@@ -83,8 +84,8 @@ class StatusForm:
     read: Callable[[dict[str, Any]], Noun]
 
 
-def _nothing(_view: Any, _event: object) -> None:
-    return
+def steers_nothing(_view: Any, _event: object) -> None:
+    """The `steer` of a capability that has none."""
 
 
 def _nobody(_view: Any, _id: str) -> None:
@@ -110,9 +111,13 @@ def _no_work(_state: CoreState, _now_ms: int) -> Sequence[str]:
 @dataclass(frozen=True, slots=True)
 class Capability(Generic[V]):
     """`make_view` gives the other functions their view of a draft. After all handlers of an event, each capability's
-    `steer` compares what is wanted with what is seen.
+    `steer` compares what is wanted with what is seen: after events of the classes `steers_after`, and after every step
+    that answered a command. After any other event it would find nothing to do.
 
     `subject` says what an id of this capability stands for. A command about it that is not among `verbs` is refused.
+
+    `refuses` is asked before any command begins something, of whatever capability: one that this capability sent itself
+    may not be wanted any more when it is read.
 
     `measures`: its metrics, and how to compute them from a state.
 
@@ -131,8 +136,10 @@ class Capability(Generic[V]):
     events: Sequence[type] = ()  # the events that this capability defines, whoever handles them
     verbs: Sequence[Verb[V]] = ()
     handlers: Sequence[Handler[V]] = ()
-    steer: Callable[[V, object], None] = _nothing
+    steer: Callable[[V, object], None] = steers_nothing
+    steers_after: tuple[type, ...] = (object,)
     subject: Callable[[V, str], Subject | None] = _nobody
+    refuses: Callable[[V, Command], Refused | None] | None = None
     forms: Mapping[str, Any] = field(default_factory=dict)
     signals: Mapping[str, Any] = field(default_factory=dict)
     status: StatusForm | None = None

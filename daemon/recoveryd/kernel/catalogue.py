@@ -56,6 +56,7 @@ class Code(StrEnum):
     IN_USE = "RCV-1044"
     TOO_MANY_CHANGES = "RCV-1046"
     UNIT_WATCHED = "RCV-1047"
+    NOT_CONFIRMED = "RCV-1048"
     WAIVER_WITHOUT_REASON = "RCV-1070"
     NOT_READY = "RCV-1071"
     TOPIC_HELD = "RCV-1060"
@@ -115,6 +116,7 @@ class Code(StrEnum):
     SANDBOX_FAILED = "RCV-4012"
     NO_SUCH_GROUP = "RCV-4013"
     NO_SUCH_CONTEXT = "RCV-4014"
+    NO_LOG = "RCV-4015"
     FENCED = "RCV-5001"
     INVARIANT_BROKEN = "RCV-5002"
     COMMITS_STALLED = "RCV-5003"
@@ -317,6 +319,10 @@ CATALOGUE: dict[Code, Entry] = {
         "A watch that stops the application of a unit, and a workflow on its group, would get in each other's way.",
         "Wait for the one that the message names, or stop it.",
     ),
+    Code.NOT_CONFIRMED: Entry(
+        "The unit requires four confirmations before its offsets are set, and one of them is open.",
+        "Say it in `confirm` of the command, as the message says; `--plan-only` shows all four.",
+    ),
     Code.IN_USE: Entry("Another workflow works on the same group.", "Wait for it, or stop it; the message names it."),
     Code.TOPIC_HELD: Entry(
         "Somebody holds the topic: nothing may be written to it or reset there now.",
@@ -507,6 +513,10 @@ CATALOGUE: dict[Code, Entry] = {
     ),
     Code.NO_SUCH_CONTEXT: Entry(
         "No context of the command line has this name.", "`recoveryctl context list` has those that there are."
+    ),
+    Code.NO_LOG: Entry(
+        "There is no log of this attempt where it was looked for.",
+        "Logs are beside the daemon that ran the attempt, of the newest 200: ask that one with `--http`.",
     ),
     Code.FENCED: Entry(
         "Another daemon became the leader.", "Nothing to do: the supervisor restarts this one as a standby."

@@ -4,7 +4,9 @@ A capability has a class per verb; this module knows none of them.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+ID_MOST: Final = 63  # characters of a subject
 
 
 @dataclass(frozen=True, slots=True)

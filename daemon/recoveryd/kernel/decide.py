@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from recoveryd.kernel.capability import Capability, Subject, Verb
+from recoveryd.kernel.capability import Capability, Subject, Verb, steers_nothing
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command, RefusedCommand
 from recoveryd.kernel.decision import Decision, Noun
@@ -27,6 +27,7 @@ from recoveryd.kernel.events import (
     SignalRefused,
     Tick,
 )
+from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.state import CoreState, DaemonRecord
 
 _Any = Capability[Any]
@@ -53,6 +54,12 @@ class Decider:
             raise ValueError(f"no capability handles {', '.join(unheard)}")
         for kind in (CommandNotSent, ControlRead):  # only those that send commands need to know
             self._handlers.setdefault(kind, [])
+        others = (CommandReceived, ControlUnreadable, SignalRefused)  # which the kernel handles itself
+        self._steering = {kind: self._steering_after(kind) for kind in (*self._handlers, *others)}
+
+    def _steering_after(self, kind: type) -> Sequence[tuple[_Any, bool]]:
+        """Who steers, in order, and whether an event of this class concerns them."""
+        return [(c, issubclass(kind, c.steers_after)) for c in self._capabilities if c.steer is not steers_nothing]
 
     def _add(self, capability: _Any) -> None:
         for verb in capability.verbs:
@@ -98,8 +105,9 @@ class Decider:
                     _on_leader(draft, event)
                 for capability, handle in self._handlers[type(event)]:
                     handle(draft.view(capability.view), event)
-        for capability in self._capabilities:
-            capability.steer(draft.view(capability.view), event)
+        for capability, is_concerned in self._steering[type(event)]:
+            if is_concerned or draft.answers:
+                capability.steer(draft.view(capability.view), event)
         return draft.finish()
 
     def restore(self, daemon: DaemonRecord, nouns: Mapping[str, Noun], sequences: Mapping[str, int]) -> CoreState:
@@ -135,7 +143,9 @@ class Decider:
             return
         owner = self._owner(draft, command)
         begin = self._begins.get(type(command))
-        if begin is not None:
+        if begin is not None and (unwanted := self._unwanted(draft, command)) is not None:
+            draft.answer(event, "rejected", unwanted.message, unwanted.code.value, unwanted.hint)
+        elif begin is not None:
             capability, verb = begin
             if owner is None or owner[0] is capability:
                 verb.handle(draft.view(capability.view), event, command)
@@ -155,6 +165,10 @@ class Decider:
         else:
             message = f"nothing has the id {command.meta.subject}"
             draft.answer(event, "rejected", message, Code.NO_SUCH_RECOVERY.value)
+
+    def _unwanted(self, draft: Draft, command: Command) -> Refused | None:
+        asked = (c.refuses(draft.view(c.view), command) for c in self._capabilities if c.refuses is not None)
+        return next((refused for refused in asked if refused is not None), None)
 
     def _owner(self, draft: Draft, command: Command) -> tuple[_Any, Subject] | None:
         """The capability that has this subject. All capabilities share one space of ids, because each id is a key on

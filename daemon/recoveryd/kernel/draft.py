@@ -119,10 +119,18 @@ class View:
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.now_ms = draft.now_ms
-        self.notice = draft.notice
-        self.effect = draft.effect
-        self.direct = draft.direct
-        self.answer = draft.answer
+
+    def notice(self, kind: str, subject: str, data: Mapping[str, object], causation_id: str = "") -> None:
+        self.draft.notice(kind, subject, data, causation_id)
+
+    def effect(self, effect: object) -> None:
+        self.draft.effect(effect)
+
+    def direct(self, directive: Directive) -> None:
+        self.draft.direct(directive)
+
+    def answer(self, event: CommandReceived, kind: str, message: str, code: str = "", hint: str = "") -> None:
+        self.draft.answer(event, kind, message, code, hint)
 
     @property
     def reason(self) -> str:

@@ -8,16 +8,21 @@ from typing import Any, Generic, TypeVar
 from recoveryd.kernel.written import TimeMs, named
 
 T = TypeVar("T")
+Numbers = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonRecord:
-    """The `_daemon` record. `applied_control_offset`: the last control record whose outcome is journaled; -1 = none."""
+    """The `_daemon` record. `applied_control_offset`: the last control record whose outcome is journaled; -1 = none.
+
+    `kept`: numbers that a capability wants to have again after a restart: by its name, a domain, what they are, of what.
+    """
 
     applied_control_offset: int = -1
     epoch: int = 0
     control_topic_id: str = ""
     updated_ms: TimeMs = field(default=0, metadata=named("updated"))
+    kept: Mapping[str, Mapping[str, Numbers]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

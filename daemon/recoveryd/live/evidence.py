@@ -20,7 +20,7 @@ def is_worth_telling(before: ControlDecision | None, after: ControlDecision) -> 
 
 def decision_evidence(decision: ControlDecision) -> dict[str, object]:
     """Everything a control decision was made from, worst signals first."""
-    worst = sorted(decision.pressures, key=lambda p: -p.z)[:_LISTED_MOST]
+    worst = sorted(decision.pressures, key=lambda p: -p.strain)[:_LISTED_MOST]
     return {
         "rule": int(decision.rule),
         "rule_name": decision.rule.name.lower(),
@@ -29,8 +29,8 @@ def decision_evidence(decision: ControlDecision) -> dict[str, object]:
         "pressures": [
             {
                 "signal": p.name,
-                "pressure": finite(p.z),
-                "of_slo": finite(p.severity),
+                "pressure": finite(p.share),
+                "strain": finite(p.strain),
                 "value_s": finite(p.value_s, 6),
                 "age_ms": p.age_ms,
             }

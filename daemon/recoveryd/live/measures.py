@@ -103,7 +103,7 @@ def _of_domain(domain: str, protecting: Protecting, live: LiveParams, now_ms: in
         return
     yield Sample(m.LOOP_DELAY, (domain,), decision.loop_delay_ms / 1000)
     for pressure in decision.pressures:
-        yield Sample(m.PRESSURE, (domain, pressure.name), pressure.z)
+        yield Sample(m.PRESSURE, (domain, pressure.name), pressure.share)
     if decision.verdict is not ControlVerdict.IDLE:
         yield Sample(m.BUDGET, (domain,), decision.rate_bytes_per_s)
 

@@ -36,7 +36,7 @@ LAG_SECONDS = gauge(
 # Of the throttle controller and what it protects.
 PRESSURE = gauge(
     "recoveryd_pressure",
-    "How close a protected signal is to its SLO: 0 is live traffic alone, 1 is the SLO; absent while unknown.",
+    "Share of its SLO that a protected signal uses: 1 is the SLO; absent while unknown.",
     "domain signal",
 )
 BUDGET = gauge(

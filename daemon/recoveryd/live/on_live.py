@@ -8,13 +8,12 @@ never raises a rate.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from recoveryd.kernel.events import SignalReceived
 from recoveryd.live.events import OffsetsSampled, ReaderSampled, ReadingTaken
 from recoveryd.live.evidence import lag_evidence
 from recoveryd.live.freshness import Reading, RejectReason
-from recoveryd.live.lag.book import Reader, evaluate_reader, lag_reading, samples_of_signal, with_samples
+from recoveryd.live.lag.book import LagBook, Reader, evaluate_reader, lag_reading, samples_of_signal, with_samples
 from recoveryd.live.lag.verdicts import SEVERITY, LagVerdict
 from recoveryd.live.lag.window import LagSample, Window
 from recoveryd.live.protecting import ReaderLag, grown
@@ -57,7 +56,7 @@ def refresh_lags(draft: LiveDraft) -> None:
     for reader, known in draft.protecting.lags.items():
         age_ms = known.sample_age_ms(draft.now_ms)
         if age_ms is not None and age_ms > late_ms and known.group.coverage > 0:
-            _judge(draft, reader, known.planned)
+            _judge(draft, reader, known.planned, draft.protecting.book)
 
 
 def _on_lag(draft: LiveDraft, signal: LagSignal) -> None:
@@ -106,12 +105,12 @@ def _take(draft: LiveDraft, reader: Reader, planned: tuple[int, ...], samples: I
     before, live = draft.protecting, draft.params
     book = with_samples(before.book, reader, samples, draft.now_ms, live.lag_of(reader), live.readers)
     windows = book.readers.get(reader, {})
-    draft.protecting = (
-        replace(before, book=book)
-        .with_rejections(grown(before.book.rejections, book.rejections))
-        .with_rejections(_refused(before.book.readers.get(reader, {}), windows))
-    )
-    _judge(draft, reader, planned)
+    refused = _refused(before.book.readers.get(reader, {}), windows)
+    _judge(draft, reader, planned, book)
+    if book.rejections is not before.book.rejections:
+        draft.protecting = draft.protecting.with_rejections(grown(before.book.rejections, book.rejections))
+    if refused:
+        draft.protecting = draft.protecting.with_rejections(refused)
 
 
 def _refused(before: Mapping[int, Window], after: Mapping[int, Window]) -> dict[RejectReason, int]:
@@ -126,9 +125,10 @@ def _refused(before: Mapping[int, Window], after: Mapping[int, Window]) -> dict[
     return counts
 
 
-def _judge(draft: LiveDraft, reader: Reader, planned: tuple[int, ...]) -> None:
+def _judge(draft: LiveDraft, reader: Reader, planned: tuple[int, ...], book: LagBook) -> None:
+    """Judge the reader by `book`, which becomes what is known."""
     live, known = draft.params, draft.protecting.lags.get(reader)
-    group = evaluate_reader(draft.protecting.book, reader, planned, draft.now_ms, live.lag_of(reader))
+    group = evaluate_reader(book, reader, planned, draft.now_ms, live.lag_of(reader))
     told, told_ms = (known.told, known.told_ms) if known else (None, 0)
     if _is_worth_telling(told, told_ms, group.verdict, draft.now_ms):
         where = {"cluster": reader.cluster, "topic": reader.topic, "group": reader.group}
@@ -137,11 +137,9 @@ def _judge(draft: LiveDraft, reader: Reader, planned: tuple[int, ...]) -> None:
         draft.reason = f"{reader.group} on {reader.topic} is {group.verdict.value}: {group.why}"
         told, told_ms = group.verdict, draft.now_ms
     now = ReaderLag(planned, group, draft.now_ms, told, told_ms)
-    draft.protecting = replace(draft.protecting, lags={**draft.protecting.lags, reader: now})
     name = live.protected.get(reader)
     reading = lag_reading(name, group, draft.now_ms) if name is not None else None
-    if reading is not None:
-        draft.protecting = draft.protecting.with_reading(reader.cluster, reading, live.domains)
+    draft.protecting = draft.protecting.with_lag(book, reader, now, reading, live.domains)
 
 
 def _is_worth_telling(told: LagVerdict | None, told_ms: int, verdict: LagVerdict, now_ms: int) -> bool:

@@ -20,7 +20,7 @@ class ControlParams:
     max_bytes_per_s: float = 100e6
     min_bytes_per_s: float = 1e6
     pause_allowed: bool = True
-    period_ms: int = 5_000
+    period_ms: int = 2_000
 
 
 @dataclass(frozen=True, slots=True)

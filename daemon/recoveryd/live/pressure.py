@@ -1,10 +1,12 @@
-"""Pressure: how close a protected signal is to its SLO, on one scale for all.
+"""Pressure: the share of its SLO that a protected signal uses, and the strain that follows from it.
 
-0 is live traffic alone, 1 is the SLO. Latency is first made linear in utilisation (a queue's latency grows as 1/(1 -
-utilisation)); a growing time lag is extrapolated. The pressure of a domain is the maximum over signals, never a sum or
-a mean. No rate is chosen here.
+Pressure is value / SLO: 0.03 is 5 ms of 150 ms, 1 is the SLO. It is what people see. It is no scale to steer by: from
+rest to half of the SLO latency hardly moves, and then it runs away. So the law uses `strain`: 0 is live traffic alone,
+1 is the SLO, and between them it grows evenly with the rate of a replay. A growing time lag is extrapolated. The worst
+signal counts, never a sum or a mean. No rate is chosen here.
 """
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
@@ -12,9 +14,10 @@ from typing import NamedTuple
 
 from recoveryd.live.freshness import Track
 
-BASELINE_AT_LEAST = 12
+BASELINE_AT_LEAST = 6
 BASELINE_AT_MOST = 36
-PEAK_OF = 2  # a p99 is noisy: the worse of the last two samples counts, so that a single low sample raises nothing
+REST_MOST = 0.8  # of the SLO
+PEAK_OF = 2  # for the strain the worse of the last two samples counts, so that a single low sample raises nothing
 LEAD_SAMPLES = 6
 LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
 
@@ -41,13 +44,15 @@ class Protection:
 
 
 class Pressure(NamedTuple):
-    """Pressure of one signal: `z` on the common scale, `severity` = value / SLO, both from samples taken since the last
-    cut; `age_ms` of the newest.
+    """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale of
+    the law, `room` = strain at the target less the present one; `age_ms` of the newest.
     """
 
     name: str
-    z: float
-    severity: float
+    kind: SignalKind
+    share: float
+    strain: float
+    room: float
     value_s: float
     age_ms: int
 
@@ -58,20 +63,25 @@ def with_baseline_sample(samples: tuple[float, ...], value: float) -> tuple[floa
 
 
 def baseline_s(samples: tuple[float, ...], slo_s: float) -> float | None:
-    """The baseline: the median, None until there are enough samples. At most half of the SLO, because a baseline from a
-    sick start would hide all later harm.
+    """The latency at rest: the median, None until there are enough samples. At most `REST_MOST` of the SLO, so that a
+    sick start leaves room between rest and SLO.
     """
     if len(samples) < BASELINE_AT_LEAST:
         return None
-    return min(max(median(samples), 1e-6), slo_s / 2)
+    return min(max(median(samples), 1e-6), REST_MOST * slo_s)
 
 
-def latency_pressure(value_s: float, idle_s: float, slo_s: float) -> float:
-    """(1/idle - 1/value) / (1/idle - 1/SLO), at least 0: the utilisation that the latency implies, from idle to SLO."""
-    return max(0.0, (1 / idle_s - 1 / max(value_s, 1e-9)) / (1 / idle_s - 1 / slo_s))
+def latency_strain(share: float, rest: float) -> float:
+    """1 - sqrt(rest / pressure), at least 0 and scaled to 1 at the SLO. Both are shares of the SLO, 0 < rest < 1."""
+    return max(0.0, (1 - math.sqrt(rest / max(share, 1e-9))) / (1 - math.sqrt(rest)))
 
 
-def lag_pressure(value_s: float, slope: float, delay_s: float, idle_s: float, slo_s: float) -> float:
+def target_share(target: float, rest: float) -> float:
+    """The share of the SLO to aim at: `target`, or half as far above the latency at rest where that is near the SLO."""
+    return max(target, rest + target / 2 * (1 - rest))
+
+
+def lag_strain(value_s: float, slope: float, delay_s: float, idle_s: float, slo_s: float) -> float:
     """(lag - idle) / (SLO - idle), at least 0, with the lag extrapolated by one loop delay if it grows."""
     ahead = value_s + delay_s * slope if slope > LEAD_SLOPE else value_s
     return max(0.0, (ahead - idle_s) / max(slo_s - idle_s, slo_s / 10))
@@ -90,22 +100,42 @@ def growth(times_ms: tuple[int, ...], values: tuple[float, ...]) -> float:
 
 
 def measure_pressure(
-    protection: Protection, track: Track, since_ms: int, idle_s: float | None, delay_s: float, now_ms: int
+    protection: Protection,
+    track: Track,
+    since_ms: int,
+    idle_s: float | None,
+    delay_s: float,
+    now_ms: int,
+    target: float = 0.6,
 ) -> Pressure | None:
-    """The pressure by samples taken after `since_ms`; None when there is none yet, or no baseline to compare with."""
+    """The pressure by samples taken after `since_ms`; None when there is none yet, or no baseline to compare with.
+    `target`: share of the SLO to aim at.
+    """
     usable = len(track.times_ms)
     while usable and track.times_ms[-usable] <= since_ms:
         usable -= 1
     if not usable:
         return None
-    peak = PEAK_OF if protection.kind is SignalKind.LATENCY else 1
-    value = max(track.values[-min(usable, peak) :])
-    age_ms = max(0, now_ms - track.times_ms[-1])
-    severity = value / protection.slo_s
+    slo_s, value_s = protection.slo_s, track.values[-1]
     if protection.kind is SignalKind.LATENCY:
         if idle_s is None:
             return None
-        return Pressure(protection.name, latency_pressure(value, idle_s, protection.slo_s), severity, value, age_ms)
-    slope = growth(track.times_ms[-usable:], track.values[-usable:])
-    z = lag_pressure(value, slope, delay_s, protection.idle_s, protection.slo_s)
-    return Pressure(protection.name, z, severity, value, age_ms)
+        rest = idle_s / slo_s
+        strain = latency_strain(_peak_s(track.values[-usable:], slo_s) / slo_s, rest)
+        aim = latency_strain(target_share(target, rest), rest)
+    else:
+        slope = growth(track.times_ms[-usable:], track.values[-usable:])
+        strain = lag_strain(value_s, slope, delay_s, protection.idle_s, slo_s)
+        aim = lag_strain(target * slo_s, 0.0, delay_s, protection.idle_s, slo_s)
+    age_ms = max(0, now_ms - track.times_ms[-1])
+    return Pressure(protection.name, protection.kind, value_s / slo_s, strain, aim - strain, value_s, age_ms)
+
+
+def _peak_s(values: tuple[float, ...], slo_s: float) -> float:
+    """The worse of the last two. A single one over the SLO that is over again was answered when it was the newest, and
+    does not press afterwards.
+    """
+    newest = values[-1]
+    if newest >= slo_s:
+        return newest
+    return max([v for v in values[-PEAK_OF - 1 :] if v < slo_s][-PEAK_OF:])

@@ -65,6 +65,7 @@ class Protecting:
     decisions: Mapping[str, ControlDecision] = field(default_factory=dict)
     grants: Mapping[str, Grant] = field(default_factory=dict)
     stepped_ms: int = 0
+    kept_ms: int = 0  # when what outlives the daemon was last looked at
     rules: Mapping[tuple[str, str], int] = field(default_factory=dict)
     violations_s: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
@@ -82,12 +83,30 @@ class Protecting:
         """With one more reading for the next step. A reading of an unknown domain, or beyond the bound, is only
         counted.
         """
+        refused = self._refuse(domain, domains)
+        if refused is not None:
+            return self.with_rejections({refused: 1})
+        return replace(self, readings=self._waiting_with(domain, reading))
+
+    def with_lag(
+        self, book: LagBook, reader: Reader, lag: ReaderLag, reading: Reading | None, domains: Iterable[str]
+    ) -> "Protecting":
+        """With the verdict on a reader by `book`, and as `with_reading` with what it is for the controller. In one step,
+        because ten thousand reports may come in a second.
+        """
+        refused = None if reading is None else self._refuse(reader.cluster, domains)
+        is_taken = reading is not None and refused is None
+        readings = self._waiting_with(reader.cluster, reading) if is_taken and reading else self.readings
+        after = replace(self, book=book, lags={**self.lags, reader: lag}, readings=readings)
+        return after if refused is None else after.with_rejections({refused: 1})
+
+    def _refuse(self, domain: str, domains: Iterable[str]) -> RejectReason | None:
         if domain not in domains:
-            return self.with_rejections({RejectReason.UNKNOWN_NAME: 1})
-        waiting = self.readings.get(domain, ())
-        if len(waiting) >= READINGS_MOST:
-            return self.with_rejections({RejectReason.TOO_MANY: 1})
-        return replace(self, readings={**self.readings, domain: (*waiting, reading)})
+            return RejectReason.UNKNOWN_NAME
+        return RejectReason.TOO_MANY if len(self.readings.get(domain, ())) >= READINGS_MOST else None
+
+    def _waiting_with(self, domain: str, reading: Reading) -> Mapping[str, tuple[Reading, ...]]:
+        return {**self.readings, domain: (*self.readings.get(domain, ()), reading)}
 
 
 def grown(before: Mapping[RejectReason, int], after: Mapping[RejectReason, int]) -> dict[RejectReason, int]:

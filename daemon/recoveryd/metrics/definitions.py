@@ -26,4 +26,30 @@ JOURNAL_FAILING = gauge(
     "recoveryd_journal_failing_seconds", "Seconds since journal transactions fail; 0 while they succeed."
 )
 
-METRICS: Final = (COMMANDS, DECISION_SECONDS, JOURNAL_COMMIT_SECONDS, LEADER, LOOP_AGE, CANARY_PRODUCE, JOURNAL_FAILING)
+SECRET_REFUSED = gauge(
+    "recoveryd_secret_refused",
+    "1 while what the files of a secret hold now cannot be used, and the one of before is.",
+    "secret",
+)
+
+WEBHOOK_TRANSITIONS = counter(
+    "recoveryd_webhook_transitions_total",
+    "Transitions that webhooks were to hear of: delivered, failed, or left_out because too many waited or the daemon ended.",
+    "webhook outcome",
+)
+WEBHOOK_WAITING = gauge(
+    "recoveryd_webhook_transitions_waiting", "Transitions that a webhook has not heard of yet.", "webhook"
+)
+
+METRICS: Final = (
+    COMMANDS,
+    DECISION_SECONDS,
+    JOURNAL_COMMIT_SECONDS,
+    LEADER,
+    LOOP_AGE,
+    CANARY_PRODUCE,
+    JOURNAL_FAILING,
+    SECRET_REFUSED,
+    WEBHOOK_TRANSITIONS,
+    WEBHOOK_WAITING,
+)

@@ -8,7 +8,10 @@ from recoveryd.kernel.commands import Meta
 
 @dataclass(frozen=True, slots=True)
 class Pause:
+    """`release`: its application is let go once it is paused, and another one is started to go on."""
+
     meta: Meta
+    release: bool = False
     verb = "pause"
 
 

@@ -115,6 +115,8 @@ class RecoveryDraft(View):
         if self._forgotten:
             recoveries = recoveries.without(self._forgotten, state.of(LIVE).samples)
         if self._observed or recoveries.ended is not before.recoveries.ended:
-            observed = {i: o for i, o in {**observed, **self._observed}.items() if i in recoveries.live}
+            observed = {**observed, **self._observed}
+            if recoveries.ended is not before.recoveries.ended or not self._observed.keys() <= recoveries.live.keys():
+                observed = {i: o for i, o in observed.items() if i in recoveries.live}
         after = RecoverySlice(recoveries, observed, self.quotas, self.forgetting, self.is_leaving)
         return state if after.is_same(before) else state.having(RECOVERY, after)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.kernel.states import State, Stop, StopReason
+from recoveryd.kernel.times import MAX_TIME_MS
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import want
 from recoveryd.recovery.events import LedgerPartition
@@ -96,7 +97,16 @@ def completeness(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> tup
         )
         stop = planned.stop if finished and planned.stop is not None else done.position
         rows.append(
-            CompletenessRow(planned.partition, planned.start, stop, done.copied, done.filtered, done.skipped, done.lost)
+            CompletenessRow(
+                planned.partition,
+                planned.start,
+                stop,
+                done.copied,
+                done.filtered,
+                done.skipped,
+                done.lost,
+                *(None if time_ms is None else min(time_ms, MAX_TIME_MS) for time_ms in done.times or (None, None)),
+            )
         )
     return tuple(rows)
 

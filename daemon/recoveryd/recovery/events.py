@@ -42,6 +42,7 @@ class LedgerPartition:
     skipped: int
     lost: int
     bytes: int
+    times: tuple[int, int] | None = None  # smallest and largest timestamp of the copied records
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from recoveryd.recovery.limits import mode_of
 from recoveryd.recovery.model import EtaSeconds, Finding, Plan, PlannedPartition, Severity
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, PlanFacts, TopicFacts
+from recoveryd.recovery.remote_storage import remote_findings, remote_ranges
 from recoveryd.recovery.spec import Spec
 
 START_UP_S = (4.0, 8.0, 15.0)  # lo, mid, hi: until a cold Spark application copies its first record
@@ -38,6 +39,8 @@ def with_forecast(
     """The plan with `eta_seconds`, `forecast` and a finding for each verdict but OK. `history` holds offset samples of
     the source, if it is watched.
     """
+    remote = remote_ranges(plan, facts)
+    plan = replace(plan, remote=remote, findings=(*plan.findings, *remote_findings(remote, facts, params)))
     live, live_source = live_rates(facts, history)
     answer = ask(_question(plan, spec, facts, params, live))
     found = answer.forecast
@@ -197,7 +200,7 @@ def _lane_rates(plan: Plan, spec: Spec, facts: PlanFacts, params: Params) -> lis
         if plan.bytes_at_most and plan.records_at_most
         else _UNKNOWN_RECORD_BYTES
     )
-    free = (facts.bytes_per_s or params.eta_bytes_per_s) / size
+    free = _with_remote(facts.bytes_per_s or params.eta_bytes_per_s, plan, params) / size
     limits = [spec.limits.max_bytes_per_s / size] if spec.limits.max_bytes_per_s else []
     limits += [spec.limits.max_records_per_s] if spec.limits.max_records_per_s else []
     rate = min([free, *limits])
@@ -205,6 +208,15 @@ def _lane_rates(plan: Plan, spec: Spec, facts: PlanFacts, params: Params) -> lis
         return [rate / len(plan.lanes)] * len(plan.lanes)
     left = {p.partition: max(0, (p.stop or 0) - p.start) for p in plan.partitions}
     return [rate * sum(left[p] for p in members) / plan.records_at_most for members in plan.lanes]
+
+
+def _with_remote(bytes_per_s: float, plan: Plan, params: Params) -> float:
+    """The mean rate where a part of the range is read from remote storage."""
+    if not plan.remote or not plan.records_at_most:
+        return bytes_per_s
+    share = min(1.0, sum(each.stop - each.start for each in plan.remote) / plan.records_at_most)
+    slow = min(bytes_per_s, params.remote_bytes_per_s)
+    return 1 / ((1 - share) / bytes_per_s + share / slow)
 
 
 def _spread(facts: PlanFacts) -> float:

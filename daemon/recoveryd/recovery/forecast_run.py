@@ -14,13 +14,16 @@ from itertools import pairwise
 from recoveryd.forecast.estimate import CountSample, RateEstimate, estimate_rate
 from recoveryd.forecast.evidence import forecast_evidence
 from recoveryd.forecast.outlook import Outlook
+from recoveryd.forecast.ramp import GrantedSample, has_moved, ramp_rate
 from recoveryd.forecast.retention import Retention
 from recoveryd.forecast.track import ForecastTrack
 from recoveryd.kernel.numbers import finite
+from recoveryd.live.budgets import Mode
 from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.forecast_plan import sampled_rates
 from recoveryd.recovery.forecasting import ForecastAnswer, ForecastQuestion, LaneWork, Stretch, ask
+from recoveryd.recovery.limits import ceiling_bytes_per_s, mode_of, touched_domains
 from recoveryd.recovery.model import PartitionProgress, Plan, PlannedPartition, Recovery
 from recoveryd.recovery.observed import Observed, Pace
 
@@ -39,16 +42,19 @@ def review(case: Case) -> None:
     seen = case.seen
     track = seen.track if seen.track.outlook is not None else _track_of(recovery)
     # A forecast goes over all partitions: with too few samples, it is not tried again before the next sample.
-    if not track.is_due(case.now_ms) or (seen.pace is known and _lacks_pace(seen, plan)):
+    is_due = track.is_due(case.now_ms)
+    is_moved = seen.pace is not known and has_moved(_granted(case))  # what was told a minute ago is not true any more
+    if not (is_due or is_moved) or (seen.pace is known and _lacks_pace(seen, plan)):
         return
     question = _question(case)
     if question is None:
         return
     answer = ask(question)
-    after = track.with_outlook(answer.forecast.outlook, case.now_ms)
-    case.observe(track=after, forecast=answer.forecast)
-    if after.outlook is not track.outlook and track.outlook is not None:
-        _tell(case, track.outlook, answer)
+    if is_due:
+        after = track.with_outlook(answer.forecast.outlook, case.now_ms)
+        case.observe(track=after, forecast=answer.forecast)
+        if after.outlook is not track.outlook and track.outlook is not None:
+            _tell(case, track.outlook, answer)
     view = replace(answer.view, rate_source="measured", live_source="sampled", at_ms=case.now_ms)
     eta_s = view.eta_seconds.mid if plan.is_following else recovery.progress.eta_seconds
     case.remember(progress=replace(recovery.progress, forecast=view, eta_seconds=eta_s))
@@ -77,7 +83,9 @@ def _take_pace(case: Case) -> None:
     at = {p.partition: p.position for p in case.recovery.progress.partitions}
     counts = tuple(sum(at.get(p, 0) for p in members) for members in case.plan.lanes)
     known = seen.pace if last_ms is not None and now_ms - last_ms <= 3 * PACE_EVERY_MS else ()
-    case.observe(pace=(*known, Pace(now_ms, counts))[-PACES_MOST:])
+    is_controlled = mode_of(case.recovery.limits, case.recovery.spec, case.params) is Mode.CONTROLLED
+    granted = case.recovery.effective_bytes_per_s if is_controlled else None
+    case.observe(pace=(*known, Pace(now_ms, counts, granted))[-PACES_MOST:])
 
 
 def _lacks_pace(seen: Observed, plan: Plan) -> bool:
@@ -111,12 +119,65 @@ def _question(case: Case) -> ForecastQuestion | None:
         if not any(stretch.records > 0 for stretch in work):
             continue
         lanes.append(LaneWork(work, max(0.0, pace.per_s), pace.sigma))
+    lanes = _climbing(case, lanes)
     return ForecastQuestion(
         lanes=tuple(lanes),
         is_moving=plan.is_following,
         deadline_s=_deadline_s(recovery, now_ms),
         live_sigma=math.hypot(*(rate.sigma for rate in live.values())) if live else 0.0,
     )
+
+
+def _climbing(case: Case, lanes: list[LaneWork]) -> list[LaneWork]:
+    """The lanes at the rates that the grant lets expect while it moves, in the proportions of their pace; as they are
+    otherwise.
+    """
+    samples, pace = _granted(case), math.fsum(lane.replay for lane in lanes)
+    if not has_moved(samples) or pace <= 0:
+        return lanes
+    per_byte, safe = _offsets_per_byte(case), _safe_bytes_per_s(case)
+    found = ramp_rate(
+        samples,
+        math.fsum(lane.records for lane in lanes),
+        None if safe is None else safe * per_byte,
+        ceiling_bytes_per_s(case.recovery.limits, case.params) * per_byte,
+    )
+    if found is None:
+        return lanes
+    slower, faster = found.per_s - found.slow, found.fast - found.per_s
+    return [
+        LaneWork(
+            lane.stretches, lane.replay * found.per_s / pace, slower * lane.replay / pace, faster * lane.replay / pace
+        )
+        for lane in lanes
+    ]
+
+
+def _granted(case: Case) -> list[GrantedSample]:
+    """The samples of the pace with the grants, in offsets; none while their size is not known, or no controller grants."""
+    per_byte = _offsets_per_byte(case)
+    if per_byte <= 0:
+        return []
+    paces = [(s.at_ms / 1000, sum(s.lanes), s.granted) for s in case.seen.pace]
+    return [GrantedSample(at_s, total, granted * per_byte) for at_s, total, granted in paces if granted is not None]
+
+
+def _offsets_per_byte(case: Case) -> float:
+    """By what was copied; 0 = not known."""
+    progress, starts = case.recovery.progress, {p.partition: p.start for p in case.plan.partitions}
+    offsets = sum(p.position - starts.get(p.partition, p.position) for p in progress.partitions)
+    return offsets / progress.bytes if progress.bytes > 0 else 0.0
+
+
+def _safe_bytes_per_s(case: Case) -> float | None:
+    """The recovery's part of the last rate that was safe in its domains; None while that is not known of each."""
+    granted, found = case.recovery.effective_bytes_per_s or 0.0, []
+    for domain in touched_domains(case.recovery.spec, case.params):
+        state = case.draft.protection.protecting.states.get(domain)
+        if state is None or state.comfortable is None or state.rate <= 0:
+            return None
+        found.append(granted * state.comfortable / state.rate)
+    return min(found, default=None)
 
 
 def _stretch(

@@ -33,11 +33,14 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class LaneWork:
-    """Partitions of one lane and the records/s it copies, with its standard deviation."""
+    """Partitions of one lane and the records/s it copies, with its standard deviation; `rise` is how much faster it may
+    become, None = its deviation.
+    """
 
     stretches: tuple[Stretch, ...]
     replay: float
     sigma: float = 0.0
+    rise: float | None = None
 
     @property
     def records(self) -> float:
@@ -110,7 +113,8 @@ def _parts(lane: LaneWork, question: ForecastQuestion) -> list[PartitionForecast
         replay = _part_of_rate(lane, stretch, part, live, is_moving=question.is_moving)
         share = replay / lane.replay if lane.replay > 0 else 0.0
         profile = _profile(question, stretch.live, whole_live)
-        rates = ForecastRates(replay, stretch.live, lane.sigma * share, question.live_sigma * share, profile)
+        rise = None if lane.rise is None else lane.rise * share
+        rates = ForecastRates(replay, stretch.live, lane.sigma * share, question.live_sigma * share, profile, rise)
         work = Work(stretch.records, stretch.window_s, question.is_moving, question.startup_s)
         found.append(PartitionForecast(stretch.partition, work, rates, stretch.retention))
     return found
@@ -142,7 +146,10 @@ def _job_rates(question: ForecastQuestion, work: Work, parts: Forecast | None) -
             arrived = live * work.startup_s if work.is_moving else 0.0
             held = (work.backlog + arrived) / copying_s + (live if work.is_moving else 0.0)
     held = min(held, replay)
-    return ForecastRates(held, live, sigma * held / replay if replay > 0 else 0.0, question.live_sigma, profile)
+    part = held / replay if replay > 0 else 0.0
+    rises = [lane.sigma if lane.rise is None else lane.rise for lane in question.lanes]
+    rise = None if all(lane.rise is None for lane in question.lanes) else math.fsum(rises) * part
+    return ForecastRates(held, live, sigma * part, question.live_sigma, profile, rise)
 
 
 def _profile(question: ForecastQuestion, live: float, whole_live: float) -> tuple[tuple[float, float], ...]:

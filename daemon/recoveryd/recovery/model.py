@@ -61,6 +61,15 @@ class PlannedTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteRange:
+    """[start, stop) of what is read of this partition lies in remote storage."""
+
+    partition: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class EtaSeconds:
     lo: float
     mid: float
@@ -98,6 +107,7 @@ class Plan:
     retention_bytes_per_s: float = 0.0
     # None = nothing is written, or planned by a release that did not pin it; no part of the hash.
     receipts: ReceiptsHome | None = None
+    remote: tuple[RemoteRange, ...] = ()  # no part of the hash: it grows by itself
 
     @property
     def is_following(self) -> bool:
@@ -147,7 +157,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessRow:
-    """`offsets = copied + filtered + skipped + lost + unexplained` for [start, stop) of one partition."""
+    """`offsets = copied + filtered + skipped + lost + unexplained` for [start, stop) of one partition. The times are the
+    smallest and the largest timestamp of what was copied; None = nothing was, or it is not known.
+    """
 
     partition: int
     start: int = field(metadata=named("from"))
@@ -156,6 +168,8 @@ class CompletenessRow:
     filtered: int
     skipped: int
     lost: int
+    min_time_ms: TimeMs | None = field(default=None, metadata=named("min_time"))
+    max_time_ms: TimeMs | None = field(default=None, metadata=named("max_time"))
 
     @property
     def offsets(self) -> int:
@@ -243,6 +257,7 @@ class Recovery:
     # `verifying` = nothing is left to copy, and `resume` goes back to the verification; None = to the copy.
     resume_state: State | None = None
     error_code: str | None = None
+    releases: bool = False  # its application is let go once it is paused
     held: str = ""  # why the daemon paused it by itself (`recoveryd.recovery.pausing`), "" = it did not
     ledger_from: tuple[int, ...] = ()  # by lane: offset of its newest head on the receipts topic, as heard; 0 = none
     # By lane, once the caps were shared out again; () = in proportion to each lane's part of the plan. Changes only

@@ -104,6 +104,8 @@ def _pause(case: Case, event: CommandReceived, command: Pause) -> None:
         _accept(case, event, f"{recovery.id} is {recovery.state.value} already")
         if recovery.held:  # from now on this is the operator's pause, which only an operator ends
             case.revise(held="", why=f"paused by {command.meta.who}")
+        if command.release:
+            case.revise(releases=True)
         return
     if recovery.state not in WORKING:
         _wrong_state(case, event)
@@ -111,6 +113,8 @@ def _pause(case: Case, event: CommandReceived, command: Pause) -> None:
     how = "lets its verification stand still and pauses" if recovery.is_proving else "drains its open chunks and pauses"
     _accept(case, event, f"{recovery.id} {how}")
     begin_pause(case, f"paused by {command.meta.who}")
+    if command.release:
+        case.revise(releases=True)
 
 
 def _resume(case: Case, event: CommandReceived, command: Resume) -> None:

@@ -56,6 +56,7 @@ class Params:
     caught_up_span_ms: int = 30_000
 
     eta_bytes_per_s: float = 30e6
+    remote_bytes_per_s: float = 10e6
     pricing: Pricing = Pricing()
     quotas_enabled: bool = False
     keep_terminal_ms: int = 90 * 86_400_000

@@ -36,7 +36,7 @@ def begin_resume(case: Case, why: str) -> None:
     """
     is_proving = case.recovery.is_proving
     to = State.STARTING if case.recovery.attempt.released else State.RUNNING
-    case.move(State.VERIFYING if is_proving else to, why, held="")
+    case.move(State.VERIFYING if is_proving else to, why, held="", releases=False)
     case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=case.now_ms, candidate=None)
     want(case, Wanted.VERIFY if is_proving else Wanted.RUN, why)
 

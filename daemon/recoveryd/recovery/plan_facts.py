@@ -15,7 +15,8 @@ class PartitionFacts:
 
     `bytes_on_disk` is the size of its log on the leader, None when the broker did not say. `first_ms` and `last_ms` are
     the smallest timestamp at the start and the largest at the end of the requested range, by a sample. `recent_at` is
-    the offset of the first record of the last `LIVE_LOOKBACK_MS`, -1 = there is none. None = not known.
+    the offset of the first record of the last `LIVE_LOOKBACK_MS`, -1 = there is none. What lies before `local_start` is
+    in remote storage; it is asked for only where a topic has one. None = not known.
     """
 
     partition: int
@@ -28,6 +29,7 @@ class PartitionFacts:
     first_ms: int | None = None
     last_ms: int | None = None
     recent_at: int | None = None
+    local_start: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,11 @@ class TopicFacts:
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     replication_factor: int = 1
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether older records may lie in remote storage."""
+        return self.configs.get("remote.storage.enable") == "true"
 
 
 @dataclass(frozen=True, slots=True)

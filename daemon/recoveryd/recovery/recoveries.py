@@ -52,7 +52,8 @@ class Recoveries(Mapping[str, Recovery]):
             return self
         made = Recoveries.__new__(Recoveries)
         ending = {i: r for i, r in changed.items() if not is_live(r)}
-        made.live = {i: r for i, r in {**self.live, **changed}.items() if i not in ending}
+        live = {**self.live, **changed}
+        made.live = {i: r for i, r in live.items() if i not in ending} if ending else live
         left = [self.ended[i] for i in changed if i in self.ended]
         if ending or left:
             stay = {i: r for i, r in self.ended.items() if i not in changed} if left else self.ended

@@ -257,6 +257,8 @@ def _paused(case: Case) -> None:
     recovery, deadline_ms = case.recovery, case.recovery.limits.deadline_ms
     if case.seen.missing >= 2 or (deadline_ms is not None and case.now_ms >= deadline_ms):
         _auto_stop(case)
+    elif not recovery.attempt.released and recovery.releases:
+        release_application(case, "the pause lets its application go; resume starts another")
     elif not recovery.attempt.released and case.now_ms - recovery.updated_ms > case.params.paused_keep_application_ms:
         release_application(case, "paused for long: the application is let go, resume starts another")
     else:

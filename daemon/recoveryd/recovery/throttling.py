@@ -18,6 +18,7 @@ from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, throttle
 from recoveryd.live.evidence import decision_evidence, is_worth_telling
 from recoveryd.live.freshness import Reading
+from recoveryd.live.keeping import EVERY_MS, KEY, begun, is_worth_keeping, kept_of
 from recoveryd.live.law.assessment import fresh_values
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict
 from recoveryd.live.on_live import refresh_lags
@@ -76,10 +77,11 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
     before, params = draft.protection.protecting, draft.params
     domains, claimants = params.live.domains, _claimants(draft, recoveries)
     signals = {domain: _signals(before, domain, draft.now_ms) for domain in domains}
-    made = throttle(before.states, signals, claimants, draft.now_ms, domains)
+    known = {domain: before.states.get(domain) or begun(draft.draft.daemon.kept, domain) for domain in domains}
+    made = throttle(known, signals, claimants, draft.now_ms, domains)
     uncontrolled = _uncontrolled(draft, recoveries, claimants)
     states = {
-        domain: _without_false_baseline(state, before.states.get(domain), domain in uncontrolled, draft.now_ms, domains)
+        domain: _without_false_baseline(state, known[domain], domain in uncontrolled, draft.now_ms, domains)
         for domain, state in made.states.items()
     }
     after = replace(
@@ -95,7 +97,7 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
     for domain, state in states.items():
         earlier = before.states.get(domain, ControllerState())
         after = after.with_rejections(grown(earlier.rejections, state.rejections))
-    draft.protection.protecting = after
+    draft.protection.protecting = _kept(draft, after)
     _tell(draft, before.decisions, made.decisions, made.grants, claimants)
     for recovery in recoveries:
         _apply(draft, recovery, made.grants.get(recovery.id), made.decisions)
@@ -157,7 +159,7 @@ def _uncontrolled(draft: RecoveryDraft, recoveries: Iterable[Recovery], claimant
 
 def _without_false_baseline(
     state: ControllerState,
-    before: ControllerState | None,
+    before: ControllerState,
     is_loaded: bool,
     now_ms: int,
     domains: Mapping[str, ControllerParams],
@@ -167,7 +169,7 @@ def _without_false_baseline(
     """
     if not is_loaded:
         return state
-    kept = replace(state, baselines=before.baselines if before else {})
+    kept = replace(state, baselines=before.baselines)
     latency_ms = max(p.cut_latency_ms for p in domains.values())
     return kept if kept.active else replace(kept, cut_ms=now_ms + latency_ms)
 
@@ -201,6 +203,17 @@ def _violations(
                 key = (domain, protection.name, "yes" if is_ours else "no")
                 violations[key] = violations.get(key, 0.0) + elapsed_s
     return violations
+
+
+def _kept(draft: RecoveryDraft, after: Protecting) -> Protecting:
+    """Journal what controllers learned, once a minute at most and only what changed."""
+    if draft.now_ms - after.kept_ms < EVERY_MS:
+        return after
+    daemon, learned = draft.draft.daemon, kept_of(after.states)
+    if is_worth_keeping(daemon.kept, learned):
+        kept = {**daemon.kept, KEY: {**daemon.kept.get(KEY, {}), **learned}}
+        draft.draft.set_daemon(replace(daemon, kept=kept, updated_ms=draft.now_ms))
+    return replace(after, kept_ms=draft.now_ms)
 
 
 def _tell(

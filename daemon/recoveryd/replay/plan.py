@@ -117,7 +117,16 @@ def _check_target(spec: ReplaySpec, facts: PlanFacts, partitions: tuple[PlannedP
             raise RefusedError(
                 Code.TARGET_TOPIC_MISSING, f"topic {spec.target.topic} does not exist on cluster {spec.target.cluster}"
             )
+        if spec.target.topic_id is not None:
+            raise RefusedError(
+                Code.TOPIC_RECREATED, f"target.topic_id: the {spec.target.topic} that is meant was deleted"
+            )
         return
+    if spec.target.topic_id not in {None, target.topic_id}:
+        raise RefusedError(
+            Code.TOPIC_RECREATED,
+            f"target.topic_id: an earlier {target.topic} is meant, which was deleted and created again",
+        )
     if facts.source is not None and target.topic_id == facts.source.topic_id:
         raise RefusedError(
             Code.SAME_TOPIC,

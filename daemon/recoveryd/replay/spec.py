@@ -15,6 +15,7 @@ class TargetRef:
     mapping: str = "same"  # same | key_hash
     headers_add: tuple[tuple[str, str], ...] = ()
     headers_drop: tuple[str, ...] = ()
+    topic_id: str | None = None  # a topic of this name with another id is refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,11 @@ class TargetData(Strict):
         default="same", description="same partition number, or Kafka's murmur2 of the key"
     )
     headers: HeadersData = Field(default=HeadersData(), description="changes of headers; none: bit-identical")
+    topic_id: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9+/_=-]{1,64}$",
+        description="refused when the topic has another id, because it was deleted and created again",
+    )
 
 
 class LimitsData(GuestLimitsData):
@@ -112,6 +117,7 @@ class ReplayData(CommandData):
                 mapping=target.mapping,
                 headers_add=tuple(target.headers.add.items()),
                 headers_drop=target.headers.drop,
+                topic_id=target.topic_id,
             ),
             limits=self.limits.to_core(),
             dry_run=self.dry_run,

@@ -6,6 +6,7 @@ write (a standby answers 503 with `"role": "standby"`; that is its normal state,
 rule lives here; the documents are those of the status topic.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +20,7 @@ from recoveryd.wire.plain_json import to_json
 LOOP_AGE_LIMIT_S: Final = 15.0
 ROUND_LIMIT_S: Final = 120.0
 PAGE_DEFAULT, PAGE_LIMIT = 100, 1_000
+LOG_LINES, LOG_LINES_LIMIT = 200, 10_000
 
 Handler = Callable[[web.Request], Any]
 
@@ -62,6 +64,7 @@ class Sources:
     metrics_content_type: str
     lag: Callable[[], Mapping[str, Any]] = dict
     control: Callable[[], Mapping[str, Any]] = dict
+    log: Callable[[str, int | None, int], Mapping[str, Any] | None] = lambda _id, _attempt, _lines: None  # it blocks
 
 
 class HealthServer:
@@ -77,6 +80,7 @@ class HealthServer:
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/api/v1/recoveries", self._list)
         app.router.add_get("/api/v1/recoveries/{id}", self._get)
+        app.router.add_get("/api/v1/recoveries/{id}/logs", self._logs)
         app.router.add_get("/api/v1/lag", self._lag)
         app.router.add_get("/api/v1/control", self._control)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -126,6 +130,24 @@ class HealthServer:
         if recovery is None:
             return _problem(404, Code.NO_SUCH_RECOVERY, f"Nothing has the id {name!r}.")
         return _json(self._sources.document(recovery))
+
+    async def _logs(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        if name not in self._sources.recoveries():
+            return _problem(404, Code.NO_SUCH_RECOVERY, f"Nothing has the id {name!r}.")
+        try:
+            lines, attempt = int(request.query.get("lines", LOG_LINES)), request.query.get("attempt")
+            number = None if attempt is None else int(attempt)
+        except ValueError:
+            return _problem(400, Code.INVALID_VALUE, "lines and attempt are numbers.")
+        if not 0 <= lines <= LOG_LINES_LIMIT or (number is not None and number < 1):
+            return _problem(400, Code.INVALID_VALUE, f"lines is 0 to {LOG_LINES_LIMIT}, attempt is 1 or more.")
+        found = await asyncio.to_thread(self._sources.log, name, number, lines)
+        if found is None:
+            return _problem(
+                404, Code.NO_LOG, f"The daemon has no log of {name}{f', attempt {number}' if number else ''}."
+            )
+        return _json(found)
 
     async def _lag(self, _request: web.Request) -> web.Response:
         return _json(self._sources.lag())

@@ -59,6 +59,10 @@ class Core(Protocol):
     def is_active(self, state: CoreState) -> bool: ...
 
 
+def _tell_nobody(_decision: Decision) -> None:
+    return
+
+
 class EffectRunner(Protocol):
     def start(self, effect: Effect) -> None:
         """Begin the effect and return at once; its result comes back as an event."""
@@ -80,7 +84,8 @@ class Runtime:
     round.
 
     A gap of `freeze_s` between two turns of the loop means that the process was frozen and may have been replaced.
-    `when_leading` is called once, when this daemon first leads: it starts what only a leader needs.
+    `when_leading` is called once, when this daemon first leads: it starts what only a leader needs. `tell` is given each
+    decision once it is journaled, and raises nothing.
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class Runtime:
         metrics: Metrics,
         book: MetricsBook,
         freeze_s: float = 5.0,
+        tell: Callable[[Decision], None] = _tell_nobody,
     ) -> None:
         self.state = CoreState()
         self.vitals = Vitals()
@@ -111,6 +117,7 @@ class Runtime:
         self._clock = clock
         self._metrics = metrics
         self._reporter = Reporter(metrics, book)
+        self._tell = tell
         self._rounds = Rounds(core.decide, clock.monotonic_s)
         self._seen = SeenLedger()
         self._covered = -1
@@ -236,6 +243,8 @@ class Runtime:
         hit("runtime.before_effects")
         for effect in taken.effects:
             self._start(effect)
+        for step in taken.steps:
+            self._tell(step.decision)
         self._reporter.report(taken, now_ms)
         self.vitals.round_began_s = None
         self._turned_s = self._clock.monotonic_s()

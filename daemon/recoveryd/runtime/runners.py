@@ -22,8 +22,8 @@ from recoveryd.runtime.interpreter import Runner
 from recoveryd.units.control import ApplicationState, Desired, Wish
 from recoveryd.watches.effects import StopApplication
 from recoveryd.watches.events import UnitStopReported
-from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.events import GatheringFailed, Outcome, StepReported
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
 
 
 def recovery_runners(

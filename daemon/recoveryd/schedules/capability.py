@@ -7,7 +7,7 @@ from typing import Any
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, CommandNotSent, ControlRead, Tick
+from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.schedules.commands import end_schedule, on_schedule
 from recoveryd.schedules.draft import SCHEDULES, ScheduleDraft
@@ -24,6 +24,7 @@ from recoveryd.schedules.wire.status import ScheduleForm
 
 NAME = "schedules"
 _FORM = ScheduleForm()
+_TIME = (Tick, BecameLeader, ControlRead)
 
 
 def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) -> Capability[ScheduleDraft]:
@@ -46,6 +47,7 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
         handlers=(on(CommandNotSent, on_not_sent),),
         forms=make_forms(forms, beginning),
         steer=_steer,
+        steers_after=(*_TIME, CommandReceived),
         subject=_subject,
         status=StatusForm(Schedule, lambda kind: kind == KIND, _FORM.write, _FORM.read),
         measures=make_measures(),
@@ -69,7 +71,7 @@ def _steer(draft: ScheduleDraft, event: object) -> None:
     hear(draft, event)
     if isinstance(event, ControlRead):
         draft.schedules = replace(draft.schedules, has_read=True)
-    if isinstance(event, Tick | BecameLeader | ControlRead):
+    if isinstance(event, _TIME):
         for schedule in list(draft.schedules.live.values()):
             fire_what_is_due(draft, follow(draft, schedule))
         forget_old(draft)

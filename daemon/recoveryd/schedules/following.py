@@ -15,6 +15,7 @@ from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Recovery
 from recoveryd.schedules.carry import end_of, is_incremental
 from recoveryd.schedules.draft import ScheduleDraft
+from recoveryd.schedules.fitting import with_forecast
 from recoveryd.schedules.model import RunAnswer, RunCounts, Schedule, ScheduleRun, changed
 
 ACCEPTED: Final = "accepted"
@@ -117,6 +118,7 @@ def _ended(
         if not noun.is_position_exact:
             return _lost_its_place(draft, schedule, over, counts)
         last_end = end_of(noun, last_end)
+    schedule = with_forecast(draft, schedule, over)
     return draft.put_schedule(
         changed(schedule, draft.now_ms, run=None, last_run=over, counts=counts, last_end=last_end, why=said)
     )

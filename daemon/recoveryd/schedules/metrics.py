@@ -19,13 +19,17 @@ RUNS: Final = counter("recoveryd_schedule_runs_total", "Runs of schedules that e
 OVERDUE_SECONDS: Final = gauge(
     "recoveryd_schedule_overdue_seconds", "How long the most overdue schedule has been due; 0 while none is."
 )
+OVERRUN_EXPECTED: Final = gauge(
+    "recoveryd_schedule_overrun_expected",
+    "Schedules whose next run is not expected to be over before the one after it is due.",
+)
 _RESULTS: Final = ("fired", "late", "skipped")
 _OUTCOMES: Final = ("completed", "stopped", "failed", "refused")
 
 
 def make_measures() -> Measures:
     return Measures(
-        metrics=(DUE_TIMES, RUNS, OVERDUE_SECONDS),
+        metrics=(DUE_TIMES, RUNS, OVERDUE_SECONDS, OVERRUN_EXPECTED),
         first=(
             *(Sample(DUE_TIMES, (result,), 0) for result in _RESULTS),
             *(Sample(RUNS, (outcome,), 0) for outcome in _OUTCOMES),
@@ -38,6 +42,8 @@ def make_measures() -> Measures:
 def _gauges(state: CoreState, now_ms: int) -> Iterator[Sample]:
     known = state.of(SCHEDULES)
     yield from count_states([KIND], Counter((schedule.kind, schedule.state) for schedule in known))
+    late = [s for s in known.live.values() if not s.is_terminal and s.forecast is not None and not s.forecast.fits]
+    yield Sample(OVERRUN_EXPECTED, (), len(late))
     waiting = [schedule.next_run_ms for schedule in known.live.values() if schedule.next_run_ms is not None]
     if waiting:
         yield Sample(OVERDUE_SECONDS, (), max(0, now_ms - min(waiting)) / 1000)

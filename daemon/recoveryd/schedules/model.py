@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
-from recoveryd.kernel.written import TimeMs, named
+from recoveryd.kernel.written import DurationMs, TimeMs, named
 from recoveryd.schedules.spec import ScheduleSpec
 
 KIND = "schedule"
@@ -57,6 +57,18 @@ class LastEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class RunForecast:
+    """Of the next run: how long it is expected to take by the last `runs`, and how long it may until the one after it is
+    due.
+    """
+
+    fits: bool
+    expected_ms: DurationMs = field(metadata=named("expected"))
+    interval_ms: DurationMs = field(metadata=named("interval"))
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunCounts:
     """`late`: runs that made up for due times which passed while no daemon ran. `skipped`: due times left out because
     the last run still went on. `completed`, `stopped`, `failed` and `refused` add up to the runs that ended.
@@ -92,6 +104,8 @@ class Schedule:
     queued_ms: TimeMs | None = field(default=None, metadata=named("queued"))
     counts: RunCounts = RunCounts()
     last_end: LastEnd | None = None
+    durations_ms: tuple[int, ...] = ()  # of the last runs that ran, the newest last
+    forecast: RunForecast | None = None
     stop: Stop | None = None
     error_code: str | None = None
     kind = KIND

@@ -68,7 +68,7 @@ def _validated(tree: Tree, environment: Mapping[str, str]) -> Settings:
         _check(name, tree, read_access, properties)
     shown = {name: {key: value.shown for key, value in properties.items()} for name, properties in resolved.items()}
     given = frozenset(key for key, _ in leaves(tree.values, ()))
-    return Settings(values, dict(tree.origins), given, shown, dict(environment))
+    return Settings(values, dict(tree.origins), given, shown, dict(environment), tree.values["clusters"])
 
 
 def _resolve_clusters(tree: Tree, environment: Mapping[str, str]) -> dict[str, dict[str, Resolved]]:

@@ -121,7 +121,7 @@ def check_names(properties: Iterable[str]) -> None:
     for name in properties:
         if name not in PROPERTIES:
             close = nearest(name, PROPERTIES)
-            hint = f"The nearest property is {close}." if close else f"Taken are {', '.join(PROPERTIES)}."
+            hint = f"Did you mean {close}?" if close else f"Taken are {', '.join(PROPERTIES)}."
             raise PropertyProblem(name, "is not a client property that recoveryd passes on", hint, unknown=True)
 
 
@@ -155,6 +155,12 @@ def make_ssl_context(tls: Tls) -> ssl.SSLContext:
     """The context for aiokafka. Raises OSError or `ssl.SSLError` when a file is missing or is not PEM."""
     context = ssl.create_default_context(cafile=tls.ca_file, cadata=tls.ca_pem)
     context.check_hostname = tls.check_hostname
+    load_own_certificate(context, tls)
+    return context
+
+
+def load_own_certificate(context: ssl.SSLContext, tls: Tls) -> None:
+    """The client certificate, if there is one. Raises as `make_ssl_context`."""
     if tls.cert_file is not None:
         context.load_cert_chain(tls.cert_file, password=tls.key_password)
     elif tls.cert_pem is not None:
@@ -166,7 +172,6 @@ def make_ssl_context(tls: Tls) -> ssl.SSLContext:
             context.load_cert_chain(name, password=tls.key_password)
         finally:
             Path(name).unlink()
-    return context
 
 
 def _refuse_unused(properties: Mapping[str, str], protocol: str) -> None:

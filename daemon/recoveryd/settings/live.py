@@ -48,9 +48,12 @@ class MonitoredTopic(Section):
 
 class CanarySection(Section):
     enabled: bool | None = option(None, "null: on when anything is protected or latency_slo is set.")
-    every: Duration = option(1_000, "A tiny record is produced this often to <prefix>canary.v1.")
+    every: Duration = option(
+        100, "A tiny record is produced this often to <prefix>canary.v1, to one partition per broker in turn."
+    )
     latency_slo: Duration | None = option(
-        None, "Replays yield before the 99th percentile of its acknowledgement is this; null is 200ms."
+        None,
+        "Replays yield before its acknowledgement takes this long, by an upper bound of the 90th percentile; null is 200ms.",
     )
     clusters: Annotated[tuple[Word, ...], Field(min_length=1, max_length=100)] = option(
         ("main",), "Names under `clusters` whose produce latency is measured."
@@ -140,7 +143,7 @@ class ControlSection(Section):
         "Mode of replays without limits.mode; auto: controller where something is protected, else by their rate.",
     )
     target_pressure: float = option(
-        0.9, "How near to its SLO live traffic may be brought; 0.8 for critical traffic.", ge=0.1, le=0.95
+        0.6, "Share of its SLO that live traffic may be brought to; 0.4 for critical traffic.", ge=0.1, le=0.95
     )
     max_bytes_per_s: Size = option(100_000_000, "The most that all controlled replays of a cluster may take together.")
     min_bytes_per_s: Size | None = option(
@@ -150,9 +153,9 @@ class ControlSection(Section):
         True, "Pause replays when nothing is known of live traffic for 5m, or it stays over its SLO for 10m."
     )
     loop_delay: Duration = option(
-        25_000, "Assumed time from harm to the effect of a cut, until it is measured; better too long than too short."
+        12_000, "Assumed time from harm to the effect of a cut, until it is measured; better too long than too short."
     )
-    period: Duration = option(5_000, "How often the controller decides.")
+    period: Duration = option(2_000, "How often the controller decides.")
     displacement: float = option(
         1.5, "How much work a live byte is for the brokers, in bytes of a replay.", ge=0, le=100
     )

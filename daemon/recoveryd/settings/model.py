@@ -153,6 +153,7 @@ class ApprovalSection(Section):
 
 class RatesSection(Section):
     bytes_per_s: Size = option(30_000_000, "Assumed for the ETA before any rate was measured.")
+    remote_bytes_per_s: Size = option(10_000_000, "Most that is expected of records in remote storage.")
 
 
 class QuotasSection(Section):
@@ -205,7 +206,9 @@ class SettingsModel(Section):
     control: ControlSection = option(ControlSection(), "The controller that makes replays yield to live traffic.")
     quotas: QuotasSection = option(QuotasSection(), "Client quotas of the brokers, as a backstop behind the rate.")
     webhooks: Annotated[dict[Word, WebhookSection], Field(max_length=100)] = option(
-        {}, "Webhooks that a watch may name: NAME: {url, secret_file or secret}.", repr=False
+        {},
+        "Webhooks that a watch may name, or that hear of transitions: NAME: {url, secret_file or secret, transitions}.",
+        repr=False,
     )
     units: Annotated[dict[Word, UnitSection], Field(max_length=10_000)] = option(
         {}, "What gets recovered: NAME: {kind, group, inputs, outputs, owner, ...}."

@@ -13,18 +13,22 @@ from recoveryd.settings.sources import Key, Origin, origin_of
 from recoveryd.wire.spelling import nearest
 
 
-def config_problem(error: ValidationError, origins: Mapping[Key, Origin]) -> ConfigProblem:
-    """The problem to report: the first unknown key if there is one, else the first problem found."""
+def config_problem(
+    error: ValidationError, origins: Mapping[Key, Origin], model: type[BaseModel] = SettingsModel, hint: str = ""
+) -> ConfigProblem:
+    """The problem to report: the first unknown key if there is one, else the first problem found. `hint` is for problems
+    that have no better one.
+    """
     details = error.errors(include_url=False, include_input=False)
     first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
     key = tuple(str(part) for part in first["loc"])
     origin = origin_of(key, origins)
-    code, message, hint = _describe(first, key)
+    code, message, own_hint = _describe(first, key, model)
     if len(details) > 1:
         message += (
             f" There are {len(details) - 1} more problems." if len(details) > 2 else " There is one more problem."
         )
-    return ConfigProblem(message, hint, code=code, key=".".join(key), origin=origin.name, line=origin.line)
+    return ConfigProblem(message, own_hint or hint, code=code, key=".".join(key), origin=origin.name, line=origin.line)
 
 
 def key_names(model: type[BaseModel]) -> dict[str, Collection[str]]:
@@ -37,12 +41,12 @@ def key_names(model: type[BaseModel]) -> dict[str, Collection[str]]:
     return names
 
 
-def _describe(detail: ErrorDetails, key: Key) -> tuple[Code, str, str]:
+def _describe(detail: ErrorDetails, key: Key, model: type[BaseModel]) -> tuple[Code, str, str]:
     name = ".".join(key)
     if detail["type"] == "extra_forbidden":
-        valid = _names_beside(key)
+        valid = _names_beside(key, model)
         close = nearest(key[-1], valid)
-        hint = f"The nearest key is {'.'.join((*key[:-1], close))}." if close else f"Keys here are {', '.join(valid)}."
+        hint = f"Did you mean {'.'.join((*key[:-1], close))}?" if close else f"Keys here are {', '.join(valid)}."
         return Code.CONFIG_UNKNOWN_KEY, f"There is no key {name}.", hint
     if detail["type"] == "missing":
         return Code.CONFIG_INVALID, f"{name} is required.", ""
@@ -52,15 +56,15 @@ def _describe(detail: ErrorDetails, key: Key) -> tuple[Code, str, str]:
     return Code.CONFIG_INVALID, f"{name}: {reason}." if name else f"{reason}.", ""
 
 
-def _names_beside(key: Key) -> list[str]:
-    """The valid keys of the section that `key` stands in."""
-    model: type[BaseModel] | None = SettingsModel
+def _names_beside(key: Key, model: type[BaseModel]) -> list[str]:
+    """The valid keys of the section of `model` that `key` stands in."""
+    section: type[BaseModel] | None = model
     for part in key[:-1]:
-        if model is None:
+        if section is None:
             return []
-        if part in model.model_fields:
-            model = _model_in(model.model_fields[part].annotation)
-    return [] if model is None else list(model.model_fields)
+        if part in section.model_fields:
+            section = _model_in(section.model_fields[part].annotation)
+    return [] if section is None else list(section.model_fields)
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

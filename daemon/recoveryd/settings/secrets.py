@@ -1,8 +1,8 @@
 """Client properties whose values are stored elsewhere: `{file: PATH}`, `{env: NAME}`, or `${file:PATH}` and
 `${env:NAME}` inside a text.
 
-They are read once at start. A value that was read this way, or that belongs to a property with secret content, is never
-shown.
+They are read at the start, and those in files again when a file changes (`renewing`). A value that was read this way,
+or that belongs to a property with secret content, is never shown.
 """
 
 import re
@@ -55,6 +55,13 @@ def shown_property(name: str, value: Any) -> str:
     return (MASK + _places(text) if _REFERENCE.search(text) else MASK) if name in SECRET_PROPERTIES else text
 
 
+def files_in(value: Any) -> tuple[str, ...]:
+    """The files that a property refers to."""
+    if isinstance(value, dict):
+        return tuple(str(place) for kind, place in value.items() if kind == "file")
+    return tuple(place for kind, place in _REFERENCE.findall(str(value)) if kind == "file")
+
+
 def _places(text: str) -> str:
     return f" ({', '.join(f'{kind} {place}' for kind, place in _REFERENCE.findall(text))})"
 
@@ -76,6 +83,9 @@ def read_secret_file(place: str) -> str:
     if len(raw) > MAX_SECRET_BYTES:
         raise SecretProblem(f"the file {place} is larger than a secret should be")
     try:
-        return raw.decode("utf-8").rstrip("\r\n")
+        text = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
         raise SecretProblem(f"the file {place} is not text") from None
+    if not text:
+        raise SecretProblem(f"the file {place} is empty")
+    return text

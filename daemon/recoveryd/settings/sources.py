@@ -173,7 +173,7 @@ def put_environment(tree: Tree, environment: Mapping[str, str], sections: Mappin
 def _refuse_lookalike(variable: str, first: str, rest: list[str], sections: Mapping[str, Collection[str]]) -> None:
     if rest:
         close = nearest(first, sections)
-        hint = f"The nearest section is {close}." if close else f"Sections are {', '.join(sections)}."
+        hint = f"Did you mean {close}?" if close else f"Sections are {', '.join(sections)}."
         raise ConfigProblem(
             f"There is no section {first}.", hint, code=Code.CONFIG_UNKNOWN_KEY, key=first, origin=variable
         )

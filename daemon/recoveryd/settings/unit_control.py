@@ -1,7 +1,7 @@
 """`control` of a unit: who stops and starts its application.
 
 Commands only name a unit, so what may run on this machine, and where it may be asked, stands here alone. Secrets are
-read from files or variables when the daemon starts, and never shown.
+read from files or variables when the daemon starts, those in files again when they change, and never shown.
 """
 
 from collections.abc import Mapping

@@ -52,6 +52,7 @@ def make_unit(name: str, section: UnitSection, origins: Mapping[Key, Origin]) ->
         schema=section.schema_note,
         is_deterministic=section.deterministic,
         is_exactly_once=section.exactly_once,
+        confirmations=section.confirmations,
     )
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from recoveryd.settings.kinds import Duration, Section, TopicName, Word
 from recoveryd.settings.unit_control import UnitControl
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb, OutputKind
-from recoveryd.units.model import Behaviour, ControlKind, UnitKind
+from recoveryd.units.model import Behaviour, ConfirmationPolicy, ControlKind, UnitKind
 
 _GROUP: Final = Field(min_length=1, max_length=255)
 
@@ -56,6 +56,10 @@ class UnitSection(Section):
     exactly_once: bool | None = Field(
         default=None,
         description="Whether it commits offsets, state and outputs together; counts where brokers cannot tell.",
+    )
+    confirmations: ConfirmationPolicy = Field(
+        default=ConfirmationPolicy.TOLD,
+        description="told | asked | required: what a reset does that leaves a confirmation open: say so, ask, or be refused.",
     )
     control: UnitControl = Field(default=UnitControl(), description="Who stops and starts it.")
 

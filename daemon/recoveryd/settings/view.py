@@ -48,6 +48,7 @@ class Settings:
     given: frozenset[Key]  # the keys of values that some source gave
     shown_clusters: Mapping[str, Mapping[str, str]]
     environment: Mapping[str, str] = field(repr=False)
+    written_clusters: Mapping[str, Mapping[str, Any]] = field(repr=False)  # before secrets were looked up
 
     @property
     def topic_names(self) -> TopicNames:
@@ -112,6 +113,7 @@ class Settings:
             stall_after_ms=v.attempts.stall_after,
             sample_period_ms=v.monitor.interval,
             eta_bytes_per_s=float(v.rates.bytes_per_s),
+            remote_bytes_per_s=float(v.rates.remote_bytes_per_s),
             pricing=v.prices.pricing(),
             quotas_enabled=v.quotas.enabled,
             control=make_control_params(v.control),
@@ -135,12 +137,14 @@ class Settings:
         """URL and key of each webhook: never log them. Reads secret files; raises `ConfigProblem`."""
         return {name: (webhook.url, webhook.read_secret(name)) for name, webhook in self.values.webhooks.items()}
 
-    def job_defaults(self) -> JobDefaults:
-        """The values that every attempt has in common, secrets included."""
+    def job_defaults(self, clients: Mapping[str, Mapping[str, str]]) -> JobDefaults:
+        """The values that every attempt has in common. `clients`: librdkafka properties by cluster, as they are when an
+        attempt begins.
+        """
         v, names = self.values, self.topic_names
         return JobDefaults(
             scope=v.scope,
-            clients=self.librdkafka_all(),
+            clients=clients,
             directives_topic=names.directives,
             progress_topic=names.progress,
             receipts_topic=names.receipts,

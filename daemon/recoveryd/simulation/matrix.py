@@ -78,7 +78,7 @@ def run_cell(scenario: Scenario, seed: int, policies: Sequence[str], params: Mod
     world = make_world(scenario, seed, params)
     oracle = simulate(world, None, seed, params)
     traces = {name: simulate(world, POLICIES[name](params), seed, params) for name in policies}
-    alone = rest(world, params, max(len(t.latency_s) for t in traces.values()))
+    alone = rest(world, seed, params, max(len(t.latency_s) for t in traces.values()))
     return {name: judge(trace, alone, oracle, params) for name, trace in traces.items()}
 
 

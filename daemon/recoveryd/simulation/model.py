@@ -2,16 +2,21 @@
 
 Work is capacity used: a produced byte costs 1.5 (replication), a tail fetch 0.5, a replayed byte 1.0 (cold read). All
 demand is served in the same proportion (FIFO, no priority). Produced bytes that are not served wait in a queue. Units:
-capacity 100 = all that the modelled broker can do.
+capacity 100 = all that the modelled broker can do. `measured` replaces the formula of what is served, and how quickly,
+by what a real broker showed.
 """
 
 from dataclasses import dataclass
+
+from recoveryd.simulation.response import Response
+
+_ORACLE_UTILISATION = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class ModelParams:
     """Rates per second in capacity units, times in seconds. The defaults are one busy broker; `scale` enlarges
-    everything alike.
+    everything alike. `response`: measured, instead of the formula.
     """
 
     scale: float = 1.0
@@ -28,17 +33,19 @@ class ModelParams:
     commit_every_s: int = 5
     slo_latency_s: float = 0.2
     slo_lag_s: float = 30.0
-    signal_period_s: int = 5
-    signal_delay_s: float = 10.0
-    signal_jitter_s: float = 2.0
+    signal_period_s: int = 2
+    signal_delay_s: float = 3.0
+    signal_jitter_s: float = 1.0
     signal_drop: float = 0.05
     noise: float = 1.0
+    spikes: float = 0.0  # part of the latency samples that show up to twice the SLO, whatever the broker does
     slice_s: int = 10
     is_slice_interruptible: bool = True
     has_quota_actuator: bool = False
     baseline_error: float = 1.0  # factor by which the controller's p99 baseline is wrong
     warm_up_s: int = 120
     horizon_s: int = 9_000
+    response: Response | None = None
 
     def scaled(self, amount: float) -> float:
         """A rate or size of the nominal model, at this scale."""
@@ -72,19 +79,30 @@ class Broker:
         """
         params = self.params
         produce, fetch = self.live_demand(live, consumer_max)
-        demand = params.produce_work * produce + params.fetch_work * fetch + replay
-        share = 1.0 if demand <= capacity else capacity / demand
+        live_work = params.produce_work * produce + params.fetch_work * fetch
+        share, replay_share, latency_s = self.serve(capacity, live_work, replay)
         served = produce * share
         self.queue = produce - served
-        self.served_live, self.served_replay = served, replay * share
+        self.served_live, self.served_replay = served, replay * replay_share
         self.replayed += self.served_replay
         self.produced.append(self.produced[-1] + served)
         self.consumed += fetch * share
         if consumer_max > 0 and len(self.produced) % params.commit_every_s == 0:
             self.committed = self.consumed
+        self.latency_s = latency_s + (self.queue / served if served > 0 else 0.0)
+
+    def serve(self, capacity: float, live_work: float, replay: float) -> tuple[float, float, float]:
+        """What part of live traffic and of the replay is served in this second, and the p99 of what is."""
+        params = self.params
+        demand = live_work + replay
+        share = 1.0 if demand <= capacity else capacity / demand
         busy = min(demand / capacity, params.utilisation_most)
         head_room = 1 - busy**2 if params.is_knee_squared else 1 - busy
-        self.latency_s = params.base_latency_s / head_room + (self.queue / served if served > 0 else 0.0)
+        return share, share, params.base_latency_s / head_room
+
+    def oracle_rate(self, capacity: float, live_work: float) -> float:
+        """The highest rate that does no harm, for who knows everything: it keeps the broker at 95 %."""
+        return max(0.0, _ORACLE_UTILISATION * capacity - live_work)
 
     def lag_s(self) -> float:
         """Age of the first record after the committed offset."""

@@ -1,7 +1,7 @@
 """The policies that are compared. All but the budget controller and its AIMD variant are baselines, as simple as they
 are in practice.
 
-A policy is asked every five seconds and answers with a rate. `Controlled` runs the daemon's own `step`.
+A policy is asked every two seconds and answers with a rate. `Controlled` runs the daemon's own `step`.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,17 +10,17 @@ from typing import Protocol
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, Inputs, Law
-from recoveryd.live.pressure import Protection, SignalKind, latency_pressure
+from recoveryd.live.pressure import Protection, SignalKind
 from recoveryd.simulation.model import ModelParams
 from recoveryd.simulation.telemetry import INGRESS, LAG, LATENCY
 
-PERIOD_S = 5
+PERIOD_S = 2
 SAFE_RATE = 55.0  # of the nominal model at rest: what the oracle may use
 FLOOR = 1.2  # 1 % of the nominal ceiling
 
 
 class Policy(Protocol):
-    """`tick` is called every five seconds, during the warm-up as well (`active` False: the answer is not used)."""
+    """`tick` is called every two seconds, during the warm-up as well (`active` False: the answer is not used)."""
 
     def tick(self, at_s: int, readings: Sequence[Reading], achieved: float, *, active: bool) -> float: ...
 
@@ -87,9 +87,11 @@ class Ledbat:
 
     def _pressure(self, reading: Reading) -> float:
         if reading.name == LAG:
-            return (reading.value - 5) / (self._params.slo_lag_s - 5)
+            idle_s = self._params.commit_every_s
+            return (reading.value - idle_s) / (self._params.slo_lag_s - idle_s)
         idle = sorted(self._baseline)[len(self._baseline) // 2] if self._baseline else 0.013
-        return latency_pressure(reading.value, idle, self._params.slo_latency_s)
+        slo = self._params.slo_latency_s
+        return max(0.0, (1 / idle - 1 / max(reading.value, 1e-9)) / (1 / idle - 1 / slo))
 
 
 def control_params(params: ModelParams, *, law: Law = Law.BUDGET, cut: float = 0.5) -> ControllerParams:
@@ -103,7 +105,7 @@ def control_params(params: ModelParams, *, law: Law = Law.BUDGET, cut: float = 0
     return ControllerParams(
         protections=(lag,) if law is Law.LAG_ONLY else (latency, lag),
         law=law,
-        start_share=0.05 / params.scale,
+        start_share=0.10 / params.scale,
         additive_share=0.008 / params.scale,
         additive_cut=cut,
     )

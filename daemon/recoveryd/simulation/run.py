@@ -1,21 +1,21 @@
 """One run: a policy in a world until the backlog is copied, recorded second by second for the judge.
 
 The replay works in slices: a raise waits for the next slice, a cut interrupts the running one (unless the variant says
-otherwise). The oracle knows everything, has no delay and no slices, and keeps the broker at 95 %.
+otherwise). The oracle knows everything but the noise of the measured plant, and has no delay and no slices.
 """
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recoveryd.simulation.model import Broker, ModelParams
+from recoveryd.simulation.measured import make_broker
+from recoveryd.simulation.model import ModelParams
 from recoveryd.simulation.policies import PERIOD_S, Policy
 from recoveryd.simulation.quota import QuotaGate
 from recoveryd.simulation.scenarios import World
 from recoveryd.simulation.telemetry import INGRESS, LAG, LATENCY, Telemetry
 
 TAIL_S = 600  # how long harm may outlast the replay and still count
-_ORACLE_UTILISATION = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ def simulate(world: World, policy: Policy | None, seed: int, params: ModelParams
     return _Run(world, policy, seed, params).trace()
 
 
-def rest(world: World, params: ModelParams, seconds: int) -> Trace:
+def rest(world: World, seed: int, params: ModelParams, seconds: int) -> Trace:
     """The same world without a replay, for `seconds`."""
-    broker = Broker(params)
+    broker = make_broker(params, seed)
     latency, lag = [], []
     for at in range(params.warm_up_s + seconds):
         broker.advance(world.capacity[at], world.live[at], world.consumer_max[at], 0.0)
@@ -68,7 +68,7 @@ def rest(world: World, params: ModelParams, seconds: int) -> Trace:
 class _Run:
     def __init__(self, world: World, policy: Policy | None, seed: int, params: ModelParams) -> None:
         self._world, self._policy, self._params = world, policy, params
-        self._broker = Broker(params)
+        self._broker = make_broker(params, seed)
         self._telemetry = Telemetry(params, random.Random(f"telemetry/{seed}"))  # noqa: S311  (no secret)
         self._slices = _Slices(params)
         self._quota = QuotaGate(params.scaled(params.replay_max)) if params.has_quota_actuator else None
@@ -123,4 +123,4 @@ class _Run:
         params, world = self._params, self._world
         produce, fetch = self._broker.live_demand(world.live[at], world.consumer_max[at])
         used = params.produce_work * produce + params.fetch_work * fetch
-        return max(0.0, _ORACLE_UTILISATION * world.capacity[at] - used)
+        return self._broker.oracle_rate(world.capacity[at], used)

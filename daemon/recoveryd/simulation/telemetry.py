@@ -1,5 +1,5 @@
-"""What the controller sees of the modelled broker: samples every few seconds, late, noisy, sometimes dropped; none in
-an outage.
+"""What the controller sees of the modelled broker: samples every few seconds, late, noisy, sometimes dropped,
+sometimes far off; none in an outage.
 """
 
 import random
@@ -25,6 +25,8 @@ class Telemetry:
         for name, value in values.items():
             dropped = rng.random() < params.signal_drop
             noisy = value * rng.lognormvariate(0.0, _NOISE[name] * params.noise)
+            if name == LATENCY and params.spikes and rng.random() < params.spikes:
+                noisy = params.slo_latency_s * rng.uniform(1.0, 1.9)
             arrives_s = at_s + params.signal_delay_s + rng.uniform(0.0, params.signal_jitter_s)
             if heard and not dropped:
                 self._under_way.append((arrives_s, Reading(name, noisy, at_s * 1_000)))

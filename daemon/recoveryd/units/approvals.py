@@ -30,7 +30,9 @@ class OutputKind(StrEnum):
 
 
 class ApprovedVerb(StrEnum):
-    """What is done to a unit by a plan."""
+    """What is done to a unit: by a plan, which waits for its approval, or by a watch that stops it, which an approver has to
+    send.
+    """
 
     RESET = "reset"
     REPROCESS = "reprocess"
@@ -38,6 +40,7 @@ class ApprovedVerb(StrEnum):
     RESTORE_SAVEPOINT = "restore_savepoint"
     UPGRADE = "upgrade"
     RUNBOOK = "runbook"
+    WATCH = "watch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,12 @@ class Approval:
         if source not in self.sources:
             return f"{source} is no {self.who} of {self.unit}; it has {', '.join(self.sources) or 'nobody'}"
         return None
+
+    def refusal_of_sender(self, source: str) -> str | None:
+        """Why `source` may not have it done where nothing waits for an approval; None when it may."""
+        if self.dead_end is not None or source in self.sources:
+            return self.dead_end
+        return f"{source} is no {self.who} of {self.unit}; it has {', '.join(self.sources)}"
 
     @property
     def dead_end(self) -> str | None:

@@ -18,12 +18,13 @@ _THREAD: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+|\d
 
 @dataclass(frozen=True, slots=True)
 class WrittenBy:
-    """A producer that wrote to a partition, and when it did last."""
+    """A producer that wrote to a partition, when it did last, and whether it did in transactions."""
 
     topic: str
     partition: int
     producer_id: int
     at_ms: int
+    is_transactional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ def own_ids(unit: Unit, ids: Collection[str]) -> frozenset[str]:
 
 
 def tell_guarantee(unit: Unit, ids: Mapping[str, int], written: Iterable[WrittenBy]) -> Guarantee:
-    """`ids`: transactional ids with their producers; `written`: to topics that only this unit writes."""
+    """`ids`: transactional ids with their producers, those that may be seen; `written`: to topics that only this unit
+    writes.
+    """
     if unit.kind is not UnitKind.STREAMS:
         return _as_declared(unit, "only of Kafka Streams brokers can tell whether it is exactly once")
     own = own_ids(unit, ids)
@@ -49,7 +52,8 @@ def tell_guarantee(unit: Unit, ids: Mapping[str, int], written: Iterable[Written
     last: dict[tuple[str, int], WrittenBy] = {}
     for each in sorted(written, key=lambda w: w.at_ms):
         last[each.topic, each.partition] = each
-    plain = [each for each in last.values() if each.producer_id not in ids.values()]
+    unseen = [each for each in last.values() if each.producer_id not in ids.values()]
+    plain = [each for each in unseen if not each.is_transactional]
     if plain:
         why = f"who wrote {plain[0].topic} {plain[0].partition} last did it without a transactional id"
         return Guarantee(False, why)
@@ -57,6 +61,12 @@ def tell_guarantee(unit: Unit, ids: Mapping[str, int], written: Iterable[Written
     if under:
         why = f"{under} internal partitions were written last under transactional ids of {unit.group}"
         return Guarantee(True, why)
+    if unseen:
+        why = (
+            f"who wrote {unseen[0].topic} {unseen[0].partition} last did it in a transaction whose id the daemon may not "
+            f"see: it lacks Describe on TransactionalId {unit.group}"
+        )
+        return _as_declared(unit, why)
     if own:
         return _as_declared(
             unit, f"it has {len(own)} transactional ids, but nobody remembers who wrote its topics last"

@@ -24,6 +24,16 @@ class Behaviour(StrEnum):
     APPEND_ONLY = "append_only"
 
 
+class ConfirmationPolicy(StrEnum):
+    """Before offsets are set back. `told`: the plan says what is open; `asked`: a person is asked what comes of it where an
+    output does not take a record twice; `required`: a command is refused while one of the four confirmations is open.
+    """
+
+    TOLD = "told"
+    ASKED = "asked"
+    REQUIRED = "required"
+
+
 class ControlKind(StrEnum):
     """Who stops and starts the application."""
 
@@ -69,6 +79,7 @@ class Unit:
     schema: str | None = None
     is_deterministic: bool | None = None
     is_exactly_once: bool | None = None
+    confirmations: ConfirmationPolicy = ConfirmationPolicy.TOLD
 
     @property
     def consumer_group(self) -> str:

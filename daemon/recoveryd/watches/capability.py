@@ -28,6 +28,7 @@ from recoveryd.watches.wire.status import WatchForm
 
 NAME = "watches"
 _FORM = WatchForm()
+_TIME = (Tick, BecameLeader)
 
 
 def make_watches(params: WatchParams, find_workflow: FindWorkflow) -> Capability[WatchDraft]:
@@ -47,6 +48,7 @@ def make_watches(params: WatchParams, find_workflow: FindWorkflow) -> Capability
         ),
         forms={StartWatch.verb: FORM},
         steer=_steer,
+        steers_after=_TIME,
         subject=_subject,
         status=StatusForm(Watch, lambda kind: kind == KIND, _FORM.write, _FORM.read),
         measures=Measures(gauges=lambda state, _now_ms: _count(state)),
@@ -77,6 +79,6 @@ def _subject(draft: WatchDraft, watch_id: str) -> Subject | None:
 
 
 def _steer(draft: WatchDraft, event: object) -> None:
-    if isinstance(event, Tick | BecameLeader):
+    if isinstance(event, _TIME):
         keep_time(draft)
         forget_old(draft)

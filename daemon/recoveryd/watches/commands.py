@@ -28,7 +28,7 @@ def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> 
         message = f"watch {known.id} exists already and is {known.state.value}"
         draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
         return
-    refusal = refuse_watch(spec, len(draft.watches.live), draft.params) or _refuse_rival(draft, spec)
+    refusal = refuse_watch(spec, len(draft.watches.live), meta.source, draft.params) or _refuse_rival(draft, spec)
     if refusal is not None:
         draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
         return
@@ -52,8 +52,8 @@ def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> 
             draft.effect(WakeAt(at_ms))
 
 
-def refuse_watch(spec: WatchSpec, active: int, params: WatchParams) -> Refused | None:
-    """Why the watch may not begin, or None. Its clusters and webhook must be in the config."""
+def refuse_watch(spec: WatchSpec, active: int, source: str, params: WatchParams) -> Refused | None:
+    """Why the watch that `source` sent may not begin, or None. Its clusters and webhook must be in the config."""
     if spec.cluster not in params.clusters:
         message = f"cluster: the config has no cluster {spec.cluster!r}"
         return Refused(Code.UNKNOWN_CLUSTER, message, nearest_name(spec.cluster, params.clusters))
@@ -65,7 +65,7 @@ def refuse_watch(spec: WatchSpec, active: int, params: WatchParams) -> Refused |
     own = next((topic for topic in spec.topics if topic in params.own_topics), None)
     if own is not None:
         return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
-    if isinstance(spec.then, StopUnit) and (problem := refuse_stop(spec, spec.then, params)) is not None:
+    if isinstance(spec.then, StopUnit) and (problem := refuse_stop(spec, spec.then, source, params)) is not None:
         return problem
     if active >= ACTIVE_MOST:
         return Refused(Code.TOO_MANY_WATCHES, f"{active} watches are active, at most {ACTIVE_MOST} can be")

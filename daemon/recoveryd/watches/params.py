@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from recoveryd.live.lag.window import LagParams
+from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 
 
@@ -19,6 +20,7 @@ class WatchParams:
     webhooks: frozenset[str] = frozenset()
     own_topics: frozenset[str] = frozenset()
     units: Mapping[str, Unit] = field(default_factory=dict)
+    approvals: tuple[ApprovalRule, ...] = ()
     lag: LagParams = LagParams()
     caught_up_evaluations: int = 3
     caught_up_span_ms: int = 30_000

@@ -9,6 +9,7 @@ from dataclasses import replace
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import State
+from recoveryd.units.approvals import ApprovedVerb, approval_for
 from recoveryd.units.model import ControlKind
 from recoveryd.watches.draft import WatchDraft
 from recoveryd.watches.effects import StopApplication
@@ -21,8 +22,10 @@ from recoveryd.watches.spec import StopUnit, UntilTime, WatchSpec
 ASK_EVERY_MS = 5_000
 
 
-def refuse_stop(spec: WatchSpec, then: StopUnit, params: WatchParams) -> Refused | None:
-    """A unit that is not there, that nobody can stop from here, or of which less is watched than it reads."""
+def refuse_stop(spec: WatchSpec, then: StopUnit, source: str, params: WatchParams) -> Refused | None:
+    """A unit that is not there, that nobody can stop from here, of which less is watched than it reads, or that `source` may
+    not have stopped: nobody is asked when the condition holds, so that an approver has to send the watch.
+    """
     unit = params.units.get(then.unit)
     if unit is None:
         hint = nearest_name(then.unit, frozenset(params.units)) if params.units else "the config has no units"
@@ -37,11 +40,22 @@ def refuse_stop(spec: WatchSpec, then: StopUnit, params: WatchParams) -> Refused
     if left and not isinstance(spec.until, UntilTime):
         message = f"topics: {unit.name} reads {left[0]} as well, and is not done while records lie there"
         return Refused(Code.INVALID_VALUE, message, "Watch all topics that the unit reads.")
+    approval = approval_for(params.approvals, ApprovedVerb.WATCH, unit)
+    refusal = None if approval is None else approval.refusal_of_sender(source)
+    if refusal is not None:
+        hint = f"Let one of them send the watch, or have a webhook called instead of stopping {unit.name}."
+        return Refused(Code.NOT_AN_APPROVER, f"then.stop: {refusal}", hint)
     return None
 
 
 def begin_stop(draft: WatchDraft, watch: Watch, unit: str, why: str) -> None:
-    """The condition held. `watch` has its evidence."""
+    """The condition held. `watch` has its evidence. What was allowed when it began may not be any more: units and their
+    approvers change.
+    """
+    refused = refuse_stop(watch.spec, StopUnit(unit), watch.command.source, draft.params)
+    if refused is not None:
+        end(draft, watch, State.FAILED, f"{why}; {unit} is not stopped: {refused.message}", refused.code)
+        return
     stop = UnitStop(unit, UnitStopState.PENDING, draft.now_ms)
     draft.reason = f"{why}; stops {unit}"
     ask(draft, draft.put_watch(changed(watch, draft.now_ms, why=draft.reason, unit_stop=stop)))

@@ -159,6 +159,13 @@ def upgrade_acls(output: str, internal: str) -> tuple[Acl, ...]:
     )
 
 
+def tail_acls(tail: str) -> tuple[Acl, ...]:
+    """The ACLs for an exact take-over from a version that runs on, besides those of the replays that fill it."""
+    operations = ("Create", "Read", "Write", "Delete")
+    told = "fills it with what lies between the two stops, and takes it away"
+    return (Acl((_D, _J), "unit", Resource.TOPIC, tail, operations, told, when="upgrade, online"),)
+
+
 def runbook_acls(group: str) -> tuple[Acl, ...]:
     """The ACLs for a runbook, besides those of what it begins."""
     quotas = ("DescribeConfigs", "AlterConfigs")
@@ -204,6 +211,7 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *lease_acls("an input"),
         *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
         *upgrade_acls("an output of the old version", "an internal topic of the old version"),
+        *tail_acls("an input of the `tail_unit`"),
         *runbook_acls("the group of the unit"),
         *unit_acls("the group of the unit", "an internal topic", "its application.id"),
         *exactly_once_acls("the group of the unit", "its application.id", "an output"),

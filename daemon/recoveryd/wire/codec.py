@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from recoveryd.kernel.capability import Capability
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.commands import Command, Meta, RefusedCommand
+from recoveryd.kernel.commands import ID_MOST, Command, Meta, RefusedCommand
 from recoveryd.kernel.events import CommandReceived, ControlUnreadable, SignalReceived, SignalRefused
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.wire.bounded_json import content_hash
@@ -33,7 +33,7 @@ from recoveryd.wire.spelling import nearest
 
 COMMAND_TYPE: Final = "io.recoveryd.command.{}.v1"
 SIGNAL_TYPE: Final = "io.recoveryd.signal.{}.v1"
-SUBJECT_PATTERN: Final = r"[a-z0-9][a-z0-9._-]{0,62}"
+SUBJECT_PATTERN: Final = rf"[a-z0-9][a-z0-9._-]{{0,{ID_MOST - 1}}}"
 
 M = TypeVar("M", bound=BaseModel)
 

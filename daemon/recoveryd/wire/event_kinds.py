@@ -124,6 +124,11 @@ OTHERS: Final[dict[str, EventKind]] = {
         "A run is over: `outcome` is the state in which it ended, or the answer to its command.",
         "due recovery outcome answer code why",
     ),
+    "schedule_overrun_expected": _kind(
+        "By how long the last runs took, the next one is not expected to be over before the one after it is due; with "
+        "`fits` true, it is again.",
+        "next_run fits expected_s interval_s overrun why",
+    ),
     "schedule_stopped": _kind("A schedule was ended; a run that goes on is left alone.", "from to why"),
     "schedule_failed": _kind("A schedule cannot go on; `code` says why.", "from to why code"),
     "hold_started": _kind("Topics are held: nothing is written to or reset in them.", "why cluster topics reads"),
@@ -186,6 +191,7 @@ WORKFLOWS: Final[dict[str, EventKind]] = {
         "A runbook was ended and handed over; `report` has what is known.", "why code unit report"
     ),
     "step_failed": _kind("A step of a workflow failed.", "step why code"),
+    "workflow_broken": _kind("A workflow stands still by a defect of recoveryd; others go on.", "why code"),
 }
 
 _HOLD_END: Final = "from to why cluster topics held_ms"

@@ -19,10 +19,12 @@ TIMESTAMP_HEADER: Final = "X-Recoveryd-Timestamp"
 SIGNATURE_HEADER: Final = "X-Recoveryd-Signature"
 
 
-def webhook_headers(delivery: str, body: bytes, secret: bytes, now_s: int) -> Mapping[str, str]:
+def webhook_headers(
+    delivery: str, body: bytes, secret: bytes, now_s: int, content_type: str = STRUCTURED_CONTENT_TYPE
+) -> Mapping[str, str]:
     """The headers of one try."""
     return {
-        "Content-Type": STRUCTURED_CONTENT_TYPE,
+        "Content-Type": content_type,
         DELIVERY_HEADER: delivery,
         TIMESTAMP_HEADER: str(now_s),
         SIGNATURE_HEADER: f"v1={sign(body, secret, now_s)}",

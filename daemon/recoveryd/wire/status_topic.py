@@ -86,10 +86,16 @@ def daemon_to_document(record: DaemonRecord) -> dict[str, Any]:
 
 
 def daemon_from_document(document: dict[str, Any]) -> DaemonRecord:
-    """The record in a document of `daemon_to_document`. Raises `StatusUnreadable`."""
+    """The record in a document of `daemon_to_document`. Raises `StatusUnreadable`, but not for `kept`: what is only a
+    hint must not keep a daemon from starting, so in another form it is forgotten.
+    """
     try:
         format_of(document)
-        return _DAEMON.read({**document["internal"], **{name: document[name] for name in DAEMON_PUBLIC}})
+        data = {**document["internal"], **{name: document[name] for name in DAEMON_PUBLIC}}
+        try:
+            return _DAEMON.read(data)
+        except ValueError:
+            return _DAEMON.read({**data, "kept": {}})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StatusUnreadable(f"{DAEMON_KEY}: {type(error).__name__}: {error}") from error
 

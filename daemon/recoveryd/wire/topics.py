@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 DEFAULT_PREFIX = "recovery."
 DEFAULT_RECEIPTS_PARTITIONS = 8
@@ -77,6 +77,7 @@ class OwnTopic:
     """A topic as recoveryd wants it. `on_targets`: needed on every cluster that is a target, not only on `main`.
 
     A topic that is not `is_required` may be missing or wrong: the daemon then works without the feature that needs it.
+    `partitions` of one that is `per_broker` is how many each broker of the cluster shall lead; more are well too.
     """
 
     name: str
@@ -84,6 +85,11 @@ class OwnTopic:
     configs: Mapping[str, str]
     on_targets: bool = False
     is_required: bool = True
+    per_broker: bool = False
+
+    def on_brokers(self, brokers: int) -> "OwnTopic":
+        """The topic for a cluster of so many brokers."""
+        return replace(self, partitions=self.partitions * max(1, brokers)) if self.per_broker else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,7 @@ def own_topics(names: TopicNames, receipts_partitions: int = DEFAULT_RECEIPTS_PA
                 "segment.bytes": str(_CANARY_SEGMENT_BYTES),
             },
             is_required=False,
+            per_broker=True,
         ),
     )
 
@@ -141,7 +148,8 @@ def differences(wanted: OwnTopic, partitions: int, configs: Mapping[str, str]) -
     because the order would be lost.
     """
     found = []
-    if partitions != wanted.partitions:
+    is_enough = wanted.per_broker and partitions > wanted.partitions
+    if partitions != wanted.partitions and not is_enough:
         is_fatal = wanted.partitions == 1 and not wanted.on_targets and wanted.is_required
         found.append(TopicDifference(wanted.name, "partitions", str(wanted.partitions), str(partitions), is_fatal))
     for setting, value in wanted.configs.items():

@@ -5,21 +5,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
-from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.commands import RefusedCommand, StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
+from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, Tick
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
+from recoveryd.live.events import ReaderSampled
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.units.draft import units_in
-from recoveryd.workflows.all_kinds import KINDS
-from recoveryd.workflows.draft import WORKFLOWS, FindWatch, WorkflowDraft
-from recoveryd.workflows.events import GatheringFailed, StepReported, WorkflowFacts
-from recoveryd.workflows.known import Workflows
-from recoveryd.workflows.model import KIND, Workflow
-from recoveryd.workflows.on_commands import (
+from recoveryd.workflows.kinds.all_kinds import KINDS
+from recoveryd.workflows.kinds.runbook.commands import on_discard, on_escalate, on_promote
+from recoveryd.workflows.machine.children import refuse_child
+from recoveryd.workflows.machine.draft import WORKFLOWS, FindWatch, WorkflowDraft
+from recoveryd.workflows.machine.on_commands import (
     on_ack,
     on_approve,
     on_begin,
@@ -29,10 +29,14 @@ from recoveryd.workflows.on_commands import (
     on_rollback,
     on_stop,
 )
-from recoveryd.workflows.params import WorkflowParams
-from recoveryd.workflows.planning import on_gathered, on_gathering_failed
-from recoveryd.workflows.runbook.commands import on_discard, on_escalate, on_promote
-from recoveryd.workflows.spec import (
+from recoveryd.workflows.machine.planning import on_gathered, on_gathering_failed
+from recoveryd.workflows.machine.readiness import forget_idle, on_reader_sampled
+from recoveryd.workflows.machine.steps import hear_answers, on_not_sent, on_step
+from recoveryd.workflows.machine.ticking import forget_old, keep_time
+from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
+from recoveryd.workflows.model.known import Workflows
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.spec import (
     Ack,
     Discard,
     Escalate,
@@ -45,8 +49,7 @@ from recoveryd.workflows.spec import (
     Savepoint,
     Upgrade,
 )
-from recoveryd.workflows.steps import hear_answers, on_step
-from recoveryd.workflows.ticking import forget_old, keep_time
+from recoveryd.workflows.model.workflow import KIND, Workflow
 from recoveryd.workflows.wire.command import ACK_FORM, RESET_FORM, ROLLBACK_FORM
 from recoveryd.workflows.wire.reprocess import REPROCESS_FORM
 from recoveryd.workflows.wire.runbook import DISCARD_FORM, ESCALATE_FORM, PROMOTE_FORM, RUNBOOK_FORM
@@ -55,6 +58,7 @@ from recoveryd.workflows.wire.status import WorkflowForm
 from recoveryd.workflows.wire.upgrade import UPGRADE_FORM
 
 NAME = "workflows"
+_TIME = (Tick, BecameLeader)
 
 
 def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[WorkflowDraft]:
@@ -83,8 +87,16 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
             steers(Discard, on_discard),
             steers(Escalate, on_escalate),
         ),
-        handlers=(on(WorkflowFacts, on_gathered), on(GatheringFailed, on_gathering_failed), on(StepReported, on_step)),
+        handlers=(
+            on(WorkflowFacts, on_gathered),
+            on(GatheringFailed, on_gathering_failed),
+            on(StepReported, on_step),
+            on(CommandNotSent, on_not_sent),
+            on(ReaderSampled, on_reader_sampled),
+        ),
+        refuses=refuse_child,
         steer=_steer,
+        steers_after=(*_TIME, CommandReceived),
         subject=_subject,
         forms={
             Reset.verb: RESET_FORM,
@@ -142,8 +154,10 @@ def _subject(draft: WorkflowDraft, workflow_id: str) -> Subject | None:
 
 def _steer(draft: WorkflowDraft, event: object) -> None:
     """A new leader has no times, so that all is due at once."""
-    if isinstance(event, Tick | BecameLeader):
+    if isinstance(event, _TIME):
         keep_time(draft)
         forget_old(draft)
+        forget_idle(draft)
     if isinstance(event, CommandReceived):
-        hear_answers(draft)
+        command = event.command
+        hear_answers(draft, command.id if isinstance(command, RefusedCommand) else command.meta.id)

@@ -174,6 +174,7 @@ def main() -> int:
             "p99_s": _quantile(waits, 0.99),
             "p50_s": _quantile(waits, 0.5),
             "lag_s": group.take(second),
+            "waits_s": [round(wait_s, 6) for wait_s in waits],
         }
         print(json.dumps(line), flush=True)
         second += 1

@@ -1,147 +1,170 @@
-"""The result of a game day as a table, a picture and a page of the docs."""
+"""The result of a game day: a table and a picture for each scenario, and the page of the docs."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
+from textwrap import fill
 
-from recoveryd.cli.render.plots import Band, Line, Panel, plot
-from recoveryd_sandbox.gameday.judge import Tally, Verdict
-from recoveryd_sandbox.gameday.runs import Phase
-from recoveryd_sandbox.gameday.scenario import Scenario, Slos
+from recoveryd.cli.render.plots import Band, Bar, Column, Line, Panel, plot_columns
+from recoveryd_sandbox.gameday.day import Day, tally_of
+from recoveryd_sandbox.gameday.judge import Verdict, is_violated
+from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, FIXED, QUIET, UNLIMITED, Phase
+from recoveryd_sandbox.gameday.scenario import NAMES, Scenario, read_gameday
 
-COLUMNS = (
-    "run",
-    "took s",
-    "mean MB/s",
-    "p99 of seconds: median ms",
-    "worst ms",
-    "longest lag s",
-    "SLO violated s",
-    "beyond no replay s",
-    "share",
-)
+COLUMNS = ("run", "runs", "took s", "MB/s", "p99 median ms", "worst ms", "longest lag s", "over p99 s", "over lag s",
+           "beyond no replay s", "share")  # fmt: skip
+KINDS = (QUIET, UNLIMITED, FIXED, CONTROLLER, CUT)
+_MB = 1e6
 
 
-def rows(phases: Sequence[Phase], tallies: Mapping[str, Tally]) -> list[tuple[str, ...]]:
-    """One row per phase, as text."""
-    return [_row(phase, tallies[phase.name]) for phase in phases]
+def rows(day: Day) -> list[tuple[str, ...]]:
+    """One row per kind of run, medians over its runs, as text."""
+    return [_row(day, kind, day.quiet if kind == QUIET else day.runs[kind]) for kind in KINDS if _is_there(day, kind)]
 
 
-def _row(phase: Phase, tally: Tally) -> tuple[str, ...]:
-    p99s = sorted(s.p99_s for s in phase.seconds if s.p99_s is not None)
-    lags = [s.lag_s for s in phase.seconds if s.lag_s is not None]
-    is_run = bool(phase.status)
+def _is_there(day: Day, kind: str) -> bool:
+    return kind == QUIET or bool(day.runs.get(kind))
+
+
+def _row(day: Day, kind: str, phases: Sequence[Phase]) -> tuple[str, ...]:
+    tallies = [tally_of(phase, day.scenario, day.judged_by) for phase in phases]
+    p99s = sorted(s.p99_s for phase in phases for s in phase.seconds if s.p99_s is not None)
+    lags = [s.lag_s for phase in phases for s in phase.seconds if s.lag_s is not None]
+    is_run = kind != QUIET
+    took_s = median(t.seconds for t in tallies) if is_run else sum(t.seconds for t in tallies)
     return (
-        phase.name,
-        f"{phase.lasted_s:.0f}",
-        f"{phase.copied_bytes / phase.lasted_s / 1e6:.1f}" if is_run else "-",
-        f"{p99s[len(p99s) // 2] * 1000:.0f}",
-        f"{p99s[-1] * 1000:.0f}",
+        kind,
+        str(len(phases)),
+        f"{took_s:.0f}",
+        f"{median(phase.copied_bytes / phase.copying_s for phase in phases) / _MB:.1f}" if is_run else "-",
+        f"{p99s[len(p99s) // 2] * 1000:.0f}" if p99s else "-",
+        f"{p99s[-1] * 1000:.0f}" if p99s else "-",
         f"{max(lags, default=0.0):.1f}",
-        f"{tally.violated_s:.0f}",
-        f"{tally.attributable_s:.0f}" if is_run else "-",
-        f"{tally.share:.1%}" if is_run else "-",
+        f"{median(t.by_p99_s for t in tallies):.0f}",
+        f"{median(t.by_lag_s for t in tallies):.0f}",
+        f"{median(t.attributable_s for t in tallies):.0f}" if is_run else "-",
+        f"{median(t.share for t in tallies):.1%}" if is_run else "-",
     )
 
 
-def table(found: Sequence[tuple[str, ...]]) -> str:
+def table(header: Sequence[str], found: Sequence[Sequence[str]]) -> str:
     """Markdown that is readable as plain text."""
-    lines = [COLUMNS, tuple("---" for _ in COLUMNS), *found]
+    lines = [header, ["---" for _ in header], *found]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def draw(path: Path, phases: Sequence[Phase], slos: Slos) -> None:
-    """All phases on one time axis: latency, lag, rate."""
-    zero_s = phases[0].start_s
+def draw(path: Path, day: Day) -> None:
+    """One column per kind of run, each with the run that took the median time, and the same axes."""
+    shown = [day.usual(kind) for kind in KINDS if kind != QUIET and _is_there(day, kind)]
+    plot_columns(path, [_column(day, phase) for phase in (day.quiet[0], *shown)], f"Game day: {day.scenario.name}")
+
+
+def _column(day: Day, phase: Phase) -> Column:
+    slos, zero_s = day.scenario.slos, phase.start_s
+    at_s = [s.at_s - zero_s for s in phase.seconds]
     bands = [
-        Band(p.slow[0] - zero_s, p.slow[1] - zero_s, "slow broker" if p is phases[0] else "") for p in phases if p.slow
+        Band(span[0] - zero_s, span[1] - zero_s, name)
+        for span, name in ((phase.slow, "slow broker"), (phase.cut, "telemetry cut"))
+        if span
     ]
-    cuts = [Band(p.cut[0] - zero_s, p.cut[1] - zero_s, "telemetry cut") for p in phases if p.cut]
-
-    def lines(value: str, scale: float) -> list[Line]:
-        made = []
-        for phase in phases:
-            values = [getattr(s, value) for s in phase.seconds]
-            made.append(
-                Line(
-                    phase.name,
-                    [s.at_s - zero_s for s in phase.seconds],
-                    [None if v is None else v * scale for v in values],
-                )
-            )
-        return made
-
-    runs = [p for p in phases if p.polls]
-    rates = [
-        Line(f"{p.name}: achieved", [q.at_s - zero_s for q in p.polls], [q.bytes_per_s / 1e6 for q in p.polls])
-        for p in runs
-    ]
-    granted = [
-        Line(
-            f"{p.name}: granted",
-            [q.at_s - zero_s for q in p.polls],
-            [None if q.granted is None else q.granted / 1e6 for q in p.polls],
-        )
-        for p in runs
-        if any(q.granted is not None for q in p.polls)
-    ]
-    panels = [
-        Panel(
-            "Live produce latency, p99 of each second, as the observer felt it",
-            "ms",
-            lines("p99_s", 1000),
-            slos.p99_s * 1000,
-            bands,
-            is_log=True,
-        ),
-        Panel("Time lag of the protected group, as the observer saw it", "s", lines("lag_s", 1), slos.lag_s, bands),
-        Panel("Rate of the replay", "MB/s", [*rates, *granted], bands=[*bands, *cuts]),
-    ]
-    plot(path, panels, "The same recovery three times, next to the same live traffic")
+    polled = [poll.at_s - zero_s for poll in phase.polls]
+    rates = [Line("copied", polled, [poll.bytes_per_s / _MB for poll in phase.polls])]
+    if any(poll.granted is not None for poll in phase.polls):
+        granted = [None if poll.granted is None else poll.granted / _MB for poll in phase.polls]
+        rates.append(Line("granted", polled, granted))
+    p99s = [None if s.p99_s is None else s.p99_s * 1000 for s in phase.seconds]
+    over = float(sum(is_violated(s, slos) for s in phase.seconds))
+    return Column(
+        phase.name if phase.fixed is None else f"{phase.name}: {phase.fixed / _MB:.1f} MB/s",
+        [
+            Panel("p99 of each second", "ms", [Line("p99", at_s, p99s)], slos.p99_s * 1000, bands, is_log=True),
+            Panel("time lag", "s", [Line("lag", at_s, [s.lag_s for s in phase.seconds])], slos.lag_s, bands),
+            Panel("rate of the replay", "MB/s", rates, bands=bands),
+        ],
+        Bar(over, phase.lasted_s, f"{over:.0f} s over the SLO / {phase.lasted_s:.0f} s"),
+    )
 
 
-def page(
-    found: Sequence[tuple[str, ...]],
-    verdicts: Sequence[Verdict],
-    scenario: Scenario,
-    slos: Slos,
-    records: int,
-    machine: str,
-) -> str:
-    """The text of docs/gameday.md."""
-    load, faults = scenario.load, scenario.faults
-    told = "\n".join(f"- {'kept' if v.passed else '**missed**'}: {v.sentence}" for v in verdicts)
-    stop_ms, cycle_ms = faults.stop_s * 1000, faults.cycle_s * 1000
-    least_ms, most_ms = scenario.latency_least_s * 1000, scenario.latency_most_s * 1000
-    return f"""# A game day
+def section(day: Day, found: Sequence[Verdict], machine: str) -> str:
+    """The part of docs/gameday.md that one scenario has."""
+    told = "\n".join(f"- {'kept' if v.passed else '**missed**'}: {v.sentence}" for v in found)
+    search = ", ".join(f"{rate / _MB:.1f} MB/s {share:.1%}" for rate, share in day.tried)
+    tried = f"Searched for the best fixed rate (rate, share of bad seconds): {search}.\n\n" if search else ""
+    return f"""{_describe(day.scenario)}
 
-`make gameday` shows on a real Kafka what the simulator shows on a model: how much live traffic suffers under the same
-recovery when nothing limits it, at a fixed rate, and under the controller. This page and its picture are written by
-`make gameday ARGS=--write-docs`; the numbers are those of one run on {machine}.
+Measured on {machine}.
 
-- Live traffic: {load.live_records_per_s:,.0f} records/s of real flights to `flights.live`, and the group
-  `flights-board` that reads them.
-- The recovery copies {records:,} records, {load.backlog_s / 60:.0f} minutes of that traffic, from the same topic to
-  another one. Broker, Spark, daemon and all applications share the machine, so an unlimited replay takes processor time
-  from everybody.
-- An observer that is independent of the daemon measures the acknowledgements of {50} records of its own per second, and
-  the position of the group.
-- SLOs, calibrated on the first minute: p99 of a second below {slos.p99_s * 1000:.0f} ms
-  ({scenario.latency_factor:.0f} times a usual bad second, within {least_ms:.0f} and {most_ms:.0f} ms), time lag below
-  {slos.lag_s:.0f} s.
-- In every phase, even in the one without a replay, the broker is stopped for {stop_ms:.0f} of every {cycle_ms:.0f} ms
-  during {faults.slow_s:.0f} s. In the controller's run the live application's own telemetry, one of the three signals
-  by which the daemon protects it, is cut for {faults.cut_s:.0f} s.
-- "Beyond no replay" subtracts what the first phase shows: its share of bad seconds in normal time, and the bad seconds
-  that one slow broker causes.
-
-{table(found)}
+{table(COLUMNS, rows(day))}
 
 {told}
 
-![p99, lag and rate of all phases](img/gameday.png)
+{tried}![p99, lag and rate of each run](img/gameday-{day.scenario.name}.png)
+"""
 
-The fixed rate is {scenario.fixed_share:.0%} of what the unlimited run reached: a rate that somebody has to know
-beforehand. The controller is given none. It finds its rate from below, so it takes longer; when the broker becomes slow
-it cuts the rate within a loop delay; and without telemetry it goes down to its floor.
-Verification is left out of the runs (`verify: none`), since the copies are compared.
+
+def _describe(scenario: Scenario) -> str:
+    load, slos = scenario.load, scenario.slos
+    swing = f", at half and at twice of that in turns of {load.swing / 1000:.0f} s" if load.swing else ""
+    reader = f"; the group reads at most {load.reader_records_per_s:,.0f}" if load.reader_records_per_s else ""
+    return fill(
+        f"{scenario.about} {load.live_records_per_s:,.0f} live records/s{swing}{reader}. The recovery copies "
+        f"{load.backlog_records:,} records. SLOs: p99 of a second below {slos.p99_s * 1000:.0f} ms, time lag below "
+        f"{slos.lag_s:g} s. Promised: {_promise(scenario)}",
+        120,
+        break_on_hyphens=False,
+    )
+
+
+def _promise(scenario: Scenario) -> str:
+    target = scenario.target
+    word, times = "less than" if target.strictly else "at most", f"{target.most_times:g} times "
+    times = f"{word} {'' if target.most_times == 1 else times}the time of {target.against}"
+    return f"{times}, and at most {target.bad_share_most:.0%} of bad seconds beyond no replay."
+
+
+def page(before: str, sections: dict[str, str]) -> str:
+    """The page with these sections; those of other scenarios stay as they are in `before`."""
+    kept = dict(re.findall(r"^## Scenario `([\w-]+)`\n\n(.*?)(?=^## |\Z)", before, re.MULTILINE | re.DOTALL))
+    scenarios = [read_gameday(name) for name in NAMES]
+    unmeasured = "Not measured on this version yet."
+    parts = [
+        f"## Scenario `{scenario.name}`\n\n"
+        + (sections.get(scenario.name) or kept.get(scenario.name) or f"{_describe(scenario)}\n\n{unmeasured}").strip()
+        for scenario in scenarios
+    ]
+    overview = table(
+        ("scenario", "what it shows", "SLOs", "promised of the controller"),
+        [(f"`{s.name}`", s.about, f"{s.slos.p99_s * 1000:.0f} ms, {s.slos.lag_s:g} s", _promise(s)) for s in scenarios],
+    )
+    return _HEAD.replace("OVERVIEW", overview) + "\n\n".join(parts) + "\n"
+
+
+_HEAD = """# A game day
+
+`make gameday` shows on a real Kafka what the simulator shows on a model: how much live traffic suffers under the same
+recovery when nothing limits it, at the best fixed rate, and under the controller, and how long each takes. Somebody who
+has time to search for the best fixed rate, and whose live traffic never changes, needs no controller; the question is
+what the controller costs who has not.
+
+`make gameday ARGS="today --write-docs"` runs one scenario and renews its section and picture; without a name all of them
+run, for about three hours on a machine that does nothing else. Numbers of one machine do not hold for another.
+
+OVERVIEW
+
+- All of it is in the scenario's file (`sandbox/recoveryd_sandbox/gameday/scenarios/`), the SLOs too, before anything runs.
+  Another file can be given instead of a name.
+- Live traffic is real flights written to `flights.live`, and the group `flights-board` that reads them. The recovery
+  copies older records of the same topic to another one and proves the copy (`verify: source`); the time is that of both.
+- An observer that is independent of the daemon measures the acknowledgements of 50 records of its own per second, and
+  the position of the group. A second is bad when its p99 or the group's time lag is at or over its SLO.
+- Without a replay is measured before the first run and after the last one, together at least as long as the longest
+  run. "Beyond no replay" subtracts its share of bad seconds, and those that one slow broker causes.
+- `best fixed` is the highest fixed rate whose bad seconds beyond no replay are at most 2 % of its run, found by
+  bisection on this machine. Where unlimited is harmless, that is unlimited.
+- Every kind of run is repeated three times (`--runs`), and judged by its median. The picture has the run of median time.
+- In some scenarios the broker is stopped for 150 of every 300 ms during 12 s of each run, or one more run under the
+  controller has the telemetry of the live application cut for a minute: without it the rate must fall to its floor, and
+  come back.
+
 """

@@ -1,26 +1,27 @@
-"""The phases of a game day: first without a replay, then the same recovery three times. It records what happened when;
-`judge` says what it means.
+"""The runs of a game day: stretches without a replay, and the same recovery again and again. They record what happened
+when; `judge` says what it means.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from recoveryd_sandbox.control import ENDED
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.gameday.judge import Second, is_violated, within
-from recoveryd_sandbox.gameday.scenario import TOPIC, Scenario, Slos, calibrated
+from recoveryd_sandbox.gameday.scenario import TOPIC, Scenario
 from recoveryd_sandbox.gameday.stack import GamedayStack, SlowBroker
 from recoveryd_sandbox.topics import Topics
 
-MODES = ("unlimited", "fixed", "controller")
+QUIET, UNLIMITED, FIXED, CONTROLLER, CUT = "no replay", "unlimited", "best fixed", "controller", "telemetry cut"
 _POLL_S = 0.5
 _REPORT_S = 5.0
 _CALM_S = 5
-_CALM_DEADLINE_S = 90.0
-_OBSERVER_LATE_S = 4.0
-_START_DEADLINE_S = 60.0
+_CALM_DEADLINE_S = 120.0
+_START_DEADLINE_S = 120.0
+_SETTLE_S = 8.0  # after a slow broker
 
 Say = Callable[[str], None]
 Span = tuple[float, float]
@@ -40,10 +41,13 @@ class Poll:
 
 @dataclass
 class Phase:
-    """One stretch of time. `slow` and `cut`: when the broker was slow, and when telemetry was cut."""
+    """One stretch of time; `name` says what kind of run it is, `fixed` its rate if it had one. `slow` and `cut`: when the
+    broker was slow, and when telemetry was cut.
+    """
 
     name: str
     start_s: float
+    fixed: int | None = None
     stop_s: float = 0.0
     slow: Span | None = None
     cut: Span | None = None
@@ -56,6 +60,12 @@ class Phase:
         return self.stop_s - self.start_s
 
     @property
+    def copying_s(self) -> float:
+        """Without the start of the application and the proof: from the first record seen to the last."""
+        grown = [poll.at_s for before, poll in pairwise(self.polls) if poll.copied > before.copied]
+        return grown[-1] - grown[0] if len(grown) > 1 and grown[-1] > grown[0] else self.lasted_s
+
+    @property
     def copied_bytes(self) -> float:
         return float((self.status.get("progress") or {}).get("bytes", 0))
 
@@ -66,56 +76,53 @@ class Runs:
     def __init__(self, stack: GamedayStack, scenario: Scenario, say: Say) -> None:
         self._stack, self._scenario, self._say = stack, scenario, say
         self._ends: list[int] = []
+        self._number = 0
 
-    def without_replay(self) -> Phase:
-        """A quiet stretch, then the broker slowed just as in each run."""
-        phase = Phase("no replay", time.time())
-        self._wait_s(self._scenario.baseline_s)
-        slow = self._slow()
-        slow.join()
-        phase.slow = slow.span
-        self._wait_s(self._scenario.settle_s)
+    def without_replay(self, seconds: float, *, with_faults: bool) -> Phase:
+        """A stretch of so many seconds without a replay; with faults the broker is slowed in it as in each run."""
+        phase = Phase(QUIET, time.time())
+        slow = self._slow() if with_faults and self._scenario.slow_broker is not None else None
+        if slow is not None:
+            slow.join()
+            phase.slow = slow.span
+            self._wait_s(_SETTLE_S)
+        self._wait_s(max(0.0, phase.start_s + seconds - time.time()))
         return self._closed(phase)
 
-    def slos(self, quiet: Phase) -> Slos:
-        """SLOs from the quiet stretch: its p99 without the worst tenth of seconds, and its longest lag."""
-        assert quiet.slow is not None
-        calm = within(quiet.seconds, quiet.start_s, quiet.slow[0])
-        p99s = sorted(s.p99_s for s in calm if s.p99_s is not None)
-        lags = [s.lag_s for s in calm if s.lag_s is not None]
-        if len(p99s) < len(calm) / 2 or not lags:
-            raise SandboxError(
-                "the observer saw too little to calibrate the SLOs", f"its errors are in {self._stack.folder}"
-            )
-        return calibrated(self._scenario, p99s[int(0.9 * (len(p99s) - 1))], max(lags))
-
-    def settle(self, slos: Slos) -> None:
-        """Wait until live traffic has been well for a few seconds, and at least `idle_s`, in which the daemon measures
-        its baseline.
+    def settle(self) -> None:
+        """Wait until live traffic has been well for a few seconds, and at least `idle`, in which the daemon measures its
+        baseline.
         """
-        self._wait_s(self._scenario.idle_s)
-        give_up_s = time.monotonic() + _CALM_DEADLINE_S
+        self._wait_s(self._scenario.idle / 1000)
+        give_up_s, slos = time.monotonic() + _CALM_DEADLINE_S, self._scenario.slos
         while time.monotonic() < give_up_s:
             newest = self._stack.seconds[-_CALM_S:]
             if len(newest) == _CALM_S and not any(is_violated(s, slos) for s in newest):
                 return
             self._wait_s(1.0)
-        raise SandboxError("live traffic did not become calm again", "Is the machine busy with something else?")
+        raise SandboxError(
+            f"live traffic did not become calm within {_CALM_DEADLINE_S:.0f} s: p99 below {slos.p99_s * 1000:.0f} ms and lag "
+            f"below {slos.lag_s:.1f} s for {_CALM_S} s",
+            "Is the machine busy with something else? If not, the SLOs of the scenario are below what it can do.",
+        )
 
     def pin_backlog(self) -> None:
         """All runs copy what the topic holds now."""
         self._ends = Topics(self._stack.broker.bootstrap).end_offsets(TOPIC)
 
-    def run(self, mode: str, limits: dict[str, Any]) -> Phase:
-        """One run of the recovery, from the command to its end. Raises `SandboxError` when it does not complete."""
-        recovery = f"gameday-{mode}"
+    def run(self, kind: str, fixed: int | None = None) -> Phase:
+        """One run of the recovery, from the command to its end, with verification. Raises `SandboxError` when it does not
+        complete.
+        """
+        self._number += 1
+        recovery = f"gameday-{self._number}"
         stop = {str(number): end for number, end in enumerate(self._ends)}
-        phase = Phase(mode, time.time())
+        phase = Phase(kind, time.time(), fixed)
         data = {
             "source": {"topic": TOPIC, "from": "earliest", "to": {"offsets": stop}},
-            "target": {"topic": f"flights.{mode}", "create": True},
-            "verify": "none",
-            "limits": {"mode": mode, **limits},
+            "target": {"topic": f"flights.{recovery}", "create": True},
+            "verify": self._scenario.verify,
+            "limits": {"override_live_slo": True, **_limits(kind, fixed)},
         }
         self._stack.command("replay", recovery, data)
         slow = self._follow(phase, recovery)
@@ -123,24 +130,26 @@ class Runs:
             slow.join()
         if phase.status.get("state") != "completed":
             raise SandboxError(f"{recovery} ended {phase.status.get('state')}: {phase.status.get('why')}", "")
+        Topics(self._stack.broker.bootstrap).delete(f"flights.{recovery}")
         return self._closed(phase)
 
     def _follow(self, phase: Phase, recovery: str) -> SlowBroker | None:
         """Poll to the end; slow the broker and cut telemetry when the copy has reached their shares."""
-        faults = self._scenario.faults
+        slowing = self._scenario.slow_broker
+        cutting = self._scenario.cut if phase.name == CUT else None
         total, slow, told_s = sum(self._ends), None, 0.0
-        give_up_s = phase.start_s + self._scenario.run_deadline_s
+        give_up_s = phase.start_s + self._scenario.run_deadline / 1000
         while time.time() < give_up_s:
             poll = self._poll(phase, recovery)
             if poll is not None:
                 share = poll.copied / total
-                if slow is None and share >= faults.slow_at:
+                if slowing is not None and slow is None and share >= slowing.at:
                     slow = self._slow()
                     phase.slow = slow.span
-                if phase.name == "controller" and phase.cut is None and share >= faults.cut_at:
-                    phase.cut = (poll.at_s, poll.at_s + faults.cut_s)
+                if cutting is not None and phase.cut is None and share >= cutting.at:
+                    phase.cut = (poll.at_s, poll.at_s + cutting.lasts / 1000)
                     self._stack.mute.touch()
-                    self._say(f"  telemetry of the live application is cut for {faults.cut_s:.0f} s")
+                    self._say(f"  telemetry of the live application is cut for {cutting.lasts / 1000:.0f} s")
                 if poll.at_s - told_s >= _REPORT_S:
                     told_s = poll.at_s
                     self._say(_line(poll, share))
@@ -169,19 +178,17 @@ class Runs:
         return poll
 
     def _slow(self) -> SlowBroker:
-        faults = self._scenario.faults
-        slow = SlowBroker(self._stack.broker, faults.stop_s, faults.cycle_s, faults.slow_s)
+        how = self._scenario.slow_broker
+        assert how is not None
+        slow = SlowBroker(self._stack.broker, how.stop / 1000, how.cycle / 1000, how.lasts / 1000)
         slow.start()
-        self._say(
-            f"  the broker stands still for {faults.stop_s * 1000:.0f} of every {faults.cycle_s * 1000:.0f} ms, for "
-            f"{faults.slow_s:.0f} s"
-        )
+        self._say(f"  the broker stands still for {how.stop} of every {how.cycle} ms, for {how.lasts / 1000:.0f} s")
         return slow
 
     def _closed(self, phase: Phase) -> Phase:
         """The phase with what the observer saw in it, once the observer has reported all of it."""
         phase.stop_s = phase.stop_s or time.time()
-        self._wait_s(_OBSERVER_LATE_S)
+        self._stack.await_observer(phase.stop_s)
         phase.seconds = within(self._stack.seconds, phase.start_s, phase.stop_s)
         missing = phase.lasted_s - len(phase.seconds)
         if missing > max(3.0, 0.02 * phase.lasted_s):
@@ -193,6 +200,12 @@ class Runs:
     def _wait_s(self, seconds: float) -> None:
         time.sleep(seconds)
         self._stack.check()
+
+
+def _limits(kind: str, fixed: int | None) -> dict[str, Any]:
+    if fixed is not None:
+        return {"mode": "fixed", "max_bytes_per_s": fixed}
+    return {"mode": "unlimited" if kind == UNLIMITED else "controller"}
 
 
 def _line(poll: Poll, share: float) -> str:

@@ -1,25 +1,25 @@
-"""The numbers of the game day, in one place: the load, the SLOs, the faults. Times in s, sizes in bytes."""
+"""The numbers of a game day as its scenario file says them: the load, the SLOs, the faults, and what is promised. All of
+it is fixed before anything runs. Durations in ms, sizes in bytes.
+"""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from recoveryd.settings.kinds import Duration, Section, Size, Word
+from recoveryd_sandbox.scenario_file import read_scenario
 
 TOPIC = "flights.live"
 GROUP = "flights-board"
 PARTITIONS = 4
 HEALTH_NAME = "live_produce_p99"
+FOLDER: Final = Path(__file__).with_name("scenarios")
+NAMES: Final = ("shared-core", "today", "harmless", "swings", "near-limit")  # in the order in which they run
 
-
-@dataclass(frozen=True)
-class Load:
-    """Live traffic, and the backlog as minutes of it; both are in the same topic. The backlog keeps an unlimited run
-    busy for most of a minute.
-    """
-
-    live_records_per_s: float = 4_000.0
-    backlog_s: float = 1_000.0
-
-    @property
-    def backlog_records(self) -> int:
-        return int(self.live_records_per_s * self.backlog_s)
+Share = Annotated[float, Field(gt=0, lt=1)]
+Rate = Annotated[float, Field(gt=0, le=200_000)]
 
 
 @dataclass(frozen=True)
@@ -32,43 +32,92 @@ class Slos:
     lag_s: float
 
 
-@dataclass(frozen=True)
-class Faults:
-    """The broker is stopped for `stop_s` of every `cycle_s`, during `slow_s`; telemetry is cut for `cut_s`. Each begins
-    when its share of the copy is reached.
+class SloSection(Section):
+    p99: Duration
+    lag: Duration
+
+    @property
+    def slos(self) -> Slos:
+        return Slos(self.p99 / 1000, self.lag / 1000)
+
+
+class Load(Section):
+    """Live traffic, and the backlog that is copied; both are in the same topic. `swing`: live traffic at half its rate
+    and at twice its rate, in turns of this length. `reader_records_per_s`: the protected group can do no more.
     """
 
-    stop_s: float = 0.15
-    cycle_s: float = 0.30
-    slow_s: float = 12.0
-    slow_at: float = 0.4
-    cut_s: float = 60.0
-    cut_at: float = 0.55
+    live_records_per_s: Rate
+    backlog_records: Annotated[int, Field(ge=1_000, le=100_000_000)]
+    swing: Duration | None = None
+    reader_records_per_s: Rate | None = None
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        most = self.live_records_per_s * (2 if self.swing else 1)
+        if self.reader_records_per_s is not None and self.reader_records_per_s <= most:
+            raise ValueError(f"reader_records_per_s must be above the {most:g} records/s that live traffic reaches")
+        return self
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """`fixed_share`: the fixed rate as a part of the unlimited run's rate. `most_bytes_per_s` bounds the controller."""
+class SlowBrokerSection(Section):
+    """The broker is stopped for `stop` of every `cycle`, for `lasts`, once `at` of the copy is done."""
 
-    load: Load = Load()
-    faults: Faults = Faults()
-    baseline_s: float = 45.0
-    settle_s: float = 20.0
-    idle_s: float = 30.0
-    run_deadline_s: float = 600.0
-    fixed_share: float = 0.5
-    most_bytes_per_s: int = 60_000_000
-    floor_bytes_per_s: int = 600_000
-    latency_factor: float = 3.0
-    latency_least_s: float = 0.020
-    latency_most_s: float = 0.120  # below the length of a stop, so that a slow broker always shows
-    lag_factor: float = 3.0
-    lag_least_s: float = 5.0
+    stop: Duration = 150
+    cycle: Duration = 300
+    lasts: Duration = 12_000
+    at: Share = 0.4
+
+    @model_validator(mode="after")
+    def _goes_on(self) -> Self:
+        if self.stop >= self.cycle:
+            raise ValueError("stop must be shorter than cycle")
+        return self
 
 
-def calibrated(scenario: Scenario, quiet_p99_s: float, quiet_lag_s: float) -> Slos:
-    """SLOs from what the machine shows without a replay and without faults: a multiple of a usual bad second, within
-    bounds.
+class CutSection(Section):
+    """One more run under the controller, in which the live application's telemetry is cut once `at` is copied."""
+
+    lasts: Duration = 60_000
+    at: Share = 0.4
+
+
+class Target(Section):
+    """The controller's time is at most `most_times` that of the best fixed rate, or of the unlimited run. `strictly`:
+    less than that.
     """
-    p99_s = min(scenario.latency_most_s, max(scenario.latency_least_s, scenario.latency_factor * quiet_p99_s))
-    return Slos(round(p99_s, 3), round(max(scenario.lag_least_s, scenario.lag_factor * quiet_lag_s), 1))
+
+    against: Literal["best fixed", "unlimited"]
+    most_times: Annotated[float, Field(ge=1, le=10)]
+    strictly: bool = False
+    bad_share_most: Share = 0.02
+
+
+class Scenario(Section):
+    """`cores`: broker, lanes and daemon are bound to so many; all that there are without it. `most` and `floor` bound the
+    controller.
+    """
+
+    name: Word
+    about: Annotated[str, Field(min_length=10, max_length=400)]
+    slo: SloSection
+    load: Load
+    target: Target
+    cores: Annotated[int, Field(ge=1, le=1_024)] | None = None
+    slow_broker: SlowBrokerSection | None = None
+    cut: CutSection | None = None
+    verify: Literal["source", "digest", "count"] = "source"
+    quiet: Duration = 60_000  # the first part of the phase without a replay
+    idle: Duration = 20_000  # before each run
+    run_deadline: Duration = 1_200_000
+    most: Size = 60_000_000
+    floor: Size = 600_000
+
+    @property
+    def slos(self) -> Slos:
+        return self.slo.slos
+
+
+def read_gameday(name: str) -> Scenario:
+    """A scenario by name, or by the path of its file. Raises `ConfigProblem`."""
+    path = FOLDER / f"{name}.yaml" if name in NAMES else Path(name)
+    return read_scenario(path, Scenario, FOLDER / "today.yaml")

@@ -4,12 +4,14 @@ folder that is removed at the end.
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,9 +22,12 @@ from recoveryd_sandbox.daemon_process import DaemonProcess, end, run_tool, tail
 from recoveryd_sandbox.demo_stack import patient
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.gameday import observer
-from recoveryd_sandbox.gameday.judge import Second
-from recoveryd_sandbox.gameday.scenario import GROUP, HEALTH_NAME, PARTITIONS, TOPIC, Scenario, Slos
+from recoveryd_sandbox.gameday.judge import LiveSecond, Second
+from recoveryd_sandbox.gameday.scenario import GROUP, HEALTH_NAME, PARTITIONS, TOPIC, Load, Slos
 from recoveryd_sandbox.topics import Topics
+
+_POLL_S = 0.2
+_OBSERVER_DEADLINE_S = 120.0
 
 
 class GamedayStack:
@@ -33,6 +38,8 @@ class GamedayStack:
         self.broker = Broker(self.folder / "kafka")
         self.mute = self.folder / "telemetry.cut"
         self.seconds: list[Second] = []
+        self.live: list[LiveSecond] = []
+        self._cores: set[int] | None = None
         self._daemon: DaemonProcess | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
 
@@ -47,21 +54,40 @@ class GamedayStack:
         assert self._daemon is not None
         return self._daemon
 
-    def start_traffic(self, records_per_s: float) -> None:
+    def bind(self, cores: int | None) -> None:
+        """What is started after this, except traffic and observer, gets so many cores; None = all. Linux only."""
+        if cores is None:
+            return
+        if not hasattr(os, "sched_setaffinity"):
+            raise SandboxError("cores cannot be bound on this system", "Take a scenario without `cores`, or Linux.")
+        there = sorted(os.sched_getaffinity(0))
+        if cores > len(there):
+            raise SandboxError(f"the scenario asks for {cores} cores, and {len(there)} are there", "")
+        self._cores = set(there[:cores])
+
+    def start_broker(self) -> None:
+        with self._bound():
+            self.broker.start()
+
+    def start_traffic(self, load: Load) -> None:
         """Live producer, protected group and observer, each a process of its own."""
         Topics(self.broker.bootstrap).create(observer.TOPIC, 1, {})
         run_tool(
             "recoveryctl", "topics", "apply", "--bootstrap", self.broker.bootstrap
         )  # the application's signals need the control topic
         at = ("--bootstrap", self.broker.bootstrap)
-        rate, mute = ("--records-per-s", str(records_per_s)), ("--mute", str(self.mute))
-        self._start("recoveryd_sandbox.gameday.load", "consumer", *at)
-        self._start("recoveryd_sandbox.gameday.load", "producer", *at, *rate, *mute)
+        rate, mute = ("--records-per-s", str(load.live_records_per_s)), ("--mute", str(self.mute))
+        swing = ("--swing-s", str((load.swing or 0) / 1000))
+        self._start("recoveryd_sandbox.gameday.load", "consumer", *at, *_reading(load))
+        writing = self._start(
+            "recoveryd_sandbox.gameday.load", "producer", *at, *rate, *swing, *mute, stdout=subprocess.PIPE
+        )
         place = ("--group", GROUP, "--topic", TOPIC, "--partitions", str(PARTITIONS))
         watching = self._start("recoveryd_sandbox.gameday.observer", *at, *place, stdout=subprocess.PIPE)
-        threading.Thread(target=self._read, args=(watching,), name="observer", daemon=True).start()
+        for process, take in ((watching, self._take_second), (writing, self._take_live)):
+            threading.Thread(target=_read, args=(process, take), name="reader", daemon=True).start()
 
-    def start_daemon(self, scenario: Scenario, slos: Slos) -> None:
+    def start_daemon(self, slos: Slos, most_bytes_per_s: int, floor_bytes_per_s: int) -> None:
         """Returns when the daemon leads."""
         p99_slo = f"{round(slos.p99_s * 1000)}ms"
         self._daemon = DaemonProcess(self.folder)
@@ -82,12 +108,13 @@ class GamedayStack:
                 "control": {
                     "period": "2s",
                     "loop_delay": "8s",
-                    "max_bytes_per_s": scenario.most_bytes_per_s,
-                    "min_bytes_per_s": scenario.floor_bytes_per_s,
+                    "max_bytes_per_s": most_bytes_per_s,
+                    "min_bytes_per_s": floor_bytes_per_s,
                 },
             }
         )
-        self._daemon.start()
+        with self._bound():
+            self._daemon.start()
         self._daemon.await_leader()
 
     def command(self, verb: str, recovery: str, data: dict[str, Any]) -> None:
@@ -99,6 +126,20 @@ class GamedayStack:
             if process.poll() is not None:
                 said = tail(self._log(number))
                 raise SandboxError(f"part {number} of the stage ended with {process.returncode}", f"it said:\n{said}")
+
+    def await_observer(self, until_s: float) -> None:
+        """Returns when the observer has reported every whole second before this one of the wall clock. Raises
+        `SandboxError`.
+        """
+        give_up_s = time.monotonic() + _OBSERVER_DEADLINE_S
+        while not self.seconds or self.seconds[-1].at_s < int(until_s) - 1:
+            if time.monotonic() > give_up_s:
+                raise SandboxError(
+                    f"the observer reported nothing for {_OBSERVER_DEADLINE_S:.0f} s",
+                    f"its errors are in {self.folder}",
+                )
+            time.sleep(_POLL_S)
+            self.check()
 
     def close(self, *, keep_logs: bool = False) -> None:
         """End everything; remove the folder, or all of it but the logs. Safe to call twice."""
@@ -123,11 +164,34 @@ class GamedayStack:
     def _log(self, number: int) -> Path:
         return self.folder / f"part-{number}.log"
 
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            found = json.loads(line)
-            self.seconds.append(Second(found["at_s"], found["p99_s"], found["lag_s"]))
+    @contextlib.contextmanager
+    def _bound(self) -> Iterator[None]:
+        """Processes inherit the cores of the thread that starts them."""
+        if self._cores is None:
+            yield
+            return
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self._cores)
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, before)
+
+    def _take_second(self, found: Mapping[str, Any]) -> None:
+        self.seconds.append(Second(found["at_s"], found["p99_s"], found["lag_s"], tuple(found["waits_s"])))
+
+    def _take_live(self, found: Mapping[str, Any]) -> None:
+        self.live.append(LiveSecond(found["at_s"], found["p99_s"]))
+
+
+def _reading(load: Load) -> tuple[str, ...]:
+    return () if load.reader_records_per_s is None else ("--records-per-s", str(load.reader_records_per_s))
+
+
+def _read(process: subprocess.Popen[bytes], take: Callable[[Mapping[str, Any]], None]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        take(json.loads(line))
 
 
 class SlowBroker:

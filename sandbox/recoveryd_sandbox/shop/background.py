@@ -15,8 +15,8 @@ from recoveryd_sandbox.shop.shop import Shop
 from recoveryd_sandbox.state import NodeState, end_running, running_state, write_state
 
 VERSIONS = {"v1": BUG, "v2": RIGHT}
-_START_S, _STOP_S = 300.0, 120.0
-_TOTALS_S = 180.0
+_START_S, _STOP_S = 300.0, 300.0
+_TOTALS_S = 600.0
 _POLL_S = 0.2
 
 

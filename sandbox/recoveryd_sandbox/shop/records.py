@@ -1,5 +1,6 @@
 """Text in and out of topics: what a program of the shop would write, and what a reader of its output sees."""
 
+import time
 from collections.abc import Iterable, Iterator
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -8,6 +9,12 @@ from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.shop.orders import Pair
 
 _TIMEOUT_S = 180.0
+_POLL_S = 1.0
+# What a busy broker is told to have; the client goes on trying by itself.
+_PASSING = frozenset({
+    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT,  # noqa: SLF001
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE,
+})  # fmt: skip
 
 
 def write(bootstrap: str, topic: str, pairs: Iterator[Pair], begin_ms: int) -> None:
@@ -38,15 +45,21 @@ def read(bootstrap: str, topic: str, partitions: int) -> Iterator[Pair]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "isolation.level": "read_committed", **settings})
     try:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-        at_end = 0
-        while at_end < partitions:
-            message = consumer.poll(_TIMEOUT_S)
-            if message is None:
+        at_end: set[int | None] = set()
+        give_up_at_s = time.monotonic() + _TIMEOUT_S
+        while len(at_end) < partitions:
+            message = consumer.poll(_POLL_S)
+            if time.monotonic() > give_up_at_s:
                 raise SandboxError(f"Could not read topic {topic} to its end.")
-            error, key, value = message.error(), message.key(), message.value()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001  (its public name)
-                raise SandboxError(f"Could not read topic {topic}: {error.str()}.")
-            at_end += error is not None
+            error = None if message is None else message.error()
+            if message is None or (error is not None and error.code() in _PASSING):
+                continue
+            if error is not None:
+                if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001  (its public name)
+                    raise SandboxError(f"Could not read topic {topic}: {error.str()}.")
+                at_end.add(message.partition())  # told again where more was written meanwhile
+                continue
+            key, value = message.key(), message.value()
             if isinstance(key, bytes) and isinstance(value, bytes):
                 yield key.decode(), value.decode()
     finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from recoveryd_sandbox.daemon_process import PATIENT
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.shop.orders import (
     BEGIN_MS,
@@ -25,9 +26,16 @@ from recoveryd_sandbox.topics import Topics
 
 _PARTITIONS = 4
 _KEPT = {"retention.ms": "-1"}  # any retention would end records of that time
-_TIMEOUT_S = 300.0
+_TIMEOUT_S = 600.0
 _POLL_S = 0.2
 _PROFILE = {"master": "local[2,4]", "driver_memory": "512m", "warm": 1}
+# It is at least once, so it would count orders twice if it lost its place in the group, or gave up a write, on a machine that stands still.
+_PATIENT_APP = {
+    "consumer.session.timeout.ms": "120000",
+    "consumer.max.poll.interval.ms": "1800000",
+    "producer.delivery.timeout.ms": "900000",
+    "task.timeout.ms": "1800000",
+}
 
 
 class Shop:
@@ -36,7 +44,7 @@ class Shop:
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.folder = folder
-        spec = AppSpec(UNIT, Mode.TOTALS, (ORDERS, CUSTOMERS), TOTALS, factor=BUG)
+        spec = AppSpec(UNIT, Mode.TOTALS, (ORDERS, CUSTOMERS), TOTALS, factor=BUG, settings=_PATIENT_APP)
         self.app = StreamsApp(folder / UNIT, bootstrap, spec)
 
     def fill(self) -> None:
@@ -91,6 +99,7 @@ class Shop:
             "clusters": {"main": {"bootstrap.servers": self.bootstrap}},
             "work_dir": str(self.folder / "work"),
             "profiles": {"default": _PROFILE},
+            **PATIENT,
             "units": {UNIT: unit},
         }
         file = self.folder / "recoveryd.yaml"

@@ -7,7 +7,16 @@ for the way back, at `ledger_records` for what proves.
 """
 
 from recoveryd_jobs.contract.coding import VERSION, ContractError, decode, encode
-from recoveryd_jobs.contract.ledger_records import DIGEST_FORM, LedgerHead, LedgerRow, Receipt, TargetRun
+from recoveryd_jobs.contract.ledger_records import (
+    DIGEST_FORM,
+    LedgerHead,
+    LedgerRow,
+    Receipt,
+    TargetRun,
+    Times,
+    spanning,
+    spanning_copied,
+)
 from recoveryd_jobs.contract.names import copy_client_id, head_key, progress_key, receipts_partition, transactional_id
 from recoveryd_jobs.contract.reports import (
     ERROR_CODES,
@@ -52,6 +61,7 @@ __all__ = [
     "SourceSpec",
     "TargetRun",
     "TargetSpec",
+    "Times",
     "Verification",
     "copy_client_id",
     "decode",
@@ -60,5 +70,7 @@ __all__ = [
     "head_key",
     "progress_key",
     "receipts_partition",
+    "spanning",
+    "spanning_copied",
     "transactional_id",
 ]

@@ -7,6 +7,24 @@ from dataclasses import dataclass
 from recoveryd_jobs.contract.coding import VERSION
 from recoveryd_jobs.contract.names import head_key
 
+Times = tuple[int, int]  # the smallest and the largest timestamp of copied records, in ms
+
+
+def spanning(*found: Times | None) -> Times | None:
+    """All of these together; None = no record with a timestamp is among them."""
+    known = [times for times in found if times is not None]
+    return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+
+
+def spanning_copied(*sides: tuple[int, Times | None]) -> Times | None:
+    """Of sides with how many records each copied; None = nothing was copied, or one side copied records and knows no time
+    of them, as receipts of releases that did not note times: what is known then is not the whole.
+    """
+    if any(copied and times is None for copied, times in sides):
+        return None
+    return spanning(*(times for _, times in sides))
+
+
 DIGEST_FORM = 2  # the form that `recoveryd_jobs.digest` makes
 
 
@@ -32,7 +50,8 @@ class Receipt:
     stop - start`.
 
     Its key on the topic is `<scope>/<recovery>/<partition>/<start>`; its partition of the receipts topic is in the
-    plan's `ReceiptsHome`. `chunk` counts per lane over all attempts.
+    plan's `ReceiptsHome`. `chunk` counts per lane over all attempts. `times`: None = nothing copied has one, or it was
+    written by a release that did not note them.
     """
 
     scope: str
@@ -52,6 +71,7 @@ class Receipt:
     source_topic_id: str = ""
     target_topic_id: str = ""
     written_ms: int = 0
+    times: Times | None = None
     version: int = VERSION
 
     @property
@@ -71,6 +91,7 @@ class LedgerRow:
     skipped: int = 0
     lost: int = 0
     bytes: int = 0
+    times: Times | None = None
 
 
 @dataclass(frozen=True, slots=True)

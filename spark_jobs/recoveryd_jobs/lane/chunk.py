@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from recoveryd_jobs import errors, failpoints
-from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, encode
+from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, Times, encode
 from recoveryd_jobs.errors import JobError, Redo, raise_failed
 from recoveryd_jobs.lane.heads import Heads
 from recoveryd_jobs.lane.record_copier import Delivered
@@ -27,13 +27,25 @@ _COMMIT_MARGIN_S = 5.0
 class SourcePart:
     """What one source partition contributed to the open chunk: [start, position) is explained by the four counts."""
 
-    __slots__ = ("bytes", "copied", "delivered", "event_time_ms", "filtered", "lost", "position", "skipped", "start")
+    __slots__ = (
+        "bytes",
+        "copied",
+        "delivered",
+        "event_time_ms",
+        "filtered",
+        "lost",
+        "position",
+        "skipped",
+        "start",
+        "times",
+    )
 
     def __init__(self, start: int) -> None:
         self.start = self.position = start
         self.copied = self.filtered = self.skipped = self.lost = self.bytes = 0
         self.delivered: dict[int, Delivered] = {}
         self.event_time_ms: int | None = None  # of the last record read
+        self.times: Times | None = None  # of all records copied
 
     def skip_to(self, offset: int) -> None:
         """No visible record lies before `offset`."""
@@ -86,7 +98,7 @@ class Chunk:
                 copied=part.copied, filtered=part.filtered, skipped=part.skipped, lost=part.lost, bytes=part.bytes,
                 targets=tuple(_target_run(d) for _, d in sorted(part.delivered.items())),
                 source_topic_id=spec.source.topic_id, target_topic_id=spec.target.topic_id,
-                written_ms=time.time_ns() // 1_000_000,
+                written_ms=time.time_ns() // 1_000_000, times=part.times,
             )
             for partition, part in sorted(self.parts.items()) if part.position > part.start
         ]  # fmt: skip

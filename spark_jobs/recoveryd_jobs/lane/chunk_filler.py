@@ -20,7 +20,7 @@ from bisect import bisect_left
 from confluent_kafka import Message
 
 from recoveryd_jobs import failpoints
-from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange
+from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange, spanning
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.asking import Errand, SourceQuestions, go_on
 from recoveryd_jobs.lane.chunk import Chunk, SourcePart
@@ -188,6 +188,7 @@ class ChunkFiller:
         part.filtered += copied.taken - copied.records
         part.skipped += stop - part.position - copied.taken
         part.bytes += copied.bytes
+        part.times = spanning(part.times, copied.times)
         part.position = stop
         self._chunk.records += copied.records
         self._chunk.bytes += copied.bytes

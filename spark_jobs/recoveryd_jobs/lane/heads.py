@@ -108,4 +108,4 @@ def _claim(claimed: dict[int, int], receipt: Receipt) -> None:
 
 def _row(partition: int, start: int, standing: Standing) -> LedgerRow:
     counts = standing.copied, standing.filtered, standing.skipped, standing.lost, standing.bytes
-    return LedgerRow(partition, start, standing.position, *counts)
+    return LedgerRow(partition, start, standing.position, *counts, standing.times)

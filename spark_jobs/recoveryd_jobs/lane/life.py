@@ -152,9 +152,15 @@ class Lane:
         target.open(time.monotonic() + TROUBLE_BUDGET_S, self._starting)
         failpoints.hit("lane.after_init")
         reader, began = f"{self._client_id}.ledger", self._heads.offset
-        found = receipts.read(self._spec, reader, self._starting, self._lane.lane, began)
+        try:
+            found = receipts.read(self._spec, reader, self._starting, self._lane.lane, began)
+        except Doubt:
+            # A topic made again with fewer partitions gives no answer about one that it lacks.
+            with contextlib.suppress(Doubt):
+                self._check_receipts_topic(time.monotonic())
+            raise
         failpoints.hit("lane.after_receipts_read")
-        self._check_receipts_topic()
+        self._check_receipts_topic(time.monotonic() + TROUBLE_BUDGET_S)
         ranges = [_with_floor(r, self._copied_to.get(r.partition, 0)) for r in self._lane.partitions]
         try:
             ledger = self._fold(found, ranges)
@@ -184,12 +190,14 @@ class Lane:
         ids = self._spec.source.topic_id, self._spec.target.topic_id
         return receipts.fold(found.receipts, ranges, self._lane.lane, *ids, head=found.head)
 
-    def _check_receipts_topic(self) -> None:
-        """Ask for the topic's id after the receipts were read, which proves that they came from the planned topic."""
+    def _check_receipts_topic(self, deadline_s: float) -> None:
+        """Ask for the topic's id after the receipts were read, which proves that they came from the planned topic. At
+        least one answer is waited for, whatever the deadline (monotonic).
+        """
         if self._receipts_topic is None:
             return
         try:
-            self._receipts_topic.check_id(time.monotonic() + TROUBLE_BUDGET_S, self._waiting)
+            self._receipts_topic.check_id(deadline_s, self._waiting)
         except NoAnswer as silence:
             raise Doubt(f"no word whether the receipts topic is still the same: {silence}") from None
 

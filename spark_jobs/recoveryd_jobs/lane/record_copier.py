@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from recoveryd_jobs import errors
-from recoveryd_jobs.contract import JobSpec
+from recoveryd_jobs.contract import JobSpec, Times
 from recoveryd_jobs.digest import Headers, SequenceDigest
 from recoveryd_jobs.errors import JobError, Redo
 from recoveryd_jobs.selection import Selection, headers_of
@@ -112,6 +112,16 @@ class CopiedRun(NamedTuple):
     records: int
     bytes: int
     cost: int
+    times: Times | None = None
+
+
+def _span(times: list[int]) -> Times | None:
+    """Of records that have a time: those of the oldest format have none, which reads as -1."""
+    first, last = min(times), max(times)
+    if first < 0:
+        known = [time for time in times if time >= 0]
+        return (min(known), last) if known else None
+    return first, last
 
 
 class Copier:
@@ -159,7 +169,7 @@ class Copier:
         else:
             self._send_hashed(partition, messages, keys, values, times, headers, delivered)
         cost = max(size, _read_size(run)) if self._spec.headers_drop or len(messages) < len(run) else size
-        return CopiedRun(len(run), len(messages), size, cost)
+        return CopiedRun(len(run), len(messages), size, cost, _span(times))
 
     def _send_same(
         self, partition: int, messages: list[Message], keys: list[Any], values: list[Any], times: list[int],

@@ -1,5 +1,6 @@
 """A controller on its own: the test gives the signals, time moves by whole periods."""
 
+import math
 from dataclasses import dataclass, field, replace
 
 from recoveryd.live.freshness import Reading
@@ -12,13 +13,16 @@ PERIOD_MS = 5_000
 LATENCY, GROUP = "produce_latency", "shop"
 IDLE_S, SLO_S = 0.0125, 0.2
 PROTECTIONS = (Protection(LATENCY, SignalKind.LATENCY, SLO_S), Protection(GROUP, SignalKind.LAG, 30.0))
-PARAMS = ControllerParams(protections=PROTECTIONS, measure_delay=False)
+PARAMS = ControllerParams(
+    protections=PROTECTIONS, measure_delay=False, period_ms=PERIOD_MS, loop_delay_ms=25_000, start_share=0.05
+)
 FLOOR, CEILING = 1.0, 100.0
 
 
 def latency_at(z: float) -> float:
-    """The p99 latency at which the pressure is `z`."""
-    return 1 / (1 / IDLE_S - z * (1 / IDLE_S - 1 / SLO_S))
+    """The latency at which the strain is `z`; the target is at 0.9."""
+    rest = IDLE_S / SLO_S
+    return SLO_S * rest / (1 - z * (1 - math.sqrt(rest))) ** 2
 
 
 @dataclass
@@ -55,6 +59,11 @@ class Rig:
         inputs = Inputs(tuple(readings), load, got, self.floor, self.ceiling, active)
         self.state, self.decision = step(self.state, inputs, self.now_ms, self.params)
         return self.decision
+
+    def cut(self, z: float = 1.0) -> ControlDecision:
+        """Two samples over the SLO: the first one is in doubt."""
+        self.tick(z)
+        return self.tick(z)
 
     def rest(self, ticks: int = 15) -> "Rig":
         """Time before the start: calm, and nothing runs."""

@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.live.law.memory import Memory
 from recoveryd.live.law.types import ControllerState, ControlVerdict, Law, Rule
-from recoveryd.live.pressure import Protection, SignalKind
+from recoveryd.live.pressure import Protection, SignalKind, latency_strain
 from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, latency_at, started
+
+AIM = latency_strain(0.6, 0.0625)  # the strain at the target
 
 
 @pytest.mark.scenario("S-RUN-1")
@@ -70,11 +73,9 @@ def test_1_a_signal_that_was_never_seen_keeps_the_rate_at_the_floor(missing: str
 
 def test_1_a_baseline_is_taken_at_the_floor_when_there_was_no_rest() -> None:
     rig = Rig()
-    for _ in range(17):
+    for _ in range(11):
         assert rig.tick(0.0).rate_bytes_per_s == FLOOR
-    for _ in range(4):
-        decision = rig.tick(0.0)
-    assert decision.wanted_bytes_per_s > FLOOR
+    assert rig.tick(0.0).rate_bytes_per_s == pytest.approx(5.0), "then it starts as any other"
 
 
 def test_the_baseline_does_not_drift_while_the_replay_runs() -> None:
@@ -88,12 +89,12 @@ def test_the_baseline_does_not_drift_while_the_replay_runs() -> None:
 def test_at_the_floor_the_baseline_follows_drift_but_not_a_sick_broker() -> None:
     rig = started(2.0)
     for _ in range(60):
-        rig.tick(0.4, lag_s=90.0)  # 0.02 s, less than twice the idle 0.0125 s
+        rig.tick(0.3, lag_s=90.0)  # 0.02 s, less than twice the idle 0.0125 s
     assert rig.state.rate == FLOOR
-    assert rig.state.baselines[LATENCY][-1] == pytest.approx(latency_at(0.4))
+    assert rig.state.baselines[LATENCY][-1] == pytest.approx(latency_at(0.3))
     for _ in range(60):
         rig.tick(0.95, lag_s=90.0)
-    assert rig.state.baselines[LATENCY][-1] == pytest.approx(latency_at(0.4))
+    assert rig.state.baselines[LATENCY][-1] == pytest.approx(latency_at(0.3))
 
 
 def test_without_a_floor_a_stale_rate_ends_at_zero() -> None:
@@ -121,7 +122,7 @@ def test_a_signal_slower_than_the_loop_is_waited_for_but_never_longer_than_five_
 
 def test_2_no_raise_and_no_second_cut_before_a_sample_taken_after_the_cut() -> None:
     rig = started(40.0)
-    cut = rig.tick(1.0)
+    cut = rig.cut()
     assert cut.rule is Rule.GUARD
     low = rig.state.rate
     for age_ms in (8_000, 12_000):
@@ -138,7 +139,7 @@ def test_2_nothing_new_moves_nothing() -> None:
     assert {(d.rule, d.wanted_bytes_per_s) for d in held} == {(Rule.GATE, rate)}
 
 
-@pytest.mark.parametrize(("latency_s", "factor"), [(0.2, 0.7), (0.25, 0.7), (0.4, 0.5), (0.8, 0.25), (60.0, 0.25)])
+@pytest.mark.parametrize(("latency_s", "factor"), [(0.4, 0.5), (0.5, 0.4), (0.8, 0.25), (60.0, 0.25)])
 def test_3_the_cut_grows_with_severity(latency_s: float, factor: float) -> None:
     rig = started(40.0)
     decision = rig.tick(None, more=(Reading("produce_latency", latency_s, rig.now_ms + PERIOD_MS),))
@@ -150,14 +151,14 @@ def test_3_lag_over_its_slo_cuts_even_while_latency_is_calm() -> None:
     rig = started(40.0)
     decision = rig.tick(0.0, lag_s=60.0)
     assert (decision.rule, decision.wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(20.0))
-    assert decision.why == "shop is at 2.00 of its SLO (pressure 3.77): cut to 50%"
+    assert decision.why == "shop is at 2.00 of its SLO: cut to 50%"
 
 
 def test_3_the_comfortable_rate_is_three_quarters_of_the_first_cut_in_a_while() -> None:
     rig = started(40.0)
-    rig.tick(1.0)
+    rig.cut()
     assert rig.state.comfortable == pytest.approx(30.0)
-    rig.tick(1.0)
+    rig.tick(2.0)
     assert rig.state.comfortable == pytest.approx(30.0), "a second cut soon after tells nothing about what was well"
 
 
@@ -173,11 +174,11 @@ def test_4_recovery_is_quick_up_to_the_comfortable_rate_and_slow_above() -> None
 @pytest.mark.parametrize(
     ("z", "factor"),
     [
-        (0.6, math.exp(0.35 * 0.2 * 0.3)),
-        (0.84, math.exp(0.35 * 0.2 * 0.06)),
+        (0.6, math.exp(0.2 * 0.2 * (AIM - 0.6))),
+        (0.84, math.exp(0.2 * 0.2 * (AIM - 0.84))),
         (0.86, 1.0),
         (0.94, 1.0),
-        (0.99, math.exp(0.7 * 0.2 * -0.09)),
+        (0.99, math.exp(1.0 * 0.2 * (AIM - 0.99))),
     ],
 )
 def test_5_the_budget_follows_the_pressure_and_rests_near_the_target(z: float, factor: float) -> None:
@@ -208,11 +209,11 @@ def test_6_lanes_that_do_not_use_their_rate_get_no_more() -> None:
 
 def test_7_small_raises_are_kept_back_and_every_cut_is_told() -> None:
     rig = started(40.0)
-    told = [rig.tick(0.6) for _ in range(8)]
+    told = [rig.tick(0.6) for _ in range(6)]
     published = [d.rate_bytes_per_s for d in told if d.publish]
     assert [d.publish for d in told].count(True) == 1
-    assert 44.0 <= published[0] < 45.5
-    assert rig.tick(1.0).publish
+    assert 42.0 <= published[0] < 43.5
+    assert rig.cut().publish
 
 
 def test_8_pressure_that_stays_at_the_floor_is_not_ours() -> None:
@@ -270,12 +271,13 @@ def test_without_a_latency_the_lag_only_law_applies_and_says_so() -> None:
     assert rig.tick(None, lag_s=15.0).wanted_bytes_per_s == pytest.approx(before / 2)
 
 
-def test_when_nothing_wants_to_copy_it_rests_and_forgets_the_old_rate() -> None:
+def test_when_nothing_wants_to_copy_it_rests_and_the_next_one_starts_low_where_nothing_is_remembered() -> None:
     rig = started(40.0)
-    rig.tick(1.0)
+    rig.tick(2.0)
     decision = rig.tick(0.0, active=False)
     assert (decision.rate_bytes_per_s, decision.publish, decision.verdict) == (0.0, True, ControlVerdict.IDLE)
     assert rig.tick(0.0, active=False).publish is False
+    rig.state = replace(rig.state, memory=Memory())
     assert rig.tick(0.0).rate_bytes_per_s == 5.0
 
 
@@ -335,7 +337,7 @@ def test_3_a_critical_word_that_came_after_a_newer_reading_was_used_still_cuts()
 def test_3_a_late_critical_word_about_the_load_before_the_last_cut_does_not_cut_again() -> None:
     rig = started(40.0)
     before_ms = rig.now_ms
-    rig.tick(1.02)
+    rig.cut(1.02)
     cut = rig.state.rate
     for _ in range(3):
         rig.tick(0.1, more=(Reading(LATENCY, 0.22, before_ms, is_critical=True),))

@@ -16,6 +16,7 @@ NOW_MS = 1_800_000_000_000
 
 def test_a_decision_tells_everything_it_was_made_from() -> None:
     rig = started(40.0)
+    rig.tick(1.0, ingress=7.0)
     decision = rig.tick(1.0, ingress=7.0)
     told = decision_evidence(decision)
     assert json.loads(json.dumps(told, allow_nan=False)) == {
@@ -24,8 +25,8 @@ def test_a_decision_tells_everything_it_was_made_from() -> None:
         "verdict": "protected",
         "pressure": 1.0,
         "pressures": [
-            {"signal": LATENCY, "pressure": 1.0, "of_slo": 1.0, "value_s": 0.2, "age_ms": 0},
-            {"signal": GROUP, "pressure": 0.0, "of_slo": 0.167, "value_s": 5.0, "age_ms": 0},
+            {"signal": LATENCY, "pressure": 1.0, "strain": 1.0, "value_s": 0.2, "age_ms": 0},
+            {"signal": GROUP, "pressure": 0.167, "strain": 0.0, "value_s": 5.0, "age_ms": 0},
         ],
         "signals": 2,
         "rate_bytes_per_s": 28.0,
@@ -36,7 +37,7 @@ def test_a_decision_tells_everything_it_was_made_from() -> None:
         "loop_delay_ms": 25_000,
         "oldest_age_ms": 0,
         "pause": False,
-        "why": "produce_latency is at 1.00 of its SLO (pressure 1.00): cut to 70%",
+        "why": "produce_latency is at 1.00 of its SLO: cut to 70%",
     }
 
 

@@ -1,4 +1,4 @@
-"""Pressure is 0 at rest, 1 at the SLO, linear in utilisation between; baselines are medians of calm."""
+"""Pressure is a share of the SLO, strain 0 at rest and 1 at the SLO; baselines are medians of calm."""
 
 import pytest
 
@@ -9,23 +9,34 @@ from recoveryd.live.pressure import (
     SignalKind,
     baseline_s,
     growth,
-    lag_pressure,
-    latency_pressure,
+    lag_strain,
+    latency_strain,
     measure_pressure,
+    target_share,
     with_baseline_sample,
 )
 
 
-@pytest.mark.parametrize(("utilisation", "z"), [(0.4, 0.0), (0.68, 0.5), (0.96, 1.0), (0.3, 0.0)])
-def test_latency_pressure_is_linear_in_the_utilisation_of_a_queue(utilisation: float, z: float) -> None:
-    assert latency_pressure(0.008 / (1 - utilisation), 0.008 / 0.6, 0.2) == pytest.approx(z)
+@pytest.mark.parametrize(
+    ("share", "rest", "strain"),
+    [(1.0, 0.02, 1.0), (0.02, 0.02, 0.0), (0.01, 0.02, 0.0), (4.0, 0.25, 1.5), (4 / 9, 0.25, 0.5), (0.0, 0.5, 0.0)],
+)
+def test_strain_is_zero_at_rest_and_one_at_the_slo_and_grows_most_near_rest(
+    share: float, rest: float, strain: float
+) -> None:
+    assert latency_strain(share, rest) == pytest.approx(strain)
+
+
+@pytest.mark.parametrize(("rest", "share"), [(0.0, 0.6), (0.4, 0.6), (0.5, 0.65), (0.8, 0.86)])
+def test_the_target_lies_above_a_rest_that_is_near_the_slo(rest: float, share: float) -> None:
+    assert target_share(0.6, rest) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
     ("lag_s", "slope", "z"), [(5, 0, 0), (17.5, 0, 0.5), (30, 0, 1), (17.5, 0.14, 0.5), (5, 1.0, 1.0), (0, 0, 0)]
 )
-def test_lag_pressure_looks_one_loop_ahead_when_the_lag_grows(lag_s: float, slope: float, z: float) -> None:
-    assert lag_pressure(lag_s, slope, 25.0, 5.0, 30.0) == pytest.approx(z)
+def test_lag_strain_looks_one_loop_ahead_when_the_lag_grows(lag_s: float, slope: float, z: float) -> None:
+    assert lag_strain(lag_s, slope, 25.0, 5.0, 30.0) == pytest.approx(z)
 
 
 def test_growth_needs_six_samples() -> None:
@@ -34,23 +45,39 @@ def test_growth_needs_six_samples() -> None:
     assert growth(times[:5], (0.0, 2.5, 5.0, 7.5, 10.0)) == 0.0
 
 
-def test_a_baseline_is_the_median_of_twelve_or_more_and_at_most_half_of_the_slo() -> None:
+def test_a_baseline_is_the_median_of_six_or_more_and_leaves_room_below_the_slo() -> None:
     samples: tuple[float, ...] = ()
-    for i in range(11):
+    for i in range(5):
         samples = with_baseline_sample(samples, 0.01 + i / 1_000)
     assert baseline_s(samples, 0.2) is None
-    assert baseline_s(with_baseline_sample(samples, 9.0), 0.2) == pytest.approx(0.0155)
+    assert baseline_s(with_baseline_sample(samples, 9.0), 0.2) == pytest.approx(0.0125)
     for _ in range(200):
         samples = with_baseline_sample(samples, 0.19)
-    assert (len(samples), baseline_s(samples, 0.2)) == (36, 0.1)
+    assert (len(samples), baseline_s(samples, 0.2)) == (36, pytest.approx(0.16))
 
 
-def test_the_worse_of_the_last_two_latencies_counts_and_only_samples_since_the_cut() -> None:
+def test_pressure_is_of_the_newest_sample_and_strain_of_the_worse_of_two_and_only_samples_since_the_cut_count() -> None:
     protection = Protection("p99", SignalKind.LATENCY, 0.2)
     track = Track((1_000, 2_000, 3_000), (0.4, 0.1, 0.02), (0, 0, 0))
     both = measure_pressure(protection, track, 1_000, 0.0125, 25.0, 4_000)
     one = measure_pressure(protection, track, 2_000, 0.0125, 25.0, 4_000)
-    assert both == Pressure("p99", pytest.approx(70 / 75), pytest.approx(0.5), 0.1, 1_000)
-    assert one == Pressure("p99", pytest.approx(30 / 75), pytest.approx(0.1), 0.02, 1_000)
+    assert both is not None
+    assert one is not None
+    worse, newest, aim = (latency_strain(share, 0.0625) for share in (0.5, 0.1, 0.6))
+    assert both == Pressure(
+        "p99", SignalKind.LATENCY, pytest.approx(0.1), worse, pytest.approx(aim - worse), 0.02, 1_000
+    )
+    assert (one.share, one.strain, one.room) == (pytest.approx(0.1), pytest.approx(newest), pytest.approx(aim - newest))
     assert measure_pressure(protection, track, 3_000, 0.0125, 25.0, 4_000) is None
     assert measure_pressure(protection, track, 0, None, 25.0, 4_000) is None
+
+
+def test_a_growing_lag_strains_before_it_is_at_its_slo_and_its_pressure_is_what_it_is() -> None:
+    protection = Protection("board", SignalKind.LAG, 30.0)
+    times = tuple(range(0, 30_000, 5_000))
+    found = measure_pressure(
+        protection, Track(times, (0.0, 4.0, 8.0, 12.0, 16.0, 20.0), (0,) * 6), -1, None, 25.0, 30_000
+    )
+    assert found is not None
+    assert (found.share, found.strain) == (pytest.approx(2 / 3), pytest.approx(1.4))
+    assert found.room < 0

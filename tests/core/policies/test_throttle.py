@@ -41,7 +41,7 @@ def test_the_budget_of_a_domain_is_shared_by_weight() -> None:
         pytest.approx(budget * 0.75),
         pytest.approx(budget * 0.25),
     ]
-    assert found.grants["r1"].why.startswith("main: pressure 0.00")
+    assert found.grants["r1"].why.startswith("main: pressure 0.17")
 
 
 def test_a_deadline_shifts_the_shares() -> None:

@@ -6,20 +6,22 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.events import CommandReceived, Event
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Earliest
+from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.watches.effects import StopApplication
 from recoveryd.watches.events import UnitStopReported
 from recoveryd.watches.model import UnitStopState
 from recoveryd.watches.spec import CallHook, StopUnit
-from recoveryd.workflows.events import WorkflowFacts
-from recoveryd.workflows.facts import Found, GroupFound
-from recoveryd.workflows.positions import PartitionLook
-from recoveryd.workflows.spec import Reset, ResetSpec
+from recoveryd.workflows.model.events import WorkflowFacts
+from recoveryd.workflows.model.facts import Found, GroupFound
+from recoveryd.workflows.model.positions import PartitionLook
+from recoveryd.workflows.model.spec import Reset, ResetSpec
 from tests.builders.core import make_meta
 from tests.builders.watch_world import CAUGHT_UP, PARAMS, WatchWorld
 
@@ -164,3 +166,42 @@ def test_who_only_looks_is_in_nobodys_way() -> None:
     world.start(replace(CAUGHT_UP, then=CallHook("stop-it")))
     assert reset(world, "r1") == ""
     assert world.start(replace(CAUGHT_UP), "w2").state is State.RUNNING
+
+
+GUARDED = replace(UNIT, approvers=("//ops/kim",))
+
+
+def test_an_application_with_approvers_is_stopped_by_a_watch_of_one_of_them_only() -> None:
+    answer = StopWorld(GUARDED).send("watch", spec=STOPPING)
+    assert (answer.kind, answer.code) == ("rejected", Code.NOT_AN_APPROVER.value)
+    assert "is no approver of shop; it has //ops/kim" in answer.message
+    sender = StopWorld().start(STOPPING).command.source
+    assert StopWorld(replace(GUARDED, approvers=(sender,))).start(STOPPING).state is State.RUNNING
+
+
+def test_a_rule_of_the_config_counts_for_watches_as_well() -> None:
+    world = StopWorld(UNIT)
+    rule = ApprovalRule(ApprovalBy.APPROVERS, frozenset({ApprovedVerb.WATCH}))
+    world.decider = make_decider(replace(PARAMS, units={"shop": UNIT}, approvals=(rule,)))
+    answer = world.send("watch", spec=STOPPING)
+    assert (answer.code, "it has none" in answer.message) == (Code.NOT_AN_APPROVER.value, True)
+
+
+@pytest.mark.parametrize(
+    ("unit", "code"),
+    [
+        (GUARDED, Code.NOT_AN_APPROVER),
+        (replace(UNIT, control=ControlKind.MANUAL), Code.INVALID_VALUE),
+        (replace(UNIT, name="renamed"), Code.UNKNOWN_UNIT),
+    ],
+)
+def test_what_changed_since_the_watch_began_counts_when_it_fires(unit: Unit, code: Code) -> None:
+    world = StopWorld()
+    world.start(STOPPING)
+    world.decider = make_decider(replace(PARAMS, units={unit.name: unit}))
+    world.looks(3)
+    world.catch_up()
+    world.looks(LONG_ENOUGH)
+    watch = world.watch()
+    assert (watch.state, watch.error_code, world.asked) == (State.FAILED, code.value, [])
+    assert "shop is not stopped" in watch.why

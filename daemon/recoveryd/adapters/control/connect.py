@@ -50,7 +50,8 @@ class ConnectApplications:
         self, applications: Sequence[ConnectApplication], now_ms: Callable[[], int], *, timeout_s: float = 10.0
     ) -> None:
         self._applications = {a.unit: a for a in applications}
-        self._apis = {a.unit: ConnectApi(a.url, a.connector, a.login, a.tls, timeout_s=timeout_s) for a in applications}
+        self._timeout_s = timeout_s
+        self._apis = {a.unit: self._api(a) for a in applications}
         self._now_ms = now_ms
         self._sent: dict[str, _Sent] = {}  # for the last wish of each unit
 
@@ -65,6 +66,12 @@ class ConnectApplications:
         why = f"{seen.why}, {waited_ms / 1000:.0f} s after {wish.desired.value} was wanted"
         return replace(seen, why=why, needs=Needs.MENDING)
 
+    async def renew(self, application: ConnectApplication) -> None:
+        before = self._apis[application.unit]
+        self._applications[application.unit] = application
+        self._apis[application.unit] = self._api(application)
+        await before.close()
+
     async def look(self, unit: str) -> Report:
         application = self._applications[unit]
 
@@ -72,6 +79,10 @@ class ConnectApplications:
             return _report(application, found)
 
         return await self._seen(application, as_it_is)
+
+    def _api(self, application: ConnectApplication) -> ConnectApi:
+        a = application
+        return ConnectApi(a.url, a.connector, a.login, a.tls, timeout_s=self._timeout_s)
 
     async def start(self) -> None: ...
 

@@ -6,11 +6,16 @@ from typing import Final
 
 import structlog
 
+from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications
+from recoveryd.adapters.control.process import ProcessApplications
+from recoveryd.adapters.control.process_sight import ProcessApplication
+from recoveryd.adapters.control.webhook import WebhookApplication, WebhookApplications
 from recoveryd.ports import ApplicationControl
 from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wish
 
 log = structlog.stdlib.get_logger(__name__)
 
+Application = ProcessApplication | WebhookApplication | ConnectApplication
 _VERBS: Final = {Desired.RUNNING: "starts", Desired.STOPPED: "stops"}
 
 
@@ -56,6 +61,17 @@ class UnitControls:
         except Exception as bug:
             log.exception("looking at the state of an application broke", unit=unit)
             return _broken(unit, bug)
+
+    async def renew(self, unit: str, application: Application) -> None:
+        """Go on with these secrets of a unit; a wish under way keeps those that it began with."""
+        control = self._units.get(unit)
+        match control, application:
+            case ProcessApplications(), ProcessApplication():
+                control.renew(application)
+            case WebhookApplications(), WebhookApplication():
+                await control.renew(application)
+            case ConnectApplications(), ConnectApplication():
+                await control.renew(application)
 
     async def start(self) -> None:
         for adapter in self._adapters:

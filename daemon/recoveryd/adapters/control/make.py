@@ -3,11 +3,11 @@
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications
-from recoveryd.adapters.control.controls import ManualApplications, UnitControls
+from recoveryd.adapters.control.controls import Application, ManualApplications, UnitControls
 from recoveryd.adapters.control.kube_api import KubeApi, NoKubernetes
 from recoveryd.adapters.control.kubernetes import KubernetesApplication, KubernetesApplications
 from recoveryd.adapters.control.process import ProcessApplications
@@ -22,13 +22,13 @@ from recoveryd.units.model import ControlKind
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What all adapters share. `folder` is kept from one daemon to the next; `installation` is the same for all daemons
-    that may take over from each other, and for no others. `webhooks`: URL and key by name.
+    that may take over from each other, and for no others. `webhooks`: by name.
     """
 
     folder: Path
     installation: str
     scope: str
-    webhooks: Mapping[str, tuple[str, bytes]] = field(repr=False)
+    webhooks: Mapping[str, WebhookTarget] = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
     now_ms: Callable[[], int]
 
@@ -64,6 +64,19 @@ def make_controls(units: Mapping[str, ControlOptions], around: Surroundings) -> 
     return UnitControls(by_unit, tuple(adapters.values()))
 
 
+def make_application(options: ControlOptions, around: Surroundings) -> Application | None:
+    """With its secrets as they are now; None where recoveryd holds none. Raises `ConfigProblem`."""
+    match options.values.kind:
+        case ControlKind.PROCESS:
+            return _process(options)
+        case ControlKind.WEBHOOK:
+            return _webhook(options, around.webhooks)
+        case ControlKind.CONNECT:
+            return _connect(options)
+        case _:
+            return None
+
+
 def _process(options: ControlOptions) -> ProcessApplication:
     if not hasattr(os, "pidfd_open"):
         raise options.problem("kind", "process needs Linux 5.3 or newer.", "Let a webhook stop and start it.")
@@ -78,15 +91,14 @@ def _process(options: ControlOptions) -> ProcessApplication:
     )
 
 
-def _webhook(options: ControlOptions, webhooks: Mapping[str, tuple[str, bytes]]) -> WebhookApplication:
+def _webhook(options: ControlOptions, webhooks: Mapping[str, WebhookTarget]) -> WebhookApplication:
     values = options.values
     assert values.webhook is not None
     assert values.status_url is not None
-    url, secret = webhooks[values.webhook]
     return WebhookApplication(
         unit=options.unit,
         webhook=values.webhook,
-        target=WebhookTarget(url, secret, _trusted(options)),
+        target=replace(webhooks[values.webhook], tls=_trusted(options)),
         status_url=values.status_url,
         timeout_ms=values.stop_timeout,
     )

@@ -51,6 +51,10 @@ class ProcessApplications:
         self._workers = Workers("process-control", 4)
         self._tending: asyncio.Task[None] | None = None
 
+    def renew(self, application: ProcessApplication) -> None:
+        """What is started from now on gets this environment."""
+        self._sights[application.unit].application = application
+
     async def ask(self, wish: Wish) -> Report:
         return await self._workers.run(self._ask, self._sights[wish.unit], wish)
 

@@ -75,6 +75,12 @@ class WebhookApplications:
         why = f"its webhook was told to {verb} it, and {waited_ms / 1000:.0f} s after that was wanted {seen.why}"
         return replace(seen, why=why, needs=Needs.MENDING)
 
+    async def renew(self, application: WebhookApplication) -> None:
+        before = self._questions[application.unit]
+        self._applications[application.unit] = application
+        self._questions[application.unit] = HttpQuestions(application.target.tls)
+        await before.close()
+
     async def look(self, unit: str) -> Report:
         return await self._seen(self._applications[unit])
 

@@ -19,6 +19,7 @@ import aiohttp
 import structlog
 
 from recoveryd.adapters.http.failures import why_unanswered
+from recoveryd.wire.cloudevents import STRUCTURED_CONTENT_TYPE
 from recoveryd.wire.signing import webhook_headers
 
 log = structlog.stdlib.get_logger(__name__)
@@ -72,7 +73,12 @@ class SignedPosts:
         self._try_timeout_s = try_timeout_s
 
     async def deliver(
-        self, target: WebhookTarget, delivery: str, body: bytes, about: Mapping[str, str]
+        self,
+        target: WebhookTarget,
+        delivery: str,
+        body: bytes,
+        about: Mapping[str, str],
+        content_type: str = STRUCTURED_CONTENT_TYPE,
     ) -> tuple[CallOutcome, int]:
         """The outcome of the last try, and how many there were. `about` goes into the log."""
         tries = 0
@@ -81,7 +87,7 @@ class SignedPosts:
             async with asyncio.timeout(TOTAL_S), self._session() as session:
                 while True:
                     tries += 1
-                    outcome = await self._try(session, target, delivery, body)
+                    outcome = await self._try(session, target, delivery, body, content_type)
                     if outcome.is_delivered or not outcome.is_worth_a_retry or tries >= TRIES:
                         break
                     wait_s = max(self._backoff_s(tries), outcome.retry_after_s)
@@ -101,9 +107,9 @@ class SignedPosts:
         return aiohttp.ClientSession(timeout=timeout, headers={"User-Agent": "recoveryd"})
 
     async def _try(
-        self, session: aiohttp.ClientSession, target: WebhookTarget, delivery: str, body: bytes
+        self, session: aiohttp.ClientSession, target: WebhookTarget, delivery: str, body: bytes, content_type: str
     ) -> CallOutcome:
-        headers = webhook_headers(delivery, body, target.secret, self._now_ms() // 1000)
+        headers = webhook_headers(delivery, body, target.secret, self._now_ms() // 1000, content_type)
         tls = True if target.tls is None else target.tls
         try:
             async with session.post(target.url, data=body, headers=headers, allow_redirects=False, ssl=tls) as answer:

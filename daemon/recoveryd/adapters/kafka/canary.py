@@ -1,5 +1,5 @@
 """The canary: one tiny record at a time to a topic of our own, to learn how long producers of live traffic wait for
-their acknowledgement.
+their acknowledgement. Records go to all partitions in turn, so to each broker that leads one.
 
 The time is the client library's own, from `produce` to the answer of the broker, so that a busy event loop of ours does
 not look like a slow broker. A record that is not answered keeps its place: its age is the measurement, and it goes on
@@ -14,13 +14,13 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from recoveryd.adapters.kafka.client import Properties, is_no_such_topic, make_admin, make_canary_producer, problem
+from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.adapters.kafka.topic_admin import describe
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem
 from recoveryd.ports import Fate, Probe
 
 _RECORD: Final = b"canary"
-_PARTITION: Final = 0
 _GIVE_UP_S: Final = 30.0
 _LOOK_S: Final = 3.0
 _LOOK_AGAIN_S: Final = 10.0
@@ -30,6 +30,7 @@ _LOOK_AGAIN_S: Final = 10.0
 class _Record:
     """One that was sent. `latency_s` is the library's, of a delivered one."""
 
+    partition: int
     is_done: bool = False
     error: KafkaError | None = None
     latency_s: float = 0.0
@@ -52,7 +53,10 @@ class KafkaCanary:
         self._give_up_s = give_up_s
         self._workers = Workers(f"canary-{cluster}", 1)
         self._producer: Producer | None = None
-        self._is_first = True  # it also pays for connecting: it counts only when it is late
+        self._partitions = 1
+        self._sent = 0
+        self._connected: set[int] = set()  # the first record to a partition also pays for connecting to its broker
+        self._version = 0  # of the login that it was made with
         self._record: _Record | None = None
         self._unanswered_s: float | None = None  # when something was sent that nothing has answered since
         self._look_again_s = 0.0
@@ -82,20 +86,30 @@ class KafkaCanary:
 
     def _send(self) -> _Record:
         """Raises `ClusterProblem`, KafkaException."""
+        version = version_of(self._properties)
+        if self._version != version:
+            self._drop()
         if self._producer is None:
+            self._version = version
             # Producing would have a broker that is allowed to create the topic do so, with settings of its own.
-            if describe(make_admin(self._properties), [self._topic], _LOOK_S)[self._topic] is None:
+            shape = describe(make_admin(self._properties), [self._topic], _LOOK_S)[self._topic]
+            if shape is None:
                 raise self._no_topic()
-            self._producer, self._is_first = make_canary_producer(self._properties, int(self._give_up_s * 1_000)), True
-        record = _Record()
-        self._producer.produce(self._topic, value=_RECORD, key=_RECORD, partition=_PARTITION, on_delivery=record.told)
+            self._partitions, self._connected = max(1, shape.partitions), set()
+            self._producer = make_canary_producer(self._properties, int(self._give_up_s * 1_000))
+        record = _Record(partition=self._sent % self._partitions)
+        self._sent += 1
+        self._producer.produce(
+            self._topic, value=_RECORD, key=_RECORD, partition=record.partition, on_delivery=record.told
+        )
         return record
 
     def _await(self, record: _Record, give_up_s: float) -> Probe:
         assert self._producer is not None
         while not record.is_done and (left_s := give_up_s - time.monotonic()) > 0:
             self._producer.poll(left_s)
-        is_first, self._is_first = self._is_first, False
+        is_first = record.partition not in self._connected
+        self._connected.add(record.partition)
         if not record.is_done:
             return Probe(Fate.WAITING, self._age_s())
         self._record = None

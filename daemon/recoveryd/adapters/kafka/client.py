@@ -5,8 +5,11 @@ never logged. How they read is `reading`.
 """
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Collection, Mapping
+from itertools import repeat
+from pathlib import Path
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -15,6 +18,7 @@ from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import MAX_RECORD_BYTES
 
+C = TypeVar("C")
 Properties = Mapping[str, Any]  # librdkafka properties
 
 _log = logging.getLogger("recoveryd.kafka")
@@ -35,8 +39,14 @@ _NO_SUCH_TOPIC = frozenset({
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
 })  # fmt: skip
+_FILES = {  # with the names that people give them
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.certificate.location": "ssl.keystore.location",
+    "https.ca.location": "https.ca.location",
+}
 _SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SLF001
-_KNOCK_S = 5.0
+_LOGIN_REFUSED = frozenset({KafkaError._AUTHENTICATION})  # noqa: SLF001
+_KNOCK_S, _LET_IN_S = 5.0, 10.0
 _ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this question yet
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -56,7 +66,30 @@ _TEXT_TRIES = 5
 
 def make_admin(properties: Properties) -> AdminClient:
     config: dict[str, Any] = {**properties, "socket.connection.setup.timeout.ms": 5_000, "logger": _log}
-    return AdminClient(config)
+    return _made(AdminClient, config)
+
+
+def _made(kind: Callable[[dict[str, Any]], C], config: dict[str, Any]) -> C:
+    """A client. Raises `ClusterProblem` where its properties cannot be used, as a file that does not exist."""
+    try:
+        return kind(config)
+    except KafkaException as error:
+        why = next((told for told in map(_unreadable, _FILES, _FILES.values(), repeat(config)) if told), "")
+        message = f"The client properties cannot be used: {why or error.args[0].str()}"
+        hint = "Look at the files that ssl.truststore.location and ssl.keystore.location name, and at ssl.key.password."
+        raise ClusterProblem(message, hint, code=Code.CONFIG_INVALID, retriable=False) from error
+
+
+def _unreadable(name: str, javas: str, config: Mapping[str, Any]) -> str:
+    """The library does not say which file it is."""
+    place = str(config.get(name, "probe"))
+    if place == "probe":
+        return ""
+    try:
+        Path(place).read_bytes()
+    except OSError as error:
+        return f"{javas} names {place}: {error.strerror}."
+    return ""
 
 
 def shut_out(properties: Properties, cluster: str) -> ClusterProblem | None:
@@ -67,6 +100,28 @@ def shut_out(properties: Properties, cluster: str) -> ClusterProblem | None:
     """
     if str(properties.get("security.protocol", "plaintext")).lower() == "plaintext":
         return None
+    refusal, _answered = _knock(properties, _KNOCK_S, _SHUT_OUT)
+    return None if refusal is None else _not_let_in(refusal, cluster)
+
+
+def let_in(properties: Properties, cluster: str) -> None:
+    """Return once a broker has answered with this login, within ten seconds. Raises `ClusterProblem` when the login is
+    refused, and a retriable one when nobody answers, as brokers do that close the connection of a certificate that they
+    do not accept.
+    """
+    # A handshake that one broker breaks off, as while it shuts down, is no refusal when another one answers.
+    refusal, answered = _knock(properties, _LET_IN_S, _LOGIN_REFUSED)
+    if answered:
+        return
+    if refusal is not None:
+        raise _not_let_in(refusal, cluster)
+    message = f"No broker of cluster {cluster} answered to the new login within {_LET_IN_S:.0f} s."
+    hint = "It is tried again in a minute. Where other clients are let in, look at the certificate and its user."
+    raise ClusterProblem(message, hint)
+
+
+def _knock(properties: Properties, limit_s: float, final: Collection[int]) -> tuple[KafkaError | None, bool]:
+    """The first refusal, and whether a broker answered to this login. Errors in `final` end it at once."""
     refused: list[KafkaError] = []
 
     def note(error: KafkaError) -> None:
@@ -74,16 +129,20 @@ def shut_out(properties: Properties, cluster: str) -> ClusterProblem | None:
             refused.append(error)
 
     config: dict[str, Any] = {**properties, "error_cb": note, "log_level": 0}
-    admin = AdminClient(config)
-    asked = admin.describe_cluster(request_timeout=_KNOCK_S)
-    while not refused and not asked.done():
+    admin = _made(AdminClient, config)
+    asked = admin.describe_cluster(request_timeout=limit_s)
+    give_up_s = time.monotonic() + limit_s + 1.0
+    while not asked.done() and time.monotonic() < give_up_s and not any(e.code() in final for e in refused):
         admin.poll(0.1)
-    if not refused:
-        return None
-    message = f"Cluster {cluster} does not let us in: {refused[0].str()}"
-    if refused[0].code() != KafkaError._AUTHENTICATION:  # noqa: SLF001
+    answered = asked.done() and not asked.cancelled() and asked.exception() is None
+    return (refused[0] if refused else None), answered
+
+
+def _not_let_in(refusal: KafkaError, cluster: str) -> ClusterProblem:
+    message = f"Cluster {cluster} does not let us in: {refusal.str()}"
+    if refusal.code() != KafkaError._AUTHENTICATION:  # noqa: SLF001
         return ClusterProblem(message)
-    hint = "Check the user and its secret in the daemon's config. It is read at the start, so restart the daemon after a change."
+    hint = "Check the user and its secret in the daemon's config. A file that holds it is read again when it changes; after any other change, restart the daemon."
     return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
 
 
@@ -103,7 +162,7 @@ def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
         "fetch.queue.backoff.ms": 20,  # else a reader slower than the broker waits a second whenever its queue was full
         "logger": _log,
     }
-    return Consumer(config | {name.replace("_", "."): value for name, value in overrides.items()})
+    return _made(Consumer, config | {name.replace("_", "."): value for name, value in overrides.items()})
 
 
 def committed(consumer: Consumer, partitions: list[TopicPartition], timeout_s: float) -> list[TopicPartition]:
@@ -132,7 +191,7 @@ def make_producer(properties: Properties, timeout_ms: int) -> Producer:
         "message.max.bytes": MAX_RECORD_BYTES,
         "logger": _log,
     }
-    return Producer(config)
+    return _made(Producer, config)
 
 
 def make_canary_producer(properties: Properties, timeout_ms: int) -> Producer:
@@ -149,7 +208,7 @@ def make_canary_producer(properties: Properties, timeout_ms: int) -> Producer:
         "topic.metadata.propagation.max.ms": min(timeout_ms, 5_000),
         "logger": _log,
     }
-    return Producer(config)
+    return _made(Producer, config)
 
 
 def make_transactional_producer(
@@ -167,7 +226,7 @@ def make_transactional_producer(
         "retry.backoff.ms": 20,
         "logger": _log,
     }
-    return Producer(config | {name.replace("_", "."): value for name, value in overrides.items()})
+    return _made(Producer, config | {name.replace("_", "."): value for name, value in overrides.items()})
 
 
 def problem(

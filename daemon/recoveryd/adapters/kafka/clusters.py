@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka import own_topics
 from recoveryd.adapters.kafka.bulk_offsets import BulkOffsets
-from recoveryd.adapters.kafka.client import Properties, make_admin, shut_out
+from recoveryd.adapters.kafka.client import Properties, shut_out
 from recoveryd.adapters.kafka.facts import (
     probable_ranges,
     read_hours,
@@ -23,6 +23,8 @@ from recoveryd.adapters.kafka.facts import (
     read_topic,
     with_sizes,
 )
+from recoveryd.adapters.kafka.living_clients import AdminClients
+from recoveryd.adapters.kafka.local_starts import LocalStarts
 from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.own_topics import TopicReport
@@ -49,6 +51,7 @@ _SAMPLE_TIMEOUT_S = 4.0
 _RECORDS_S = 2.0
 _NOTHING_SEEN = RecordSample()
 _NO_SIZES = LogSizes({})
+_ALL_LOCAL = LocalStarts({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +78,29 @@ class KafkaClusters:
         receipts_partitions: int = 8,
         canary_on: Collection[str] = (),
         log_sizes: LogSizes = _NO_SIZES,
+        local_starts: LocalStarts = _ALL_LOCAL,
     ) -> None:
-        self._clusters = {name: dict(properties) for name, properties in clusters.items()}
+        self._clusters = clusters
         self._names = names
         self._expectations = expectations
         self._now_ms = now_ms
         self._wanted = wanted_topics(names, receipts_partitions)
         self._canary_on = frozenset(canary_on)
         self._log_sizes = log_sizes
-        self._admins: dict[str, AdminClient] = {}
+        self._admins = AdminClients(clusters)
+        self._local_starts = local_starts
         self._questions = Workers("questions", 8)
         self._samples = Workers("samples", 4)  # of their own: sampling goes on while many plans are made
-        self._samplers: dict[str, tuple[OffsetSampler, asyncio.Lock]] = {}
+        self._samplers: dict[str, tuple[int, OffsetSampler, asyncio.Lock]] = {}  # with the version of the login
 
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
         """Raises `ClusterProblem`. A topic that does not exist is None in the facts."""
         spec = effect.spec
         async with self._let_in(spec.source.cluster, spec.target.cluster):
-            into = self._admin(spec.target.cluster)
+            into = self._admins.of(spec.target.cluster)
             rights = ("Read", "Write") if spec.copies else ("Read",)
             source, target, receipts = await asyncio.gather(
-                self._questions.run(read_topic, self._admin(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
+                self._questions.run(read_topic, self._admins.of(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
                 self._questions.run(read_topic, into, spec.target.topic, _TIMEOUT_S, rights),
                 self._receipts_facts(effect, into),
             )
@@ -121,7 +126,7 @@ class KafkaClusters:
         spec, properties = effect.spec, self._clusters[effect.spec.source.cluster]
         sizes_asked = asyncio.ensure_future(self._log_sizes.read(spec.source.cluster, shape.topic, shape.leaders))
         try:
-            admin = self._admin(spec.source.cluster)
+            admin = self._admins.of(spec.source.cluster)
             now_ms = self._now_ms()
             bounds = (spec.source.start, spec.source.stop)
             partitions = await self._questions.run(read_partitions, admin, shape, bounds, now_ms, _TIMEOUT_S)
@@ -134,6 +139,10 @@ class KafkaClusters:
             sizes = await sizes_asked
         finally:
             sizes_asked.cancel()
+        if source.is_remote:
+            starts = await self._local_starts.read(spec.source.cluster, shape.topic, shape.leaders) or {}
+            partitions = tuple(replace(p, local_start=starts.get(p.partition)) for p in partitions)
+            sizes = None  # brokers tell what lies on their own disks
         facts = self._facts(effect, source, target, sample)
         return replace(facts, source_partitions=with_sizes(partitions, sizes, sample), hourly=hourly)
 
@@ -147,7 +156,9 @@ class KafkaClusters:
         sizes_asked = asyncio.ensure_future(self._log_sizes.read(cluster, shape.topic, shape.leaders))
         try:
             now_ms = self._now_ms()
-            found = await self._questions.run(read_partitions, self._admin(cluster), shape, bounds, now_ms, _TIMEOUT_S)
+            found = await self._questions.run(
+                read_partitions, self._admins.of(cluster), shape, bounds, now_ms, _TIMEOUT_S
+            )
             return with_sizes(found, await sizes_asked, _NOTHING_SEEN)
         finally:
             sizes_asked.cancel()
@@ -180,7 +191,7 @@ class KafkaClusters:
             return await self._questions.run(self._create_target, effect)
 
     def _create_target(self, effect: CreateTarget) -> TargetReady:
-        admin = self._admin(effect.cluster)
+        admin = self._admins.of(effect.cluster)
         made = create(
             admin, effect.topic, effect.partitions, effect.replication_factor, effect.configs, timeout_s=_TIMEOUT_S
         )
@@ -214,12 +225,13 @@ class KafkaClusters:
         return OffsetsSampled(tuple(samples), tuple(missing))
 
     async def _sample_cluster(self, cluster: str, names: list[str]) -> tuple[tuple[TopicSample, ...], tuple[str, ...]]:
-        if cluster not in self._samplers:
-            admin = self._admin(cluster)
+        version = self._admins.version(cluster)
+        if cluster not in self._samplers or self._samplers[cluster][0] != version:
+            admin = self._admins.of(cluster)
             offsets = BulkOffsets(cluster, self._clusters[cluster], _SAMPLE_TIMEOUT_S)
             sampler = OffsetSampler(cluster, admin, offsets, _SAMPLE_TIMEOUT_S, self._now_ms)
-            self._samplers[cluster] = (sampler, asyncio.Lock())
-        sampler, lock = self._samplers[cluster]
+            self._samplers[cluster] = (version, sampler, asyncio.Lock())
+        _version, sampler, lock = self._samplers[cluster]
         async with lock:
             with self._asking(cluster):
                 return await self._samples.run(sampler.sample, names)
@@ -228,7 +240,7 @@ class KafkaClusters:
         """Raises `ClusterProblem`, also when the control topic does not exist."""
         name = self._names.control
         with self._asking(MAIN):
-            shape = (await self._questions.run(describe, self._admin(MAIN), [name], _TIMEOUT_S))[name]
+            shape = (await self._questions.run(describe, self._admins.of(MAIN), [name], _TIMEOUT_S))[name]
         if shape is None:
             raise ClusterProblem(f"{name} does not exist.", code=Code.OWN_TOPIC_MISSING, retriable=False)
         return shape.topic_id
@@ -237,21 +249,21 @@ class KafkaClusters:
         """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. A target cluster that does not
         answer is left for later.
         """
-        await self._questions.run(own_topics.check, self._admin(MAIN), self._wanted)
+        await self._questions.run(own_topics.check, self._admins.of(MAIN), self._wanted)
         for cluster in self._clusters.keys() - {MAIN}:
             try:
-                await self._questions.run(own_topics.check, self._admin(cluster), self._wanted_on(cluster))
+                await self._questions.run(own_topics.check, self._admins.of(cluster), self._wanted_on(cluster))
             except ClusterProblem as error:
                 _log.warning("The own topics on %s could not be checked: %s", cluster, error)
 
     async def inspect_own_topics(self, cluster: str = MAIN) -> tuple[TopicReport, ...]:
         """What exists and what differs of the topics that the daemon uses there, for `doctor`."""
-        return await self._questions.run(own_topics.inspect, self._admin(cluster), self._used_on(cluster))
+        return await self._questions.run(own_topics.inspect, self._admins.of(cluster), self._used_on(cluster))
 
     async def apply_own_topics(self, cluster: str = MAIN, replication_factor: int = -1) -> tuple[TopicReport, ...]:
         """Create what is missing on one cluster; -1 = the broker's default replication."""
         return await self._questions.run(
-            own_topics.apply, self._admin(cluster), self._wanted_on(cluster), replication_factor
+            own_topics.apply, self._admins.of(cluster), self._wanted_on(cluster), replication_factor
         )
 
     async def write_probe(
@@ -297,7 +309,7 @@ class KafkaClusters:
         except ClusterProblem as problem:
             if problem.retriable:
                 for cluster in clusters:
-                    self._admins.pop(cluster, None)
+                    self._admins.drop(cluster)
                     self._samplers.pop(cluster, None)
             raise
 
@@ -313,13 +325,6 @@ class KafkaClusters:
                     if why is not None:
                         raise why from silence
                 raise
-
-    def _admin(self, cluster: str) -> AdminClient:
-        if cluster not in self._clusters:
-            raise ClusterProblem(f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False)
-        if cluster not in self._admins:
-            self._admins[cluster] = make_admin(self._clusters[cluster])
-        return self._admins[cluster]
 
 
 def _refuse_foreign(admin: AdminClient, shape: TopicShape, effect: CreateTarget) -> None:

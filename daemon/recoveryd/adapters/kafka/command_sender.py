@@ -11,6 +11,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from recoveryd.adapters.kafka.client import Properties, is_no_such_topic, make_producer, problem
+from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem, FormProblem
 from recoveryd.kernel.catalogue import Code
@@ -40,11 +41,12 @@ class KafkaCommandSender:
 
     def __init__(self, properties: Properties, topic: str, codec: Codec) -> None:
         # A topic that is not there is told after this time, instead of as one more record that ran out of time.
-        self._properties = {**properties, "topic.metadata.propagation.max.ms": 5_000}
+        self._properties = properties
         self._topic = topic
         self._codec = codec
         self._workers = Workers("commands", 1)
         self._producer: Producer | None = None
+        self._version = 0  # of the login that it was made with
         self._is_closed = False
 
     async def send(self, effect: SendCommand) -> None:
@@ -62,7 +64,7 @@ class KafkaCommandSender:
         def told(error: KafkaError | None, _message: Message) -> None:
             outcome.append(error)
 
-        producer = self._producer = self._producer or make_producer(self._properties, int(DEADLINE_S * 1_000))
+        producer = self._living_producer()
         try:
             producer.produce(
                 self._topic, value=record.value, key=record.key, headers=list(record.headers), on_delivery=told
@@ -76,6 +78,13 @@ class KafkaCommandSender:
             raise self._failed(None)
         if outcome[0] is not None:
             raise self._failed(KafkaException(outcome[0]))
+
+    def _living_producer(self) -> Producer:
+        version = version_of(self._properties)
+        if self._producer is None or self._version != version:
+            properties = {**self._properties, "topic.metadata.propagation.max.ms": 5_000}
+            self._producer, self._version = make_producer(properties, int(DEADLINE_S * 1_000)), version
+        return self._producer
 
     def _failed(self, error: KafkaException | None) -> ClusterProblem:
         """The client is given up: an idempotent one may stay broken."""

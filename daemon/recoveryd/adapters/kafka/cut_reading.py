@@ -1,7 +1,7 @@
 """The copies of two savepoints, read and folded for a comparison. Blocking."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from confluent_kafka.admin import AdminClient
@@ -12,12 +12,12 @@ from recoveryd.adapters.kafka.reading import pair_of, read_range
 from recoveryd.adapters.kafka.topic_admin import describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.workflows.cut import Cut, CutTopic
-from recoveryd.workflows.cut_diff import Fold, StoreDiff, compare, pair_stores, partition_groups
+from recoveryd.workflows.model.cut import Cut, CutTopic
+from recoveryd.workflows.model.cut_diff import Fold, StoreDiff, compare, pair_stores, partition_groups
 
 _TIMEOUT_S: Final = 15.0
 _PATIENCE_S: Final = 60.0
-_KEYS_MOST: Final = 5_000_000  # held in memory together, of one partition on both sides
+KEYS_MOST: Final = 5_000_000  # held in memory together, of one partition on both sides
 _DIGEST_BYTES: Final = 16
 
 
@@ -49,12 +49,20 @@ def _fold(properties: Properties, admin: AdminClient, topic: CutTopic | None, pa
     )
     for _, partition in keys:
         bounds = (starts[partition], ends[partition])
-        for message in read_range(properties, topic.copy, partition, bounds, _PATIENCE_S, enable_partition_eof=True):
-            key, value = pair_of(message)
-            if value is None:
-                found.pop(key or b"", None)
-            else:
-                found[key or b""] = hashlib.blake2b(value, digest_size=_DIGEST_BYTES).digest()
-        if len(found) > _KEYS_MOST:
-            raise ClusterProblem(f"{topic.name} has more than {_KEYS_MOST:,} keys in one partition", retriable=False)
+        messages = read_range(properties, topic.copy, partition, bounds, _PATIENCE_S, enable_partition_eof=True)
+        fold_into(found, map(pair_of, messages), topic.name)
     return found
+
+
+def fold_into(
+    found: dict[bytes, bytes], pairs: Iterable[tuple[bytes | None, bytes | None]], topic: str, most: int = KEYS_MOST
+) -> None:
+    """What the pairs leave of each key. Reads no further than `most` keys. Raises `ClusterProblem`."""
+    for key, value in pairs:
+        if value is None:
+            found.pop(key or b"", None)
+            continue
+        found[key or b""] = hashlib.blake2b(value, digest_size=_DIGEST_BYTES).digest()
+        if len(found) > most:
+            message = f"{topic} has more than {most:,} keys in one partition, which is more than is compared"
+            raise ClusterProblem(message, retriable=False)

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import Properties, committed, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.client import Properties, committed, make_consumer, problem
+from recoveryd.adapters.kafka.living_clients import AdminClients
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem
 from recoveryd.holds.events import SeenMember
-from recoveryd.kernel.catalogue import Code
 
 _TIMEOUT_S = 3.0
 _PIECE = 500
@@ -33,9 +33,8 @@ class KafkaGroupOffsets:
     """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew after no answer."""
 
     def __init__(self, clusters: Mapping[str, Properties]) -> None:
-        self._clusters = clusters
-        self._admins: dict[str, AdminClient] = {}
-        self._consumers: OrderedDict[tuple[str, str], Consumer] = OrderedDict()
+        self._admins = AdminClients(clusters)
+        self._consumers: OrderedDict[tuple[str, str, int], Consumer] = OrderedDict()  # by version of the login too
         self._workers = Workers("groups", 8)
 
     async def committed(
@@ -52,17 +51,17 @@ class KafkaGroupOffsets:
         except ClusterProblem as reason:
             # librdkafka may have lost sight of a coordinator that came back. Closing waits for the client's threads, so
             # it has one of ours.
-            if reason.retriable and self._consumers.pop((cluster, group), None) is not None:
+            if reason.retriable and self._forget(consumer):
                 await self._workers.run(consumer.close)
             raise
 
     async def have_members(self, cluster: str) -> Mapping[str, bool]:
         """By group, of those the cluster lists to us; for others nothing is known. Raises `ClusterProblem`."""
         try:
-            return await self._workers.run(_have_members, self._admin(cluster))
+            return await self._workers.run(_have_members, self._admins.of(cluster))
         except ClusterProblem as reason:
             if reason.retriable:
-                self._admins.pop(cluster, None)
+                self._admins.drop(cluster)
             raise
 
     async def members(self, cluster: str, group: str) -> tuple[SeenMember, ...] | None:
@@ -70,10 +69,10 @@ class KafkaGroupOffsets:
         Raises `ClusterProblem`.
         """
         try:
-            return await self._workers.run(_members, self._admin(cluster), group)
+            return await self._workers.run(_members, self._admins.of(cluster), group)
         except ClusterProblem as reason:
             if reason.retriable:
-                self._admins.pop(cluster, None)
+                self._admins.drop(cluster)
             raise
 
     async def close(self) -> None:
@@ -82,26 +81,23 @@ class KafkaGroupOffsets:
         self._admins.clear()
         self._consumers.clear()
 
-    def _admin(self, cluster: str) -> AdminClient:
-        if cluster not in self._admins:
-            self._admins[cluster] = make_admin(self._properties(cluster))
-        return self._admins[cluster]
+    def _forget(self, consumer: Consumer) -> bool:
+        """False = somebody did already."""
+        found = next((key for key, kept in self._consumers.items() if kept is consumer), None)
+        if found is not None:
+            del self._consumers[found]
+        return found is not None
 
     def _consumer(self, cluster: str, group: str) -> Consumer:
-        key = (cluster, group)
+        key = (cluster, group, self._admins.version(cluster))
         if key not in self._consumers:
             self._consumers[key] = make_consumer(
-                self._properties(cluster), group_id=group, isolation_level="read_uncommitted"
+                self._admins.properties(cluster), group_id=group, isolation_level="read_uncommitted"
             )
         self._consumers.move_to_end(key)
         if len(self._consumers) > _CONSUMERS_MOST:
             self._consumers.popitem(last=False)
         return self._consumers[key]
-
-    def _properties(self, cluster: str) -> Properties:
-        if cluster not in self._clusters:
-            raise ClusterProblem(f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False)
-        return self._clusters[cluster]
 
 
 def _committed(consumer: Consumer, group: str, topics: Mapping[str, int | None]) -> dict[str, dict[int, int]]:

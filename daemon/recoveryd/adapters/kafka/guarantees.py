@@ -35,7 +35,7 @@ async def _ask(access: ClientAccess, internal: Mapping[str, TopicShape]) -> tupl
     async with connected(access, "recoveryd-writers", "ask who wrote the internal topics", _TIMEOUT_S) as client:
         ids = await client.transactional_ids()
         written = [
-            WrittenBy(each.topic, each.partition, each.producer_id, each.at_ms)
+            WrittenBy(each.topic, each.partition, each.producer_id, each.at_ms, each.is_transactional)
             for broker, partitions in led.items()
             for each in await client.producers(broker, partitions)
         ]

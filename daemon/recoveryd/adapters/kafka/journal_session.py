@@ -103,6 +103,9 @@ class JournalSession:
         retriable one: the same token again).
         """
         give_up_s = time.monotonic() + self._deadline_s
+        if self._holds and self._writer is not None and self._writer.is_outdated:
+            _log.info("the login changed, goes on with a new client")
+            self._drop()
         while True:
             if not self._holds and self._regain(token):
                 return

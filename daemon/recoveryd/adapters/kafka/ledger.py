@@ -29,6 +29,7 @@ from recoveryd.adapters.kafka.receipts import (
     from_heads,
     heads_prefix,
     key_prefix,
+    made_again,
     misplaced,
     newest_values,
     nothing_found,
@@ -65,7 +66,7 @@ class KafkaLedger:
         scope: str,
         transaction_timeout_ms: int = 60_000,
     ) -> None:
-        self._clusters = {name: dict(properties) for name, properties in clusters.items()}
+        self._clusters = clusters
         self._topic = receipts_topic
         self._scope = scope
         self._transaction_timeout_ms = transaction_timeout_ms
@@ -202,10 +203,13 @@ class KafkaLedger:
         shape = describe(admin, [topic], _ASK_S)[topic]
         if shape is None:
             raise ClusterProblem(f"{topic} does not exist.", code=Code.OWN_TOPIC_MISSING, retriable=False)
+        other = "" if home is None else made_again(home, shape.topic_id)
+        if other:
+            return nothing_found(effect.plan, other)
         partition = receipts_partition(effect.recovery, shape.partitions) if home is None else home.partition
         start, stop = log_range(admin, topic, partition, _ASK_S)
         if home is not None:
-            wrong = misplaced(home, shape.topic_id, start, stop)
+            wrong = misplaced(home, start, stop)
             if wrong:
                 return nothing_found(effect.plan, wrong)
             start = home.start

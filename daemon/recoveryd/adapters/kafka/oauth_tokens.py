@@ -37,6 +37,11 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
         self._until_s = 0.0
         self._asking = asyncio.Lock()
 
+    def take(self, oauth: OAuth) -> None:
+        """Ask for tokens as this client from now on."""
+        if oauth != self._oauth:
+            self._oauth, self._until_s = oauth, 0.0
+
     async def token(self) -> str:
         """A token that holds for a while. Raises `TokenProblem`."""
         async with self._asking:

@@ -16,7 +16,8 @@ from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import OwnTopic, TopicDifference, differences
 
-_TIMEOUT_S = 15.0
+_FIND_S = 25.0  # of a cluster where nobody answers this is told after a bit more
+_TIMEOUT_S = 45.0  # a broker that answered once may take long to make topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class TopicReport:
 def inspect(admin: AdminClient, wanted: Iterable[OwnTopic]) -> tuple[TopicReport, ...]:
     """Compare; changes nothing. Raises `ClusterProblem`."""
     topics = list(wanted)
-    shapes = describe(admin, [t.name for t in topics], _TIMEOUT_S)
+    shapes = describe(admin, [t.name for t in topics], _FIND_S)  # finds the controller, which is asked next
+    topics = _sized(admin, topics)
     reports = []
     for topic in topics:
         shape = shapes[topic.name]
@@ -50,7 +52,7 @@ def apply(admin: AdminClient, wanted: Iterable[OwnTopic], replication_factor: in
     topics = list(wanted)
     before = inspect(admin, topics)
     made = set()
-    for topic, report in zip(topics, before, strict=True):
+    for topic, report in zip(_sized(admin, topics), before, strict=True):
         if not report.exists and create(
             admin, topic.name, topic.partitions, replication_factor, topic.configs, _TIMEOUT_S
         ):
@@ -59,6 +61,20 @@ def apply(admin: AdminClient, wanted: Iterable[OwnTopic], replication_factor: in
         await_topic(admin, name, _TIMEOUT_S)
     after = inspect(admin, topics)
     return tuple(replace(report, created=report.topic in made) for report in after)
+
+
+def _sized(admin: AdminClient, wanted: Iterable[OwnTopic]) -> list[OwnTopic]:
+    """The topics with the partitions that they have on this cluster. Raises `ClusterProblem`."""
+    topics = list(wanted)
+    if not any(topic.per_broker for topic in topics):
+        return topics
+    try:
+        brokers = len(admin.describe_cluster(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 1.0).nodes)
+    except KafkaException as error:
+        raise problem(error, "ask which brokers there are") from error
+    except TimeoutError as error:
+        raise ClusterProblem("Could not ask which brokers there are: no answer") from error
+    return [topic.on_brokers(brokers) for topic in topics]
 
 
 def check(admin: AdminClient, wanted: Iterable[OwnTopic]) -> None:

@@ -54,6 +54,11 @@ def lacking(properties: Properties, needs: Sequence[Acl], group: str) -> list[st
     return found
 
 
+def said_of(acl: Acl) -> list[str]:
+    """Each operation as `lacking` names it."""
+    return [f"{operation} on {acl.resource.value} {acl.name}" for operation in acl.operations]
+
+
 def _is_granted(admin: AdminClient, granted: set[str] | None, resource: Resource, name: str, operation: str) -> bool:
     """`granted` None = the cluster could not say, because there is no such thing yet."""
     if operation == "Create" and resource is Resource.TOPIC:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.adapters.kafka.offsets import LATEST, at_time, read_offsets
 from recoveryd.adapters.kafka.reading import assign, is_passing, next_messages, pair_of
 from recoveryd.adapters.kafka.topic_admin import describe
@@ -76,11 +77,12 @@ class KafkaProgressFeed:
     def _follow(self, emit: Emit) -> None:
         starts = self._starts()
         # Where retention or a new topic took the position away, only what comes now is news.
+        version = version_of(self._properties)
         consumer = make_consumer(self._properties, auto_offset_reset="latest", fetch_wait_max_ms=100)
         try:
             assign(consumer, self._topic, starts, _ASK_S)
             self._positions = starts
-            while not self._stopping.is_set():
+            while not self._stopping.is_set() and version_of(self._properties) == version:
                 self._hear(consumer, emit)
         finally:
             consumer.close()

@@ -154,6 +154,55 @@ class Perhaps(Schema):  # type: ignore[misc]
         return None if Int8.decode(data) < 0 else super().decode(data)
 
 
+class OffsetsListed(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 2, 8
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("name", _SHORT),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("error_code", Int16),
+                        ("timestamp", Int64),
+                        ("offset", Int64),
+                        ("leader_epoch", Int32),
+                        _TAGS,
+                    ),
+                ),
+                _TAGS,
+            ),
+        ),
+        _TAGS,
+    )
+
+
+class ListOffsets(RequestStruct):  # type: ignore[misc]
+    """The first version that knows where local storage begins."""
+
+    FLEXIBLE_VERSION = True
+    API_KEY, API_VERSION, RESPONSE_TYPE = 2, 8, OffsetsListed
+    SCHEMA = Schema(
+        ("replica_id", Int32),
+        ("isolation_level", Int8),
+        (
+            "topics",
+            CompactArray(
+                ("name", _SHORT),
+                (
+                    "partitions",
+                    CompactArray(("partition", Int32), ("leader_epoch", Int32), ("timestamp", Int64), _TAGS),
+                ),
+                _TAGS,
+            ),
+        ),
+        _TAGS,
+    )
+
+
 class GroupsListed(Response):  # type: ignore[misc]
     API_KEY, API_VERSION = 16, 5
     SCHEMA = Schema(

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
-from aiokafka.protocol.admin import DescribeClientQuotasRequest_v0, DescribeGroupsRequest_v0
+from aiokafka.protocol.admin import ApiVersionRequest_v0, DescribeClientQuotasRequest_v0, DescribeGroupsRequest_v0
 from aiokafka.protocol.api import RequestStruct
+from aiokafka.protocol.fetch import FetchRequest_v4
 
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
 from recoveryd.adapters.kafka.raw_descriptions import (
@@ -32,6 +33,7 @@ from recoveryd.adapters.kafka.raw_forms import (
     DescribeStreamsGroups,
     FetchOffsets,
     ListGroups,
+    ListOffsets,
 )
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -49,6 +51,12 @@ _RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 84})
 _NOT_EMPTY: Final = frozenset({68, 86})  # the group has members, or reads this topic
 _NO_GROUP: Final = 69
 _NEWER: Final = frozenset({"streams", "share"})
+_LOCAL_START: Final = -4  # in place of a time: the first offset on the leader's own disk
+_ANY_EPOCH: Final = -1
+_NO_REPLICA: Final = -1
+_COMMITTED: Final = 1  # the isolation level at which aborted transactions are told
+_LEAST_BYTES: Final = 1  # the records themselves are not wanted
+_FETCH_BYTES: Final = 1_048_576
 _NO_GENERATION: Final = -1  # of who is no member
 # Illegal generation, unknown member, rebalance in progress, fenced instance, stale member epoch: how a coordinator
 # refuses a commit from outside while it has members.
@@ -102,12 +110,13 @@ class ShareMember:
 
 @dataclass(frozen=True, slots=True)
 class Producing:
-    """Who wrote to a partition: its producer id, and when it did last."""
+    """Who wrote to a partition: its producer id, when it did last, and whether it did in transactions."""
 
     topic: str
     partition: int
     producer_id: int
     at_ms: int
+    is_transactional: bool
 
 
 class _Question:
@@ -123,12 +132,32 @@ class _Question:
         return self._form
 
 
+class _WhichRequests:
+    """Keeps what a connection knows of its broker, while it is asked something that every broker answers."""
+
+    def __init__(self) -> None:
+        self.keys: frozenset[int] = frozenset()
+
+    def prepare(self, versions: Mapping[int, tuple[int, int]]) -> RequestStruct:
+        self.keys = frozenset(versions)
+        return ApiVersionRequest_v0()
+
+
 class RawClient:
     """Asks one cluster; made by `connected`. `doing` says in a problem what was wanted."""
 
     def __init__(self, client: Any, doing: str) -> None:
         self._client = client
         self._doing = doing
+
+    async def apis(self) -> frozenset[int]:
+        """Keys of the requests that every broker answers. Raises `ClusterProblem`."""
+        found: list[frozenset[int]] = []
+        for broker in self._client.cluster.brokers():
+            question = _WhichRequests()
+            await self._client.send(broker.nodeId, question)
+            found.append(question.keys)
+        return frozenset.intersection(*found) if found else frozenset()
 
     async def client_quotas(self, entity_type: str) -> Iterable[tuple[Entity, Sequence[tuple[str, float]]]]:
         """Quotas of whatever is named by this type alone. Raises `ClusterProblem`."""
@@ -159,6 +188,40 @@ class RawClient:
             for partition, size, _lag, is_future in found
             if not is_future
         }
+
+    async def local_starts(self, broker: int, topic: str, partitions: Sequence[int]) -> dict[int, int]:
+        """By partition, the first offset that lies on the broker's own disk; of a topic with remote storage, earlier ones
+        are read from there. Raises `ClusterProblem`.
+        """
+        empty: dict[int, bytes] = {}
+        asked = [(partition, _ANY_EPOCH, _LOCAL_START, empty) for partition in partitions]
+        answer = await self._client.send(broker, _Question(ListOffsets(_NO_REPLICA, 0, [(topic, asked, empty)], empty)))
+        found = {}
+        for _name, rows, _tags in answer.topics:
+            for partition, error_code, _time, offset, _epoch, _more in rows:
+                self._check(error_code, None, f"Describe on Topic {topic}")
+                found[partition] = offset
+        return found
+
+    async def transactions_at(
+        self, broker: int, topic: str, positions: Mapping[int, int]
+    ) -> dict[int, tuple[int, bool]]:
+        """By partition, where the transaction began inside of which the position lies, and whether it is still open;
+        partitions whose position lies in no open or aborted transaction are left out. Raises `ClusterProblem`.
+        """
+        asked = [(topic, [(partition, at, _LEAST_BYTES) for partition, at in positions.items()])]
+        answer = await self._client.send(broker, _Question(FetchRequest_v4(-1, 0, 0, _FETCH_BYTES, _COMMITTED, asked)))
+        found: dict[int, tuple[int, bool]] = {}
+        for _topic, rows in answer.topics:
+            for partition, error_code, _high, stable, aborted, _records in rows:
+                self._check(error_code, None, f"Read on Topic {topic}")
+                at = positions[partition]
+                begun = [first for _producer, first in aborted or () if first < at]
+                if 0 <= stable < at:
+                    found[partition] = (stable, True)
+                elif begun:
+                    found[partition] = (min(begun), False)
+        return found
 
     async def delete_offsets(self, group: str, partitions: Mapping[str, Sequence[int]]) -> None:
         """Take the group's commits away; without a group there are none. Raises `ClusterProblem`, also while the group
@@ -285,14 +348,18 @@ class RawClient:
         return found
 
     async def transactional_ids(self) -> dict[str, int]:
-        """Those of all producers that the user may describe, with their producer ids: each broker tells its own. Raises
-        `ClusterProblem`.
+        """Those of all producers that the user may describe, with their producer ids. Raises `ClusterProblem`."""
+        return {name: producer for name, producer, _state in await self.transactions()}
+
+    async def transactions(self) -> list[tuple[str, int, str]]:
+        """The transactional id, the producer id and the state of each that the user may describe: each broker tells its own.
+        Raises `ClusterProblem`.
         """
-        found: dict[str, int] = {}
+        found: list[tuple[str, int, str]] = []
         for broker in self._client.cluster.brokers():
             answer = await self._client.send(broker.nodeId, _Question(ListTransactions([], [], {})))
             self._check(answer.error_code, None)
-            found |= {name: producer for name, producer, _state, _tags in answer.transactions}
+            found += [(name, producer, state) for name, producer, state, _tags in answer.transactions]
         return found
 
     async def producers(self, broker: int, partitions: Mapping[str, Sequence[int]]) -> list[Producing]:
@@ -303,7 +370,8 @@ class RawClient:
         for topic, rows, _tags in answer.topics:
             for partition, error_code, message, active, _more in rows:
                 self._check(error_code, message, f"Read on Topic {topic}")
-                found += [Producing(topic, partition, each[0], each[3]) for each in active]
+                # The epoch of a coordinator that ended one of its transactions, and the start of one that is open.
+                found += [Producing(topic, partition, each[0], each[3], max(each[4], each[5]) >= 0) for each in active]
         return found
 
     async def _ask_coordinator(self, group: str, form: RequestStruct) -> Any:

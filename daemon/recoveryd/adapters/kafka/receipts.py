@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from recoveryd.recovery.events import LedgerPartition
 from recoveryd.recovery.model import Plan, PlannedPartition
-from recoveryd_jobs.contract import ContractError, LedgerHead, Receipt, ReceiptsHome, decode
+from recoveryd_jobs.contract import ContractError, LedgerHead, Receipt, ReceiptsHome, decode, spanning_copied
 
 _PROBLEMS_AT_MOST = 20
 
@@ -47,11 +47,16 @@ def newest_values(
     return found
 
 
-def misplaced(home: ReceiptsHome, topic_id: str, log_start: int, log_end: int) -> str:
+def made_again(home: ReceiptsHome, topic_id: str) -> str:
+    """What is wrong when the receipts topic is another one than planned, which may lack the partition; "" when not."""
+    if topic_id == home.topic_id:
+        return ""
+    return f"{home.topic} was deleted and made again: its id is {topic_id}, planned was {home.topic_id}."
+
+
+def misplaced(home: ReceiptsHome, log_start: int, log_end: int) -> str:
     """Why the receipts of a recovery cannot all be where the plan pinned them; "" when they can."""
     where = f"{home.topic} partition {home.partition}"
-    if topic_id != home.topic_id:
-        return f"{home.topic} was deleted and made again: its id is {topic_id}, planned was {home.topic_id}."
     if log_start > home.start:
         return (
             f"Receipts were deleted from {where}: it begins at {log_start}, the receipts of this recovery at "
@@ -88,7 +93,7 @@ def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPar
             row = rows.get(partition)
             if row is None or row.start != starts.get(partition):
                 return None
-            counts = row.copied, row.filtered, row.skipped, row.lost, row.bytes
+            counts = row.copied, row.filtered, row.skipped, row.lost, row.bytes, row.times
             found[partition] = LedgerPartition(partition, row.start, row.position, *counts)
     return found
 
@@ -173,4 +178,5 @@ def _with(total: LedgerPartition, receipt: Receipt) -> LedgerPartition:
         skipped=total.skipped + receipt.skipped,
         lost=total.lost + receipt.lost,
         bytes=total.bytes + receipt.bytes,
+        times=spanning_copied((total.copied, total.times), (receipt.copied, receipt.times)),
     )

@@ -4,13 +4,10 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import ConfigResource, ResourceType
 
-from recoveryd.adapters.kafka.client import Properties, make_admin
+from recoveryd.adapters.kafka.client import Properties
+from recoveryd.adapters.kafka.living_clients import AdminClients
 from recoveryd.adapters.workers import Workers
 from recoveryd.units.facts import retention_of
 
@@ -22,8 +19,7 @@ class KafkaRetention:
     """`clusters`: librdkafka properties by name. Clients are made when first needed."""
 
     def __init__(self, clusters: Mapping[str, Properties]) -> None:
-        self._clusters = clusters
-        self._admins: dict[str, AdminClient] = {}
+        self._admins = AdminClients(clusters)
         self._workers = Workers("retention", 2)
 
     async def kept_ms(self, cluster: str, topics: Collection[str]) -> Mapping[str, int | None]:
@@ -36,7 +32,7 @@ class KafkaRetention:
         self._admins.clear()
 
     def _read(self, cluster: str, topics: list[str]) -> dict[str, int | None]:
-        admin = self._admins.setdefault(cluster, make_admin(self._clusters[cluster]))
+        admin = self._admins.of(cluster)
         found: dict[str, int | None] = {}
         for at in range(0, len(topics), _AT_ONCE):
             resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics[at : at + _AT_ONCE]]
@@ -49,5 +45,5 @@ class KafkaRetention:
                 configs = {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
                 found[resource.name] = retention_of(configs)
         if topics and not found:
-            self._admins.pop(cluster, None)  # the library may have lost sight of a cluster that came back
+            self._admins.drop(cluster)
         return found

@@ -23,9 +23,9 @@ from recoveryd.wire.topics import TopicNames
 
 Document = dict[str, Any]
 
-_ASK_S = 10.0
+_ASK_S = 30.0
 _READ_S = 60.0
-_SEND_S = 15.0
+_SEND_S = 30.0
 _LOOK_S = 0.5
 
 

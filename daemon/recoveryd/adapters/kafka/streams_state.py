@@ -16,15 +16,17 @@ _WITH_SUMS, _FLAT = 7, 10  # versions of SubscriptionInfo
 
 
 async def read_local_state(client: RawClient, group: str) -> list[LocalTask] | None:
-    """By instance and task, where it said so; None while members come and go, so that nobody can tell yet. Raises
-    `ClusterProblem`.
+    """By instance and task, where it said so; None while there are no members, or they come and go, so that nobody can tell
+    yet. Raises `ClusterProblem`.
     """
     listed = await client.listed_group(group)
     if listed is None:
-        return []
+        return None
     kind, _protocol = listed
     if kind == "streams":
         told = await client.streams_group(group)
+        if not told.members:
+            return None
         return [
             LocalTask(member.client_id, member.host.lstrip("/"), part, partition, offset)
             for member in told.members
@@ -33,7 +35,7 @@ async def read_local_state(client: RawClient, group: str) -> list[LocalTask] | N
     if kind not in {"classic", ""}:
         return []
     state, members = await client.subscriptions(group)
-    if state not in {"Stable", "Empty", "Dead"}:
+    if state != "Stable":
         return None
     found = []
     for client_id, host, subscription in members:

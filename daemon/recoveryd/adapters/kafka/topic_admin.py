@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from recoveryd.adapters.kafka.client import is_no_such_topic, problem
+from recoveryd.adapters.kafka.client import Properties, is_no_such_topic, make_admin, problem
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 
@@ -60,6 +60,23 @@ def describe(
         return {}
     admin.poll(0)  # lets waiting log lines out
     return _of_controller(admin, timeout_s, lambda: _describe(admin, names, timeout_s, needed))
+
+
+def describe_patiently(
+    properties: Properties, topics: Iterable[str], soon_s: float, busy_s: float
+) -> dict[str, TopicShape | None]:
+    """As `describe`, with a client of its own. Where nothing listens this is told after `soon_s` each time it asks; a
+    broker that took the connection and is only late is asked again, for up to `busy_s`.
+    """
+    names, heard = list(topics), list[int | None]()
+    admin = make_admin({**properties, "error_cb": lambda error: heard.append(error.code())})
+    try:
+        return describe(admin, names, soon_s)
+    except ClusterProblem as silence:
+        admin.poll(0)  # tells what the client heard meanwhile
+        if silence.code is not Code.CLUSTER_UNREACHABLE or KafkaError._ALL_BROKERS_DOWN in heard:  # noqa: SLF001
+            raise
+    return describe(admin, names, busy_s)
 
 
 def _describe(

@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from recoveryd import failpoints
 from recoveryd.adapters.kafka.client import Properties, make_transactional_producer, problem
+from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 
@@ -64,6 +65,7 @@ class TransactionalWriter:
 
     def __init__(self, properties: Properties, transactional_id: str, timeout_ms: int, deadline_s: float) -> None:
         self._id = transactional_id
+        self._properties, self._version = properties, version_of(properties)
         self._deadline_s = deadline_s
         self._producer: Producer = make_transactional_producer(properties, transactional_id, timeout_ms)
         self._unsettled: object | None = None  # what the transaction without a known outcome was for
@@ -79,6 +81,11 @@ class TransactionalWriter:
         one's late success.
         """
         return not self._is_open and not self._is_lost
+
+    @property
+    def is_outdated(self) -> bool:
+        """Its login changed, and no transaction is in doubt that only this client could settle."""
+        return self._is_open and self._unsettled is None and self._version != version_of(self._properties)
 
     def open(self, deadline_s: float) -> None:
         """Fence earlier holders and end their open transaction."""

@@ -229,18 +229,22 @@ def read_committed(
     keys: Iterable[tuple[str, int]],
     timeout_s: float = _TIMEOUT_S,
     access: ClientAccess | None = None,
+    *,
+    stable: bool = False,
 ) -> dict[str, dict[int, Committed]]:
     """What the group committed on these partitions; one without a commit is absent. Raises `ClusterProblem`, also when one has no answer.
+    With `stable` that is so as long as a transaction is about to commit there.
 
     By a consumer that never joins: see `group_offsets` for the reason. Metadata come only with `access`, the same
     properties for other clients: librdkafka 2.16 gives them out together with what lies behind them in its memory.
     """
-    if access is not None:
+    if access is not None and not stable:
         return asyncio.run(_commits(access, group, keys, timeout_s))
     wanted = [TopicPartition(topic, partition) for topic, partition in keys]
     found: dict[str, dict[int, Committed]] = {}
     doing = f"read the offsets of group {group}"
-    consumer = make_consumer(properties, group_id=group, isolation_level="read_uncommitted")
+    level = "read_committed" if stable else "read_uncommitted"
+    consumer = make_consumer(properties, group_id=group, isolation_level=level)
     try:
         for at in range(0, len(wanted), _PARTITIONS_AT_ONCE):
             for where in committed(consumer, wanted[at : at + _PARTITIONS_AT_ONCE], timeout_s):

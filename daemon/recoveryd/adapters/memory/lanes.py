@@ -16,6 +16,7 @@ from recoveryd_jobs.contract import (
     Receipt,
     TargetRun,
     encode,
+    spanning,
     transactional_id,
 )
 
@@ -96,6 +97,7 @@ class MemoryLane:
             source_topic_id=self._spec.source.topic_id,
             target_topic_id=self._spec.target.topic_id,
             written_ms=now_ms,
+            times=spanning(*((record.timestamp_ms,) * 2 for record in records)),
         )
 
     def _receipt_record(self, receipt: Receipt) -> tuple[str, int, MemoryRecord]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from recoveryd.adapters.kafka.receipts import add_up, key_prefix, misplaced, newest_values, nothing_found
+from recoveryd.adapters.kafka.receipts import add_up, key_prefix, made_again, misplaced, newest_values, nothing_found
 from recoveryd.adapters.memory.kafka import MemoryBroker, MemoryRecord
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -30,8 +30,10 @@ class MemoryLedger:
                 broker.init_transactions(transactional_id(self._scope, effect.recovery, lane))
         home = effect.plan.receipts
         topic = broker.topic(self._topic if home is None else home.topic)
-        log = topic.log(receipts_partition(effect.recovery, len(topic.logs)) if home is None else home.partition)
-        wrong = "" if home is None else misplaced(home, topic.topic_id, log.start, log.high_watermark)
+        wrong = "" if home is None else made_again(home, topic.topic_id)
+        if not wrong:
+            log = topic.log(receipts_partition(effect.recovery, len(topic.logs)) if home is None else home.partition)
+            wrong = "" if home is None else misplaced(home, log.start, log.high_watermark)
         if wrong:
             ledger = nothing_found(effect.plan, wrong)
             return LedgerRead(

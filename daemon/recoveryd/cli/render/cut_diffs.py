@@ -8,7 +8,7 @@ from recoveryd.cli.render.tables import columns
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from recoveryd.workflows.cut_diff import InputMove, StoreDiff
+    from recoveryd.workflows.model.cut_diff import InputMove, StoreDiff
 
 _PARTITIONS_SHOWN = 20
 

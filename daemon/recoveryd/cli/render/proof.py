@@ -23,7 +23,7 @@ def result_parts(document: Document) -> list[RenderableType]:
         parts += ["", *_stop_parts(document["stop"])]
     if document.get("completeness"):
         rows = document["completeness"]
-        parts += ["", Text("Completeness", style="bold"), completeness_table(rows), equation(rows)]
+        parts += ["", Text("Completeness", style="bold"), completeness_table(rows), equation(rows), *_times(rows)]
     if document.get("verification"):
         parts += ["", *_verification_parts(document["verification"])]
     return parts
@@ -53,6 +53,19 @@ def equation(rows: Sequence[Document]) -> Text:
     ending = f", but {figures.count(unexplained)} offsets are unexplained." if unexplained else "."
     is_good = adds_up and not unexplained
     return Text(f"{figures.count(offsets)} offsets = {terms}. {verdict}{ending}", style="green" if is_good else "red")
+
+
+def _times(rows: Sequence[Document]) -> list[RenderableType]:
+    """How far the copied records reach in their own time; nothing of a record that does not know it."""
+    known = [row for row in rows if row.get("max_time") is not None]
+    if not known:
+        return []
+    first, last = min(row["min_time"] for row in known), max(row["max_time"] for row in known)
+    behind = min(known, key=lambda row: str(row["max_time"]))
+    told = f"Copied records are of {first} to {last}"
+    return [
+        Text(f"{told}; partition {behind['partition']} reached {behind['max_time']}." if len(known) > 1 else f"{told}.")
+    ]
 
 
 def _stop_parts(stop: Document) -> list[RenderableType]:

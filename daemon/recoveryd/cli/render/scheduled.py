@@ -15,7 +15,7 @@ _COUNTS = ("fired", "late", "skipped", "completed", "stopped", "failed", "refuse
 
 
 def schedules_table(documents: Sequence[Document]) -> Table:
-    table = columns("SCHEDULE", "STATE", "CRON", "ZONE", "SENDS", "NEXT RUN (UTC)", "LAST RUN", "WHY")
+    table = columns("SCHEDULE", "STATE", "CRON", "ZONE", "SENDS", "NEXT RUN (UTC)", "FITS", "LAST RUN", "WHY")
     if len(documents) > 1:
         table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
     for document in documents:
@@ -27,6 +27,7 @@ def schedules_table(documents: Sequence[Document]) -> Table:
             str(schedule.get("time_zone")),
             str((schedule.get("command") or {}).get("verb")),
             _minute(schedule.get("next_run")),
+            _fits(schedule.get("forecast")),
             "running" if schedule.get("run") else (schedule.get("last_run") or {}).get("outcome") or figures.NONE,
             Text(document.get("why") or ""),
         )
@@ -43,6 +44,7 @@ def schedule_parts(document: Document) -> list[RenderableType]:
         facts(
             ("due", f"{schedule.get('cron')} in {schedule.get('time_zone')}"),
             ("next run", figures.clock_time(schedule["next_run"]) if schedule.get("next_run") else None),
+            ("fits", _forecast(schedule["forecast"]) if schedule.get("forecast") else None),
             ("waits", figures.clock_time(schedule["queued"]) if schedule.get("queued") else None),
             ("overrun", schedule.get("overrun")),
             ("runtime", f"at most {schedule['max_runtime']}" if schedule.get("max_runtime") else None),
@@ -58,6 +60,15 @@ def schedule_parts(document: Document) -> list[RenderableType]:
     if schedule.get("last_end"):
         parts += ["", Text("Where the next run starts", style="bold"), _end(schedule["last_end"])]
     return parts
+
+
+def _fits(forecast: Document | None) -> str:
+    return figures.NONE if forecast is None else "yes" if forecast["fits"] else "NO"
+
+
+def _forecast(forecast: Document) -> str:
+    verdict = "the next run is expected to fit" if forecast["fits"] else "THE NEXT RUN IS NOT EXPECTED TO FIT"
+    return f"{verdict}: {forecast['expected']} of {forecast['interval']}, by the last {forecast['runs']}"
 
 
 def _run(run: Document) -> Table:

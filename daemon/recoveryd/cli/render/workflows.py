@@ -43,8 +43,14 @@ def workflow_plan_parts(plan: Document) -> list[RenderableType]:
         parts.append(Text(f"and {more:,} more"))
     parts += _version_parts(plan["version"]) if plan.get("version") else []
     parts += [Text(finding) for finding in plan.get("findings") or ()]
+    parts += [Text(_confirmed(found)) for found in plan.get("confirmations") or ()]
     parts += [Text(f"not certain whose, left alone: {topic}") for topic in plan.get("ambiguous_topics") or ()]
     return parts
+
+
+def _confirmed(found: Document) -> str:
+    words = {"plan": "by the plan", "person": "by the one who asks", "open": "by nobody"}
+    return f"{found['item']} confirmed {words[found['by']]}: {found['told']}"
 
 
 def _version_parts(version: Document) -> list[RenderableType]:

@@ -27,7 +27,9 @@ _SUFFIX_CHARACTERS = "bcdfghjkmnpqrstvwxz23456789"  # no vowels and look-alikes:
 
 def make_id(topic: str) -> str:
     """A new recovery id from the source topic: `flights-k7x2m`."""
-    stem = re.sub(r"[^a-z0-9._-]+", "-", topic.lower()).strip("._-")[:50].rstrip("._-")
+    stem = (
+        re.sub(r"[^a-z0-9._-]+", "-", topic.lower()).strip("._-")[:44].rstrip("._-")
+    )  # what it begins has it in its id
     suffix = "".join(random.choices(_SUFFIX_CHARACTERS, k=5))  # noqa: S311  (a name, no secret)
     return f"{stem or 'recovery'}-{suffix}"
 

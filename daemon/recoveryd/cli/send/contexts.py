@@ -111,24 +111,6 @@ class Contexts:
         return self._folder / f"{name}.yaml"
 
 
-def read_properties(file: Path) -> dict[str, str]:
-    """A Java properties file, as Kafka's own tools take it by `--command-config`. Raises `Failure`."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise usage(f"{file} cannot be read: {error}.", "Give the path of a client.properties file.") from None
-    found: dict[str, str] = {}
-    for line in re.sub(r"\\\r?\n[ \t]*", "", text).splitlines():
-        stripped = line.strip()
-        if not stripped or stripped.startswith(("#", "!")):
-            continue
-        name, sign, value = re.match(r"([^=:\s]*)\s*([=:]?)\s*(.*)", stripped).groups()  # type: ignore[union-attr]
-        if not sign or not name:
-            raise usage(f"{file}: `{name or '='}` has no value.", "Each line is NAME=VALUE, as Kafka's tools read it.")
-        found[name] = re.sub(r"\\(.)", r"\1", value)
-    return found
-
-
 def _write(file: Path, text: str) -> None:
     """Whole or not at all, and for nobody else to read."""
     try:

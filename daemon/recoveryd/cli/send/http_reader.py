@@ -12,16 +12,24 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from recoveryd.cli.failure import usage
+from recoveryd.cli.failure import Failure, usage
 from recoveryd.cli.send.backend import Backend, OutgoingRecord, Sent
 from recoveryd.cli.status import Document
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 30.0  # an address where nothing listens refuses at once
 _POLL_S = 0.5
 _PAGE = 1_000
 _MAX_PAGES = 1_000
+
+
+class _RefusedError(Exception):
+    """The daemon has no log of it; the sentence is the daemon's."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
 
 
 class HttpReader:
@@ -69,6 +77,19 @@ class HttpReader:
     def control(self) -> Document:
         """What is protected, and what the controllers decided last."""
         found: Document = self._get("/api/v1/control") or {}
+        return found
+
+    def log(self, recovery: str, attempt: int | None, lines: int) -> Document:
+        """The last lines of an attempt's log. Raises `Failure` where the daemon has none."""
+        number = "" if attempt is None else f"&attempt={attempt}"
+        path = f"/api/v1/recoveries/{urllib.parse.quote(recovery, safe='')}/logs?lines={lines}{number}"
+        try:
+            found: Document | None = self._get(path)
+        except _RefusedError as refusal:
+            raise Failure(Code.NO_LOG, refusal.text) from refusal
+        if found is None:
+            self._require_leader()
+            raise Failure(Code.NO_SUCH_RECOVERY, f"Nothing has the id `{recovery}`.")
         return found
 
     def metrics(self) -> str:
@@ -136,6 +157,8 @@ class HttpReader:
                 return body
             if (body.get("error") or {}).get("code") == Code.NO_SUCH_RECOVERY.value:
                 return None
+            if (body.get("error") or {}).get("code") == Code.NO_LOG.value:
+                raise _RefusedError(str(body["error"].get("message") or "")) from error
             raise _unreachable(f"{self._url}{path} answered {error.code}, which no recoveryd does.") from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)

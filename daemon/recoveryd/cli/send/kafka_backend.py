@@ -4,9 +4,8 @@ the Kafka client.
 
 from typing import TYPE_CHECKING
 
-from recoveryd.adapters.kafka.client import make_admin
 from recoveryd.adapters.kafka.status_reader import StatusReader
-from recoveryd.adapters.kafka.topic_admin import describe
+from recoveryd.adapters.kafka.topic_admin import describe_patiently
 from recoveryd.cli.send.backend import OutgoingRecord, Sent
 from recoveryd.cli.status import Document
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
@@ -19,13 +18,14 @@ if TYPE_CHECKING:
 # Events are stamped when they are made and records when they are written; clocks of a leader and its successor may
 # differ by more.
 _MARGIN_MS = 600_000
-_ASK_S = 5.0
+_ASK_S = 5.0  # enough to know that nothing listens there
+_BUSY_S = 15.0  # for a broker that is there and has no time yet
 
 
 class KafkaBackend(StatusReader):
     """Implements `recoveryd.cli.send.backend.Backend` on the cluster `main` of the config.
 
-    Raises at once when no broker answers or an own topic is missing: asked for a topic that is not there, the client
+    Raises soon when no broker answers or an own topic is missing: asked for a topic that is not there, the client
     would wait for a leader instead.
     """
 
@@ -43,9 +43,8 @@ class KafkaBackend(StatusReader):
 
 def _require_topics(settings: "Settings") -> None:
     properties, names = settings.librdkafka(), settings.topic_names
-    wanted = (names.control, names.status, names.events)
     try:
-        shapes = describe(make_admin(properties), wanted, _ASK_S)
+        shapes = describe_patiently(properties, (names.control, names.status, names.events), _ASK_S, _BUSY_S)
     except ClusterProblem as error:
         if error.code is not Code.CLUSTER_UNREACHABLE:
             raise

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 from recoveryd.cli.failure import usage
 from recoveryd.cli.options import Format, Output, argument, option
 from recoveryd.cli.render.output import note, show
-from recoveryd.cli.send.contexts import BOOTSTRAP, VARIABLE, Context, Contexts, read_properties
+from recoveryd.cli.send.contexts import BOOTSTRAP, VARIABLE, Context, Contexts
+from recoveryd.cli.send.java_properties import read_properties
+from recoveryd.errors import RecoverydError
 
 _group = typer.Typer(help="Where recoveryd is, kept under a name.", no_args_is_help=True)
 
@@ -85,8 +87,11 @@ def use_context(name: Name) -> None:
 def list_contexts(output: Output = Format.TABLE) -> None:
     """All contexts; the one in use has a star."""
     contexts = Contexts(os.environ)
-    rows = [_row(contexts.read(name), _in_use(contexts)) for name in contexts.names()]
+    rows = [_row_of(contexts, name, _in_use(contexts)) for name in contexts.names()]
     show(rows, output, lambda: [_table(rows)], [row["name"] for row in rows])
+    for row in rows:
+        if output.is_table and row["problem"]:
+            note(f"`{row['name']}` cannot be read: {row['problem']} {row['next_step']}")
     if not rows and output.is_table:
         note("There is no context yet; make one with `recoveryctl context add NAME --bootstrap HOST:PORT`.")
 
@@ -163,6 +168,15 @@ def _shown(context: Context) -> dict[str, str]:
     return {name: shown_property(name, value) for name, value in context.properties.items()}
 
 
+def _row_of(contexts: Contexts, name: str, current: str | None) -> dict[str, Any]:
+    """A file that is spoiled costs its own row only."""
+    try:
+        return _row(contexts.read(name), current) | {"problem": None, "next_step": None}
+    except RecoverydError as error:
+        row = {"name": name, "in_use": name == current, "bootstrap": "", "topics_prefix": "", "daemon": ""}
+        return row | {"problem": error.message, "next_step": error.hint}
+
+
 def _row(context: Context, current: str | None) -> dict[str, Any]:
     return {
         "name": context.name,
@@ -179,7 +193,13 @@ def _table(rows: list[dict[str, Any]]) -> "RenderableType":
     table = columns("", "NAME", "BROKERS", "TOPICS", "DAEMON")
     for row in rows:
         star = "*" if row["in_use"] else ""
-        table.add_row(star, row["name"], row["bootstrap"], row["topics_prefix"], row["daemon"])
+        table.add_row(
+            star,
+            row["name"],
+            "cannot be read" if row["problem"] else row["bootstrap"],
+            row["topics_prefix"],
+            row["daemon"],
+        )
     return table
 
 

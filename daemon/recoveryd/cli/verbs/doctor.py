@@ -6,6 +6,8 @@ Exit code 1 as soon as one thing fails; a warning does not. Nothing that others 
 the whole way works.
 """
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,28 +22,44 @@ from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
+from recoveryd.cli.verbs import doctor_platform
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Set up")(doctor)
+    group = typer.Typer(invoke_without_command=True)
+    group.callback()(_alone(doctor))
+    doctor_platform.add_to(group)
+    app.add_typer(group, name="doctor", rich_help_panel="Set up")
+
+
+def _alone(verb: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The verb where no verb of its own follows."""
+
+    @functools.wraps(verb)
+    def unless_other(ctx: typer.Context, **given: object) -> int | None:
+        return None if ctx.invoked_subcommand is not None else verb(ctx=ctx, **given)
+
+    return unless_other
 
 
 @connected
 def doctor(
     connection: Connection,
     deep: Annotated[
-        bool, option("--deep", "Also start spark-submit, and send a command that must be refused.")
+        bool, option("--deep", "Also start executors of each profile, and send a command that must be refused.")
     ] = False,
     source: Annotated[str | None, option("--source", "Check the ACLs for reading it.", "[CLUSTER:]TOPIC")] = None,
     target: Annotated[str | None, option("--target", "Check the ACLs for writing it.", "[CLUSTER:]TOPIC")] = None,
     unit: Annotated[
-        str | None, option("--unit", "Check the ACLs for what workflows do to it, and its guarantee.", "UNIT")
+        str | None, option("--unit", "Check the ACLs for each workflow on it, and its guarantee.", "UNIT")
     ] = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """Check Java, Spark and its profiles, brokers, topics, permissions, the work folder and the daemon."""
+    """Check Java, Spark, its profiles and executors, brokers, ACLs, topics, clocks, the work folder and the daemon. What
+    is not looked at has a line too, which says how.
+    """
     from recoveryd.cli.verbs.doctor_checks import CheckVerdict  # noqa: PLC0415  (help must not pay for it)
     from recoveryd.cli.verbs.doctor_machine import run_checks  # noqa: PLC0415  (help must not pay for it)
 
@@ -50,12 +68,17 @@ def doctor(
         from recoveryd.cli.verbs.doctor_units import check_unit  # noqa: PLC0415
 
         checks += check_unit(connection, unit)
+    else:
+        from recoveryd.cli.verbs.doctor_checks import skipped  # noqa: PLC0415
+
+        checks.append(skipped("unit", "none is named", "Name one with --unit UNIT to see what its workflows lack."))
     rows = [{"check": c.name, "verdict": c.verdict.value, "found": c.found, "next_step": c.next_step} for c in checks]
     show(rows, output, lambda: [_table(checks)], [c.name for c in checks if c.verdict is CheckVerdict.FAIL])
     bad = [c for c in checks if c.verdict is CheckVerdict.FAIL]
     doubtful = [c for c in checks if c.verdict is CheckVerdict.WARN]
-    warned = f"No check failed; {len(doubtful)} of {len(checks)} warn." if doubtful else "All is well."
-    note(f"{len(bad)} of {len(checks)} checks failed." if bad else warned)
+    looked = [c for c in checks if c.verdict is not CheckVerdict.SKIPPED]
+    warned = f"No check failed; {len(doubtful)} of {len(looked)} warn." if doubtful else "All is well."
+    note(f"{len(bad)} of {len(looked)} checks failed." if bad else warned)
     return ExitCode.FAILED if bad else ExitCode.DONE
 
 

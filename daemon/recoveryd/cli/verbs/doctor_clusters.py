@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from recoveryd.adapters.kafka.cluster_probe import identify
 from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.permissions import lacking
+from recoveryd.cli.send.backend import Sent
 from recoveryd.cli.send.command import make_record
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, bad, doubtful, failed, good, skipped
@@ -21,7 +22,7 @@ from recoveryd.wire.acls import Role, own_acls, replay_acls
 
 MAIN = "main"
 _TIMEOUT_S = 10.0
-_ANSWER_S = 20.0
+_ANSWER_S = 60.0
 _CLOCK_TOLERANCE_MS = 2_000
 _NOBODY = "doctor-probe"
 
@@ -39,12 +40,12 @@ def check_clusters(
         checks = _check_cluster(connection, cluster, _topic_on(cluster, source), _topic_on(cluster, target))
         yield from checks
         is_main_good = is_main_good or (cluster == "main" and all(c.verdict is not CheckVerdict.FAIL for c in checks))
-    if not deep:
-        return
-    if is_main_good:
+    if deep and is_main_good:
         yield from _check_way(connection)
-    else:
-        yield skipped("command", "main is not good", "See above.")
+        return
+    why = ("main is not good", "See above.") if deep else ("sends a command", "Look at it with --deep.")
+    yield skipped("clock", *why)
+    yield skipped("command", *why)
 
 
 def _topic_on(cluster: str, place: str | None) -> str | None:
@@ -59,7 +60,9 @@ def _check_cluster(connection: Connection, cluster: str, source: str | None, tar
         found = identify(connection.settings.librdkafka(cluster), _TIMEOUT_S)
     except RecoverydError as error:
         step = "Check the address and that the broker runs; `recoveryctl sandbox up` starts one to try things on."
-        return [failed(name, error, step if error.code is Code.CLUSTER_UNREACHABLE else "")]
+        told = failed(name, error, step if error.code is Code.CLUSTER_UNREACHABLE else "")
+        left_out = (f"ACLs on {cluster}", f"topics on {cluster}", f"write to {cluster}")
+        return [told, *(skipped(other, "needs the brokers", "See above.") for other in left_out)]
     counted = f"{found.brokers} broker" + ("s" if found.brokers != 1 else "")
     reached = good(name, f"{counted}, cluster id {found.cluster_id}, answered in {found.answered_ms:.0f} ms")
     acls = _check_acls(connection, cluster, source, target)
@@ -72,7 +75,7 @@ async def _check_topics(connection: Connection, cluster: str) -> list[CheckResul
         try:
             reports = await kafka.inspect_own_topics(cluster)
         except RecoverydError as error:
-            return [failed(name, error)]
+            return [failed(name, error), skipped(f"write to {cluster}", "needs the topics", "See above.")]
         topics = _judge_topics(name, reports)
         if any(not report.exists and report.is_required for report in reports):
             return [
@@ -144,6 +147,7 @@ def _judge_writes(name: str, denied: dict[str, str | None]) -> CheckResult:
 def _check_way(connection: Connection) -> Iterator[CheckResult]:
     """A command for a recovery that does not exist: sent, read, refused and answered."""
     name, started_ms = "command", _now_ms()
+    sent: Sent | None = None
     try:
         record = make_record("pause", _NOBODY, {"reason": "recoveryctl doctor"}, connection.names)
         sent = connection.backend.send(record)
@@ -151,6 +155,8 @@ def _check_way(connection: Connection) -> Iterator[CheckResult]:
         answer = connection.backend.await_answer(record.id, _ANSWER_S)
     except RecoverydError as error:
         yield failed(name, error)
+        if sent is None:
+            yield skipped("clock", "no command was sent", "See above.")
         return
     if answer is None:
         step = "Look for the daemon and its log; it will refuse the command when it runs."

@@ -9,9 +9,11 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from recoveryd.cli.send.connect import Connection
@@ -22,9 +24,14 @@ from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.java import find_java
 
-_SPARK_TIMEOUT_S = 60.0
-_HTTP_TIMEOUT_S = 3.0
+_SPARK_TIMEOUT_S = 180.0
+_HTTP_TIMEOUT_S = 30.0
 _WANTED_FREE_GB = 1.0
+_CLOCK_TOLERANCE_S = 3.0  # a page tells whole seconds
+_NEED_THE_CONFIG = (
+    "work_dir", "profiles", "executors", "brokers", "ACLs", "topics", "write", "command", "clock", "daemon",
+    "clock of the daemon",
+)  # fmt: skip
 
 
 def run_checks(
@@ -39,17 +46,17 @@ def run_checks(
         settings = connection.settings
     except RecoverydError as error:
         yield failed("config", error)
-        yield from (skipped(name, "needs the config") for name in ("brokers", "topics", "write", "daemon"))
+        yield from (skipped(name, "needs the config", "See above.") for name in _NEED_THE_CONFIG)
         return
     yield good("config", str(connection.config or "from the environment and flags"))
     yield check_work_dir(settings.work_dir)
     from recoveryd.cli.verbs.doctor_spark import check_profiles  # noqa: PLC0415
 
-    yield from check_profiles(settings)
+    yield from check_profiles(settings, deep=deep)
     from recoveryd.cli.verbs.doctor_clusters import check_clusters  # noqa: PLC0415
 
     yield from check_clusters(connection, deep=deep, source=source, target=target)
-    yield check_daemon(check_url(connection.daemon_url))
+    yield from check_daemon(check_url(connection.daemon_url))
 
 
 def check_java() -> CheckResult:
@@ -99,18 +106,35 @@ def check_work_dir(folder: Path) -> CheckResult:
     return good(name, f"{folder}, {free_gb:.0f} GB free")
 
 
-def check_daemon(url: str) -> CheckResult:
-    """Is a daemon ready, as its own health page says?"""
-    name, page = "daemon", f"{url.rstrip('/')}/readyz"
+def check_daemon(url: str) -> Iterator[CheckResult]:
+    """Is a daemon ready, as its own health page says, and does its clock agree with ours?"""
+    name, page, clock = "daemon", f"{url.rstrip('/')}/readyz", "clock of the daemon"
     try:
         with urllib.request.urlopen(page, timeout=_HTTP_TIMEOUT_S) as answer:  # noqa: S310  (the scheme was checked)
-            return good(name, f"ready at {url}: {_short(answer.read())}")
+            yield good(name, f"ready at {url}: {_short(answer.read())}")
+            yield judge_daemon_clock(answer.headers.get("Date"), time.time())
     except urllib.error.HTTPError as error:
         step = "A standby takes over by itself; otherwise read the daemon's log."
-        return doubtful(name, f"not ready at {url} ({error.code}): {_short(error.read())}", step)
+        yield doubtful(name, f"not ready at {url} ({error.code}): {_short(error.read())}", step)
+        yield judge_daemon_clock(error.headers.get("Date"), time.time())
     except (OSError, ValueError) as error:
         step = "Start it with `recoveryd run`; if it runs elsewhere, give --http URL."
-        return doubtful(name, f"no answer at {url}: {getattr(error, 'reason', error)}", step)
+        yield doubtful(name, f"no answer at {url}: {getattr(error, 'reason', error)}", step)
+        yield skipped(clock, "no daemon answers", "See above.")
+
+
+def judge_daemon_clock(date: str | None, now_s: float) -> CheckResult:
+    """`date` as in the header of an answer."""
+    name = "clock of the daemon"
+    try:
+        ahead_s = now_s - parsedate_to_datetime(date or "").timestamp()
+    except ValueError:
+        return skipped(name, "what answers there does not tell its time", "Check --http.")
+    if abs(ahead_s) > _CLOCK_TOLERANCE_S:
+        direction = "ahead of" if ahead_s > 0 else "behind"
+        step = "Set both clocks by NTP: deadlines and times back from now are judged by the daemon and the brokers."
+        return doubtful(name, f"ours is {abs(ahead_s):.0f} s {direction} it", step)
+    return good(name, "agrees with ours")
 
 
 def _short(body: bytes) -> str:

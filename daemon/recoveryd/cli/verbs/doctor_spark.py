@@ -1,31 +1,79 @@
 """What `recoveryctl doctor` looks at for each Spark profile: is its master there, how many lanes it runs at once, may
 secrets travel to it.
 
-No application is started, so what the cluster really gives, and the Python of its executors, are seen by the first
-attempt only.
+What a cluster really gives, and the Python of its executors, is only seen by starting some, which `--deep` does.
 """
 
 import os
 import re
 import socket
+import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from recoveryd.cli.verbs.doctor_checks import CheckResult, bad, good
+from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, bad, failed, good, skipped
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.settings import Settings
 from recoveryd.settings.kinds import LOCAL_MASTER
 from recoveryd.settings.profiles import Profile
 
 _TIMEOUT_S = 3.0
+_EXECUTORS_S = 180.0
+_ANSWER = "executors: "
 _PORTS = {"http": 80, "https": 443}
 _DEFAULTS_LINE = re.compile(r"^\s*([^\s#:=]+)\s*[\s:=]\s*(.*?)\s*$")
 
 
-def check_profiles(settings: Settings) -> Iterator[CheckResult]:
-    """One line for each profile of the config."""
+def check_profiles(settings: Settings, *, deep: bool) -> Iterator[CheckResult]:
+    """Two lines for each profile of the config. `deep` starts its executors, which takes some seconds and what the
+    profile asks for.
+    """
     for name, profile in settings.values.profiles.items():
-        yield _check_profile(f"profile {name}", profile, settings.librdkafka_all())
+        found = _check_profile(f"profile {name}", profile, settings.librdkafka_all())
+        yield found
+        line = f"executors of {name}"
+        if not deep:
+            yield skipped(line, "none were started", "Look at them with --deep.")
+        elif found.verdict is CheckVerdict.FAIL:
+            yield skipped(line, "the profile is not good", "See above.")
+        else:
+            yield _check_executors(line, profile)
+
+
+def _check_executors(name: str, profile: Profile) -> CheckResult:
+    """Start an application as an attempt does, and let every slot say which Python it is."""
+    from recoveryd.adapters.spark.command import (  # noqa: PLC0415
+        JOBS_DIR,
+        SparkProfile,
+        submit_command,
+        submit_environment,
+    )
+    from recoveryd.errors import LaunchError  # noqa: PLC0415
+    from recoveryd_jobs.driver.remote import explain_failure  # noqa: PLC0415
+
+    made = SparkProfile(profile.master, profile.driver_memory, profile.conf, 0, profile.slots)
+    step = "Correct the profile, or what its executors have; docs/deploy.md says what they need."
+    with tempfile.TemporaryDirectory(prefix="recoveryd-doctor-") as folder:
+        try:
+            command = submit_command(made, "recoveryd-doctor", Path(folder), [str(profile.slots)])
+            command[command.index(str(JOBS_DIR / "main.py"))] = str(JOBS_DIR / "executors_probe.py")
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_EXECUTORS_S, check=False, env=submit_environment()
+            )
+        except LaunchError as error:
+            return failed(name, error)
+        except subprocess.TimeoutExpired:
+            return bad(name, f"{profile.master} gave no executors within {_EXECUTORS_S:.0f} s.", step)
+        except OSError as error:
+            return bad(name, f"spark-submit does not run: {error}.", "Check Java first, then reinstall PySpark.")
+    told = next((line for line in done.stdout.splitlines() if line.startswith(_ANSWER)), "")
+    if done.returncode == 0 and told:
+        return good(name, told.removeprefix(_ANSWER))
+    unfit = explain_failure(done.stderr + done.stdout)
+    last = (done.stderr.strip().splitlines() or ["no output"])[-1][:200]
+    said = f"{Code.EXECUTORS_UNFIT.value} {unfit}" if unfit else f"spark-submit ended with {done.returncode}: {last}"
+    return bad(name, said, step)
 
 
 def _check_profile(name: str, profile: Profile, clients: Mapping[str, Mapping[str, str]]) -> CheckResult:

@@ -3,16 +3,28 @@ right is named before a plan stands at it.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from recoveryd.adapters.kafka.permissions import lacking
+from recoveryd.adapters.kafka.permissions import lacking, said_of
 from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.verbs.doctor_checks import CheckResult, bad, doubtful, failed, good
+from recoveryd.cli.verbs.doctor_checks import CheckResult, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
-from recoveryd.wire.acls import Acl, Role, reprocess_acls, reset_acls, savepoint_acls, unit_acls
+from recoveryd.wire.acls import (
+    Acl,
+    Resource,
+    Role,
+    lease_acls,
+    reprocess_acls,
+    reset_acls,
+    runbook_acls,
+    savepoint_acls,
+    unit_acls,
+    upgrade_acls,
+)
 
 _OF_SAVEPOINTS = "savepoint."
 
@@ -27,12 +39,14 @@ def check_unit(connection: Connection, name: str) -> Iterator[CheckResult]:
     properties, access = settings.librdkafka(unit.cluster), settings.access(unit.cluster)
     try:
         facts = read_unit(properties, unit, settings.units().values(), 0, access)
-        needs = _needs(unit, facts)
-        missing = lacking(properties, needs, unit.consumer_group)
+        wanted = _needs(unit, facts)
+        every = [acl for needs, _is_optional in wanted.values() for acl in needs]
+        missing = frozenset(lacking(properties, every, unit.consumer_group))
     except RecoverydError as error:
         yield failed(f"unit {name}", error)
         return
-    yield _granted(f"ACLs of unit {name}", needs, missing)
+    for workflow, (needs, is_optional) in wanted.items():
+        yield _granted(f"{workflow} of {name}", needs, missing, is_optional)
     if facts.is_exactly_once is None:
         step = "Grant Describe on its transactional ids and Read on its internal topics, or say `exactly_once`."
         yield doubtful(f"guarantee of {name}", facts.guarantee_why or "It is not known.", step)
@@ -41,21 +55,48 @@ def check_unit(connection: Connection, name: str) -> Iterator[CheckResult]:
         yield good(f"guarantee of {name}", f"{said}: {facts.guarantee_why}")
 
 
-def _needs(unit: Unit, facts: UnitFacts) -> list[Acl]:
-    """Rights on what exists; whether copies of savepoints may be made is asked with a name that nobody has."""
-    group = unit.consumer_group
-    needs = [acl for topic in (*unit.inputs, *unit.intermediate) for acl in reset_acls(topic, group)]
-    for internal in facts.internal.certain:
-        needs += [*unit_acls(group, internal, unit.group)]
-        needs += [*savepoint_acls(internal, f"{_OF_SAVEPOINTS}doctor.{internal}"[:249])]
-    for output in unit.outputs:
-        needs += reprocess_acls(output, facts.internal.certain[0] if facts.internal.certain else output)
-    return [acl for acl in needs if Role.DAEMON in acl.roles]
+def _needs(unit: Unit, facts: UnitFacts) -> dict[str, tuple[list[Acl], bool]]:
+    """By workflow: rights on what exists, and whether they are for an option of it only. Whether copies may be made is
+    asked with names that nobody has.
+    """
+    group, internals = unit.consumer_group, facts.internal.certain
+    read = (*unit.inputs, *unit.intermediate)
+    reset = [acl for topic in read for acl in reset_acls(topic, group)]
+    told = [acl for internal in internals for acl in unit_acls(group, internal, unit.group)]
+    again = [acl for out in unit.outputs for acl in reprocess_acls(out, internals[0] if internals else out)]
+    again += [acl for each in internals for acl in reprocess_acls(each, each) if acl.name == each]
+    cuts = [acl for each in internals for acl in savepoint_acls(each, f"{_OF_SAVEPOINTS}doctor.{each}"[:249])]
+    upgrade = [
+        acl for out in unit.outputs or internals for each in internals or (out,) for acl in upgrade_acls(out, each)
+    ]
+    runbook = [
+        replace(acl, name=f"{out}.shadow-doctor"[:249]) if acl.resource is Resource.TOPIC else acl
+        for out in unit.outputs or ("recoveryd",)
+        for acl in runbook_acls(group)
+    ]
+    found = {
+        "reset": (reset, False),
+        "reprocess": ([*reset, *told, *again], False),
+        "reprocess --keep-inputs": ([acl for topic in unit.inputs for acl in lease_acls(topic)], True),
+        "savepoint": ([*told, *(acl for acl in cuts if acl.when == "savepoint")], False),
+        "restore-savepoint": ([*reset, *again, *cuts], False),
+        "upgrade": ([acl for acl in (*reset, *upgrade) if "Delete" not in acl.operations], False),
+        "runbook": ([*reset, *(acl for acl in runbook if acl.resource is not Resource.CLUSTER)], False),
+        "runbook with quotas": ([acl for acl in runbook if acl.resource is Resource.CLUSTER], True),
+    }
+    return {
+        workflow: ([acl for acl in needs if Role.DAEMON in acl.roles], is_optional)
+        for workflow, (needs, is_optional) in found.items()
+    }
 
 
-def _granted(name: str, needs: list[Acl], missing: list[str]) -> CheckResult:
-    if missing:
-        told = "; ".join(dict.fromkeys(missing))
+def _granted(name: str, needs: list[Acl], missing: frozenset[str], is_optional: bool) -> CheckResult:
+    if not needs:
+        return skipped(name, "the unit has nothing that it would change")
+    told = [said for acl in needs for said in said_of(acl) if said in missing]
+    if told:
+        said = f"{Code.NOT_AUTHORISED.value} Missing: {'; '.join(dict.fromkeys(told))}."
         step = "Grant them before a workflow needs them; docs/acls.md says what each is for."
-        return bad(name, f"{Code.NOT_AUTHORISED.value} Missing: {told}.", step)
-    return good(name, f"{len(needs)} needs of reset, reprocess and savepoint are granted")
+        return doubtful(name, said, step) if is_optional else bad(name, said, step)
+    count = len({said for acl in needs if acl.resource is not Resource.TRANSACTIONAL_ID for said in said_of(acl)})
+    return good(name, f"{count} rights are granted")

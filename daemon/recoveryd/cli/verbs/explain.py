@@ -17,6 +17,7 @@ from recoveryd.cli.render.output import say, show
 from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, TABLES
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 
+_ALIKE = 0.7  # less looks like a guess
 _COMMAND = re.compile(r"`(recoveryctl [^`]+)`")
 
 
@@ -60,8 +61,8 @@ def _find(text: str) -> list[dict[str, Any]]:
         + [code.name for code in Code]
         + [w.upper() for rows in TABLES.values() for w in rows]
     )
-    near = difflib.get_close_matches(f"RCV-{number}" if number.isdigit() else wanted, names, n=1, cutoff=0.5)
-    guess = f"The nearest is {near[0]}." if near else "`recoveryctl explain` lists all of them."
+    near = difflib.get_close_matches(f"RCV-{number}" if number.isdigit() else wanted, names, n=1, cutoff=_ALIKE)
+    guess = f"Did you mean {near[0]}?" if near else "`recoveryctl explain` lists all of them."
     kind = "code" if number.isdigit() else "code or word"
     raise Failure(Code.USAGE, f"There is no {kind} `{text}`.", guess, otherwise=ExitCode.USAGE)
 

@@ -127,11 +127,18 @@ RULES: Final[dict[str, tuple[str, str]]] = {
     "stale": ("1: what is not known cannot be protected, so the rate decays to the floor.", "recoveryctl top"),
     "gate": ("2: waits for samples taken since the last step before it takes another.", "recoveryctl top"),
     "guard": ("3: a signal is at its SLO; the rate is cut by how far, by 30 % at least.", "recoveryctl top"),
-    "slow_start": ("4: far below the target; the rate doubles per loop delay.", "recoveryctl top"),
+    "slow_start": (
+        "4: far below the target; the rate doubles per loop delay, or goes back to what was safe.",
+        "recoveryctl top",
+    ),
     "track": ("5: the budget follows the distance to the target.", "recoveryctl top"),
     "no_windup": ("6: the lanes do not use what they have, so the budget does not grow.", "recoveryctl top"),
     "publish": ("7: the rate keeps within floor and ceiling, and small changes are not told.", "recoveryctl top"),
     "protect": ("8: nothing is protected, so nothing limits.", "recoveryctl doctor"),
+    "foreign": (
+        "9: live traffic is at its SLO, or was just now, maybe not because of us; nothing rises meanwhile.",
+        "recoveryctl top",
+    ),
 }
 TABLES: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "state": STATES,

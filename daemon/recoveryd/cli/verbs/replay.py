@@ -64,21 +64,39 @@ def make_verb(table: FlagTable, summary: str) -> Callable[..., int | None]:
             data.setdefault(
                 "reason", f"is {value_at(data, ('target', 'topic'))} a copy of {value_at(data, ('source', 'topic'))}?"
             )
-        plan_only = plan_only or data.get("dry_run") is True
-        if plan_only:
-            data["dry_run"] = True
         recovery = new_id or make_id(str(value_at(data, ("source", "topic"))))
-        record = sending.make(connection, table.verb, recovery, data)
-        if record is None:
-            return ExitCode.DONE
-        if plan_only:
-            return _plan(connection, record, sending, _next_command(table, file, recovery, flags))
-        if not yes and not _is_wanted(connection, table.verb, recovery, data, sending):
-            return ExitCode.REJECTED
-        return (_stay if sending.wait else _leave)(connection, record, sending)
+        same = _next_command(table, file, recovery, flags)
+        return start(connection, table.verb, recovery, data, sending, same, plan_only=plan_only, yes=yes)
 
     verb.__name__, verb.__doc__ = table.verb, summary
     return connected(table.on(verb))
+
+
+def start(
+    connection: Connection,
+    verb: str,
+    recovery: str,
+    data: Document,
+    sending: Staying,
+    same_again: str,
+    *,
+    plan_only: bool,
+    yes: bool,
+) -> int:
+    """Check it, show its plan and ask, send it, hear the answer, and stay if wanted. `same_again` is the command line
+    that runs what was planned only.
+    """
+    plan_only = plan_only or data.get("dry_run") is True
+    if plan_only:
+        data = {**data, "dry_run": True}
+    record = sending.make(connection, verb, recovery, data)
+    if record is None:
+        return ExitCode.DONE
+    if plan_only:
+        return _plan(connection, record, sending, same_again)
+    if not yes and not _is_wanted(connection, verb, recovery, data, sending):
+        return ExitCode.REJECTED
+    return (_stay if sending.wait else _leave)(connection, record, sending)
 
 
 def _plan(connection: Connection, record: OutgoingRecord, sending: Staying, next_command: str) -> int:

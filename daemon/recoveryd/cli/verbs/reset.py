@@ -20,6 +20,7 @@ from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
 from recoveryd.kernel.states import State
 
 _TO = "earliest, latest, current, offset:N, shift:N, snapshot:RUN, savepoint:NAME, a time with zone, or -2h."
+_CONFIRM = "What you say of outputs, retention or scope, such as what is rebuilt; may be repeated."
 NewId = Annotated[str | None, option("--id", "Id of the workflow; made from the group when left out.", "ID")]
 
 
@@ -47,6 +48,7 @@ def reset(
     on_no_record: Annotated[
         Literal["fail", "at_end"], option("--on-no-record", "A time that no record reaches.", shows_default=True)
     ] = "fail",
+    confirm: Annotated[list[str] | None, option("--confirm", _CONFIRM, "ITEM=TEXT")] = None,
     plan_only: Annotated[bool, option("--plan-only", "Make and show the plan; nothing is changed.")] = False,
     export: Annotated[
         bool, option("--export", "Print the plan as CSV, of --to current when that is left out; nothing is changed.")
@@ -74,6 +76,7 @@ def reset(
         data["topics"] = list(data["to"]["offsets"])
     data |= {} if on_out_of_range == "fail" else {"on_out_of_range": on_out_of_range}
     data |= {} if on_no_record == "fail" else {"on_no_record": on_no_record}
+    data |= {"confirm": _parse_confirm(confirm)} if confirm else {}
     data |= {"dry_run": True} if plan_only or export else {}
     workflow = new_id or make_id(unit or group or "reset")
     record = sending.make(connection, "reset", workflow, data)
@@ -134,6 +137,16 @@ def parse_to(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         raise usage(f"--to {text} is not JSON.", f"Give {_TO}") from None
+
+
+def _parse_confirm(texts: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    bad = next(
+        (text for text, (item, equals, said) in zip(texts, pairs, strict=True) if not (item and equals and said)), None
+    )
+    if bad is not None:
+        raise usage(f"--confirm {bad} is not ITEM=TEXT.", 'Write --confirm outputs="totals are overwritten by key".')
+    return {item: said for item, _, said in pairs}
 
 
 def _parse_topics(texts: list[str]) -> Any:

@@ -11,7 +11,7 @@ from recoveryd.kernel.catalogue import Code
 
 def read_file(connection: Connection, file: Path, unit: str | None, group: str | None) -> Any:
     """What the file says of the group, or of that of the unit, as `to` of a `reset`."""
-    from recoveryd.workflows.offsets_csv import OffsetsUnreadable, read_offsets  # noqa: PLC0415
+    from recoveryd.workflows.model.offsets_csv import OffsetsUnreadable, read_offsets  # noqa: PLC0415
 
     try:
         offsets = read_offsets(file.read_text(encoding="utf-8"), _group_of(connection, unit, group))
@@ -23,7 +23,7 @@ def read_file(connection: Connection, file: Path, unit: str | None, group: str |
 
 def plan_as_csv(connection: Connection, document: Document, unit: str | None, group: str | None) -> str:
     """Where each partition would stand."""
-    from recoveryd.workflows.offsets_csv import write_offsets  # noqa: PLC0415
+    from recoveryd.workflows.model.offsets_csv import write_offsets  # noqa: PLC0415
 
     offsets: dict[str, dict[int, int]] = {}
     for change in document["plan"]["changes"]:

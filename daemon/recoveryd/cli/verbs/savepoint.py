@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from recoveryd.cli.failure import ExitCode, Failure
+from recoveryd.cli.failure import ExitCode, Failure, usage
 from recoveryd.cli.options import Format, Output, Reason, argument, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.render.showing import public, show_all, show_recovery
@@ -18,6 +19,8 @@ from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow
 from recoveryd.cli.verbs.inspect import events_of
 from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
+from recoveryd.cli.verbs.unit import Name as UnitName
+from recoveryd.cli.verbs.unit import find_unit
 from recoveryd.kernel.catalogue import Code
 
 _group = typer.Typer(help="Named cuts of applications: offsets and state of one moment.", no_args_is_help=True)
@@ -99,8 +102,8 @@ def diff_savepoints(
     from recoveryd.adapters.kafka.cut_reading import diff_stores  # noqa: PLC0415
     from recoveryd.cli.render.cut_diffs import diff_document, diff_parts  # noqa: PLC0415
     from recoveryd.wire.nouns import NounForm  # noqa: PLC0415
-    from recoveryd.workflows.cut import Cut  # noqa: PLC0415
-    from recoveryd.workflows.cut_diff import moves  # noqa: PLC0415
+    from recoveryd.workflows.model.cut import Cut  # noqa: PLC0415
+    from recoveryd.workflows.model.cut_diff import moves  # noqa: PLC0415
 
     old, new = (NounForm(Cut).read(_find(connection, name)["cut"]) for name in (before, after))
     sides = [(cut, connection.settings.librdkafka(cut.cluster)) for cut in (old, new)]
@@ -125,6 +128,45 @@ def delete_savepoint(connection: Connection, name: Name, reason: Reason = None, 
     document = sending.stay(connection, workflow, lambda seen: seen["state"] in {"rolled_back", "failed"})
     show_recovery(document, sending.output)
     return ExitCode.DONE if document["state"] == "rolled_back" else ExitCode.FAILED
+
+
+@_group.command("reach")
+@connected
+def reach(
+    connection: Connection,
+    unit: UnitName,
+    at: Annotated[str, option("--at", "The moment: a time with zone.", "TIME")],
+    new_id: Annotated[
+        str | None, option("--new-id", "Application id that gets the state; UNIT-then when left out.", "ID")
+    ] = None,
+    output: Output = Format.TABLE,
+) -> int:
+    """Find out whether the state that a unit had at a past moment can be had again, and print how.
+
+    From a savepoint, or from changelogs of which nothing is gone. Exits with 1 when only the inputs are left.
+    """
+    from recoveryd.adapters.kafka.past_state import look_at_changelogs  # noqa: PLC0415
+    from recoveryd.adapters.kafka.unit_facts import read_unit  # noqa: PLC0415
+    from recoveryd.kernel.times import TimeProblem, parse_time_ms  # noqa: PLC0415
+    from recoveryd.units.past_state import PastState, judge_past_state  # noqa: PLC0415
+
+    try:
+        at_ms = parse_time_ms(at)
+    except TimeProblem as found:
+        raise usage(f"--at {at} {found}.", "Write a time with zone, such as 2026-11-20T18:00:00Z.") from None
+    named, settings = find_unit(connection, unit), connection.settings
+    properties, access = settings.librdkafka(named.cluster), settings.access(named.cluster)
+    facts = read_unit(properties, named, settings.units().values(), 0, access, with_readers=False)
+    changelogs = [topic for topic in facts.internal.certain if topic.endswith("-changelog")]
+    cuts = {_name(each): parse_time_ms(each["cut"]["at"]) for each in _all(connection) if each["unit"] == named.name}
+    looks = list(look_at_changelogs(properties, changelogs, at_ms))
+    answer = judge_past_state(named, at_ms, looks, cuts, new_id or f"{named.group}-then")
+    document = {"verdict": answer.verdict.value, "why": list(answer.why), "commands": list(answer.commands)}
+    is_lost = answer.verdict is PastState.STATE_NOT_RECOVERABLE
+    left = "What is left is to process the inputs up to then:" if is_lost else "How to have it:"
+    shown = [answer.verdict.value.upper(), *(f"- {why}" for why in answer.why), left, *answer.commands]
+    show(document, output, lambda: [Text(line) for line in shown], list(answer.commands))
+    return ExitCode.FAILED if is_lost else ExitCode.DONE
 
 
 @connected

@@ -50,7 +50,7 @@ def _as_written(text: str, ids: list[str]) -> str:
 
 def _unknown(text: str, ids: list[str]) -> Failure:
     near = difflib.get_close_matches(text.strip().upper(), ids, n=1, cutoff=0.6)
-    guess = f"The nearest is {near[0]}." if near else "`recoveryctl scenarios` lists all of them."
+    guess = f"Did you mean {near[0]}?" if near else "`recoveryctl scenarios` lists all of them."
     return Failure(Code.USAGE, f"There is no scenario `{text}`.", guess, otherwise=ExitCode.USAGE)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from recoveryd.simulation.report import Curve
+    from recoveryd.simulation.response import Response
     from recoveryd.simulation.scenarios import Scenario
     from recoveryd.simulation.study import Study
 
@@ -52,6 +53,14 @@ Picture = Annotated[
     Path | None,
     option("--png", "Draw one run: rate, produce p99 and time lag of each policy (needs the extra `plots`).", "FILE"),
 ]
+Measured = Annotated[
+    Path | None,
+    option(
+        "--response",
+        "A broker as `make response` measured it, beside the formula; the one that comes with recoveryd, if there is one.",
+        "FILE",
+    ),
+]
 Processes = Annotated[int, option("--processes", "That share the work.", "N", shows_default=True, min=1, max=64)]
 
 
@@ -64,6 +73,7 @@ def simulate(
     policy: Policies = None,
     seeds: Seeds = 12,
     png: Picture = None,
+    response: Measured = None,
     processes: Processes = 2,
     output: Output = Format.TABLE,
 ) -> int:
@@ -74,13 +84,34 @@ def simulate(
 
     scenarios = tuple(Scenario(n) for n in _find("--scenario", scenario, [str(s) for s in Scenario]))
     policies = _find("--policy", policy, list(POLICIES))
-    study = run_study(policies, scenarios, seeds, processes)
+    study = run_study(policies, scenarios, seeds, processes, _response(response))
     if png is not None:
         _draw(png, policies if policy else PICTURED, scenarios[0] if scenario else Scenario.MIXED, study.seeds[0])
     show(as_document(study), output, lambda: _tables(study), list(policies))
     if output.is_table and not study.checks:
         note("Not judged: the gate needs every policy, every scenario and at least 12 seeds.")
     return ExitCode.DONE if study.passed else ExitCode.FAILED
+
+
+def _response(file: Path | None) -> "Response | None":
+    from recoveryd.simulation.response import BadResponse, packaged_response, read_response  # noqa: PLC0415
+
+    if file is None:
+        return packaged_response()
+    try:
+        return read_response(file)
+    except OSError as error:
+        raise invalid(
+            Code.INVALID_VALUE,
+            f"--response {file} cannot be read: {error.strerror}.",
+            "Check the path; `make response` writes one.",
+        ) from None
+    except BadResponse as problem:
+        raise invalid(
+            Code.INVALID_VALUE,
+            f"--response {file}: {problem}.",
+            "Take a file as `make response` wrote it, or measure again.",
+        ) from None
 
 
 def _find(flag: str, typed: Iterable[str] | None, known: Sequence[str]) -> tuple[str, ...]:
@@ -115,6 +146,8 @@ def _tables(study: "Study") -> "list[RenderableType]":
     parts = [text_table(SUMMARY_HEADER, summary_rows(study.nominal)), ""]
     parts += ["time / oracle and violation by scenario"]
     parts += [text_table(scenario_header(study.nominal), scenario_rows(study.nominal))]
+    if study.measured is not None:
+        parts += ["", "on the measured broker", text_table(SUMMARY_HEADER, summary_rows(study.measured))]
     if study.scaled is not None:
         header = ("", "check", "found", "wanted")
         parts += ["", "capacity x5", text_table(SUMMARY_HEADER, summary_rows(study.scaled))]

@@ -32,9 +32,7 @@ _IS_SO = {"pause": ("pausing", "paused"), "resume": (), "stop": ("stopping",)}
 
 def add_to(app: typer.Typer) -> None:
     for verb in (
-        _make_verb(
-            "pause", "Hold a recovery at a chunk boundary; it stays paused over restarts until resumed.", _is_paused
-        ),
+        pause,
         _make_verb("resume", "Go on with a paused recovery at the exact position; --wait stays until it ended."),
         _make_verb("stop", "End a recovery for good at a chunk boundary, with exact final positions."),
         throttle,
@@ -60,21 +58,54 @@ def _make_verb(name: str, summary: str, is_reached: Reached = has_ended) -> Call
         *,
         sending: Staying,
     ) -> int:
-        if every == bool(recovery):
-            raise usage(f"Say what to {name}.", "Give the id of one recovery, or --all.")
-        if every and sending.command_id:
-            raise usage("--command-id names one command, and --all sends several.", "Leave one of them out.")
-        ids = [recovery] if recovery else _all_to(connection, name)
-        if not ids:
-            note(f"There is nothing to {name}.")
-        elif name == "stop" and not (yes or sending.print_only):
-            _ask_to_stop(connection, ids)
-        if recovery:
-            return _steer(connection, name, recovery, {"reason": reason}, sending, is_reached)
-        return _steer_all(connection, name, ids, {"reason": reason}, sending, is_reached)
+        return _steer_some(connection, name, recovery, every, {"reason": reason}, sending, is_reached, yes=yes)
 
     verb.__name__, verb.__doc__ = name, summary
     return connected(verb)
+
+
+def _steer_some(
+    connection: Connection,
+    name: str,
+    recovery: str | None,
+    every: bool,
+    data: Document,
+    sending: Staying,
+    is_reached: Reached,
+    *,
+    yes: bool,
+) -> int:
+    """One, or all for which it changes something."""
+    if every == bool(recovery):
+        raise usage(f"Say what to {name}.", "Give the id of one recovery, or --all.")
+    if every and sending.command_id:
+        raise usage("--command-id names one command, and --all sends several.", "Leave one of them out.")
+    ids = [recovery] if recovery else _all_to(connection, name)
+    if not ids:
+        note(f"There is nothing to {name}.")
+    elif name == "stop" and not (yes or sending.print_only):
+        _ask_to_stop(connection, ids)
+    if recovery:
+        return _steer(connection, name, recovery, data, sending, is_reached)
+    return _steer_all(connection, name, ids, data, sending, is_reached)
+
+
+@connected
+def pause(
+    connection: Connection,
+    recovery: SomeId = None,
+    every: Every = False,
+    release: Annotated[
+        bool, option("--release", "Let the Spark application go; resume then starts another one.")
+    ] = False,
+    reason: Reason = None,
+    yes: Yes = False,
+    *,
+    sending: Staying,
+) -> int:
+    """Hold a recovery at a chunk boundary; it stays paused over restarts until resumed."""
+    data: Document = {"reason": reason} | ({"release": True} if release else {})
+    return _steer_some(connection, "pause", recovery, every, data, sending, _is_paused, yes=yes)
 
 
 def _all_to(connection: Connection, verb: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`recoveryctl topics apply`: create recoveryd's own topics where they are missing, report what differs, change nothing
+"""`recoveryctl topics`: compare topics (`topics_compared`), and `apply`: create recoveryd's own topics where they are missing, report what differs, change nothing
 that exists.
 """
 
@@ -17,8 +17,9 @@ from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
+from recoveryd.cli.verbs.topics_compared import diff_topics, list_topics
 
-_group = typer.Typer(help="recoveryd's own topics.", no_args_is_help=True)
+_group = typer.Typer(help="Topics: list and compare them, and make recoveryd's own.", no_args_is_help=True)
 
 
 class Row(TypedDict):
@@ -37,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
 
 @_group.callback()
 def _topics() -> None:
-    """Recoveryd's own topics."""
+    """Topics of the clusters, and recoveryd's own."""
 
 
 @_group.command()
@@ -59,6 +60,10 @@ def apply(
     if wrong:
         note(f"The daemon does not start like this: correct {', '.join(row['topic'] for row in wrong)}.")
     return ExitCode.FAILED if wrong else ExitCode.DONE
+
+
+_group.command("list")(list_topics)
+_group.command("diff")(diff_topics)
 
 
 async def _apply(connection: Connection, clusters: Sequence[str]) -> list[Row]:

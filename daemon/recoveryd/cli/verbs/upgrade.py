@@ -9,6 +9,7 @@ from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.sending import Staying
+from recoveryd.cli.send.values import parse_duration_s
 from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow
 
@@ -21,7 +22,26 @@ def add_to(app: typer.Typer) -> None:
 def upgrade(
     connection: Connection,
     unit: Annotated[str, typer.Argument(metavar="UNIT", help="The old version, a unit of the daemon's config.")],
-    to_unit: Annotated[str, option("--to-unit", "The new version: a unit with the same group.", "UNIT")],
+    to_unit: Annotated[str, option("--to-unit", "The new version, a unit of the daemon's config.", "UNIT")],
+    mode: Annotated[
+        str | None, option("--mode", "`online`: the new version runs beside the old one first.", "offline|online")
+    ] = None,
+    staged_unit: Annotated[
+        str | None, option("--staged-unit", "Online: the new version as it runs beside the old one.", "UNIT")
+    ] = None,
+    tail_unit: Annotated[
+        str | None, option("--tail-unit", "Online: the new version as it reads what lies between the stops.", "UNIT")
+    ] = None,
+    ready_lag: Annotated[
+        str | None, option("--ready-lag", "Online: ready when at most so far behind; 10s when left out.", "DURATION")
+    ] = None,
+    hold: Annotated[
+        str | None, option("--hold", "Online: ready when it stayed so for so long; 1m when left out.", "DURATION")
+    ] = None,
+    cutover: Annotated[
+        str | None,
+        option("--cutover", "Online: how often readers see what lies between the stops.", "exact|at_least_once"),
+    ] = None,
     on_incompatible: Annotated[
         str | None,
         option("--on-incompatible", "`continue`: also where the new version does not find the state.", "fail|continue"),
@@ -35,7 +55,20 @@ def upgrade(
 ) -> int:
     """Let a new version of an application go on exactly where the old one stops."""
     data: Document = {"reason": reason, "unit": unit, "to_unit": to_unit}
-    data |= {"on_incompatible": on_incompatible} if on_incompatible else {}
+    given = {
+        "mode": mode,
+        "staged_unit": staged_unit,
+        "tail_unit": tail_unit,
+        "ready": _ready(ready_lag, hold),
+        "cutover": cutover,
+        "on_incompatible": on_incompatible,
+    }
+    data |= {name: value for name, value in given.items() if value}
     return begin_workflow(
         connection, "upgrade", new_id or make_id(to_unit), data, sending, plan_only=plan_only, plan_hash=plan_hash
     )
+
+
+def _ready(lag: str | None, hold: str | None) -> Document:
+    ready: Document = {} if hold is None else {"hold": hold}
+    return ready if lag is None else ready | {"lag_seconds": parse_duration_s(lag, "--ready-lag")}

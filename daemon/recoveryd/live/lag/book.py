@@ -16,6 +16,7 @@ from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
 from recoveryd.live.signals import LagSignal
 
 PARTITIONS_MOST = 50_000
+_NEW = Window()
 
 
 class Reader(NamedTuple):
@@ -50,7 +51,7 @@ def with_samples(
     if reader not in watched:
         return replace(book, rejections=counted(book.rejections, (RejectReason.UNKNOWN_NAME,)))
     windows = dict(book.readers.get(reader, {}))
-    room = PARTITIONS_MOST - book.partitions
+    room: int | None = None  # counted only for a partition that is new
     told: set[int] = set()
     refused: list[RejectReason] = []
     for partition, sample in samples:
@@ -62,11 +63,14 @@ def with_samples(
             break  # counted once for all the rest, which is not read
         told.add(partition)
         before = windows.get(partition)
-        if before is None and room <= 0:
-            refused.append(RejectReason.TOO_MANY)
-            continue
-        room -= before is None
-        windows[partition] = with_sample(before or Window(), sample, now_ms, params)
+        if before is None:
+            room = PARTITIONS_MOST - book.partitions if room is None else room
+            if room <= 0:
+                refused.append(RejectReason.TOO_MANY)
+                continue
+            room -= 1
+            before = _NEW
+        windows[partition] = with_sample(before, sample, now_ms, params)
     return LagBook({**book.readers, reader: windows}, counted(book.rejections, refused))
 
 

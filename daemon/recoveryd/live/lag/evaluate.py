@@ -33,26 +33,24 @@ from operator import ge
 from recoveryd.live.lag.verdicts import SEVERITY, GroupLag, LagVerdict, PartitionLag
 from recoveryd.live.lag.window import LagParams, Window
 
+_NEVER_SEEN = Window()
+
 
 def evaluate_group(windows: Mapping[int, Window], planned: Iterable[int], now_ms: int, params: LagParams) -> GroupLag:
     """The verdict over `planned` partitions; one without a window is UNKNOWN."""
-    empty = Window()
     found = windows.get
-    parts = tuple([evaluate_partition(p, found(p, empty), now_ms, params) for p in dict.fromkeys(planned)])
+    parts = tuple([evaluate_partition(p, found(p, _NEVER_SEEN), now_ms, params) for p in dict.fromkeys(planned)])
     if not parts:
         return GroupLag(LagVerdict.UNKNOWN, None, None, 0.0, None, 0.0, 0, ())
-    offset_lags = [p.offset_lag for p in parts if p.offset_lag is not None]
-    time_lags = [p.time_lag_s for p in parts if p.time_lag_s is not None]
-    ages = [p.sample_age_ms for p in parts if p.sample_age_ms is not None]
-    count = len(parts)
+    _, verdicts, _, offset_lags, time_lags, coverages, ages, fills, losses = zip(*parts, strict=True)
     return GroupLag(
-        verdict=max({p.verdict for p in parts}, key=SEVERITY.__getitem__),
-        offset_lag=sum(offset_lags) if len(offset_lags) == count else None,
-        time_lag_s=max(time_lags) if len(time_lags) == count else None,
-        coverage=sum([p.coverage for p in parts]) / count,
-        sample_age_ms=max(ages) if len(ages) == count else None,
-        fill=min([p.fill for p in parts]),
-        lost=sum([p.lost for p in parts]),
+        verdict=max(set(verdicts), key=SEVERITY.__getitem__),
+        offset_lag=None if None in offset_lags else sum(offset_lags),
+        time_lag_s=None if None in time_lags else max(time_lags),
+        coverage=sum(coverages) / len(parts),
+        sample_age_ms=None if None in ages else max(ages),
+        fill=min(fills),
+        lost=sum(losses),
         partitions=parts,
     )
 

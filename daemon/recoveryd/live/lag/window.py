@@ -149,7 +149,7 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
             # commits does not shorten the window.
             positions, lags = (*positions[:-1], position), (*lags[:-1], lag)
         else:
-            if _is_skip(window, position, sample.position_at_ms, params):
+            if params.advance_most_per_s is not None and _is_skip(window, position, sample.position_at_ms, params):
                 skipped_ms = sample.position_at_ms
             first = max(0, len(times) + 1 - params.slots)
             times = (*times[first:], sample.position_at_ms)
@@ -168,7 +168,7 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
         position,
         log_start,
         sample.last_stable,
-        _stuck_since(window, sample),
+        None if sample.last_stable is None else _stuck_since(window, sample),
         sample.topic_id or window.topic_id,
         sample.is_active,
         skipped_ms,

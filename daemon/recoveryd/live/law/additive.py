@@ -13,12 +13,12 @@ from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, 
 def halve(state: ControllerState, seen: Assessment, floor: float, params: ControllerParams) -> Move | None:
     """3. Over the threshold: multiply the rate by `additive_cut`."""
     if params.effective_law is Law.LAG_ONLY:
-        over = [p for p in seen.pressures if p.severity >= params.additive_threshold]
+        over = [p for p in seen.pressures if p.share >= params.additive_threshold]
     else:
-        over = [p for p in seen.pressures if p.z >= params.target]
+        over = [p for p in seen.pressures if p.room <= 0]
     if not over:
         return None
-    worst = max(over, key=lambda p: p.severity)
+    worst = max(over, key=lambda p: p.share)
     if state.rate <= floor:
         return at_floor(state, worst)
     rate = max(floor, state.rate * params.additive_cut)
@@ -32,4 +32,4 @@ def step_up(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: in
         return limit
     periods = min(2.0, elapsed_ms(state.informed_ms, now_ms) / params.period_ms)
     rate = state.rate + params.additive_share * bounds(inputs)[1] * periods
-    return Move(rate, Rule.TRACK, f"pressure {seen.z or 0.0:.2f}: one step up", rate + displaced(state))
+    return Move(rate, Rule.TRACK, f"pressure {seen.share or 0.0:.2f}: one step up", rate + displaced(state))

@@ -20,8 +20,8 @@ class Assessment:
     """`unseen`: signals never seen. `lost`: last seen over five minutes ago. `stale`: older than the loop delay.
     `gated`: without a sample since the last cut.
 
-    `z` (pressure) and `severity` (value / SLO) are the maxima over usable signals. `news`: this step brought a usable
-    sample.
+    `share` (pressure, of the SLO) and `strain` are the maxima over usable signals, `room` is the least. `newest`: signals
+    of which this step brought a usable sample.
     """
 
     pressures: tuple[Pressure, ...]
@@ -31,15 +31,32 @@ class Assessment:
     gated: tuple[str, ...]
     delay_ms: int
     oldest_age_ms: int | None
-    news: bool
+    newest: frozenset[str]
 
     @property
-    def z(self) -> float | None:
-        return max((p.z for p in self.pressures), default=None)
+    def news(self) -> bool:
+        return bool(self.newest)
 
     @property
-    def severity(self) -> float:
-        return max((p.severity for p in self.pressures), default=0.0)
+    def share(self) -> float | None:
+        return max((p.share for p in self.pressures), default=None)
+
+    @property
+    def strain(self) -> float:
+        return max((p.strain for p in self.pressures), default=0.0)
+
+    @property
+    def room(self) -> float:
+        return min((p.room for p in self.pressures), default=0.0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a signal is at its SLO: by its newest sample, or a lag by where it will be."""
+        return any(is_over(p) for p in self.pressures)
+
+
+def is_over(pressure: Pressure) -> bool:
+    return pressure.share >= 1 or (pressure.kind is SignalKind.LAG and pressure.strain >= 1)
 
 
 def fold_readings(
@@ -51,6 +68,7 @@ def fold_readings(
     tracks = {n: t for n, t in state.tracks.items() if n in protected and (t.newest_ms or 0) <= latest_ms}
     reasons: list[RejectReason] = []
     news: set[str] = set()
+    alarmed = set(state.alarmed)
     # A late critical reading counts if it was taken after the last cut and within the loop delay; an older one was
     # answered already, or is over.
     valid_from_ms = max(-1 if state.cut_ms is None else state.cut_ms, now_ms - measured_delay_ms(state, params)) + 1
@@ -68,6 +86,7 @@ def fold_readings(
             tracks[reading.name], refused = with_reading(before, reading, now_ms, params.freshness)
         if refused is None:
             news.add(reading.name)
+            (alarmed.add if reading.is_critical else alarmed.discard)(reading.name)
         else:
             reasons.append(refused)
     reasons.extend([RejectReason.TOO_MANY] * max(0, len(inputs.readings) - _READINGS_AT_MOST))
@@ -76,7 +95,13 @@ def fold_readings(
         ingress, refused = with_reading(ingress, inputs.ingress, now_ms, params.freshness)
     if refused is not None:
         reasons.append(refused)
-    folded = replace(state, tracks=tracks, ingress=ingress, rejections=counted(state.rejections, reasons))
+    folded = replace(
+        state,
+        tracks=tracks,
+        ingress=ingress,
+        alarmed=frozenset(alarmed),
+        rejections=counted(state.rejections, reasons),
+    )
     return folded, frozenset(news)
 
 
@@ -129,7 +154,7 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         if age_ms > _fresh_ms(track, delay_ms, params):
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
-        pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms)
+        pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms, params.target)
         if pressure is not None:
             pressures.append(pressure)
         elif name not in unseen:
@@ -143,7 +168,7 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         tuple(gated),
         delay_ms,
         max(ages, default=None),
-        bool(usable & news),
+        frozenset(usable & news),
     )
 
 

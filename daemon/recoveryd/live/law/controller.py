@@ -7,7 +7,8 @@ they are tried:
 
     8 protect     nothing is to be protected: the ceiling; our rate does not move the pressure: stay at the floor
     1 stale       a protected signal is old or was never seen: decay to the floor; lost for five minutes: pause
-    3 guard       pressure >= 1 in samples taken since the last cut: cut by severity
+    9 foreign     the SLO is reached, but maybe not because of us: raise nothing for a while, or take a cut back
+    3 guard       the SLO is reached in samples taken since the last cut: cut by how far it is exceeded
     2 gate        no sample since the last cut, or none since the last step: hold
     6 no wind-up  the lanes do not use what they have: do not raise
     4 slow start  far below the target: grow exponentially, after a cut only up to the rate that was well
@@ -18,10 +19,13 @@ they are tried:
 recoveries.
 """
 
+import math
 from dataclasses import replace
 
-from recoveryd.live.law.assessment import Assessment, assess, fold_readings, with_baselines
-from recoveryd.live.law.moves import Move, bounds, displaced, watches_latency
+from recoveryd.live.law.assessment import Assessment, assess, fold_readings, is_over, with_baselines
+from recoveryd.live.law.cause import open_doubt, relieved
+from recoveryd.live.law.memory import Memory
+from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, granted_least, watches_latency
 from recoveryd.live.law.rules import choose
 from recoveryd.live.law.types import (
     ControlDecision,
@@ -47,12 +51,14 @@ def step(
     if not inputs.active:
         return _rest(state, news, now_ms, params)
     if not state.active:
-        state = _begin(state, inputs, now_ms, params)
+        state = _begin(state, inputs, news, now_ms, params)
     elif news and state.floor_since_ms is not None:
         # Only at the floor, and only with samples too new to show an earlier, higher rate: otherwise our own load would
         # become the baseline.
         state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
     seen = assess(state, news, now_ms, params)
+    if state.is_unseen and _may_rise(seen, params) and seen.room > params.dead_band:
+        state = _begin(state, inputs, news, now_ms, params)
     before = state.rate
     state = _with_live_load(state, inputs, seen, now_ms, params)
     move = choose(state, seen, inputs, now_ms, params)
@@ -60,9 +66,9 @@ def step(
     # Without a floor a decaying rate would never end, so below a thousandth of the ceiling it is set to the floor.
     wanted = move.rate if move.rate >= _FLOOR_SHARE * ceiling else floor
     rate = 0.0 if move.pause else min(ceiling, max(floor, wanted))
-    if not _may_rise(seen, params):
+    if not _may_rise(seen, params) or open_doubt(state, seen, now_ms) is not None:
         rate = min(rate, max(before, floor))
-    state = _moved(state, move, rate, seen, inputs, now_ms)
+    state = _moved(state, move, rate, seen, inputs, now_ms, params)
     return _published(state, move, seen, inputs, now_ms, params)
 
 
@@ -77,6 +83,7 @@ def _rest(
         ingress=state.ingress,
         baselines=state.baselines,
         rejections=state.rejections,
+        memory=state.memory,
         stepped_ms=now_ms,
         informed_ms=now_ms,
         cut_ms=since_ms,
@@ -87,13 +94,21 @@ def _rest(
     return kept, _decision(kept, told, ControlVerdict.IDLE, state.published > 0, seen, None, now_ms)
 
 
-def _begin(state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams) -> ControllerState:
-    """The first recovery of the domain starts low, with all samples known so far."""
-    floor, ceiling = bounds(inputs)
-    rate = max(floor, params.start_share * ceiling)
-    return replace(
-        state, active=True, rate=rate, budget=rate, displaced=None, stepped_ms=now_ms, informed_ms=now_ms, cut_ms=None
-    )
+def _begin(
+    state: ControllerState, inputs: Inputs, news: frozenset[str], now_ms: int, params: ControllerParams
+) -> ControllerState:
+    """The first recovery of the domain starts low, and where this hour was safe if that is less, or if fresh samples
+    show that live traffic is well; with all samples known so far.
+    """
+    ceiling = bounds(inputs)[1]
+    rate, safe = begin_rate(state, inputs, now_ms, params), state.memory.safe_at(now_ms)
+    state = replace(state, active=True, displaced=None, stepped_ms=now_ms, informed_ms=now_ms, cut_ms=None)
+    if safe is not None:
+        safe = min(ceiling, safe)
+        seen = assess(state, news, now_ms, params)
+        if safe > rate and _may_rise(seen, params) and seen.room > params.dead_band:
+            rate = safe
+    return replace(state, rate=rate, budget=rate, comfortable=safe)
 
 
 def _may_rise(seen: Assessment, params: ControllerParams) -> bool:
@@ -128,13 +143,18 @@ def _with_live_load(
 
 
 def _moved(
-    state: ControllerState, move: Move, rate: float, seen: Assessment, inputs: Inputs, now_ms: int
+    state: ControllerState,
+    move: Move,
+    rate: float,
+    seen: Assessment,
+    inputs: Inputs,
+    now_ms: int,
+    params: ControllerParams,
 ) -> ControllerState:
     """The state after the move; the budget never grows beyond what the ceiling can use."""
     floor, ceiling = bounds(inputs)
     at_floor = rate <= floor * 1.001
-    z = seen.z
-    pressed = at_floor and z is not None and z >= 1
+    pressed = at_floor and seen.is_over
     since_ms = state.floor_since_ms if state.floor_since_ms is not None else now_ms
     budget = state.budget if move.budget is None else move.budget
     return replace(
@@ -145,16 +165,34 @@ def _moved(
         informed_ms=now_ms if seen.news or seen.gated else state.informed_ms,
         guarded_ms=now_ms if move.cut and move.rule is Rule.GUARD else state.guarded_ms,
         comfortable=state.comfortable if move.comfortable is None else move.comfortable,
+        causes=relieved(state.causes if move.causes is None else move.causes, seen, now_ms),
+        memory=_learned(state, move, seen, inputs, now_ms, params),
         is_stale=bool(seen.stale or seen.lost),
+        is_unseen=bool(seen.unseen) or (state.is_unseen and not _may_rise(seen, params)),
         floor_since_ms=since_ms if at_floor else None,
         pressed_since_ms=(state.pressed_since_ms or now_ms) if pressed else None,
     )
 
 
+def _learned(
+    state: ControllerState, move: Move, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams
+) -> Memory:
+    """A rate that was used for a loop delay while every signal had room was safe; one that led to a cut was not."""
+    if move.cut and move.comfortable is not None and move.rule is Rule.GUARD:
+        return state.memory.with_most(move.comfortable, now_ms)
+    achieved = inputs.achieved_bytes_per_s
+    if achieved is None or not math.isfinite(achieved) or not _may_rise(seen, params) or not params.protections:
+        return state.memory
+    if seen.room < -params.dead_band or seen.is_over or open_doubt(state, seen, now_ms) is not None:
+        return state.memory
+    used = min(granted_least(state), achieved / params.achieved_least)
+    return state.memory.with_safe(used, now_ms) if used > bounds(inputs)[0] else state.memory
+
+
 def _published(
     state: ControllerState, move: Move, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, ControlDecision]:
-    """7. Lanes are told of a change of +10 % or -5 %, of every cut, and when a bound is reached. After a cut, samples
+    """7. Lanes are told of a change of +5 % or -5 %, of every cut, and when a bound is reached. After a cut, samples
     count only from when it takes effect.
     """
     floor, ceiling = bounds(inputs)
@@ -196,7 +234,7 @@ def _with_verdict(
     pressed_ms = 0 if state.pressed_since_ms is None else now_ms - state.pressed_since_ms
     if pressed_ms >= 3 * seen.delay_ms:
         may_drop = {p.name for p in params.protections if p.drop_when_unattributable}
-        pressing = {p.name for p in seen.pressures if p.z >= 1}
+        pressing = {p.name for p in seen.pressures if is_over(p)}
         return replace(state, dropped=state.dropped | (pressing & may_drop)), ControlVerdict.UNATTRIBUTABLE
     if state.dropped:
         return state, ControlVerdict.UNATTRIBUTABLE
@@ -231,7 +269,7 @@ def _decision(
         rule=Rule.PROTECT if verdict is ControlVerdict.UNATTRIBUTABLE else move.rule,
         verdict=verdict,
         why=why,
-        pressure=seen.z,
+        pressure=seen.share,
         pressures=seen.pressures,
         budget_bytes_per_s=state.budget,
         wanted_bytes_per_s=state.rate,

@@ -3,9 +3,10 @@ wind-up.
 """
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Rule
+from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, RiseCause, Rule
 from recoveryd.live.pressure import Pressure, SignalKind
 
 
@@ -21,6 +22,7 @@ class Move(NamedTuple):
     cut: bool = False
     comfortable: float | None = None
     pause: bool = False
+    causes: Mapping[str, RiseCause] | None = None  # None = as before
 
 
 def bounds(inputs: Inputs) -> tuple[float, float]:
@@ -29,6 +31,13 @@ def bounds(inputs: Inputs) -> tuple[float, float]:
     ceiling = inputs.ceiling_bytes_per_s if math.isfinite(inputs.ceiling_bytes_per_s) else floor
     ceiling = max(0.0, ceiling)
     return min(ceiling, max(0.0, floor)), ceiling
+
+
+def begin_rate(state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams) -> float:
+    """Where a rate begins of which samples say nothing yet: low, and never above what was safe in this hour."""
+    floor, ceiling = bounds(inputs)
+    safe = state.memory.safe_at(now_ms)
+    return max(floor, min(params.start_share * ceiling, math.inf if safe is None else safe))
 
 
 def displaced(state: ControllerState) -> float:
@@ -50,7 +59,7 @@ def at_floor(state: ControllerState, worst: Pressure) -> Move:
     """There is pressure, but the rate is at the floor. This is no cut, so all samples go on counting and relief is seen
     at once.
     """
-    return Move(state.rate, Rule.GUARD, f"{_told(worst)}; the rate is at the floor")
+    return Move(state.rate, Rule.GUARD, f"{told(worst)}; the rate is at the floor")
 
 
 def cut_to(state: ControllerState, rate: float, worst: Pressure, comfortable: float | None) -> Move:
@@ -58,12 +67,19 @@ def cut_to(state: ControllerState, rate: float, worst: Pressure, comfortable: fl
     given back twice.
     """
     part = rate / state.rate if state.rate > 0 else 0.0
-    why = f"{_told(worst)}: cut to {part:.0%}"
+    why = f"{told(worst)}: cut to {part:.0%}"
     return Move(rate, Rule.GUARD, why, min(state.budget, rate + displaced(state)), True, comfortable)
 
 
-def _told(worst: Pressure) -> str:
-    return f"{worst.name} is at {worst.severity:.2f} of its SLO (pressure {worst.z:.2f})"
+def told(worst: Pressure) -> str:
+    """How near to its SLO the signal is; of a growing lag also where it is going."""
+    ahead = ", and grows over it" if worst.kind is SignalKind.LAG and worst.share < 1 <= worst.strain else ""
+    return f"{worst.name} is at {worst.share:.2f} of its SLO{ahead}"
+
+
+def granted_least(state: ControllerState) -> float:
+    """The lowest rate granted within the last loop delay."""
+    return min([rate for _, rate in state.publications] or [state.published])
 
 
 def limited(state: ControllerState, inputs: Inputs, params: ControllerParams) -> Move | None:
@@ -73,7 +89,7 @@ def limited(state: ControllerState, inputs: Inputs, params: ControllerParams) ->
     achieved = inputs.achieved_bytes_per_s
     if achieved is None or not math.isfinite(achieved):
         return Move(state.rate, Rule.NO_WINDUP, "the achieved rate is not known")
-    granted = min([rate for _, rate in state.publications] or [state.published])
+    granted = granted_least(state)
     if achieved >= params.achieved_least * granted:
         return None
     why = f"the lanes use {achieved / 1e6:.2f} of {granted / 1e6:.2f} MB/s: something else limits them"

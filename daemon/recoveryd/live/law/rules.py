@@ -1,16 +1,46 @@
 """Rules 1 to 6 of the controller, each a small function from what is known to a `Move`; `choose` tries them in order of
-severity.
+severity. Rule 9 is in `cause`.
 
 Rates in bytes/s. The bounds [floor, ceiling], what is published and all memory are in `controller`; nothing here
 remembers anything.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 
 from recoveryd.live.law.additive import halve, step_up
-from recoveryd.live.law.assessment import Assessment
-from recoveryd.live.law.moves import Move, at_floor, bounds, cut_to, displaced, elapsed_ms, limited
+from recoveryd.live.law.assessment import Assessment, is_over
+from recoveryd.live.law.cause import (
+    FOREIGN_MS,
+    RiseDoubt,
+    after_cut,
+    after_doubts,
+    follows,
+    in_doubt,
+    is_noisy,
+    may_be_doubted,
+    open_doubt,
+    tried_at,
+)
+from recoveryd.live.law.moves import (
+    Move,
+    at_floor,
+    begin_rate,
+    bounds,
+    cut_to,
+    displaced,
+    elapsed_ms,
+    granted_least,
+    limited,
+    told,
+)
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
+from recoveryd.live.pressure import Pressure
+
+SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
+FAR_SHARE = 0.15  # of the target: so little of an SLO is far below it, however near zero rest is
+NOISY_SHARE = 0.95  # where a cut may well have been for nothing
+RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
 
 
 def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
@@ -21,7 +51,7 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     if seen.lost or seen.unseen or seen.stale:
         return _decay(state, seen, floor, now_ms, params)
     is_budget = params.effective_law is Law.BUDGET
-    cut = _guard(state, seen, floor, now_ms, params) if is_budget else halve(state, seen, floor, params)
+    cut = _guard(state, seen, inputs, now_ms, params) if is_budget else halve(state, seen, floor, params)
     if cut is not None:
         return cut
     if seen.gated or not seen.pressures:
@@ -47,62 +77,117 @@ def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, 
 
 
 def _remembered(state: ControllerState) -> float | None:
-    """The comfortable rate, set to the present rate when signals become stale; a rate that was never congested has
-    none, and starts slowly again.
-    """
-    if state.is_stale or state.comfortable is None:
+    """The comfortable rate, set to the present rate when signals become stale."""
+    if state.is_stale:
         return state.comfortable
-    return max(state.comfortable, state.rate)
+    return max(state.comfortable or 0.0, state.rate)
 
 
 def _guard(
-    state: ControllerState, seen: Assessment, floor: float, now_ms: int, params: ControllerParams
+    state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams
 ) -> Move | None:
     """3. At the SLO: cut by how far it is exceeded, by 30 % at least. One cut per loop delay, since only samples taken
-    after the last cut count.
+    after the last cut count. 9 comes first: whether it is us, of every signal that is over.
     """
-    z = seen.z
-    if z is None or (z < 1 and seen.severity < params.raw_guard):
+    over = sorted((p for p in seen.pressures if is_over(p)), key=lambda p: (p.share, p.strain), reverse=True)
+    if not over:
         return None
-    worst = max(seen.pressures, key=lambda p: (p.z, p.severity))
+    floor = bounds(inputs)[0]
     if state.rate <= floor:
-        return at_floor(state, worst)
-    factor = min(0.7, max(0.25, 1 / max(seen.severity, 1e-9)))
+        return _from_floor(state, seen, over, inputs, now_ms, params)
+    judged = [(p, in_doubt(state, seen, p, now_ms, params)) for p in over]
+    doubts = {p.name: doubt for p, doubt in judged if doubt is not None}
+    ours = [p for p, doubt in judged if doubt is None]
+    if not ours:
+        return _hold(state, over[0], doubts, now_ms)
+    worst = ours[0]
+    factor = min(0.7, max(0.25, 1 / max(worst.share, 1e-9)))
     since_last_ms = math.inf if state.guarded_ms is None else now_ms - state.guarded_ms
-    comfortable = 0.75 * state.rate if since_last_ms > 2 * seen.delay_ms else state.comfortable
-    return cut_to(state, max(floor, state.rate * factor), worst, comfortable)
+    is_again = since_last_ms > 2 * seen.delay_ms or follows(state)  # and not the harm that the last cut answered
+    comfortable = _safe_before(state, worst) if is_again else state.comfortable
+    move = cut_to(state, max(floor, state.rate * factor), worst, comfortable)
+    return move._replace(causes=after_cut(state, doubts, worst, now_ms))
+
+
+def _hold(state: ControllerState, worst: Pressure, doubts: Mapping[str, RiseDoubt], now_ms: int) -> Move:
+    """9. Every signal at its SLO is in doubt: hold, or take a cut back, as far as all of them allow."""
+    rate = min(doubt.rate for doubt in doubts.values())
+    budget = rate + displaced(state) if rate != state.rate else None
+    return Move(rate, Rule.FOREIGN, doubts[worst.name].why, budget, causes=after_doubts(state, doubts, now_ms))
+
+
+def _from_floor(
+    state: ControllerState,
+    seen: Assessment,
+    over: Sequence[Pressure],
+    inputs: Inputs,
+    now_ms: int,
+    params: ControllerParams,
+) -> Move:
+    """Pressure at the floor is not ours. Now and then a rise is tried, to see whether it still grows with the rate."""
+    rate = begin_rate(state, inputs, now_ms, params)
+    waited = state.pressed_since_ms is not None and now_ms - state.pressed_since_ms >= FOREIGN_MS
+    can_tell = seen.news and not seen.gated and all(may_be_doubted(state, p, params) for p in over)
+    if not waited or not can_tell or rate <= state.rate:
+        return at_floor(state, over[0])
+    why = f"{told(over[0])} at the floor for long: tries whether a rise changes it"
+    causes = {**state.causes, **tried_at(rate, seen, now_ms)}
+    return Move(rate, Rule.FOREIGN, why, rate + displaced(state), causes=causes)
+
+
+def _safe_before(state: ControllerState, worst: Pressure) -> float:
+    """The last rate that was safe, at a cut: what was granted before a raise that led to it, else a little less than
+    now.
+    """
+    if is_noisy(state, worst):
+        return NOISY_SHARE * state.rate
+    return min(SAFE_SHARE * state.rate, granted_least(state)) if follows(state) else SAFE_SHARE * state.rate
 
 
 def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
     """4 to 6, when every protected signal is fresh, measured since the last cut and below its SLO."""
-    z = seen.z or 0.0
     share = min(1.0, elapsed_ms(state.informed_ms, now_ms) / seen.delay_ms)
-    error = params.target - z
+    pressure, error = seen.share or 0.0, seen.room
     if error < -params.dead_band:
-        return _track(state, error, share * params.gain_down, params)
+        return _track(state, pressure, error, share * params.gain_down, params)
     if error <= params.dead_band:
-        return Move(state.rate, Rule.TRACK, f"pressure {z:.2f} is near the target {params.target:g}: hold")
+        return Move(state.rate, Rule.TRACK, f"pressure {pressure:.2f} is near the target {params.target:g}: hold")
     limit = limited(state, inputs, params)
     if limit is not None:
         return limit
-    return _recover(state, z, share, inputs, params) or _track(state, error, share * params.gain_up, params)
+    doubted = open_doubt(state, seen, now_ms)
+    if doubted is not None:
+        why = f"pressure {pressure:.2f}; {doubted} was at its SLO just now: raises nothing"
+        return Move(state.rate, Rule.FOREIGN, why)
+    return _recover(state, seen, share, inputs, params) or _track(
+        state, pressure, error, share * params.gain_up, params
+    )
 
 
-def _recover(state: ControllerState, z: float, share: float, inputs: Inputs, params: ControllerParams) -> Move | None:
-    """4. Far below the target: double per loop delay; after congestion only up to the comfortable rate."""
+def _recover(
+    state: ControllerState, seen: Assessment, share: float, inputs: Inputs, params: ControllerParams
+) -> Move | None:
+    """4. Far below the target: double per loop delay. Back to a rate that was safe within two loop delays, and not
+    beyond it.
+    """
+    aim = seen.room + seen.strain
     most = math.inf if state.comfortable is None else state.comfortable
-    if z >= params.comfort_share * params.target or state.rate >= most:
+    is_far = seen.strain < params.comfort_share * aim or (seen.share or 0.0) < FAR_SHARE * params.target
+    if not is_far or state.rate >= most:
         return None
     start = params.start_share * bounds(inputs)[1]
-    rate = min(most, max(state.rate * 2**share, start if state.rate <= 0 else 0.0))
-    what = "slow start" if state.comfortable is None else "recovery"
-    why = f"pressure {z:.2f} is far below the target {params.target:g}: {what}"
+    if state.comfortable is None:
+        factor, what = 2.0, "slow start"
+    else:
+        factor, what = max(RETURN, most / max(state.rate, 1e-9)), "back to what was safe"
+    rate = min(most, max(state.rate * factor**share, start if state.rate <= 0 else 0.0))
+    why = f"pressure {seen.share or 0.0:.2f} is far below the target {params.target:g}: {what}"
     return Move(rate, Rule.SLOW_START, why, rate + displaced(state))
 
 
-def _track(state: ControllerState, error: float, gain: float, params: ControllerParams) -> Move:
+def _track(state: ControllerState, pressure: float, error: float, gain: float, params: ControllerParams) -> Move:
     """5. Multiply the budget by exp(gain * error): an integral controller on its logarithm; gains per loop delay."""
     factor = min(params.step_most, max(params.step_least, math.exp(gain * error)))
     budget = state.budget * factor
-    why = f"pressure {params.target - error:.2f}, target {params.target:g}: budget x{factor:.3f}"
+    why = f"pressure {pressure:.2f}, target {params.target:g}: budget x{factor:.3f}"
     return Move(budget - displaced(state), Rule.TRACK, why, budget)

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 from recoveryd.live.freshness import FreshnessParams, Reading, RejectReason, Track
+from recoveryd.live.law.memory import Memory
 from recoveryd.live.pressure import Pressure, Protection, SignalKind
 
 
@@ -22,6 +24,7 @@ class Rule(IntEnum):
     NO_WINDUP = 6
     PUBLISH = 7
     PROTECT = 8
+    FOREIGN = 9
 
 
 class Law(StrEnum):
@@ -54,28 +57,29 @@ class ControllerParams:
     """
 
     protections: tuple[Protection, ...] = ()
-    target: float = 0.9  # pressure to aim at; 0.8 for critical live traffic
+    target: float = 0.6  # share of the SLO to aim at; 0.4 for critical live traffic
     displacement: float = 1.5
-    period_ms: int = 5_000
-    loop_delay_ms: int = 25_000
+    period_ms: int = 2_000
+    loop_delay_ms: int = 12_000
     measure_delay: bool = True
     cut_latency_ms: int = 2_000  # until a cut reaches the lanes
     raise_latency_ms: int = 5_000  # until a raise reaches the lanes
-    gain_up: float = 0.35
-    gain_down: float = 0.7
+    gain_up: float = 0.2
+    gain_down: float = 1.0
     dead_band: float = 0.05
     step_least: float = 0.25
     step_most: float = 1.25
-    start_share: float = 0.05
-    comfort_share: float = 0.6  # below this part of the target the rate may grow exponentially
-    raw_guard: float = 1.1  # one reading this far over its SLO is enough
+    start_share: float = 0.10
+    comfort_share: float = 0.4  # below this part of the target the rate may grow exponentially
+    raw_guard: float = 1.1  # a critical signal counts as this much of its SLO
+    doubted_most: float = 2.0  # a latency this far over its SLO is never doubted
     stale_factor: float = 0.8
     lost_after_ms: int = 300_000
     additive_share: float = 0.008
     additive_cut: float = 0.5
     additive_threshold: float = 0.5  # of the SLO of time lag, LAG_ONLY
     achieved_least: float = 0.8
-    raise_band: float = 1.10
+    raise_band: float = 1.05
     cut_band: float = 0.95
     law: Law = Law.BUDGET
     most_bytes_per_s: float = math.inf  # of all claims together, whatever each may take
@@ -88,6 +92,27 @@ class ControllerParams:
         """
         watched = any(p.kind is SignalKind.LATENCY for p in self.protections)
         return Law.LAG_ONLY if self.law is Law.BUDGET and not watched else self.law
+
+
+class Trial(NamedTuple):
+    """A cut, and what it was an answer to: the rate before it, and the pressure. `same`: samples taken since that show
+    the same pressure.
+    """
+
+    rate: float
+    share: float
+    same: int = 0
+
+
+class RiseCause(NamedTuple):
+    """What is known of why a signal is over its SLO. `doubted_ms`: a rise that we did not cause was seen, and waits for
+    a second sample. `foreign_ms`: a cut changed nothing and was taken back. `ours_ms`: it turned out to be us.
+    """
+
+    doubted_ms: int | None = None
+    trial: Trial | None = None
+    foreign_ms: int | None = None
+    ours_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +134,11 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class ControllerState:
-    """Soft state: lost at a restart, which begins at the floor again. `rate` = `budget` less what live traffic
+    """Soft state: lost at a restart, but for `memory`, which is journaled. `rate` = `budget` less what live traffic
     displaces; all in bytes/s.
 
-    `cut_ms`: only samples taken later are used. `comfortable`: the rate that may be returned to quickly; None = never
-    congested. `stepped_ms`: the last step. `informed_ms`: the last step with new samples. Times are None until they
+    `cut_ms`: only samples taken later are used. `comfortable`: the last rate that was safe, which may be returned to
+    quickly; None = not known. `stepped_ms`: the last step. `informed_ms`: the last step with new samples. Times are None until they
     happen.
     """
 
@@ -127,7 +152,11 @@ class ControllerState:
     cut_ms: int | None = None
     guarded_ms: int | None = None
     comfortable: float | None = None
+    causes: Mapping[str, RiseCause] = field(default_factory=dict)  # by signal
+    alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
+    memory: Memory = Memory()
     is_stale: bool = False
+    is_unseen: bool = False  # a signal was never measured yet: the start still has to come
     floor_since_ms: int | None = None
     pressed_since_ms: int | None = None
     dropped: frozenset[str] = frozenset()
@@ -143,7 +172,8 @@ class ControlDecision:
     """One control decision with everything it was made from. `rate_bytes_per_s` is the published budget to share out, 0
     with `pause`.
 
-    `publish`: it differs enough from the last one to be told to lanes at once. `pressure` None = no usable sample.
+    `publish`: it differs enough from the last one to be told to lanes at once. `pressure`: share of the SLO used by the
+    worst signal, None = no usable sample.
     """
 
     rate_bytes_per_s: float

@@ -35,7 +35,9 @@ class RatesData(Strict):
 
 
 class PauseData(CommandData):
-    pass
+    release: bool = Field(
+        default=False, description="let the Spark application go once it is paused; resume starts another one"
+    )
 
 
 class ResumeData(CommandData):
@@ -64,7 +66,9 @@ def _throttle(meta: Meta, data: ThrottleData) -> Throttle:
 
 FORMS: Final[Mapping[str, VerbForm]] = {
     "pause": verb_form(
-        PauseData, "drained: `pausing`, then `paused` once no chunk is open", lambda meta, _: Pause(meta)
+        PauseData,
+        "drained: `pausing`, then `paused` once no chunk is open",
+        lambda meta, data: Pause(meta, data.release),
     ),
     "resume": verb_form(ResumeData, "continues at the exact position", lambda meta, _: Resume(meta)),
     "stop": verb_form(StopData, "drained stop at a chunk boundary; ends `stopped`", lambda meta, _: StopCommand(meta)),

@@ -46,6 +46,7 @@ PUBLIC_PLAN: Final = (
     "eta_seconds",
     "forecast",
     "receipts",
+    "remote",
     "findings",
 )
 PUBLIC_PARTITION: Final = ("partition", "start", "stop", "at_end")

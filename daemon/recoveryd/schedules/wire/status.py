@@ -12,7 +12,7 @@ from recoveryd.wire.status_topic import FORMAT, format_of
 
 ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command", "error_code", "stop")
 # Parts under `schedule`, beside the specification, whose own `command` is the one that is sent.
-PARTS: Final = ("next_run", "queued", "run", "last_run", "counts", "last_end")
+PARTS: Final = ("next_run", "queued", "run", "last_run", "counts", "last_end", "forecast")
 
 
 class ScheduleForm:
@@ -32,5 +32,5 @@ class ScheduleForm:
         format_of(document)
         own = document["schedule"]
         envelope = {name: document[name] for name in ENVELOPE}
-        parts = {name: own[name] for name in PARTS}
+        parts = {name: own[name] for name in PARTS if name in own}
         return self._schedule.read({**document["internal"], **envelope, **parts, "spec": own})

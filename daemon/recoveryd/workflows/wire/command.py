@@ -11,9 +11,11 @@ from recoveryd.wire.fields import (
 )
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import wrong
-from recoveryd.workflows.positions import OnNoRecord, OnOutOfRange
-from recoveryd.workflows.spec import Ack, Reset, ResetSpec, Rollback
+from recoveryd.workflows.model.positions import OnNoRecord, OnOutOfRange
+from recoveryd.workflows.model.spec import Ack, Reset, ResetSpec, Rollback
 from recoveryd.workflows.wire.positions import TO_SCHEMA, parse_to, parse_topics
+
+Statement = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 class ResetData(CommandData):
@@ -44,6 +46,11 @@ class ResetData(CommandData):
         default="fail",
         description="what to do where no record is as new as the time; `at_end` takes the end and says so",
     )
+    confirm: Annotated[dict[Literal["retention", "outputs", "scope"], Statement], Field(max_length=3)] = Field(
+        default={},
+        description="of `retention`, `outputs` and `scope`, what somebody says where the plan cannot tell: above all what is "
+        "rebuilt, and how doubled or missing results are dealt with",
+    )
     dry_run: bool = Field(default=False, description="plan only: ends in `planned`")
     plan_hash: PlanHash | None = Field(
         default=None, description="run only if the plan made now has this hash, else rejected RCV-1012"
@@ -66,6 +73,7 @@ class ResetData(CommandData):
             topics=self.topics,
             on_out_of_range=OnOutOfRange(self.on_out_of_range),
             on_no_record=OnNoRecord(self.on_no_record),
+            confirm={str(item): said for item, said in self.confirm.items()},
             dry_run=self.dry_run,
             plan_hash=self.plan_hash,
         )

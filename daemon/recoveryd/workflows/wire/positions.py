@@ -20,7 +20,7 @@ from recoveryd.wire.fields import (
 )
 from recoveryd.wire.problems import shown, wrong
 from recoveryd.wire.spelling import meant, nearest
-from recoveryd.workflows.positions import AtTopicOffsets, Current, OfSavepoint, OfSnapshot, Shift, To
+from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OfSavepoint, OfSnapshot, Shift, To
 
 TOPICS_MOST: Final = 1_000
 _WORDS: Final[dict[str, To]] = {"earliest": Earliest(), "latest": Latest(), "current": Current()}

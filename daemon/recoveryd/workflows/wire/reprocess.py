@@ -8,8 +8,8 @@ from recoveryd.recovery.wire.parts import PlanHash
 from recoveryd.wire.fields import Name
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import shown, wrong
-from recoveryd.workflows.positions import OnNoRecord, OnOutOfRange
-from recoveryd.workflows.spec import IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
+from recoveryd.workflows.model.positions import OnNoRecord, OnOutOfRange
+from recoveryd.workflows.model.spec import IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
 from recoveryd.workflows.wire.positions import TO_SCHEMA, TOPICS_MOST, parse_to, topic_name
 
 _POLICIES: Final = tuple(policy.value for policy in OutputPolicy if policy is not OutputPolicy.NEW)

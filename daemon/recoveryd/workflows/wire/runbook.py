@@ -6,10 +6,10 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from recoveryd.recovery.wire.bounds import parse_offsets
 from recoveryd.recovery.wire.parts import PlanHash
-from recoveryd.wire.fields import AnyTopic, Name, Rate, Runtime, Topic
+from recoveryd.wire.fields import AnyTopic, ByteRate, Name, Runtime, Topic
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import shown, wrong
-from recoveryd.workflows.spec import (
+from recoveryd.workflows.model.spec import (
     Discard,
     Escalate,
     Promote,
@@ -80,12 +80,12 @@ class RunbookData(CommandData):
     error_topics: list[AnyTopic] = Field(
         default_factory=list, max_length=50, description="topics to which nothing may come meanwhile"
     )
-    quotas: dict[str, Rate] = Field(
+    quotas: dict[str, ByteRate] = Field(
         default_factory=dict,
         max_length=100,
         description="how much client ids of anybody may read per second, by client id; put back in the end",
     )
-    max_bytes_per_s: Rate | None = Field(default=None, description="how fast its replays copy at most")
+    max_bytes_per_s: ByteRate | None = Field(default=None, description="how fast its replays copy at most")
     waive: dict[Literal["lag", "output", "state", "errors", "live"], _Why] = Field(
         default_factory=dict, description="gates that need not be green, each with the reason"
     )

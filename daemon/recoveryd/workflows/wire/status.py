@@ -8,7 +8,7 @@ from typing import Final
 
 from recoveryd.wire.nouns import Document, NounForm, take
 from recoveryd.wire.status_topic import FORMAT, format_of
-from recoveryd.workflows.model import KIND, Workflow
+from recoveryd.workflows.model.workflow import KIND, Workflow
 
 PUBLIC: Final = (
     "recovery", "state", "why", "version", "created", "updated", "command", "workflow", "unit", "error_code", "plan",

@@ -25,7 +25,7 @@ import org.apache.kafka.streams.processor.StateRestoreListener;
  * when the application failed, 2 for a wrong command line.
  */
 public final class App {
-    private static final Duration CLOSE = Duration.ofSeconds(30);
+    private static final Duration CLOSE = Duration.ofSeconds(240); // what is not closed by then is not committed
 
     private App() {}
 

@@ -8,9 +8,9 @@ from recoveryd.adapters.kafka.steps.reporting import report
 from recoveryd.ports import ApplicationControl
 from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wish
 from recoveryd.units.model import ControlKind, Unit
-from recoveryd.workflows.actions import Action, AwaitStarted, AwaitStopped
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model.actions import Action, AwaitStarted, AwaitStopped
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
 
 
 class ApplicationSteps:

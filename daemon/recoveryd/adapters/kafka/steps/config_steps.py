@@ -8,10 +8,10 @@ from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S
 from recoveryd.adapters.kafka.steps.reporting import report
 from recoveryd.adapters.kafka.topic_admin import change_configs, describe, read_own_configs
 from recoveryd.kernel.catalogue import Code
-from recoveryd.workflows.actions import SetConfigs
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.model import ConfigUndo, UndoState
+from recoveryd.workflows.model.actions import SetConfigs
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 
 _Values = Mapping[str, Mapping[str, str]]
 
@@ -35,7 +35,8 @@ class ConfigSteps:
         if gone:
             return report(effect, Outcome.FAILED, f"{gone[0]} does not exist", code=Code.TOPIC_CHANGED.value)
         now = read_own_configs(admin, action.configs, TIMEOUT_S)
-        for row in _rows_of(effect, action):
+        rows = _rows_of(effect, action)
+        for row in rows:
             value = now[row.name].get(row.config)
             if value not in {row.to, row.was_set}:
                 why = f"{row.config} of {row.name} is {_said(value)} and was {_said(row.to)}: somebody else set it"
@@ -46,7 +47,10 @@ class ConfigSteps:
             for topic, configs in action.configs.items()
             for config, value in configs.items()
         )
-        return report(effect, Outcome.DONE, told, evidence={"topics": list(action.configs)})
+        # Before anything was tried, our value is somebody else's: it stays when ours are put back.
+        others = [row for row in rows if effect.try_number == 1 and now[row.name].get(row.config) == row.was_set]
+        kept = tuple(replace(row, state=UndoState.KEPT) for row in others)
+        return report(effect, Outcome.DONE, told, evidence={"topics": list(action.configs)}, undo=kept)
 
     def _put_back(self, effect: TakeStep, action: SetConfigs, gone: frozenset[str]) -> StepReported:
         admin = self._reach.admin(action.cluster)

@@ -12,14 +12,15 @@ from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_off
 from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
+from recoveryd.adapters.kafka.steps.starts import with_starts
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_own_configs
 from recoveryd.adapters.kafka.unit_facts import read_committed, read_unit
 from recoveryd.recovery.spec import AtTime
 from recoveryd.units.facts import Group, UnitFacts
 from recoveryd.units.model import Unit
-from recoveryd.workflows.actions import TopicForm
-from recoveryd.workflows.facts import Found, GroupFound, GroupWanted, TopicFound, WantedFacts
-from recoveryd.workflows.positions import PartitionLook
+from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.facts import Found, GroupFound, GroupWanted, TopicFound, WantedFacts
+from recoveryd.workflows.model.positions import PartitionLook
 
 _COUNT_S: Final = 10.0  # for all topics together; what takes longer is told as a bound
 _COUNT_MOST: Final = 2_000_000
@@ -79,6 +80,7 @@ class Gatherer:
         for name, shape in present.items():
             partitions = names.get(name) or tuple(shape.leaders)
             looks += await self._reach.run(_look_at, admin, shape, partitions, wanted.to, group)
+        looks = await with_starts(self._reach, wanted, looks, present)
         missing = tuple(name for name in names if name not in present)
         return GroupFound(group, tuple(looks), missing, {n: s.topic_id for n, s in present.items()})
 

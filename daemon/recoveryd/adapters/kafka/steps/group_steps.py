@@ -3,16 +3,18 @@
 Offsets are committed by a consumer that never joins the group, which Kafka takes as long as the group has no members, and read back by another one.
 """
 
+import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.group_commits import commit_exactly, commit_places, outside_log
-from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
+from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.raw_requests import Commit, connected
 from recoveryd.adapters.kafka.steps.members import not_empty, told
 from recoveryd.adapters.kafka.steps.reach import Reach
@@ -23,9 +25,11 @@ from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.units.facts import Committed
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.facts import Committed, PartitionEnds
 from recoveryd.units.local_state import find_stale
-from recoveryd.workflows.actions import (
+from recoveryd.workflows.model.actions import (
+    MEMBERS,
     AwaitCaughtUp,
     AwaitEmpty,
     AwaitStarted,
@@ -33,11 +37,12 @@ from recoveryd.workflows.actions import (
     SetOffsets,
     TakeSnapshot,
 )
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.model import OffsetUndo, UndoState
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import OffsetUndo, Undo, UndoState
 
 _STALE_MOST: Final = 20
+_STABLE_S: Final = 3.0
 _TAIL_S: Final = 5.0  # to find out whether records lie between a commit and the end
 
 _Found = Mapping[str, Mapping[int, Committed]]
@@ -66,20 +71,34 @@ class GroupSteps:
         if not members:
             why = f"start {action.unit}{action.note}: the group {action.group} has no members yet"
             return report(effect, Outcome.NOT_YET, why)
-        otherwise = await self.look_after_start(effect, action)
+        otherwise = await self._otherwise(effect, action)
         if otherwise is not None:
             return replace(otherwise, members=members)
+        if action.is_told:
+            why = (
+                f"{told(action.group, members)}: look whether they are of {action.unit}, and `ack` {effect.step}; nobody else "
+                "can tell versions with one group apart"
+            )
+            return report(effect, Outcome.NOT_YET, why, members=members, evidence={MEMBERS: len(members)})
         return report(effect, Outcome.DONE, f"{action.unit} runs: {told(action.group, members)}", members=members)
 
     async def look_after_start(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
         """Whether it did not begin as was meant: behind the offsets that were set, or with state of an earlier run. None
-        when neither is known.
+        when there is nothing of it to be looked at, or all is well. What is told before its first member joined says
+        nothing of it.
         """
+        has_to_join = bool(action.changelogs) or any(_is_set(row) for row in effect.rows)
+        if has_to_join and not await self._reach.members(action.cluster, action.group):
+            why = f"{action.unit} is started: its group {action.group} has no members yet"
+            return report(effect, Outcome.NOT_YET, why)
+        return await self._otherwise(effect, action)
+
+    async def _otherwise(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
         return await self._behind_what_was_set(effect, action) or await self._held_up_by_state(effect, action)
 
     async def _behind_what_was_set(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
         """Read back once more: whoever joins may have a mind of its own about where to begin."""
-        rows = [row for row in effect.rows if isinstance(row, OffsetUndo) and row.was_set is not None]
+        rows = [row for row in effect.rows if isinstance(row, OffsetUndo) and _is_set(row)]
         keys = [(row.name, row.partition) for row in rows]
         now = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
         behind = [row for row in rows if (at := _at(row, now)) is None or at < (row.was_set or 0)]
@@ -127,9 +146,15 @@ class GroupSteps:
             return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
         keys = [k for name in action.topics if (shape := shapes[name]) is not None for k in shape.keys]
         access = self._reach.accesses[action.cluster]
+        if action.is_live and action.topic_ids and not _is_stable(properties, action, keys):
+            return report(effect, Outcome.NOT_YET, f"a transaction is about to commit offsets of {action.group}")
         found = read_committed(properties, action.group, keys, access=access)
+        states = asyncio.run(_transactions(access)) if action.state_topics else {}
         logs = {s.topic: read_log(admin, s, committed=action.is_live) for s in shapes.values() if s is not None}
         is_still = not action.is_live or read_committed(properties, action.group, keys, access=access) == found
+        if is_still and action.state_topics:
+            behind = _with_open(admin, [s for n in action.state_topics if (s := shapes[n]) is not None], logs)
+            is_still = is_settled(action.group, states, is_open=behind) and _is_stable(properties, action, keys, found)
         rows = tuple(_undo_of(action.group, t, p, found.get(t, {}).get(p)) for t, p in keys)
         noted = sum(row.to is not None for row in rows)
         why = f"noted where {action.group} was: {noted} offsets in {len(rows)} partitions"
@@ -137,11 +162,12 @@ class GroupSteps:
         return report(effect, Outcome.DONE, why, evidence=evidence, undo=rows, logs=logs)
 
     async def await_caught_up(self, effect: TakeStep, action: AwaitCaughtUp) -> StepReported:
-        behind = await self._reach.run(find_behind, self._reach.clusters[action.cluster], action)
+        properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
+        behind = await self._reach.run(find_behind, properties, admin, action)
         if not behind:
             why = f"{action.group} has read everything up to the ends that were pinned"
             return report(effect, Outcome.DONE, why, evidence={"left": 0})
-        left = sum(action.ends[t][p] - (at or 0) for (t, p), at in behind.items())
+        left = sum(action.ends[t][p] - at for (t, p), at in behind.items())
         members = await self._reach.members(action.cluster, action.group)
         why = f"{action.group} has at most {left:,} records to read in {len(behind)} partitions"
         why += "" if members else ", and no members"
@@ -201,9 +227,49 @@ class GroupSteps:
             await client.delete_offsets(action.group, by_topic)
 
 
-def find_behind(properties: Properties, action: AwaitCaughtUp) -> dict[_Key, int | None]:
-    """Places with something to be read before their ends, and what is committed there. Whether records lie behind a commit is
-    looked up: markers and aborted ones are nothing to be read.
+async def _transactions(access: ClientAccess) -> dict[str, str]:
+    """The state of each by its id, of those that may be seen."""
+    async with connected(access, "recoveryd-commits", "ask for open transactions", TIMEOUT_S) as client:
+        return {name: state for name, _producer, state in await client.transactions()}
+
+
+def _with_open(
+    admin: AdminClient, shapes: Iterable[TopicShape], logs: Mapping[str, Mapping[int, PartitionEnds]]
+) -> bool:
+    """Whether something lies behind the ends that were read up to: of a transaction that is open, or is being ended."""
+    return any(
+        end > logs[shape.topic][p].high_watermark
+        for shape in shapes
+        for p, end in read_offsets(admin, shape.keys, LATEST, TIMEOUT_S).items()
+    )
+
+
+def _is_stable(properties: Properties, action: TakeSnapshot, keys: Sequence[_Key], found: _Found | None = None) -> bool:
+    """Whether no transaction is about to commit other offsets, or has just done so, where `found` was read before: its
+    state may have been seen before.
+    """
+    try:
+        now = read_committed(properties, action.group, keys, _STABLE_S, stable=True)
+    except ClusterProblem:
+        return False
+    return found is None or _numbers(now) == _numbers(found)
+
+
+def _numbers(found: _Found) -> dict[str, dict[int, int]]:
+    return {topic: {p: entry.offset for p, entry in there.items()} for topic, there in found.items()}
+
+
+def is_settled(group: str, states: Mapping[str, str], *, is_open: bool) -> bool:
+    """Whether every transaction of which the offsets are seen is seen in the state as well: `states`, by transactional id,
+    were asked for in between. One that is being ended may be seen in one of both only; one that is open is in neither.
+    """
+    own = [state for name, state in states.items() if name.startswith(f"{group}-")]
+    return not is_open or (bool(own) and not any(state.startswith("Prepare") for state in own))
+
+
+def find_behind(properties: Properties, admin: AdminClient, action: AwaitCaughtUp) -> dict[_Key, int]:
+    """Places with something to be read before their ends, and what is committed there, or where the log begins without a
+    commit. Whether records lie behind that is looked up: markers and aborted ones are nothing to be read.
     """
     keys = [(topic, p) for topic, ends in action.ends.items() for p in ends]
     found = read_committed(properties, action.group, keys)
@@ -212,9 +278,14 @@ def find_behind(properties: Properties, action: AwaitCaughtUp) -> dict[_Key, int
         entry = found.get(topic, {}).get(p)
         if entry is None or entry.offset < action.ends[topic][p]:
             behind[topic, p] = entry.offset if entry is not None else None
-    bare = [key for key, at in behind.items() if at is None and action.ends[key[0]][key[1]] > 0]
-    started = {key: at for key, at in behind.items() if at is not None}
-    return behind if bare or _has_records(properties, started, action.ends) else {}
+    bare: dict[str, list[_Key]] = {}
+    for key, at in behind.items():
+        if at is None:
+            bare.setdefault(key[0], []).append(key)
+    for topic, places in bare.items():
+        behind |= {(topic, p): at for p, at in read_offsets(admin, places, EARLIEST, TIMEOUT_S).items()}
+    left = {(t, p): at for (t, p), at in behind.items() if at is not None and at < action.ends[t][p]}
+    return left if _has_records(properties, left, action.ends) else {}
 
 
 def _undo_of(group: str, topic: str, partition: int, found: Committed | None) -> OffsetUndo:
@@ -228,6 +299,10 @@ def _undo_of(group: str, topic: str, partition: int, found: Committed | None) ->
 def _at(row: OffsetUndo, found: _Found) -> int | None:
     entry = found.get(row.name, {}).get(row.partition)
     return None if entry is None else entry.offset
+
+
+def _is_set(row: Undo) -> bool:
+    return isinstance(row, OffsetUndo) and row.was_set is not None
 
 
 def _goal(row: OffsetUndo, *, is_back: bool) -> int | None:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from recoveryd.adapters.kafka.steps.reporting import report
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
 
 _NAMED_MOST: Final = 5
 

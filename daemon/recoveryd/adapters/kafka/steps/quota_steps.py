@@ -3,21 +3,25 @@
 Touched is only the rate at which exactly the named client id reads: no default, no user's, nothing that it writes.
 """
 
+import asyncio
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from recoveryd.adapters.kafka.raw_requests import RawClient, connected
 from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
-from recoveryd.workflows.actions import SetQuotas
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.model import QuotaUndo, UndoState
+from recoveryd.workflows.model.actions import SetQuotas
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import QuotaUndo, UndoState
 
 DEADLINE_S: Final = 10.0
+_POLL_S: Final = 0.1
 _CONSUME, _CLIENT_ID = "consumer_byte_rate", "client-id"
 
 Rates = Mapping[str, float]
@@ -52,13 +56,32 @@ class QuotaSteps:
             changes = {name: [(_CONSUME, goal or 0.0, goal is None)] for name, goal in left.items()}
             if changes:
                 await client.alter_client_quotas(_CLIENT_ID, changes)
+                await _read_back(client, left)
+        if effect.try_number == 1 and not action.is_back:
+            # Before anything was tried, our value is somebody else's: it stays when ours are put back.
+            foreign = [row for row in rows if row.name not in left and row.to != _whole(row.was_set)]
         return _report(effect, action, rows, foreign)
+
+
+async def _read_back(client: RawClient, goals: Mapping[str, float | None]) -> None:
+    """A broker answers before each of them knows it. Raises `ClusterProblem` for one that does not come."""
+    give_up_s = time.monotonic() + DEADLINE_S
+    while True:
+        now = await _read(client)
+        wrong = next((name for name, goal in goals.items() if now.get(name) != goal), None)
+        if wrong is None:
+            return
+        if time.monotonic() >= give_up_s:
+            raise ClusterProblem(f"{wrong} may read {_said(now.get(wrong))} after {_said(goals[wrong])} was set")
+        await asyncio.sleep(_POLL_S)
 
 
 def _report(effect: TakeStep, action: SetQuotas, rows: list[QuotaUndo], foreign: list[QuotaUndo]) -> StepReported:
     if not action.is_back:
         told = ", ".join(f"{row.name} may read {_said(row.was_set)}, before {_said(row.to)}" for row in rows)
-        return report(effect, Outcome.DONE, told, evidence={"quotas": {row.name: row.was_set for row in rows}})
+        kept = tuple(replace(row, state=UndoState.KEPT) for row in foreign)
+        evidence = {"quotas": {row.name: row.was_set for row in rows}}
+        return report(effect, Outcome.DONE, told, evidence=evidence, undo=kept)
     done = tuple(replace(row, state=UndoState.KEPT if row in foreign else UndoState.DONE) for row in rows)
     why = f"{len(rows) - len(foreign)} quotas are as they were"
     why += f"; {len(foreign)} were changed by somebody else since, and stay" if foreign else ""

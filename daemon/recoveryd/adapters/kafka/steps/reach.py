@@ -5,7 +5,8 @@ from typing import ParamSpec, TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import Properties, make_admin
+from recoveryd.adapters.kafka.client import Properties
+from recoveryd.adapters.kafka.living_clients import AdminClients
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.adapters.kafka.unit_facts import read_group
 from recoveryd.adapters.workers import Workers
@@ -22,11 +23,11 @@ class Reach:
     def __init__(self, clusters: Mapping[str, Properties], accesses: Mapping[str, ClientAccess]) -> None:
         self.clusters = clusters
         self.accesses = accesses
-        self._admins: dict[str, AdminClient] = {}
+        self._admins = AdminClients(clusters)
         self._workers = Workers("workflow-steps", 4)
 
     def admin(self, cluster: str) -> AdminClient:
-        return self._admins.setdefault(cluster, make_admin(self.clusters[cluster]))
+        return self._admins.of(cluster)
 
     async def run(self, function: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
         """Something that blocks, beside the loop."""

@@ -1,7 +1,7 @@
 """What became of a step."""
 
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
 
 
 def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:

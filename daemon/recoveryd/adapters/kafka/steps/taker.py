@@ -15,7 +15,7 @@ from recoveryd.adapters.kafka.steps.unit_steps import UnitSteps
 from recoveryd.ports import ApplicationControl
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.model import Unit
-from recoveryd.workflows.actions import (
+from recoveryd.workflows.model.actions import (
     AwaitCaughtUp,
     AwaitEmpty,
     AwaitStarted,
@@ -30,8 +30,8 @@ from recoveryd.workflows.actions import (
     SetQuotas,
     TakeSnapshot,
 )
-from recoveryd.workflows.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.events import Outcome, StepReported, WorkflowFacts
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 
 
 class KafkaSteps:

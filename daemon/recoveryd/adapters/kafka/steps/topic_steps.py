@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from confluent_kafka.admin import AdminClient
@@ -14,10 +15,10 @@ from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create
 from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.workflows.actions import CreateTopics, DeleteTopics, LookAtTopics, RecreateTopics, TopicForm
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.model import TopicUndo, UndoState
+from recoveryd.workflows.model.actions import CreateTopics, DeleteTopics, LookAtTopics, RecreateTopics, TopicForm
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import TopicUndo, UndoState
 
 _GONE_S: Final = 30.0
 _POLL_S: Final = 0.1
@@ -51,15 +52,37 @@ class TopicSteps:
 
     def _create(self, effect: TakeStep, action: CreateTopics) -> StepReported:
         admin = self._reach.admin(action.cluster)
+        rows: list[TopicUndo] = []
+        asked = None
         try:
-            rows = tuple(
-                TopicUndo(form.name, None, _made(admin, form).topic_id, cluster=action.cluster)
-                for form in action.topics
-            )
+            for form in action.topics:
+                was_there = effect.try_number == 1 and _is_there(admin, form, action)
+                asked = None if was_there else form
+                shape = _made(admin, form)
+                asked = None
+                if not was_there:
+                    rows.append(TopicUndo(form.name, None, shape.topic_id, cluster=action.cluster))
         except _SomebodyElseError as reason:
-            return _changed(effect, reason)
+            return replace(_changed(effect, reason), undo=tuple(rows))
+        except ClusterProblem as problem:
+            rows += self._made_unheard(action, asked)
+            code, is_retriable = problem.code.value, problem.retriable
+            told = report(effect, Outcome.FAILED, str(problem), code=code, is_retriable=is_retriable)
+            return replace(told, undo=tuple(rows))
         why = f"made, and empty: {_names(form.name for form in action.topics)}"
-        return report(effect, Outcome.DONE, why, evidence={"topics": [row.name for row in rows]}, undo=rows)
+        return report(effect, Outcome.DONE, why, evidence={"topics": [row.name for row in rows]}, undo=tuple(rows))
+
+    def _made_unheard(self, action: CreateTopics, asked: TopicForm | None) -> list[TopicUndo]:
+        """The topic that was not there, was asked for, and is there although no answer came."""
+        if asked is None or not action.is_own:
+            return []
+        admin = self._reach.admin(action.cluster)
+        try:
+            shape = describe(admin, [asked.name], TIMEOUT_S)[asked.name]
+            is_ours = shape is not None and shape.partitions == asked.partitions and not _records(admin, shape)
+        except ClusterProblem:
+            return []  # the next try finds it
+        return [TopicUndo(asked.name, None, shape.topic_id, cluster=action.cluster)] if shape and is_ours else []
 
     def _delete(self, effect: TakeStep, action: DeleteTopics) -> StepReported:
         admin = self._reach.admin(action.cluster)
@@ -114,6 +137,15 @@ class TopicSteps:
         counts = {name: None if shape is None else _records(admin, shape) for name, shape in shapes.items()}
         told = ", ".join(f"{n} {'does not exist' if c is None else f'has {c:,} offsets'}" for n, c in counts.items())
         return report(effect, Outcome.DONE, told or "nothing to look at", evidence={"offsets": counts})
+
+
+def _is_there(admin: AdminClient, form: TopicForm, action: CreateTopics) -> bool:
+    """Before anything was tried: it is somebody else's. Raises `_SomebodyElseError` where it is in the way."""
+    if describe(admin, [form.name], TIMEOUT_S)[form.name] is None:
+        return False
+    if action.is_own:
+        raise _SomebodyElseError(f"{form.name} was there before: somebody else made it")
+    return True
 
 
 def _made(admin: AdminClient, form: TopicForm) -> TopicShape:

@@ -4,10 +4,10 @@ from recoveryd.adapters.kafka.steps.gathering import Gatherer
 from recoveryd.adapters.kafka.steps.group_steps import find_behind
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reporting import report
-from recoveryd.workflows.actions import AwaitCaughtUp, LookAtUnit
-from recoveryd.workflows.effects import TakeStep
-from recoveryd.workflows.events import Outcome, StepReported
-from recoveryd.workflows.facts import WantedFacts
+from recoveryd.workflows.model.actions import AwaitCaughtUp, LookAtUnit
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.facts import WantedFacts
 
 
 class UnitSteps:
@@ -24,5 +24,6 @@ class UnitSteps:
 
     async def _left(self, action: LookAtUnit) -> int:
         wanted = AwaitCaughtUp(action.cluster, action.group, action.ends)
-        behind = await self._reach.run(find_behind, self._reach.clusters[action.cluster], wanted)
-        return sum(action.ends[topic][p] - (at or 0) for (topic, p), at in behind.items())
+        properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
+        behind = await self._reach.run(find_behind, properties, admin, wanted)
+        return sum(action.ends[topic][p] - at for (topic, p), at in behind.items())

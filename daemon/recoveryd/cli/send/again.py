@@ -1,0 +1,186 @@
+"""The command that would do again what a recovery was asked to do, or the rest of it where that is exact.
+
+Rest means: the partitions that are not done, from the position that was read back at the end to the end that its plan
+had. It is only exact where every position was read back, and where the range had no time in it by which records inside
+of it are left out.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recoveryd.cli.failure import ExitCode, Failure
+from recoveryd.cli.status import Document
+from recoveryd.kernel.catalogue import Code
+
+_VERBS = {"replay": "replay", "verification": "verify"}
+_AGAIN = ("failed", "stopped", "rejected", "expired")
+
+
+def begun_by(document: Document) -> tuple[str, Document]:
+    """The verb that began a recovery, and the data of its command; without what bound it to one plan. Raises `Failure`
+    for what cannot be begun again.
+    """
+    recovery, kind, state = document["recovery"], document.get("kind"), document["state"]
+    if kind not in _VERBS:
+        what = document.get("workflow") or kind
+        raise _refused(
+            f"{recovery} is a {what}; only replays and verifications can be tried again.",
+            f"Send its command again with `recoveryctl {str(what).replace('_', '-')}`, under a new id.",
+        )
+    if state not in _AGAIN:
+        hint = (
+            f"Stop it first with `recoveryctl stop {recovery}`, or resume it where it is paused."
+            if document.get("stop") is None
+            else "Give a new `recoveryctl replay` for another range."
+        )
+        raise _refused(f"{recovery} is {state}; only what has {' or '.join(_AGAIN[:2])} is tried again.", hint)
+    return _VERBS[kind], _data(_spec(document), kind)
+
+
+def rest_of(document: Document, data: Document) -> tuple[Document, str]:
+    """The data of a command for what a replay has not copied, and a sentence about it. Raises `Failure` where that
+    cannot be said exactly.
+    """
+    plan, rows = document.get("plan"), (document.get("progress") or {}).get("partitions") or []
+    if plan is None or not rows or not _has_copied(plan, rows):
+        return data, "It had copied nothing, so it begins where it was asked to."
+    recovery = document["recovery"]
+    otherwise = "Begin from its start in another topic: `--target TOPIC`."
+    if not document["internal"].get("is_position_exact", False):  # 0.1.0 did not say so
+        raise _refused(f"Where {recovery} stopped is not known exactly, so a record could be copied twice.", otherwise)
+    if document["internal"]["plan"].get("from_time_ms") is not None:
+        raise _refused(
+            f"{recovery} began at a time, so records inside of its range are left out, which offsets cannot say.",
+            otherwise,
+        )
+    moving = data["source"]["to"] in ("caught_up", "never")
+    left = [row for row in rows if moving or row["position"] < row["stop"]]
+    if not left:
+        raise _refused(
+            f"{recovery} has copied all of its range; what is left to do is the proof.",
+            f"Prove it with `recoveryctl verify --source {data['source']['topic']} --target {data['target']['topic']}`.",
+        )
+    source = {**data["source"], "from": _offsets(left, "position", plan["source"]["topic_id"])}
+    if not moving:
+        source |= {"to": _offsets(left, "stop"), "partitions": [row["partition"] for row in left]}
+    target = {**data["target"], "create": False, "on_existing": "append"}
+    if plan["target"]["topic_id"]:  # what was copied is in no other one
+        target["topic_id"] = plan["target"]["topic_id"]
+    data = {**data, "limits": _what_caps_leave(recovery, data["limits"], rows)}
+    done = len(rows) - len(left)
+    said = f"It goes on where {recovery} stopped, in {len(left)} of {len(rows)} partitions; {done} are done."
+    return {**data, "source": source, "target": target}, said
+
+
+def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:
+    """Raises `Failure` where a later replay between the same topics was to copy something of what is left. `others`: all
+    statuses by id.
+    """
+    plan, rows = document.get("plan"), (document.get("progress") or {}).get("partitions") or []
+    if plan is None:
+        return
+    positions = {row["partition"]: row["position"] for row in rows}
+    left = {
+        p["partition"]: (positions.get(p["partition"], p["start"]), p.get("stop")) for p in plan["source"]["partitions"]
+    }
+    for name, other in sorted(others.items()):
+        if name != document["recovery"] and _is_of_the_same(document, other) and _covers(other.get("plan"), left):
+            hint = (
+                f"Retry that one: `recoveryctl retry {name}`."
+                if other["state"] in _AGAIN
+                else f"Look at that one: `recoveryctl describe {name}`."
+            )
+            raise _refused(
+                f"What {document['recovery']} did not copy was to be copied by {name}, which is {other['state']}; "
+                "records could be copied twice.",
+                hint,
+            )
+
+
+def _is_of_the_same(document: Document, other: Document) -> bool:
+    """Whether it is a later replay, no dry run, between the same topics."""
+    if other.get("kind") != "replay" or other["created"] < document["created"] or other["state"] == "planned":
+        return False
+    spec, others = _spec(document), _spec(other)
+    return not others.get("dry_run") and all(
+        spec[side][part] == others[side][part] for side in ("source", "target") for part in ("cluster", "topic")
+    )
+
+
+def _covers(plan: Mapping[str, Any] | None, left: Mapping[int, tuple[int, int | None]]) -> bool:
+    """Whether its range has something in common with what is left. No end is the head."""
+    for row in (plan or {"source": {"partitions": []}})["source"]["partitions"]:
+        start, stop = left.get(row["partition"], (0, 0))
+        ends = [end for end in (stop, row.get("stop")) if end is not None]
+        if not ends or max(start, row["start"]) < min(ends):
+            return True
+    return False
+
+
+def _what_caps_leave(recovery: str, limits: Document, rows: list[Document]) -> Document:
+    """Caps are of the whole, so what was copied counts. Raises `Failure` where nothing is left of one."""
+    left = dict(limits)
+    for name, counted in (("max_records", "copied"), ("max_bytes", "bytes")):
+        if limits.get(name) is None:
+            continue
+        left[name] = limits[name] - sum(row[counted] for row in rows)
+        if left[name] <= 0:
+            raise _refused(
+                f"{recovery} has copied as much as its limits.{name} of {limits[name]} allows.",
+                "Send a new `recoveryctl replay` with a limit of its own for the rest.",
+            )
+    return left
+
+
+def elsewhere(data: Document, topic: str) -> Document:
+    """From its start, into another topic."""
+    target = {name: value for name, value in data["target"].items() if name != "topic_id"}
+    return {**data, "target": {**target, "topic": topic, "create": True, "on_existing": "refuse"}}
+
+
+def _refused(message: str, hint: str) -> Failure:
+    return Failure(Code.NOT_IN_THIS_STATE, message, hint, otherwise=ExitCode.REJECTED)
+
+
+def _spec(document: Document) -> Document:
+    """As this release stores it, also of a record that an earlier one wrote."""
+    from recoveryd.capabilities import make_status_topic  # noqa: PLC0415
+
+    topic = make_status_topic()
+    spec: Document = topic.document(topic.read(dict(document)))["internal"]["spec"]
+    return spec
+
+
+def _data(spec: Mapping[str, Any], kind: str) -> Document:
+    target = {name: value for name, value in spec["target"].items() if not name.startswith("headers_")}
+    headers = {"add": dict(spec["target"]["headers_add"]), "drop": list(spec["target"]["headers_drop"])}
+    if headers["add"] or headers["drop"]:
+        target["headers"] = headers
+    data: Document = {
+        "source": _given(spec["source"]),
+        "target": _given(target),
+        "job": {"profile": spec["profile"]},
+    }
+    data["limits"] = {
+        # A deadline was meant for that run.
+        name: value
+        for name, value in spec["limits"].items()
+        if value is not None and name != "deadline"
+    }
+    for name in ("on_data_loss", "verify") if kind == "replay" else ("compare",):
+        data[name] = spec[name]
+    return data
+
+
+def _given(part: Mapping[str, Any]) -> Document:
+    return {name: value for name, value in part.items() if value is not None}
+
+
+def _has_copied(plan: Mapping[str, Any], rows: list[Document]) -> bool:
+    starts = {row["partition"]: row["start"] for row in plan["source"]["partitions"]}
+    return any(row["position"] > starts.get(row["partition"], 0) for row in rows)
+
+
+def _offsets(rows: list[Document], name: str, topic_id: str = "") -> Document:
+    found: Document = {"offsets": {str(row["partition"]): row[name] for row in rows}}
+    return {**found, "others": "earliest", "topic_id": topic_id} if topic_id else found

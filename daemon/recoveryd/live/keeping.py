@@ -1,0 +1,76 @@
+"""What controllers know that outlives the daemon, as plain JSON values in the daemon's own record: by domain the safe
+rates by hour of the day, and of each signal the latency at rest and the highest one at rest, which tells noise.
+
+A restart or the next recovery begins there instead of with a minute at the floor. What cannot be read is forgotten; it
+is never more than a hint, which fresh samples must confirm before a rate rises.
+"""
+
+import math
+from collections.abc import Mapping
+from statistics import median
+from typing import Any, Final
+
+from recoveryd.kernel.state import Numbers
+from recoveryd.live.law.memory import HOURS, Memory
+from recoveryd.live.law.types import ControllerState
+from recoveryd.live.pressure import BASELINE_AT_LEAST
+
+KEY: Final = "live"
+EVERY_MS: Final = 60_000
+_CHANGED: Final = 0.1
+_DOMAINS_MOST: Final = 1_000
+
+
+def begun(kept: Mapping[str, Any], domain: str) -> ControllerState:
+    """The state of a controller of which nothing is known but what was kept."""
+    found = _mapping(_mapping(kept.get(KEY)).get(domain))
+    safe = {int(h): r for h, r in _numbers(found.get("safe")).items() if h.isdecimal() and int(h) < HOURS}
+    peaks = _numbers(found.get("rest_most"))
+    rest = {name: _samples(usual_s, peaks.get(name)) for name, usual_s in _numbers(found.get("rest")).items()}
+    return ControllerState(memory=Memory(safe), baselines=rest)
+
+
+def _samples(usual_s: float, most_s: float | None) -> tuple[float, ...]:
+    """A baseline with this median and this maximum; the latter is among the first to be forgotten."""
+    usual = (usual_s,) * BASELINE_AT_LEAST
+    return usual if most_s is None or most_s <= usual_s else (most_s, *usual)
+
+
+def kept_of(states: Mapping[str, ControllerState]) -> dict[str, Numbers]:
+    """What to keep of these controllers; a domain of which nothing is known is left out."""
+    found = {domain: _of(state) for domain, state in list(states.items())[:_DOMAINS_MOST]}
+    return {domain: known for domain, known in found.items() if known["safe"] or known["rest"]}
+
+
+def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether any number is new or differs by a tenth."""
+    before = _flat(kept.get(KEY))
+    return any(abs(value - before.get(key, 0.0)) > _CHANGED * before.get(key, 0.0) for key, value in _flat(now).items())
+
+
+def _of(state: ControllerState) -> Numbers:
+    rest = {name: s for name, s in state.baselines.items() if len(s) >= BASELINE_AT_LEAST}
+    return {
+        "safe": {str(hour): float(round(rate)) for hour, rate in sorted(state.memory.safe.items()) if rate >= 1},
+        "rest": {name: round(median(samples), 6) for name, samples in sorted(rest.items())},
+        "rest_most": {name: round(max(samples), 6) for name, samples in sorted(rest.items())},
+    }
+
+
+def _flat(kept: object) -> dict[tuple[str, str, str], float]:
+    return {
+        (domain, kind, key): value
+        for domain, found in _mapping(kept).items()
+        for kind in ("safe", "rest", "rest_most")
+        for key, value in _numbers(_mapping(found).get(kind)).items()
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _numbers(value: object) -> dict[str, float]:
+    """Positive finite numbers only."""
+    found = {str(k): float(v) for k, v in _mapping(value).items() if isinstance(v, int | float)}
+    return {k: v for k, v in found.items() if math.isfinite(v) and v > 0}

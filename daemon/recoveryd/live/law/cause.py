@@ -1,0 +1,179 @@
+"""Whether it is us: a rise of the pressure is compared with our own steps before and after it. Of each signal by
+itself, since what is known of one excuses no other.
+
+A rise that follows a raise of ours is ours, unless the signal shows such rises at rest too; so is one that is large.
+Both are cut at once (`rules`). A small rise that follows nothing is doubted: the rate holds for some loop delays, and a
+second such sample within them is cut, whatever good ones came between. Where rest shows such rises, it takes two in
+succession, or more of them than rest shows.
+After a cut the pressure is compared with the one before: if two samples show the same, the cut changed nothing and is
+taken back to a little less than there was. If the pressure rises then, it was us after all, and for some minutes
+nothing is doubted. Only latencies are doubted: a lag does not jump by chance.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from recoveryd.live.freshness import Track
+from recoveryd.live.law.assessment import Assessment, is_over
+from recoveryd.live.law.moves import granted_least, told
+from recoveryd.live.law.types import ControllerParams, ControllerState, RiseCause, Trial
+from recoveryd.live.pressure import Pressure, SignalKind
+
+FOLLOWS = 1.15  # so much more than a loop delay ago: a rise now is ours
+SAME = (0.9, 1.25)  # parts of the pressure before a cut between which it counts as unchanged
+SAMPLES = 2
+TAKEN_BACK = 0.9
+DOUBT_DELAYS = 3  # loop delays for which a doubt stays open
+OFTEN = 2  # times as many samples over the SLO as rest shows, and so many more, are not those of rest
+OURS_MS = 300_000
+FOREIGN_MS = 600_000  # after that it is asked again
+
+
+class RiseDoubt(NamedTuple):
+    """Of a signal at its SLO that may not be us: the rate meanwhile, a sentence, and what is known from now on."""
+
+    rate: float
+    why: str
+    cause: RiseCause
+
+
+def in_doubt(
+    state: ControllerState, seen: Assessment, over: Pressure, now_ms: int, params: ControllerParams
+) -> RiseDoubt | None:
+    """9. What holds while this signal is at its SLO and it may not be us; None = it is, or must be taken for it."""
+    cause = state.causes.get(over.name, RiseCause())
+    if not may_be_doubted(state, over, params) or _was_ours(cause, now_ms):
+        return None
+    if cause.trial is None:
+        return _doubt(state, cause, seen, over, now_ms)
+    if cause.foreign_ms is None:
+        return _compare(state, cause, cause.trial, seen, over)
+    is_shown = state.rate <= cause.trial.rate  # at a higher rate nothing is known
+    if not is_shown or now_ms - cause.foreign_ms >= FOREIGN_MS or over.share > SAME[1] * cause.trial.share:
+        return None
+    return RiseDoubt(state.rate, f"{told(over)}, which a cut did not change: holds", cause)
+
+
+def may_be_doubted(state: ControllerState, over: Pressure, params: ControllerParams) -> bool:
+    """Whether it is a latency, not far over its SLO, and nobody called it critical."""
+    is_certain = over.share >= params.doubted_most or over.name in state.alarmed
+    return over.kind is SignalKind.LATENCY and not is_certain
+
+
+def _doubt(state: ControllerState, cause: RiseCause, seen: Assessment, over: Pressure, now_ms: int) -> RiseDoubt | None:
+    """A rise that was not cut yet."""
+    if over.name not in seen.newest:
+        return RiseDoubt(state.rate, f"{told(over)}: waits for the next sample", cause)
+    if is_noisy(state, over):
+        if _is_more_than_noise(state, seen, over, now_ms):
+            return None
+        return RiseDoubt(state.rate, f"{told(over)} as at times without a replay: waits for the next sample", cause)
+    if follows(state) or _is_open(cause, seen, now_ms):
+        return None
+    why = f"{told(over)} without a raise before: waits for the next sample"
+    return RiseDoubt(state.rate, why, cause._replace(doubted_ms=now_ms))
+
+
+def _compare(
+    state: ControllerState, cause: RiseCause, trial: Trial, seen: Assessment, over: Pressure
+) -> RiseDoubt | None:
+    """After a cut that was answered by samples which are still at the SLO."""
+    least, most = SAME
+    if not least * trial.share <= over.share <= most * trial.share or trial.rate <= state.rate:
+        return None
+    same = trial.same + (over.name in seen.newest)
+    cause = cause._replace(trial=trial._replace(same=same))
+    if same < SAMPLES or over.name not in seen.newest:
+        return RiseDoubt(state.rate, f"{told(over)} after a cut: waits whether it changes anything", cause)
+    return RiseDoubt(TAKEN_BACK * trial.rate, f"{told(over)}, which the cut did not change: it is taken back", cause)
+
+
+def after_doubts(state: ControllerState, doubts: Mapping[str, RiseDoubt], now_ms: int) -> Mapping[str, RiseCause]:
+    """What is known while every signal at its SLO is in doubt. A pressure that a cut did not change is foreign."""
+    return {**state.causes, **{name: _settled(doubt.cause, now_ms) for name, doubt in doubts.items()}}
+
+
+def _settled(cause: RiseCause, now_ms: int) -> RiseCause:
+    is_foreign = cause.foreign_ms is None and cause.trial is not None and cause.trial.same >= SAMPLES
+    return cause._replace(foreign_ms=now_ms) if is_foreign else cause
+
+
+def after_cut(
+    state: ControllerState, doubts: Mapping[str, RiseDoubt], worst: Pressure, now_ms: int
+) -> Mapping[str, RiseCause]:
+    """What is known after a cut: it is the trial of what follows. A pressure that grew after a cut was taken back, or
+    came at a higher rate, is ours; one of which only too long nothing was asked is tried once more.
+
+    The comparisons of other signals are void, as two cuts lie between.
+    """
+    known = {**state.causes, **{name: doubt.cause for name, doubt in doubts.items()}}
+    others = {name: c if c.foreign_ms is not None else c._replace(trial=None) for name, c in known.items()}
+    cause = state.causes.get(worst.name, RiseCause())
+    trial = cause.trial
+    if cause.foreign_ms is None or trial is None:
+        found = cause._replace(doubted_ms=None, trial=Trial(state.rate, worst.share))
+    elif worst.share > SAME[1] * trial.share or state.rate > trial.rate:
+        found = RiseCause(ours_ms=now_ms)
+    else:
+        # Asked again, it goes back to where it is now: not to less each time, which would end at the floor.
+        found = RiseCause(trial=Trial(min(trial.rate, state.rate / TAKEN_BACK), worst.share))
+    return {**others, worst.name: found}
+
+
+def tried_at(rate: float, seen: Assessment, now_ms: int) -> Mapping[str, RiseCause]:
+    """What is assumed when a rise from the floor is tried: that at this rate every pressure stays as it is."""
+    return {p.name: RiseCause(trial=Trial(rate, p.share), foreign_ms=now_ms) for p in seen.pressures if is_over(p)}
+
+
+def relieved(causes: Mapping[str, RiseCause], seen: Assessment, now_ms: int) -> Mapping[str, RiseCause]:
+    """After a sample below the SLO nothing of this signal is compared any more. A doubt stays open for its time, and
+    that it is foreign is remembered for a while, since noise comes and goes.
+    """
+    well = {p.name for p in seen.pressures if p.name in seen.newest and not is_over(p)}
+    found = {name: _relieved(c, seen, now_ms) if name in well else c for name, c in causes.items()}
+    return {name: cause for name, cause in found.items() if cause != RiseCause()}
+
+
+def _relieved(cause: RiseCause, seen: Assessment, now_ms: int) -> RiseCause:
+    if cause.foreign_ms is not None and now_ms - cause.foreign_ms < FOREIGN_MS:
+        return cause
+    return RiseCause(doubted_ms=cause.doubted_ms if _is_open(cause, seen, now_ms) else None, ours_ms=cause.ours_ms)
+
+
+def open_doubt(state: ControllerState, seen: Assessment, now_ms: int) -> str | None:
+    """A signal that is in doubt, so that nothing is raised and nothing learned; None = there is none."""
+    return next((name for name, cause in state.causes.items() if _is_open(cause, seen, now_ms)), None)
+
+
+def _is_open(cause: RiseCause, seen: Assessment, now_ms: int) -> bool:
+    return cause.doubted_ms is not None and 0 <= now_ms - cause.doubted_ms < DOUBT_DELAYS * seen.delay_ms
+
+
+def follows(state: ControllerState) -> bool:
+    """Whether the rate was raised within the last loop delay."""
+    least = granted_least(state)
+    return state.published >= FOLLOWS * least if least > 0 else state.published > 0
+
+
+def is_noisy(state: ControllerState, over: Pressure) -> bool:
+    """Whether the signal was at its SLO without a replay too, among the samples of its baseline."""
+    return max(state.baselines.get(over.name, (0.0,))) >= _slo_s(over)
+
+
+def _is_more_than_noise(state: ControllerState, seen: Assessment, over: Pressure, now_ms: int) -> bool:
+    """Whether it is over twice in succession, or clearly more often than at rest."""
+    since_ms = max(-1 if state.cut_ms is None else state.cut_ms, now_ms - DOUBT_DELAYS * seen.delay_ms)
+    track, slo_s = state.tracks.get(over.name, Track()), _slo_s(over)
+    recent = [v >= slo_s for at_ms, v in zip(track.times_ms, track.values, strict=True) if at_ms > since_ms]
+    rest = state.baselines[over.name]
+    usual = len(recent) * sum(v >= slo_s for v in rest) / len(rest)
+    return (all(recent[-2:]) and len(recent) > 1) or sum(recent) > OFTEN * (1 + usual)
+
+
+def _slo_s(over: Pressure) -> float:
+    return over.value_s / over.share if over.share > 0 else math.inf
+
+
+def _was_ours(cause: RiseCause, now_ms: int) -> bool:
+    return now_ms - (-math.inf if cause.ours_ms is None else cause.ours_ms) < OURS_MS

@@ -1,0 +1,21 @@
+"""Every kind of workflow, by its verb."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from recoveryd.workflows.kinds.reprocess import REPROCESS
+from recoveryd.workflows.kinds.reset import RESET
+from recoveryd.workflows.kinds.restore_savepoint import RESTORE_SAVEPOINT
+from recoveryd.workflows.kinds.runbook.kind import RUNBOOK
+from recoveryd.workflows.kinds.savepoint import SAVEPOINT
+from recoveryd.workflows.kinds.upgrade.kind import UPGRADE
+from recoveryd.workflows.machine.kind import WorkflowKind
+
+KINDS: Final[Mapping[str, WorkflowKind]] = {
+    "reset": RESET,
+    "reprocess": REPROCESS,
+    "savepoint": SAVEPOINT,
+    "restore_savepoint": RESTORE_SAVEPOINT,
+    "upgrade": UPGRADE,
+    "runbook": RUNBOOK,
+}

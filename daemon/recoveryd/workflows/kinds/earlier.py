@@ -1,0 +1,52 @@
+"""Positions that earlier workflows noted: looked up when a command arrives, so that the plan has offsets."""
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
+from recoveryd.kernel.states import State
+from recoveryd.workflows.model.known import Workflows
+from recoveryd.workflows.model.positions import AtTopicOffsets, OfSavepoint, OfSnapshot, To
+from recoveryd.workflows.model.spec import SavepointSpec
+from recoveryd.workflows.model.workflow import OffsetUndo, Workflow
+
+Offsets = dict[str, dict[int, int]]
+
+
+def savepoint_of(name: str, workflows: Workflows) -> Workflow | None:
+    """The completed one of this name, if it was not deleted."""
+    for workflow in workflows:
+        spec = workflow.spec
+        if isinstance(spec, SavepointSpec) and spec.name == name and workflow.state is State.COMPLETED:
+            return workflow
+    return None
+
+
+def looked_up(to: To, cluster: str, group: str, workflows: Workflows) -> To | Refused:
+    """`to`, with the offsets in place of the name of what noted them."""
+    match to:
+        case OfSnapshot(run):
+            noted = workflows.get(run)
+            rows = () if noted is None or noted.spec.cluster != cluster else noted.undo
+            found = _offsets(rows, group)
+            if found:
+                return AtTopicOffsets(found)
+            message = f"{run} noted no offsets of {group} on {cluster}"
+            return Refused(Code.NO_SUCH_SAVEPOINT, message, "Name a workflow that did; `recoveryctl list` shows them.")
+        case OfSavepoint(name):
+            saved = savepoint_of(name, workflows)
+            if saved is None or saved.cut is None:
+                hint = "`recoveryctl savepoint list` shows them."
+                return Refused(Code.NO_SUCH_SAVEPOINT, f"there is no savepoint {name!r}", hint)
+            by_topic = saved.cut.offsets.items()
+            return AtTopicOffsets(
+                {topic: {p: at for p, at in ats.items() if at is not None} for topic, ats in by_topic}
+            )
+        case _:
+            return to
+
+
+def _offsets(rows: tuple[object, ...], group: str) -> Offsets:
+    found: Offsets = {}
+    for row in rows:
+        if isinstance(row, OffsetUndo) and row.group == group and row.to is not None:
+            found.setdefault(row.name, {})[row.partition] = row.to
+    return found

@@ -1,0 +1,81 @@
+"""Once it is known where a group was: what is set in the end, and how each of it is put back."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from recoveryd.recovery.spec import Earliest, Latest
+from recoveryd.workflows.model.actions import AwaitStarted
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.positions import Current, NewPosition, PartitionLook, Shift, To
+from recoveryd.workflows.model.workflow import Change, OffsetUndo, Workflow
+
+Place = tuple[str, int]
+
+
+def change_of(position: NewPosition, look: PartitionLook) -> Change:
+    return Change("offset", position.topic, position.partition, look.committed, position.offset)
+
+
+def change_key(change: Change) -> Place:
+    return (change.name, -1 if change.partition is None else change.partition)
+
+
+def moved_with(to: To, change: Change, event: StepReported, noted: Mapping[Place, OffsetUndo]) -> int | None:
+    """The position of a planned change, worked out again for those that depend on where the group or the log is now.
+    `noted`: the rows of the event, asked for once, because a group may have thousands.
+    """
+    assert change.after is None or isinstance(change.after, int)
+    topic, partition = change_key(change)
+    row = noted.get((topic, partition))
+    before = None if row is None else row.to
+    log = event.logs.get(topic, {}).get(partition)
+    if isinstance(to, Current):
+        return before
+    if isinstance(to, Shift) and None not in {before, change.before, change.after}:
+        return change.after + (before - change.before)  # type: ignore[operator]
+    if isinstance(to, Earliest) and log is not None:
+        return log.log_start
+    if isinstance(to, Latest) and log is not None:
+        return log.high_watermark
+    return change.after
+
+
+def with_positions(workflow: Workflow, event: StepReported, group: str, after: Mapping[Place, int | None]) -> Workflow:
+    """`after`: where each place shall stand. The plan's changes say what was there, and the undo rows how it is put back; what was noted of other places is not
+    kept.
+    """
+    assert workflow.plan is not None
+    rows = rows_of(event)
+    changes, undo = [], []
+    for change in workflow.plan.changes:
+        key = change_key(change)
+        if change.what != "offset" or key not in after:
+            changes.append(change)
+            continue
+        row = rows.get(key) or OffsetUndo(change.name, key[1], None, group=group)
+        changes.append(replace(change, before=row.to, after=after[key]))
+        undo.append(replace(row, was_set=after[key]))
+    return replace(workflow, plan=replace(workflow.plan, changes=tuple(changes))).with_undo(undo)
+
+
+def without_commits(workflow: Workflow, topics: Collection[str]) -> Workflow:
+    """The commits of the group on these went with them."""
+    return workflow.with_undo(
+        replace(row, to=None) for row in workflow.undo if isinstance(row, OffsetUndo) and row.name in topics
+    )
+
+
+def with_start_as_before(workflow: Workflow, event: StepReported) -> Workflow:
+    """Whoever stopped an application said how it ran: it is started like that."""
+    before = event.evidence.get("before")
+    steps = tuple(
+        replace(step, action=replace(step.action, before=before))
+        if isinstance(step.action, AwaitStarted) and isinstance(before, Mapping)
+        else step
+        for step in workflow.steps
+    )
+    return replace(workflow, steps=steps)
+
+
+def rows_of(event: StepReported) -> Mapping[Place, OffsetUndo]:
+    return {(row.name, row.partition): row for row in event.undo if isinstance(row, OffsetUndo)}

@@ -1,0 +1,365 @@
+"""The plan of `reprocess`: an application begins again, from the start of its inputs or from a point, with empty state.
+
+The order is what makes it safe. The application is stopped, its group is empty, and where it was is noted before anything goes. Then internal topics and outputs
+go, then offsets are set and read back, and only then somebody is asked to start it: whoever starts it earlier finds the old offsets, never half of the new ones.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.recovery.spec import Latest
+from recoveryd.units.facts import PartitionEnds, UnitFacts
+from recoveryd.units.model import Unit, UnitKind
+from recoveryd.workflows.kinds.earlier import looked_up
+from recoveryd.workflows.kinds.noting import (
+    Place,
+    change_key,
+    change_of,
+    moved_with,
+    rows_of,
+    with_positions,
+    with_start_as_before,
+    without_commits,
+)
+from recoveryd.workflows.kinds.reprocess_checks import find_problem, findings_of, missing_in
+from recoveryd.workflows.kinds.reset import outside_log, unit_of
+from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
+from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_step, nothing_goes
+from recoveryd.workflows.model.actions import (
+    AskPerson,
+    AwaitCaughtUp,
+    AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
+    CreateTopics,
+    DeleteTopics,
+    LookAtTopics,
+    RecreateTopics,
+    SetOffsets,
+    TakeSnapshot,
+    TopicForm,
+)
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
+from recoveryd.workflows.model.hashing import hash_of
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.positions import NewPosition, PartitionLook, PositionRefused, resolve
+from recoveryd.workflows.model.spec import (
+    IntermediatePolicy,
+    OutputChoice,
+    OutputPolicy,
+    ReprocessSpec,
+    WithOutputs,
+    write_to,
+)
+from recoveryd.workflows.model.workflow import (
+    Change,
+    ConfigUndo,
+    OffsetUndo,
+    RowKey,
+    Workflow,
+    WorkflowPlan,
+    WorkflowStep,
+)
+
+STOP, EMPTY, NOTE, DELETE, RECREATE = (
+    "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics"
+)  # fmt: skip
+KEEP = "keep_inputs"
+CREATE, SET, CLEAN, START = "create_outputs", "set_offsets", "clean_local_state", "start_application"
+CATCH_UP, LOOK, CONFIRM = "await_caught_up", "look_at_outputs", "confirm_output"
+_REPROCESSED: Final = frozenset({UnitKind.STREAMS, UnitKind.GROUP})
+
+
+def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
+    unit = unit_of(spec.unit, knows.params)
+    if isinstance(unit, Refused):
+        return unit
+    if unit.kind not in _REPROCESSED:
+        message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
+        return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
+    problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit)
+    if problem is not None:
+        return problem
+    to = looked_up(spec.to, unit.cluster, unit.consumer_group, knows.workflows)
+    if isinstance(to, Refused):
+        return to
+    between = {name: spec.intermediate.get(name, IntermediatePolicy.SEEK_TO_END) for name in unit.intermediate}
+    return replace(spec, to=to, cluster=unit.cluster, group=unit.consumer_group, intermediate=between)
+
+
+def outputs_left_out(outputs: Mapping[str, OutputChoice], unit: Unit) -> Refused | None:
+    left = sorted(set(unit.outputs) - set(outputs))
+    if left:
+        message = f"outputs: nothing is said about {left[0]}, which {unit.name} writes"
+        return Refused(Code.MISSING_FIELD, message, 'Say recreate, keep, append or {"new": name} for each output.')
+    strange = sorted(set(outputs) - set(unit.outputs))
+    if strange:
+        hint = nearest_name(strange[0], frozenset(unit.outputs)) if unit.outputs else f"{unit.name} has none"
+        return Refused(Code.INVALID_VALUE, f"outputs: {strange[0]} is not one of {unit.name}", hint)
+    return None
+
+
+def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
+    strange = sorted(set(spec.intermediate) - set(unit.intermediate))
+    if not strange:
+        return None
+    hint = nearest_name(strange[0], frozenset(unit.intermediate)) if unit.intermediate else f"{unit.name} has none"
+    return Refused(Code.INVALID_VALUE, f"intermediate: {strange[0]} is not one of {unit.name}", hint)
+
+
+def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
+    unit = params.units[spec.unit]
+    recreated = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
+    kept = unit.inputs if spec.keep_inputs else ()
+    names = dict.fromkeys([*spec.outputs, *new_names(spec), *recreated, *kept])
+    return WantedFacts(
+        groups=(
+            GroupWanted(spec.cluster, spec.group, spec.to, dict.fromkeys(unit.inputs, ())),
+            GroupWanted(spec.cluster, spec.group, Latest(), dict.fromkeys(unit.intermediate, ())),
+        ),
+        units=(unit.name,),
+        topics=tuple((spec.cluster, name) for name in names),
+        counted=tuple((spec.cluster, t) for t, c in spec.outputs.items() if c.policy is OutputPolicy.APPEND),
+    )
+
+
+def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned | Refused:
+    unit, facts = params.units[spec.unit], found.units[spec.unit]
+    try:
+        positions = _positions(spec, found)
+    except PositionRefused as refused:
+        return outside_log(refused)
+    problem = find_problem(spec, unit, found, positions)
+    if problem is not None:
+        return problem
+    again = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
+    forms = forms_of(spec, found, again)
+    internal = {name: topic.id for name in facts.internal.certain if (topic := facts.topics.get(name)) is not None}
+    changes = (*topic_changes(forms, internal), *(change_of(p, look) for p, look in positions))
+    rows = tuple(_kept_rows(spec, unit, found))
+    plan = WorkflowPlan(
+        hash=_hash(spec, found, internal, positions),
+        changes=(*(Change("config", f"{r.name} {r.config}", None, r.to, r.was_set) for r in rows), *changes),
+        findings=(*(p.note for p, _ in positions if p.note), *findings_of(spec, unit, found, positions)),
+        ambiguous_topics=tuple(name for name, _ in facts.internal.ambiguous),
+    )
+    told = (
+        f"{len(positions)} offsets of {spec.group} are to be set, {len(internal)} internal topics go, "
+        f"{len(forms[RECREATE])} topics are made again, {len(forms[CREATE])} are new"
+    )
+    kept = (lease_step(KEEP, spec.cluster, rows),) if rows else ()
+    steps = (*kept, *_steps(spec, unit, facts, forms, internal))
+    return Planned(plan, steps, told, rows, leases=frozenset().union(*_leases(spec, unit, found)))
+
+
+def _leases(spec: ReprocessSpec, unit: Unit, found: Found) -> Iterator[frozenset[RowKey]]:
+    for name in unit.inputs if spec.keep_inputs else ():
+        topic = found.topics[name]
+        if topic is not None:
+            yield lease_keys(spec.cluster, topic.form, nothing_goes(topic.form))
+
+
+def _kept_rows(spec: ReprocessSpec, unit: Unit, found: Found) -> Iterator[ConfigUndo]:
+    for name in unit.inputs if spec.keep_inputs else ():
+        topic = found.topics[name]
+        if topic is not None:
+            yield from lease_rows(spec.cluster, topic.form, nothing_goes(topic.form))
+
+
+def _positions(spec: ReprocessSpec, found: Found) -> list[tuple[NewPosition, PartitionLook]]:
+    """Raises `PositionRefused`."""
+    inputs, between = found.groups
+    resolved = [(resolve(spec.to, look, spec.on_out_of_range, spec.on_no_record), look) for look in inputs.looks]
+    resolved += [(_between(spec, look), look) for look in between.looks]
+    return [(position, look) for position, look in resolved if position.offset is not None]
+
+
+def _between(spec: ReprocessSpec, look: PartitionLook) -> NewPosition:
+    """One partition of an intermediate topic: what lies there came from records that are processed again."""
+    is_empty_then = spec.intermediate[look.topic] is IntermediatePolicy.RECREATE
+    return NewPosition(look.topic, look.partition, 0 if is_empty_then else look.high_watermark)
+
+
+Forms = Mapping[str, Sequence[tuple[str | None, TopicForm]]]
+
+
+def forms_of(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) -> Forms:
+    """By step: the id that a topic has now, and its form. `intermediate`: those that are made again."""
+    recreated = [name for name, choice in spec.outputs.items() if choice.policy is OutputPolicy.RECREATE]
+    recreated += intermediate
+    again = [(topic.id, topic.form) for name in recreated if (topic := found.topics[name]) is not None]
+    new = [
+        (None, replace(topic.form, name=choice.name))
+        for name, choice in spec.outputs.items()
+        if choice.name is not None and (topic := found.topics[name]) is not None
+    ]
+    return {RECREATE: again, CREATE: new}
+
+
+def topic_changes(forms: Forms, internal: Mapping[str, str]) -> Iterator[Change]:
+    for name, topic_id in internal.items():
+        yield Change("topic", name, None, topic_id, None)
+    for known_id, form in (*forms[RECREATE], *forms[CREATE]):
+        yield Change("topic", form.name, None, known_id, f"empty, {form.partitions} partitions")
+
+
+def _steps(
+    spec: ReprocessSpec,
+    unit: Unit,
+    facts: UnitFacts,
+    forms: Forms,
+    internal: Mapping[str, str],
+) -> Iterator[WorkflowStep]:
+    cluster, group = spec.cluster, spec.group
+    yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
+    yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
+    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, (*unit.inputs, *unit.intermediate), tuple(unit.outputs)))
+    if internal:
+        yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
+    yield from output_steps(spec, forms)
+    yield from last_steps(spec, unit, facts.internal.certain)
+
+
+def output_steps(spec: WithOutputs, forms: Forms) -> Iterator[WorkflowStep]:
+    cluster = spec.cluster
+    if forms[RECREATE]:
+        ids = {form.name: topic_id or "" for topic_id, form in forms[RECREATE]}
+        again = tuple(form for _, form in forms[RECREATE])
+        yield WorkflowStep(RECREATE, RecreateTopics(cluster, again, ids, spec.group))
+    if forms[CREATE]:
+        yield WorkflowStep(CREATE, CreateTopics(cluster, tuple(form for _, form in forms[CREATE])))
+
+
+def last_steps(spec: WithOutputs, unit: Unit, internal: Collection[str]) -> Iterator[WorkflowStep]:
+    """From the offsets on, once everything that has to be gone or made is so."""
+    cluster, group = spec.cluster, spec.group
+    yield WorkflowStep(SET, SetOffsets(cluster, group))
+    if is_stateful(unit):
+        yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
+    changelogs = tuple(name for name in internal if name.endswith("-changelog")) if is_stateful(unit) else ()
+    yield WorkflowStep(START, AwaitStarted(cluster, group, unit.name, _start_note(spec), changelogs=changelogs))
+    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in unit.inputs}))
+    if spec.outputs:
+        written = tuple(choice.name or name for name, choice in spec.outputs.items())
+        yield WorkflowStep(LOOK, LookAtTopics(cluster, (*written, *internal)))
+        yield WorkflowStep(CONFIRM, AskPerson(f"look whether {', '.join(written)} holds what it should"))
+
+
+def is_stateful(unit: Unit) -> bool:
+    """What nobody said of an application of Streams is taken for the case that needs more care."""
+    return unit.stateful if unit.stateful is not None else unit.kind is UnitKind.STREAMS
+
+
+def clean_text(unit: Unit) -> str:
+    where = f"<state.dir>/{unit.group}" if unit.kind is UnitKind.STREAMS else "its local state"
+    how = ", or let it call KafkaStreams#cleanUp() before it starts" if unit.kind is UnitKind.STREAMS else ""
+    return f"delete {where} on every machine where {unit.name} ran{how}"
+
+
+def _start_note(spec: WithOutputs) -> str:
+    moved = [f"{choice.name} in place of {name}" for name, choice in spec.outputs.items() if choice.name is not None]
+    return f", with the output {', '.join(moved)}" if moved else ""
+
+
+def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
+    spec = workflow.spec
+    if isinstance(step.action, AwaitStopped):
+        return with_start_as_before(workflow, event)
+    if isinstance(step.action, RecreateTopics):
+        return without_commits(workflow.with_undo(event.undo), {form.name for form in step.action.topics})
+    if step.name != NOTE or workflow.plan is None or not isinstance(spec, ReprocessSpec):
+        return workflow.with_undo(event.undo)
+    noted = rows_of(event)
+    after = {change_key(c): _after(spec, c, event, noted) for c in workflow.plan.changes if c.what == "offset"}
+    problem = _lost_meanwhile(spec, after, event)
+    if problem is not None:
+        return problem
+    ends = {t: {p: log.high_watermark for p, log in event.logs[t].items()} for t in _inputs(spec, after)}
+    caught_up = next(s for s in workflow.steps if s.name == CATCH_UP)
+    pinned = replace(caught_up, action=AwaitCaughtUp(spec.cluster, spec.group, ends))
+    return with_positions(workflow.with_step(pinned), event, spec.group, after)
+
+
+def _after(spec: ReprocessSpec, change: Change, event: StepReported, noted: Mapping[Place, OffsetUndo]) -> int | None:
+    policy = spec.intermediate.get(change.name)
+    return (
+        moved_with(spec.to if policy is None else Latest(), change, event, noted)
+        if policy is not IntermediatePolicy.RECREATE
+        else 0
+    )
+
+
+def _inputs(spec: ReprocessSpec, places: Mapping[Place, int | None]) -> list[str]:
+    return list(dict.fromkeys(topic for topic, _ in places if topic not in spec.intermediate))
+
+
+def _lost_meanwhile(spec: ReprocessSpec, after: Mapping[Place, int | None], event: StepReported) -> Refused | None:
+    """Retention goes on while an application is being stopped."""
+    logs: dict[Place, PartitionEnds] = {
+        (t, p): event.logs[t][p] for t, p in after if t not in spec.intermediate and p in event.logs.get(t, {})
+    }
+    missing = missing_in(spec, {place: (log.log_start, after[place]) for place, log in logs.items()})
+    if sum(missing.values()) <= spec.accept_missing:
+        return None
+    (topic, partition), count = next(iter(missing.items()))
+    message = f"{sum(missing.values()):,} records of the inputs went since the plan, {count:,} of {topic} {partition}"
+    return Refused(Code.INPUT_INCOMPLETE, message)
+
+
+def new_names(spec: WithOutputs) -> list[str]:
+    return [choice.name for choice in spec.outputs.values() if choice.name is not None]
+
+
+def _hash(
+    spec: ReprocessSpec,
+    found: Found,
+    internal: Mapping[str, str],
+    positions: list[tuple[NewPosition, PartitionLook]],
+) -> str:
+    """Not over ends, which move as long as the application runs."""
+    inputs = [(p.topic, p.partition, p.offset) for p, _ in positions if p.topic not in spec.intermediate]
+    ids: dict[str, str | None] = {}
+    for group in found.groups:
+        ids |= group.topic_ids
+    ids |= {name: _id(topic) for name, topic in found.topics.items()}
+    return hash_of({
+        "unit": (spec.unit, spec.cluster, spec.group),
+        "topics": ids,
+        "internal": internal,
+        "to": write_to(spec.to),
+        "inputs": [] if _moves(spec) else inputs,
+        "outputs": {name: (choice.policy.value, choice.name) for name, choice in spec.outputs.items()},
+        "intermediate": {name: policy.value for name, policy in spec.intermediate.items()},
+        "policies": (spec.on_out_of_range.value, spec.on_no_record.value, spec.accept_missing),
+        **({"keep_inputs": True} if spec.keep_inputs else {}),
+    })  # fmt: skip
+
+
+def _id(topic: TopicFound | None) -> str | None:
+    return None if topic is None else topic.id
+
+
+def _moves(spec: ReprocessSpec) -> bool:
+    return isinstance(write_to(spec.to), str) and write_to(spec.to) in {"latest", "current"}
+
+
+def _claims(spec: ReprocessSpec) -> frozenset[str]:
+    topics = (*spec.outputs, *new_names(spec), *spec.intermediate)
+    return frozenset([
+        f"the group {spec.group} on {spec.cluster}", *(f"the topic {name} on {spec.cluster}" for name in topics)
+    ])  # fmt: skip
+
+
+REPROCESS = WorkflowKind(
+    spec=ReprocessSpec,
+    complete=_complete,
+    wanted=_wanted,
+    plan=_plan,
+    claims=_claims,
+    topics=lambda spec: (*spec.outputs, *new_names(spec), *spec.intermediate),
+    after_step=_after_step,
+)

@@ -1,0 +1,154 @@
+"""What is looked at before an application begins again: what forbids it, and what its owner has to know."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
+from recoveryd.recovery.spec import AtTime, Earliest
+from recoveryd.units.facts import Committed, Group, GroupType
+from recoveryd.units.model import Behaviour, Unit, UnitKind
+from recoveryd.workflows.kinds.noting import Place
+from recoveryd.workflows.kinds.reset import refuse_group
+from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.positions import NewPosition, PartitionLook
+from recoveryd.workflows.model.size import refuse_size
+from recoveryd.workflows.model.spec import OutputPolicy, ReprocessSpec, WithOutputs
+
+Positions = Sequence[tuple[NewPosition, PartitionLook]]
+
+
+def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positions) -> Refused | None:
+    """The first reason why nothing may be changed."""
+    inputs, between = found.groups
+    missing = (*inputs.missing, *between.missing)
+    if missing:
+        message = f"topics of {unit.name} do not exist: {', '.join(missing)}; nothing is changed"
+        return Refused(Code.SOURCE_TOPIC_MISSING, message, "Correct the unit, or make the topics.")
+    for problem in (
+        refuse_group(spec.group, inputs.group),
+        refuse_size(spec.group, [look for _, look in positions], _committed(found)),
+        _wrong_group(unit, inputs.group),
+        _input_problem(spec, positions),
+        *(output_problem(spec, unit, name, found) for name in spec.outputs),
+    ):
+        if problem is not None:
+            return problem
+    return None
+
+
+def _committed(found: Found) -> Mapping[str, Mapping[int, Committed]]:
+    return {topic: rows for side in found.groups if side.group for topic, rows in side.group.committed.items()}
+
+
+def missing_in(spec: ReprocessSpec, places: Mapping[Place, tuple[int, int | None]]) -> dict[Place, int]:
+    """By place, how many records in front of where it begins are gone at most; `places` have log start and position. For a point inside the log nothing is missing."""
+    if isinstance(spec.to, Earliest):
+        return {place: start for place, (start, _) in places.items() if start > 0}
+    if isinstance(spec.to, AtTime):
+        return {place: start for place, (start, at) in places.items() if start > 0 and at == start}
+    return {place: start - at for place, (start, at) in places.items() if at is not None and at < start}
+
+
+def _places(spec: ReprocessSpec, positions: Positions) -> dict[Place, tuple[int, int | None]]:
+    return {
+        (p.topic, p.partition): (look.log_start, p.offset) for p, look in positions if p.topic not in spec.intermediate
+    }
+
+
+def _wrong_group(unit: Unit, group: Group | None) -> Refused | None:
+    is_plain = group is not None and group.is_streams is False and group.type is not GroupType.STREAMS
+    if is_plain and unit.kind is UnitKind.STREAMS:
+        message = f"{unit.name} is of kind streams, and the members of {unit.consumer_group} are not"
+        return Refused(Code.GROUP_TYPE, message, "Correct the unit's kind or group.")
+    return None
+
+
+def _input_problem(spec: ReprocessSpec, positions: Positions) -> Refused | None:
+    missing = missing_in(spec, _places(spec, positions))
+    count = sum(missing.values())
+    if count <= spec.accept_missing:
+        return None
+    named = ", ".join(f"{topic} {partition} lacks {n:,}" for (topic, partition), n in list(missing.items())[:5])
+    least = "" if isinstance(spec.to, Earliest) else "up to "
+    message = f"{least}{count:,} records of the inputs are gone: {named}; nothing is changed"
+    return Refused(Code.INPUT_INCOMPLETE, message, f"Begin at a later point, or say accept_missing {count}.")
+
+
+def output_problem(spec: WithOutputs, unit: Unit, name: str, found: Found) -> Refused | None:
+    choice = spec.outputs[name]
+    behaviour = unit.outputs[name].behaviour
+    if choice.policy is OutputPolicy.KEEP and behaviour is not Behaviour.IDEMPOTENT:
+        said = "nobody said how it is written" if behaviour is None else f"it is {behaviour.value}"
+        message = f"{name} cannot be kept: {said}, so a second run would leave results of both there"
+        return Refused(Code.INVALID_VALUE, message, "Say recreate, append or new, or declare it idempotent.")
+    return None if choice.name is None else _new_output_problem(unit, name, choice.name, found)
+
+
+def _new_output_problem(unit: Unit, old_name: str, new_name: str, found: Found) -> Refused | None:
+    old, there = found.topics[old_name], found.topics[new_name]
+    hint = "Choose another name."
+    if old is None:
+        message = f"{old_name} does not exist, so that {new_name} cannot be made like it"
+        return Refused(Code.TARGET_TOPIC_MISSING, message, f"Make {new_name} yourself and correct the unit.")
+    if new_name in {*unit.own_topics, *found.units[unit.name].internal.certain}:
+        return Refused(Code.INVALID_VALUE, f"{new_name} is a topic of {unit.name} already", hint)
+    if there is not None and there.records_most:
+        message = f"{new_name} has up to {there.records_most:,} records already"
+        return Refused(Code.TARGET_NOT_EMPTY, message, hint)
+    if there is not None and there.form.partitions != old.form.partitions:
+        message = f"{new_name} has {there.form.partitions} partitions, and {old_name} has {old.form.partitions}"
+        return Refused(Code.TARGET_PARTITIONS, message, hint)
+    return None
+
+
+def findings_of(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positions) -> tuple[str, ...]:
+    """Sentences for the person who approves it."""
+    return (
+        *_of_inputs(spec, unit, found, positions),
+        *findings_of_outputs(spec, unit, found),
+        *_of_internal(unit, found),
+        *found.units[unit.name].problems,
+    )
+
+
+def _of_inputs(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positions) -> Iterator[str]:
+    missing = missing_in(spec, _places(spec, positions))
+    if missing:
+        yield f"{sum(missing.values()):,} records in front of the inputs may be gone, which was accepted"
+    topics = found.units[unit.name].topics
+    for name in unit.inputs:
+        if (topic := topics.get(name)) is not None and topic.is_compacted:
+            yield f"{name} is compacted: what was replaced in it since the first run is not processed again"
+    if found.groups[0].group is None:
+        yield f"the cluster has no group {spec.group} yet; it begins with these offsets"
+
+
+def findings_of_outputs(spec: WithOutputs, unit: Unit, found: Found) -> Iterator[str]:
+    facts = found.units[unit.name]
+    for name, choice in spec.outputs.items():
+        topic = found.topics[name]
+        if topic is None:
+            yield f"{name} does not exist; it is left to {unit.name} to make it"
+        elif choice.policy is OutputPolicy.APPEND:
+            count = found.counts.get(name)
+            told = f"up to {topic.records_most:,}" if count is None else f"{count:,}"
+            yield f"{told} records of earlier runs stay in {name} beside the new ones"
+        elif choice.policy is OutputPolicy.RECREATE:
+            for reader in facts.readers.get(name, ()):
+                yield f"{reader} reads {name}: its offsets there go with the topic, and it begins where its auto.offset.reset says"
+        elif choice.policy is OutputPolicy.NEW:
+            for reader in facts.readers.get(name, ()):
+                yield f"{reader} reads {name}, not {choice.name}: tell its owner"
+        kept_ms = None if (known := facts.topics.get(name)) is None else known.retention_ms
+        if kept_ms is not None and choice.policy is not OutputPolicy.KEEP:
+            yield f"{choice.name or name} keeps records for {kept_ms / 3_600_000:,.0f} h by their own time: results of older input go soon after they are written"
+
+
+def _of_internal(unit: Unit, found: Found) -> Iterator[str]:
+    facts = found.units[unit.name]
+    for name, reason in facts.internal.ambiguous:
+        yield f"{name} may be an internal topic of {unit.name}, and is left alone: {reason}"
+    if facts.containing_ids:
+        yield f"other application ids begin with {unit.group}: {', '.join(facts.containing_ids)}; their topics stay"
+    if unit.stateful is None and unit.kind is UnitKind.STREAMS:
+        yield f"nobody said whether {unit.name} has state, so its local state has to be cleaned"

@@ -1,0 +1,218 @@
+"""The plan of `reset`: wait until the group is empty, note where it was, set its offsets, read them back.
+
+Nothing is changed before every partition has a position. Positions that depend on where the group is (`current`, a
+shift) are worked out again when it is empty and has been noted, because until then it moves.
+"""
+
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.recovery.spec import AtOffset
+from recoveryd.units.approvals import approval_for
+from recoveryd.units.facts import Group, GroupType
+from recoveryd.units.model import Unit
+from recoveryd.workflows.kinds.earlier import looked_up
+from recoveryd.workflows.kinds.noting import Place, change_key, change_of, moved_with, rows_of, with_positions
+from recoveryd.workflows.kinds.starting_points import start_findings
+from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
+from recoveryd.workflows.model.actions import AskPerson, AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.confirming import Confirmation, as_said, confirmations, question, refuse_open
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.facts import Found, GroupFound, GroupWanted, WantedFacts
+from recoveryd.workflows.model.hashing import hash_of
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.positions import (
+    AtTopicOffsets,
+    Current,
+    NewPosition,
+    PartitionLook,
+    PositionRefused,
+    Shift,
+    resolve,
+)
+from recoveryd.workflows.model.size import refuse_size
+from recoveryd.workflows.model.spec import ResetSpec, write_to
+from recoveryd.workflows.model.workflow import Workflow, WorkflowPlan, WorkflowStep
+
+CONFIRM, EMPTY, NOTE, SET = "confirm_output", "await_empty", "snapshot", "set_offsets"
+
+
+def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
+    """With what the config says, and what other workflows noted."""
+    named = _with_unit(spec, knows)
+    if isinstance(named, Refused):
+        return named
+    to = looked_up(named.to, named.cluster, named.group, knows.workflows)
+    if isinstance(to, Refused):
+        return to
+    if named.topics is None and isinstance(to, AtTopicOffsets) and to is not named.to:
+        return replace(named, to=to, topics=dict.fromkeys(to.offsets, ()))
+    return replace(named, to=to)
+
+
+def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
+    """With what the config says of the unit. A group that is one's is the unit's also by its own name, so that who approves
+    it is asked.
+    """
+    if spec.unit is None:
+        owner = next((u for u in knows.params.units.values() if _reads_as(u) == (spec.cluster, spec.group)), None)
+        return spec if owner is None else replace(spec, unit=owner.name)
+    unit = unit_of(spec.unit, knows.params)
+    if isinstance(unit, Refused):
+        return unit
+    foreign = sorted(set(spec.topics or ()) - set(unit.inputs) - set(unit.intermediate))
+    if foreign:
+        message = f"topics: {foreign[0]} is neither input nor intermediate topic of {unit.name}"
+        return Refused(Code.INVALID_VALUE, message, nearest_name(foreign[0], frozenset(unit.inputs)))
+    topics = spec.topics or dict.fromkeys(unit.inputs, ())
+    return replace(spec, cluster=unit.cluster, group=unit.consumer_group, topics=topics)
+
+
+def _reads_as(unit: Unit) -> tuple[str, str]:
+    return unit.cluster, unit.consumer_group
+
+
+def unit_of(name: str, params: WorkflowParams) -> Unit | Refused:
+    unit = params.units.get(name)
+    if unit is not None:
+        return unit
+    hint = nearest_name(name, frozenset(params.units)) if params.units else "the config has no units"
+    return Refused(Code.UNKNOWN_UNIT, f"unit: the config has no unit {name!r}", hint)
+
+
+def _wanted(spec: ResetSpec, _params: WorkflowParams) -> WantedFacts:
+    return WantedFacts(groups=(GroupWanted(spec.cluster, spec.group, spec.to, spec.topics),))
+
+
+def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Refused:
+    (found,) = facts.groups
+    refusal = _refuse(spec, found)
+    if refusal is not None:
+        return refusal
+    try:
+        positions = [resolve(spec.to, look, spec.on_out_of_range, spec.on_no_record) for look in found.looks]
+    except PositionRefused as refused:
+        return outside_log(refused)
+    moved = [(p, look) for p, look in zip(positions, found.looks, strict=True) if p.offset is not None]
+    if not moved:
+        message = f"no partition of {spec.group} has a position to be set"
+        return Refused(Code.NOTHING_TO_DO, message, "Name topics that the group reads.")
+    findings = tuple(p.note for p in positions if p.note)
+    if found.group is None:
+        findings = (*findings, f"the cluster has no group {spec.group} yet; it begins with these offsets")
+    findings = (*findings, *start_findings(moved))
+    changes = tuple(change_of(p, look) for p, look in moved)
+    ids = {topic: found.topic_ids[topic] for topic in sorted({p.topic for p, _ in moved})}
+    unit = params.units.get(spec.unit or "")
+    confirmed = _confirmed(spec, unit, moved, found, params)
+    refusal = refuse_open(unit, confirmed) if unit is not None else None
+    if refusal is not None:
+        return refusal
+    asked = question(unit, confirmed) if unit is not None else None
+    steps = (
+        *((WorkflowStep(CONFIRM, AskPerson(asked)),) if asked is not None else ()),
+        WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
+        WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids)),
+        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group)),
+    )
+    told = f"{len(changes)} offsets of {spec.group} are to be set"
+    plan = WorkflowPlan(_hash(spec, found, positions), changes, findings, confirmations=confirmed)
+    return Planned(plan, steps, told)
+
+
+def _confirmed(
+    spec: ResetSpec,
+    unit: Unit | None,
+    moved: list[tuple[NewPosition, PartitionLook]],
+    found: GroupFound,
+    params: WorkflowParams,
+) -> tuple[Confirmation, ...]:
+    if unit is None:
+        return as_said(spec.confirm)
+    approval = approval_for(params.approvals, spec.verb, unit)
+    is_part = any((spec.topics or {}).values())
+    return confirmations(unit, spec.confirm, moved, found.looks, approval, is_part)
+
+
+def outside_log(refused: PositionRefused) -> Refused:
+    hint = "Name a position inside the log, or say on_out_of_range or on_no_record."
+    return Refused(Code.OFFSET_OUTSIDE_LOG, str(refused), hint)
+
+
+def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
+    """Once it is known where the group was: what is to be set, and how each of it is put back."""
+    spec = workflow.spec
+    if step.name != NOTE or workflow.plan is None or not isinstance(spec, ResetSpec):
+        return workflow.with_undo(event.undo)
+    noted = rows_of(event)
+    after = {change_key(c): moved_with(spec.to, c, event, noted) for c in workflow.plan.changes}
+    try:
+        inside = {place: _inside(spec, place, offset, event) for place, offset in after.items()}
+    except PositionRefused as refused:
+        return outside_log(refused)
+    return with_positions(workflow, event, spec.group, inside)
+
+
+def _inside(spec: ResetSpec, place: Place, offset: int | None, event: StepReported) -> int | None:
+    """The log may have lost the position while the group was waited for. Raises `PositionRefused`."""
+    topic, partition = place
+    log = event.logs.get(topic, {}).get(partition)
+    if offset is None or log is None:
+        return offset
+    look = PartitionLook(topic, partition, log.log_start, log.high_watermark)
+    return resolve(AtOffset(offset), look, spec.on_out_of_range, spec.on_no_record).offset
+
+
+def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
+    if found.missing:
+        named = ", ".join(found.missing)
+        message = f"topics do not exist: {named}; nothing is changed"
+        return Refused(Code.SOURCE_TOPIC_MISSING, message, "Correct the names.")
+    wanted = {(t, p) for t, partitions in (spec.topics or {}).items() for p in partitions}
+    lost = sorted(wanted - {(look.topic, look.partition) for look in found.looks})
+    if lost:
+        return Refused(Code.SOURCE_PARTITION_MISSING, f"{lost[0][0]} has no partition {lost[0][1]}; nothing is changed")
+    committed = found.group.committed if found.group is not None else {}
+    return refuse_group(spec.group, found.group) or refuse_size(spec.group, found.looks, committed)
+
+
+def refuse_group(name: str, group: Group | None) -> Refused | None:
+    """Of a type whose offsets nobody can set by committing them. Groups of Streams commit like those of consumers, in both
+    protocols.
+    """
+    match group.type if group is not None else None:
+        case GroupType.SHARE:
+            message = f"{name} is a share group, whose start offsets are not committed offsets"
+            return Refused(Code.GROUP_TYPE, message, "Set them with Kafka's kafka-share-groups.")
+        case GroupType.CONNECT:
+            message = f"{name} is the group of Connect workers, which commits no offsets"
+            return Refused(Code.GROUP_TYPE, message, "Name the group of the sink connector, `connect-` and its name.")
+        case GroupType.UNKNOWN:
+            assert group is not None
+            message = f"{name} is a group of the protocol {group.state}, which is not known to commit offsets"
+            return Refused(Code.GROUP_TYPE, message)
+        case _:
+            return None
+
+
+def _hash(spec: ResetSpec, found: GroupFound, positions: list[NewPosition]) -> str:
+    """Over what is meant: for positions that move with the group the words, for others the numbers."""
+    is_relative = isinstance(spec.to, Current | Shift)
+    return hash_of({
+        "group": (spec.cluster, spec.group),
+        "topics": dict(found.topic_ids),
+        "to": write_to(spec.to) if is_relative else [(p.topic, p.partition, p.offset) for p in positions],
+        "policies": (spec.on_out_of_range.value, spec.on_no_record.value),
+    })  # fmt: skip
+
+
+RESET = WorkflowKind(
+    spec=ResetSpec,
+    complete=_complete,
+    wanted=_wanted,
+    plan=_plan,
+    claims=lambda spec: frozenset({f"the group {spec.group} on {spec.cluster}"}),
+    topics=lambda spec: spec.topics or (),
+    after_step=_noted,
+)

@@ -1,0 +1,343 @@
+"""The plan of `restore_savepoint`: a unit begins with the state and the offsets of a cut, under its own application id or the
+same.
+
+Changelogs are filled before they may be compacted, so that what was copied can be verified, and get the configs that they
+had only then.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.units.model import Unit
+from recoveryd.workflows.kinds.earlier import savepoint_of
+from recoveryd.workflows.kinds.noting import (
+    change_key,
+    change_of,
+    with_positions,
+    with_start_as_before,
+    without_commits,
+)
+from recoveryd.workflows.kinds.reprocess import (
+    CATCH_UP,
+    EMPTY,
+    NOTE,
+    STOP,
+    Forms,
+    forms_of,
+    last_steps,
+    new_names,
+    output_steps,
+    outputs_left_out,
+    topic_changes,
+)
+from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, output_problem
+from recoveryd.workflows.kinds.reset import outside_log, refuse_group, unit_of
+from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
+from recoveryd.workflows.machine.undoing import rollback_steps
+from recoveryd.workflows.model.actions import (
+    Action,
+    AwaitCaughtUp,
+    AwaitEmpty,
+    AwaitStopped,
+    ChildRun,
+    CreateTopics,
+    DeleteTopics,
+    RecreateTopics,
+    RunChildren,
+    SetConfigs,
+    TakeSnapshot,
+    TopicForm,
+)
+from recoveryd.workflows.model.cut import Cut, CutTopic
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
+from recoveryd.workflows.model.hashing import hash_of
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.positions import (
+    AtTopicOffsets,
+    NewPosition,
+    OnNoRecord,
+    OnOutOfRange,
+    PartitionLook,
+    PositionRefused,
+    resolve,
+)
+from recoveryd.workflows.model.size import refuse_copy
+from recoveryd.workflows.model.spec import RestoreSpec, SavepointSpec
+from recoveryd.workflows.model.workflow import TopicUndo, UndoState, Workflow, WorkflowPlan, WorkflowStep
+
+DELETE, RECREATE_STATE, CREATE_STATE = "delete_internal_topics", "recreate_state_topics", "create_state_topics"
+COPY, SETTLE = "copy_state", "settle_state_topics"
+# As long as they are being filled and verified.
+_STILL: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+
+
+def _complete(spec: RestoreSpec, knows: Knows) -> RestoreSpec | Refused:
+    saved = savepoint_of(spec.savepoint, knows.workflows)
+    if saved is None or saved.cut is None:
+        names = frozenset(w.spec.name for w in knows.workflows if isinstance(w.spec, SavepointSpec))
+        hint = nearest_name(spec.savepoint, names) if names else "there is no savepoint yet"
+        return Refused(Code.NO_SUCH_SAVEPOINT, f"savepoint: there is none of the name {spec.savepoint!r}", hint)
+    unit = unit_of(spec.unit, knows.params)
+    if isinstance(unit, Refused):
+        return unit
+    problem = outputs_left_out(spec.outputs, unit) or _problem_of_unit(unit, saved.cut)
+    return problem or replace(spec, cluster=unit.cluster, group=unit.consumer_group, cut=saved.cut)
+
+
+def _problem_of_unit(unit: Unit, cut: Cut) -> Refused | None:
+    if unit.cluster != cut.cluster:
+        message = f"{unit.name} is on {unit.cluster}, and the savepoint on {cut.cluster}"
+        return Refused(Code.INVALID_VALUE, message, "Restore it on its own cluster.")
+    left = sorted({*unit.inputs, *unit.intermediate} - set(cut.offsets))
+    if left:
+        message = f"the savepoint has no offsets of {left[0]}, which {unit.name} reads"
+        return Refused(Code.INVALID_VALUE, message, "Let the unit read what the one of the savepoint read.")
+    foreign = next((t.name for t in cut.topics if not t.name.startswith(f"{cut.group}-")), None)
+    if foreign is not None and unit.consumer_group != cut.group:
+        message = f"{foreign} is not named after {cut.group}, so it is not known what {unit.name} calls it"
+        return Refused(Code.AMBIGUOUS_TOPICS, message, f"Restore it for {cut.unit}.")
+    return None
+
+
+def _name_now(spec: RestoreSpec, cut: Cut, topic: CutTopic) -> str:
+    start = f"{cut.group}-"
+    return f"{spec.group}-{topic.name.removeprefix(start)}" if topic.name.startswith(start) else topic.name
+
+
+def _cut_of(spec: RestoreSpec) -> Cut:
+    assert spec.cut is not None
+    return spec.cut
+
+
+def _wanted(spec: RestoreSpec, params: WorkflowParams) -> WantedFacts:
+    unit, cut = params.units[spec.unit], _cut_of(spec)
+    named = (*(_name_now(spec, cut, topic) for topic in cut.topics), *spec.outputs, *new_names(spec))
+    copies = (topic.copy for topic in cut.topics if topic.offsets)
+    return WantedFacts(
+        groups=(
+            GroupWanted(spec.cluster, spec.group, _to(cut), dict.fromkeys((*unit.inputs, *unit.intermediate), ())),
+        ),
+        units=(unit.name,),
+        topics=tuple((spec.cluster, name) for name in dict.fromkeys((*named, *copies))),
+    )
+
+
+def _to(cut: Cut) -> AtTopicOffsets:
+    return AtTopicOffsets(
+        {topic: {p: at for p, at in offsets.items() if at is not None} for topic, offsets in cut.offsets.items()}
+    )
+
+
+def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | Refused:
+    unit, cut = params.units[spec.unit], _cut_of(spec)
+    problem = _problem(spec, unit, cut, found)
+    if problem is not None:
+        return problem
+    try:
+        looked = [(resolve(_to(cut), look, OnOutOfRange.FAIL, OnNoRecord.FAIL), look) for look in found.groups[0].looks]
+    except PositionRefused as refused:
+        return outside_log(refused)
+    positions = [(position, look) for position, look in looked if position.offset is not None]
+    between = [
+        _between(spec, cut, topic, p) for topic in cut.topics if topic.is_between for p in range(topic.form.partitions)
+    ]
+    positions += between
+    state = _state_forms(spec, cut, found)
+    forms = forms_of(spec, found)
+    gone = _not_in_cut(spec, cut, found)
+    plan = WorkflowPlan(
+        hash=hash_of(
+            {
+                "unit": (spec.unit, spec.cluster, spec.group, spec.savepoint, cut.at_ms),
+                "topics": {name: None if topic is None else topic.id for name, topic in found.topics.items()},
+                "inputs": found.groups[0].topic_ids,
+                "outputs": {name: (choice.policy.value, choice.name) for name, choice in spec.outputs.items()},
+            }
+        ),
+        changes=(
+            *topic_changes(_as_outputs(state), gone),
+            *topic_changes(forms, {}),
+            *(change_of(p, look) for p, look in positions),
+        ),
+        findings=tuple(_findings(spec, unit, cut, found)),
+        ambiguous_topics=tuple(name for name, _ in found.units[spec.unit].internal.ambiguous),
+    )
+    told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set"
+    return Planned(plan, tuple(_steps(spec, unit, cut, state, forms, gone)), told)
+
+
+def _as_outputs(state: Forms) -> Forms:
+    return {"recreate_topics": state[RECREATE_STATE], "create_outputs": state[CREATE_STATE]}
+
+
+def _between(spec: RestoreSpec, cut: Cut, topic: CutTopic, partition: int) -> tuple[NewPosition, PartitionLook]:
+    """What was written and not read yet is all that lies there."""
+    name = _name_now(spec, cut, topic)
+    return NewPosition(name, partition, 0), PartitionLook(name, partition, 0, 0)
+
+
+def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused | None:
+    (group,) = found.groups
+    if group.missing:
+        return Refused(Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {', '.join(group.missing)}")
+    refused = refuse_group(spec.group, group.group)
+    if refused is not None:
+        return refused
+    for topic in cut.topics:
+        if topic.offsets and found.topics.get(topic.copy) is None:
+            message = f"{topic.copy} is gone, which held the state of {spec.savepoint}"
+            return Refused(Code.SOURCE_TOPIC_MISSING, message, "Take another savepoint.")
+        name = _name_now(spec, cut, topic)
+        if (uncopied := refuse_copy(name, ())) is not None:
+            return uncopied
+        there = found.topics.get(name)
+        if there is not None and there.records_most and spec.group != cut.group:
+            message = f"{name} has records: {unit.name} has state of its own already"
+            return Refused(Code.TARGET_NOT_EMPTY, message, "Delete its internal topics, or choose another unit.")
+    problems = (output_problem(spec, unit, name, found) for name in spec.outputs)
+    return next((problem for problem in problems if problem is not None), None)
+
+
+def _findings(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Iterator[str]:
+    if not cut.is_exact:
+        yield cut.why
+    stores = unit.topology.stores if unit.topology is not None else frozenset()
+    known = {_name_now(spec, cut, topic) for topic in cut.topics}
+    for store in sorted(stores):
+        if f"{spec.group}-{store}-changelog" not in known:
+            yield f"the savepoint has no state of the store {store}, which begins empty"
+    bare = sum(at is None for offsets in cut.offsets.values() for at in offsets.values())
+    if bare:
+        yield f"{bare} partitions had no commit when the cut was made: {unit.name} begins there by its auto.offset.reset"
+    for look in found.groups[0].looks:
+        more = look.high_watermark - cut.ends.get(look.topic, {}).get(look.partition, look.high_watermark)
+        if look.topic in unit.intermediate and more > 0:
+            yield f"{more:,} records were written to {look} since the cut, and are read beside those that {unit.name} writes"
+    yield from findings_of_outputs(spec, unit, found)
+
+
+def _not_in_cut(spec: RestoreSpec, cut: Cut, found: Found) -> dict[str, str]:
+    """Internal topics that the unit has now and had not then, by name, with their ids."""
+    known = {_name_now(spec, cut, topic) for topic in cut.topics}
+    facts = found.units[spec.unit]
+    names = (name for name in facts.internal.certain if name not in known)
+    return {name: topic.id for name in names if (topic := facts.topics.get(name)) is not None}
+
+
+def _state_forms(spec: RestoreSpec, cut: Cut, found: Found) -> Forms:
+    again: list[tuple[str | None, TopicForm]] = []
+    new: list[tuple[str | None, TopicForm]] = []
+    for topic in cut.topics:
+        form = replace(topic.form, name=_name_now(spec, cut, topic), configs={**topic.form.configs, **_STILL})
+        there = found.topics.get(form.name)
+        (new if there is None else again).append((None if there is None else there.id, form))
+    return {RECREATE_STATE: again, CREATE_STATE: new}
+
+
+def _steps(
+    spec: RestoreSpec, unit: Unit, cut: Cut, state: Forms, forms: Forms, gone: Mapping[str, str]
+) -> Iterator[WorkflowStep]:
+    cluster, group = spec.cluster, spec.group
+    internal = tuple(_name_now(spec, cut, topic) for topic in cut.topics)
+    between = tuple(_name_now(spec, cut, topic) for topic in cut.topics if topic.is_between)
+    yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
+    yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
+    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, (*unit.inputs, *unit.intermediate, *between)))
+    if gone:
+        yield WorkflowStep(DELETE, DeleteTopics(cluster, gone, group=group))
+    if state[RECREATE_STATE]:
+        ids = {form.name: topic_id or "" for topic_id, form in state[RECREATE_STATE]}
+        yield WorkflowStep(RECREATE_STATE, RecreateTopics(cluster, _bare(state[RECREATE_STATE]), ids, group))
+    if state[CREATE_STATE]:
+        yield WorkflowStep(CREATE_STATE, CreateTopics(cluster, _bare(state[CREATE_STATE]), is_own=True))
+    if cut.topics:
+        yield WorkflowStep(COPY, RunChildren())
+        yield WorkflowStep(SETTLE, SetConfigs(cluster, _settled(spec, cut)))
+    yield from output_steps(spec, forms)
+    yield from last_steps(spec, unit, internal)
+
+
+def _bare(forms: Sequence[tuple[str | None, TopicForm]]) -> tuple[TopicForm, ...]:
+    return tuple(form for _, form in forms)
+
+
+def _settled(spec: RestoreSpec, cut: Cut) -> dict[str, dict[str, str | None]]:
+    return {
+        _name_now(spec, cut, topic): {name: topic.form.configs.get(name) for name in _STILL} for topic in cut.topics
+    }
+
+
+def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
+    spec = workflow.spec
+    if not isinstance(spec, RestoreSpec) or workflow.plan is None:
+        return workflow
+    if isinstance(step.action, AwaitStopped):
+        return with_start_as_before(workflow, event)
+    if isinstance(step.action, RecreateTopics):
+        return without_commits(workflow.with_undo(event.undo), {form.name for form in step.action.topics})
+    if step.name != NOTE:
+        return workflow.with_undo(event.undo)
+    cut = _cut_of(spec)
+    after = {change_key(c): c.after for c in workflow.plan.changes if c.what == "offset"}
+    awaited = next(s.action for s in workflow.steps if isinstance(s.action, AwaitCaughtUp))
+    ends = {t: {p: log.high_watermark for p, log in event.logs[t].items()} for t in awaited.ends}
+    pinned: dict[str, Action] = {
+        COPY: RunChildren(tuple(_runs(workflow, spec, cut))),
+        CATCH_UP: AwaitCaughtUp(spec.cluster, spec.group, ends),
+    }
+    steps = tuple(replace(s, action=pinned[s.name]) if s.name in pinned else s for s in workflow.steps)
+    return with_positions(replace(workflow, steps=steps), event, spec.group, _whole(after))
+
+
+def _whole(after: Mapping[tuple[str, int], object]) -> dict[tuple[str, int], int | None]:
+    return {place: at for place, at in after.items() if isinstance(at, int)}
+
+
+def _runs(workflow: Workflow, spec: RestoreSpec, cut: Cut) -> Iterator[ChildRun]:
+    for number, topic in enumerate(cut.topics):
+        if topic.offsets:
+            data = {
+                "source": {"cluster": spec.cluster, "topic": topic.copy, "from": "earliest", "to": "latest"},
+                "target": {"cluster": spec.cluster, "topic": _name_now(spec, cut, topic)},
+            }
+            yield ChildRun(f"{workflow.id}-{number}", "replay", data)
+
+
+def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
+    """State topics that it made and filled go as well, once nobody uses them."""
+    spec = workflow.spec
+    assert isinstance(spec, RestoreSpec)
+    names = {_name_now(spec, _cut_of(spec), topic) for topic in _cut_of(spec).topics}
+    made = {
+        row.name: row.was_set
+        for row in workflow.undo
+        if isinstance(row, TopicUndo) and row.name in names and row.to is None and row.was_set
+        if row.state is UndoState.OPEN
+    }
+    others = replace(workflow, undo=tuple(row for row in workflow.undo if row.name not in made))
+    steps = rollback_steps(others)
+    if not made:
+        return steps
+    action = DeleteTopics(spec.cluster, made, is_back=True, group=spec.group, with_records=True)
+    return (*steps, WorkflowStep("delete_state_topics", action))
+
+
+def _claims(spec: RestoreSpec) -> frozenset[str]:
+    topics = (f"the topic {name} on {spec.cluster}" for name in (*spec.outputs, *new_names(spec)))
+    return frozenset([f"the group {spec.group} on {spec.cluster}", f"the savepoint {spec.savepoint}", *topics])
+
+
+RESTORE_SAVEPOINT = WorkflowKind(
+    spec=RestoreSpec,
+    complete=_complete,
+    wanted=_wanted,
+    plan=_plan,
+    claims=_claims,
+    topics=lambda spec: (*spec.outputs, *new_names(spec)),
+    after_step=_after_step,
+    undo=_undo,
+)

@@ -1,0 +1,307 @@
+"""The five ways of a runbook: which one is proposed and why, and the steps that each takes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from recoveryd.units.contract import make_contract
+from recoveryd.units.facts import UnitFacts
+from recoveryd.units.findings import Grade
+from recoveryd.units.model import Behaviour, Unit
+from recoveryd.workflows.kinds.runbook.gates import evidence_of
+from recoveryd.workflows.kinds.runbook.names import (
+    AGAIN,
+    CLOSE,
+    CONFIRM,
+    DECIDE,
+    EXECUTE,
+    IDENTIFY,
+    PROTECT,
+    PUBLISH,
+    REMOVE,
+    STAGE,
+    VERIFY,
+)
+from recoveryd.workflows.kinds.runbook.truths import Alignment, TruthVerdict
+from recoveryd.workflows.kinds.savepoint import copy_data
+from recoveryd.workflows.model.actions import (
+    Action,
+    AskChoice,
+    AwaitStarted,
+    ChildRun,
+    CreateTopics,
+    DeleteTopics,
+    LookAtUnit,
+    RunChildren,
+    SetQuotas,
+    Settle,
+    TopicForm,
+)
+from recoveryd.workflows.model.size import TOPIC_MOST
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, RunbookPath, RunbookSpec
+from recoveryd.workflows.model.workflow import TopicUndo, UndoState, Workflow, WorkflowStep
+
+_KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+COPIES: Final = frozenset({RunbookPath.REPLAY, RunbookPath.SHADOW})
+_ENDS: Final = {
+    RunbookPath.AUTO: "-restore-9999",
+    RunbookPath.RESTORE_STATE: "-restore-9999",
+    RunbookPath.REPLAY: "-9999",
+    RunbookPath.SHADOW: "-publish-9999",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    path: RunbookPath
+    why: str
+
+
+def propose(unit: Unit, facts: UnitFacts, spec: RunbookSpec, alignment: Alignment) -> Proposal:
+    """The way by what is known; where it is not known that a way does no harm, a person is called."""
+    problem = problem_of_input(unit, facts, RunbookPath.RESUME, spec, alignment)
+    if problem is not None:
+        return Proposal(RunbookPath.ESCALATE, f"{problem}: take it from a backup, or decide to go on without")
+    if alignment.verdict is TruthVerdict.STATE_STALE:
+        return _restored(unit, spec, alignment)
+    twice = [name for name, output in unit.outputs.items() if output.behaviour in {None, Behaviour.APPEND_ONLY}]
+    return _written_again(alignment, ", ".join(twice))
+
+
+def _written_again(alignment: Alignment, twice: str) -> Proposal:
+    """`twice`: outputs in which a record that is written again is there twice; empty = none."""
+    told = alignment.told
+    match alignment.verdict:
+        case TruthVerdict.SINK_BEHIND:
+            why = f"{told}: what the sink lacks is copied to a topic of its own, to be written from there"
+            return Proposal(RunbookPath.REPLAY, why)
+        case TruthVerdict.SINK_AHEAD if twice:
+            why = f"{told}, and {twice} would hold them twice: they are copied to be compared first"
+            return Proposal(RunbookPath.REPLAY, why)
+        case TruthVerdict.UNKNOWN if twice:
+            return Proposal(RunbookPath.ESCALATE, f"{told}; and {twice} may not be written twice")
+        case TruthVerdict.SINK_AHEAD | TruthVerdict.UNKNOWN:
+            why = f"{told}; every output takes the same record twice, so it goes on from its offsets"
+            return Proposal(RunbookPath.RESUME, why)
+        case _:
+            return Proposal(RunbookPath.RESUME, f"{told}: it goes on where it stopped")
+
+
+def _restored(unit: Unit, spec: RunbookSpec, alignment: Alignment) -> Proposal:
+    left = sorted(set(unit.outputs) - set(outputs_of(unit, spec)))
+    if left:
+        why = (
+            f"{alignment.told}, and nothing says what becomes of {', '.join(left)}: send it again with "
+            "`path: restore_state` and `outputs`"
+        )
+        return Proposal(RunbookPath.ESCALATE, why)
+    how = "it begins anew with empty state" if spec.savepoint is None else f"it begins with savepoint {spec.savepoint}"
+    return Proposal(RunbookPath.RESTORE_STATE, f"{alignment.told}: {how}")
+
+
+def outputs_of(unit: Unit, spec: RunbookSpec) -> Mapping[str, OutputChoice]:
+    """What was said, and `keep` where an output is overwritten by key."""
+    kept = {
+        name: OutputChoice(OutputPolicy.KEEP) for name, output in unit.outputs.items() if _is_kept(output.behaviour)
+    }
+    return {**kept, **spec.outputs}
+
+
+def _is_kept(behaviour: Behaviour | None) -> bool:
+    return behaviour is Behaviour.IDEMPOTENT
+
+
+def problem_of_input(
+    unit: Unit, facts: UnitFacts, path: RunbookPath, spec: RunbookSpec, alignment: Alignment
+) -> str | None:
+    """Why the inputs are not there for this way; the condition at which it stops before anything is changed."""
+    lost = [name for name in unit.inputs if name not in facts.topics]
+    if lost:
+        return f"{', '.join(lost)} does not exist"
+    if path is RunbookPath.RESUME:
+        clause = next(c for c in make_contract(unit, facts) if c.name == "offsets")
+        return clause.told if clause.state is Grade.FAIL else None
+    for topic, ranges in ranges_of(spec, alignment.ranges).items() if path in COPIES else ():
+        ends = facts.topics[topic].ends if topic in facts.topics else {}
+        for partition, (start, stop) in ranges.items():
+            log = ends.get(partition)
+            if log is None or not log.log_start <= start <= stop <= log.high_watermark:
+                there = "has no such partition" if log is None else f"holds {log.log_start} to {log.high_watermark}"
+                return f"{topic} {partition} {there}, and {start} to {stop} is needed"
+    return None
+
+
+def ranges_of(
+    spec: RunbookSpec, apart: Mapping[str, Mapping[int, tuple[int, int]]]
+) -> Mapping[str, Mapping[int, tuple[int, int]]]:
+    """What is copied: what was said, else where the truths lie apart."""
+    return {spec.topic: spec.ranges} if spec.topic is not None and spec.ranges else apart
+
+
+def is_empty(ranges: Mapping[str, Mapping[int, tuple[int, int]]]) -> bool:
+    return not any(stop > start for found in ranges.values() for start, stop in found.values())
+
+
+def ends_of_children(spec: RunbookSpec) -> str:
+    """The longest end of an id of what it begins, and of what that begins."""
+    return _ENDS.get(spec.path, "")
+
+
+def last_steps(workflow: Workflow, path: RunbookPath) -> tuple[WorkflowStep, ...]:
+    """From `protect_live` on."""
+    spec = workflow.spec
+    assert isinstance(spec, RunbookSpec)
+    confirmed = evidence_of(workflow, CONFIRM)
+    range_then = {name: confirmed[name] for name in ("range", "copied") if name in confirmed}
+    seen = {**evidence_of(workflow, IDENTIFY), **range_then}
+    copies = _copies(seen, spec) if path in COPIES else {}
+    return tuple(_steps(workflow, spec, path, copies, seen))
+
+
+def _steps(
+    workflow: Workflow,
+    spec: RunbookSpec,
+    path: RunbookPath,
+    copies: Mapping[str, Mapping[int, tuple[int, int]]],
+    seen: Mapping[str, Any],
+) -> Iterator[WorkflowStep]:
+    yield WorkflowStep(PROTECT, _protect(spec, path))
+    if path is RunbookPath.SHADOW:
+        yield WorkflowStep(STAGE, CreateTopics(spec.cluster, tuple(_staged_forms(workflow, copies, seen)), is_own=True))
+    yield WorkflowStep(EXECUTE, _execute(workflow, spec, path, copies))
+    yield WorkflowStep(VERIFY, look_at(spec, seen))
+    if path is RunbookPath.SHADOW:
+        question = f"look at {', '.join(staged_name(workflow, topic) for topic in copies)}, then promote or discard it"
+        yield WorkflowStep(DECIDE, _choice(spec, seen, question))
+    yield WorkflowStep(CLOSE, LookAtUnit(spec.cluster, spec.group, spec.unit, spec.error_topics))
+
+
+def _choice(spec: RunbookSpec, seen: Mapping[str, Any], question: str) -> Action:
+    """With a hold, its gates are looked at until somebody chooses."""
+    verbs = ("promote", "discard")
+    if not spec.hold_ms:
+        return AskChoice(question, verbs)
+    return replace(look_at(spec, seen), question=question, verbs=verbs, hold_ms=spec.hold_ms)
+
+
+def look_at(spec: RunbookSpec, seen: Mapping[str, Any]) -> LookAtUnit:
+    """With what the inputs held at the beginning as what has to be read."""
+    ends = {topic: {int(p): end for p, end in found.items()} for topic, found in seen.get("to_read", {}).items()}
+    return LookAtUnit(spec.cluster, spec.group, spec.unit, spec.error_topics, ends)
+
+
+def _protect(spec: RunbookSpec, path: RunbookPath) -> Action:
+    if spec.quotas:
+        return SetQuotas(spec.cluster, dict(spec.quotas))
+    if path is RunbookPath.RESUME:
+        return Settle(
+            "no quota was asked for: the application reads as fast as it can; `quotas` would slow its clients"
+        )
+    return Settle("replays begin at the floor of their rate, and speed up only while live traffic is well")
+
+
+def _execute(
+    workflow: Workflow, spec: RunbookSpec, path: RunbookPath, copies: Mapping[str, Mapping[int, tuple[int, int]]]
+) -> Action:
+    match path:
+        case RunbookPath.RESTORE_STATE:
+            return RunChildren((_restore(workflow, spec),))
+        case RunbookPath.REPLAY:
+            runs = [_copy(workflow, spec, number, topic, copies[topic]) for number, topic in enumerate(copies)]
+            return RunChildren(tuple(runs))
+        case RunbookPath.SHADOW:
+            staged = [_copy(workflow, spec, number, topic, copies[topic], True) for number, topic in enumerate(copies)]
+            return RunChildren(tuple(staged))
+        case _:
+            return AwaitStarted(spec.cluster, spec.group, spec.unit, ", with the state and the offsets that it has")
+
+
+def _restore(workflow: Workflow, spec: RunbookSpec) -> ChildRun:
+    outputs = {
+        name: {"new": choice.name} if choice.name is not None else choice.policy.value
+        for name, choice in spec.outputs.items()
+    }
+    if spec.savepoint is None:
+        return ChildRun(f"{workflow.id}-anew", "reprocess", {"unit": spec.unit, "from": "earliest", "outputs": outputs})
+    data = {"savepoint": spec.savepoint, "to_unit": spec.unit, "outputs": outputs}
+    return ChildRun(f"{workflow.id}-restore", "restore_savepoint", data)
+
+
+def _copies(seen: Mapping[str, Any], spec: RunbookSpec) -> Mapping[str, Mapping[int, tuple[int, int]]]:
+    apart = {
+        topic: {int(p): (start, stop) for p, (start, stop) in found.items()}
+        for topic, found in seen.get("range", {}).items()
+    }
+    return ranges_of(spec, apart)
+
+
+def _copy(
+    workflow: Workflow,
+    spec: RunbookSpec,
+    number: int,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    is_staged: bool = False,
+) -> ChildRun:
+    target = staged_name(workflow, topic) if is_staged else spec.target or _named_after(topic, f".{workflow.id}")
+    starts, stops = ({p: pair[at] for p, pair in ranges.items()} for at in (0, 1))
+    data = copy_data(spec.cluster, topic, target, starts, stops)
+    if not is_staged:
+        data["target"]["create"] = True
+    return ChildRun(f"{workflow.id}-{number}", "replay", _limited(spec, data))
+
+
+def _limited(spec: RunbookSpec, data: dict[str, Any]) -> dict[str, Any]:
+    return data | ({"limits": {"max_bytes_per_s": spec.max_bytes_per_s}} if spec.max_bytes_per_s is not None else {})
+
+
+def staged_name(workflow: Workflow, topic: str) -> str:
+    return _named_after(topic, f".shadow-{workflow.id}")
+
+
+def _named_after(topic: str, end: str) -> str:
+    """What makes it another name than the topic's own is never cut off."""
+    return topic[: TOPIC_MOST - len(end)] + end
+
+
+def _staged_forms(
+    workflow: Workflow, copies: Mapping[str, Mapping[int, tuple[int, int]]], seen: Mapping[str, Any]
+) -> Iterator[TopicForm]:
+    for topic in copies:
+        partitions, replicas = seen["copied"][topic]
+        yield TopicForm(staged_name(workflow, topic), partitions, replicas, _KEPT)
+
+
+def steps_of_choice(workflow: Workflow, choice: str) -> tuple[WorkflowStep, ...]:
+    """Between the choice and the end."""
+    spec = workflow.spec
+    assert isinstance(spec, RunbookSpec)
+    staged = staged_topics(workflow)
+    remove = WorkflowStep(REMOVE, DeleteTopics(spec.cluster, staged, is_back=True, with_records=True))
+    if choice != "promote":
+        return (remove,)
+    runs = tuple(
+        ChildRun(f"{workflow.id}-publish-{number}", "replay", _limited(spec, _published(spec, name)))
+        for number, name in enumerate(staged)
+    )
+    again = look_at(spec, evidence_of(workflow, IDENTIFY))
+    return (WorkflowStep(AGAIN, again), WorkflowStep(PUBLISH, RunChildren(runs)), remove)
+
+
+def _published(spec: RunbookSpec, staged: str) -> dict[str, Any]:
+    return {
+        "source": {"cluster": spec.cluster, "topic": staged, "from": "earliest", "to": "latest"},
+        "target": {"cluster": spec.cluster, "topic": spec.target, "on_existing": "append"},
+    }
+
+
+def staged_topics(workflow: Workflow) -> dict[str, str]:
+    """Topics that it made and that are still there, with their ids."""
+    rows = (row for row in workflow.undo if isinstance(row, TopicUndo) and row.state is UndoState.OPEN)
+    return {row.name: row.was_set for row in rows if row.to is None and row.was_set}
+
+
+def with_last_steps(workflow: Workflow, path: RunbookPath, before: str) -> Workflow:
+    """The steps after `before` in place of those that stood there until it was known which way is gone."""
+    at = next(number for number, step in enumerate(workflow.steps) if step.name == before)
+    return replace(workflow, steps=(*workflow.steps[: at + 1], *last_steps(workflow, path)))

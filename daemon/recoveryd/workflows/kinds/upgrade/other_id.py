@@ -1,0 +1,156 @@
+"""An upgrade to a version with an application id of its own: where the old one stood is taken over by a savepoint of it, which is
+restored for the new one. Both are workflows of their own, with their copies and proofs.
+
+The offsets of the old version are noted before the savepoint and compared after it: what was restored is what is noted.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
+from recoveryd.units.approvals import approval_for
+from recoveryd.units.model import Unit
+from recoveryd.workflows.kinds.reprocess import NOTE, STOP
+from recoveryd.workflows.kinds.upgrade.draining import (
+    lost_offsets_back,
+    not_drained,
+    places_of,
+    ran_before,
+    went_on,
+)
+from recoveryd.workflows.kinds.upgrade.names import COMPARE, COMPARE_AGAIN, EMPTY_AGAIN, START_OLD, STOP_NEW
+from recoveryd.workflows.kinds.upgrade.versions import unfixed
+from recoveryd.workflows.model.actions import (
+    AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
+    ChildRun,
+    RollBackChildren,
+    RunChildren,
+    TakeSnapshot,
+)
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.spec import UpgradeSpec
+from recoveryd.workflows.model.workflow import StepState, UnitUndo, VersionChange, Workflow, WorkflowStep
+
+SAVE, RESTORE = "take_savepoint", "restore_savepoint"
+ENDS = "-restore-9999"  # the longest that ids of what it begins have behind its own
+
+
+def problem_elsewhere(old: Unit, new: Unit, found: Found, params: WorkflowParams) -> Refused | None:
+    """Why the new version cannot take over what the old one leaves; nothing is stopped then."""
+    for verb, unit in (("savepoint", old), ("restore_savepoint", new)):
+        asked = approval_for(params.approvals, verb, unit)
+        if asked is not None and asked.dead_end is not None:
+            return Refused(Code.NOT_AN_APPROVER, f"{verb}, which this begins: {asked.dead_end}")
+    strange = sorted({*new.inputs, *new.intermediate} - {*old.inputs, *old.intermediate})
+    if strange:
+        message = f"{new.name} reads {strange[0]}, of which {old.name} has no offsets to take over"
+        return Refused(Code.INVALID_VALUE, message, "Let both versions read the same.")
+    internal = found.units[old.name].internal
+    if internal.ambiguous:
+        name, reason = internal.ambiguous[0]
+        message = f"{name} may hold state of {old.name}, and would not be taken over: {reason}"
+        return Refused(Code.AMBIGUOUS_TOPICS, message)
+    foreign = next((name for name in internal.certain if not name.startswith(f"{old.consumer_group}-")), None)
+    if foreign is not None:
+        message = f"{foreign} is not named after {old.consumer_group}, so it is not known what {new.name} calls it"
+        return Refused(Code.AMBIGUOUS_TOPICS, message)
+    facts = found.units[new.name]
+    own = (topic for name in facts.internal.certain if (topic := facts.topics.get(name)) is not None)
+    full = next((topic.name for topic in own if any(e.records_most for e in topic.ends.values())), None)
+    if full is not None:
+        message = f"{full} has records: {new.name} has state of its own already"
+        return Refused(Code.TARGET_NOT_EMPTY, message, "Delete its internal topics, or choose another application id.")
+    return None
+
+
+def findings_elsewhere(old: Unit, new: Unit, found: Found) -> Iterator[str]:
+    yield (
+        f"{new.name} has the application id {new.consumer_group}: it gets offsets and state of {old.name} by a savepoint, which is "
+        "kept until somebody deletes it"
+    )
+    yield f"a rollback lets {old.name} go on from the cut: what {new.name} wrote by then stays, and is written once more"
+    group = found.units[new.name].group
+    if group is not None and any(group.committed.values()):
+        yield f"{new.consumer_group} has committed offsets already, which are replaced"
+
+
+def steps_elsewhere(
+    spec: UpgradeSpec, old: Unit, new: Unit, committed: tuple[str, ...], ids: Mapping[str, str]
+) -> Iterator[WorkflowStep]:
+    """Those behind `await_empty`. What is begun is named after the workflow, which is known later. The new version writes
+    behind what the old one wrote.
+    """
+    note = TakeSnapshot(spec.cluster, spec.group, committed, tuple(old.outputs), is_live=True, topic_ids=ids)
+    restored = {"to_unit": new.name, "outputs": dict.fromkeys(new.outputs, "append")}
+    yield WorkflowStep(NOTE, note)
+    yield WorkflowStep(SAVE, RunChildren((ChildRun("cut", "savepoint", {"unit": old.name}),)))
+    yield WorkflowStep(COMPARE, replace(note, end_topics=()))
+    yield WorkflowStep(RESTORE, RunChildren((ChildRun("restore", "restore_savepoint", restored),)))
+    yield WorkflowStep(COMPARE_AGAIN, replace(note, end_topics=()))
+
+
+def after_step_elsewhere(
+    workflow: Workflow, spec: UpgradeSpec, step: WorkflowStep, event: StepReported
+) -> Workflow | Refused:
+    if step.name in {COMPARE, COMPARE_AGAIN}:
+        return went_on(workflow, spec.group, event) or workflow
+    if step.name != NOTE or workflow.plan is None or workflow.plan.version is None:
+        return workflow
+    problem = not_drained(spec.unit, spec.group, event)
+    if problem is not None:
+        return problem
+    planned = workflow.plan.version
+    left = unfixed(spec, tuple(planned.unfixed_range), places_of(event), event.logs, workflow.id)
+    plan = replace(workflow.plan, version=VersionChange(planned.verdict, planned.differences, *left))
+    steps = tuple(_named(workflow, s) for s in workflow.steps)
+    return replace(workflow, plan=plan, steps=steps).with_undo(event.undo)
+
+
+def _named(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
+    if not isinstance(step.action, RunChildren):
+        return step
+    field = "name" if step.name == SAVE else "savepoint"
+    runs = (
+        replace(run, recovery=f"{workflow.id}-{run.recovery}", data={**run.data, field: f"{workflow.id}-cut"})
+        for run in step.action.runs
+    )
+    return replace(step, action=RunChildren(tuple(runs)))
+
+
+def undo_elsewhere(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ...]:
+    """The old version runs again before anything of the new one is taken away."""
+    row = next((row for row in workflow.undo if isinstance(row, UnitUndo)), None)
+    begun = {s.name: s for s in workflow.steps if s.began_ms is not None and s.state is not StepState.PENDING}
+    if row is None or STOP not in begun:
+        return ()
+    old = WorkflowStep(
+        START_OLD, AwaitStarted(spec.cluster, spec.group, spec.unit, ", the version before", ran_before(workflow))
+    )
+    back = {
+        name: step.action.runs
+        for name in (RESTORE, SAVE)
+        if (step := begun.get(name)) is not None and isinstance(step.action, RunChildren)
+    }
+    lost = lost_offsets_back(workflow, spec)
+    steps = [*lost, old]
+    if RESTORE in back:
+        steps = [
+            WorkflowStep(STOP_NEW, AwaitStopped(spec.cluster, spec.to_group, spec.to_unit)),
+            WorkflowStep(EMPTY_AGAIN, AwaitEmpty(spec.cluster, spec.to_group)),
+            *lost,
+            old,
+        ]
+    steps += [WorkflowStep(f"roll_back_{name}", RollBackChildren(runs)) for name, runs in back.items()]
+    return tuple(steps)
+
+
+def stays_elsewhere(workflow: Workflow, spec: UpgradeSpec) -> tuple[str, ...]:
+    restored = next((s for s in workflow.steps if s.name == RESTORE), None)
+    if not spec.is_other_id or restored is None or restored.began_ms is None:
+        return ()
+    return (f"{spec.unit} goes on from the cut, so what {spec.to_unit} wrote since is written once more",)

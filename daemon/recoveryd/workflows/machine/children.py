@@ -1,0 +1,313 @@
+"""Recoveries and workflows that a workflow has carried out: commands that it puts on the control topic, as anybody could, and
+what became of them.
+
+The step that wants them is journaled with their ids and data before the first is sent. Until one is seen its command is
+sent again, with the same id, so that it begins once whatever dies in between. A command that is read when the workflow
+does not want it any more begins nothing (`refuse_child`).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import Command
+from recoveryd.kernel.decision import Answer
+from recoveryd.kernel.effects import SendCommand
+from recoveryd.kernel.refused import Refused
+from recoveryd.kernel.states import State
+from recoveryd.recovery.model import Recovery
+from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import Steering, StepState, Workflow, WorkflowStep
+
+FIRST_TRY: Final = "first_try"  # in the evidence of a step: which look was the first after a pause
+FAILED: Final = "failed"  # in the evidence of a step: why it fails once what it began is at rest
+_SENT_EVERY: Final = 15  # looks
+_BAD: Final = frozenset({"mismatch"})
+_WANTS: Final = frozenset({State.RUNNING, State.WAITING})
+_TAKEN: Final = frozenset({StepState.RUNNING, StepState.WAITING})
+Child = Recovery | Workflow
+
+
+def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> StepReported:
+    """Send what was not seen yet, and say how far all of them are."""
+    assert isinstance(step.action, RunChildren)
+    found = {run.recovery: _begun(draft, workflow, run) for run in step.action.runs}
+    known = [child for child in found.values() if child is not None]
+    live = [child for child in known if not child.is_terminal]
+    is_due = step.tries % _SENT_EVERY == 1 or step.began_ms == draft.now_ms
+    if is_due:
+        remind_children(draft, workflow)
+    named = _counted(draft, step.action.runs)
+    ending = _ending(draft, workflow, step, known)
+    if ending is not None:
+        return ending
+    unseen = [run for run in step.action.runs if found[run.recovery] is None]
+    if not unseen and not live:
+        evidence = {child.id: _evidence(child) for child in known}
+        return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=evidence)
+    if unseen and step.tries - _first_try(step) >= draft.params.ready_wait_ms // draft.params.look_every_ms:
+        why = f"the command for {unseen[0].recovery} was not read for {draft.params.ready_wait_ms // 60_000} minutes"
+        return _told(workflow, step, Outcome.FAILED, why, code=Code.STEP_FAILED.value)
+    for run in unseen if is_due else ():
+        _send(draft, workflow, run)
+    copying = (r for r in live if isinstance(r, Recovery))
+    left = sum(max(0, (p.stop or 0) - p.position) for r in copying for p in r.progress.partitions)
+    why = f"{len(known) - len(live)} of {named} completed" + (f": {live[0].id}: {live[0].why}" if live else "")
+    return _told(workflow, step, Outcome.NOT_YET, why, left=left)
+
+
+def _first_try(step: WorkflowStep) -> int:
+    """Looks are counted instead of time, in which nobody may have led."""
+    first = step.evidence.get(FIRST_TRY)
+    return first if isinstance(first, int) else 0
+
+
+def _ending(
+    draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, known: Sequence[Child]
+) -> StepReported | None:
+    """Of a step that ends early: it is stopped, or one of its children failed. Nothing that it began goes on alone."""
+    live = [child for child in known if not child.is_terminal]
+    if workflow.state is State.STOPPING:
+        if live:
+            return _told(workflow, step, Outcome.NOT_YET, f"{live[0].id} has not ended yet: {live[0].why}")
+        return _told(workflow, step, Outcome.DONE, "what it had begun has ended")
+    failed = step.evidence.get(FAILED)
+    if not isinstance(failed, Mapping):
+        problem = next((child for child in known if _problem(child)), None)
+        code = Code.STEP_FAILED.value if problem is None or problem.error_code is None else problem.error_code
+        return None if problem is None else _told(workflow, step, Outcome.FAILED, _problem(problem), code=code)
+    if not live:
+        return _told(workflow, step, Outcome.FAILED, str(failed["why"]), code=str(failed["code"]))
+    if workflow.steering is None or workflow.steering.verb != "stop":
+        draft.revise(steer_children(draft, workflow, "stop"))
+    return _told(workflow, step, Outcome.NOT_YET, f"{failed['why']}; what began beside it is stopped first")
+
+
+def look_at_rollback(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> StepReported:
+    """The same for workflows that put back what they changed, one after the other."""
+    assert isinstance(step.action, RollBackChildren)
+    for run in step.action.runs:
+        child = _begun(draft, workflow, run)
+        if not isinstance(child, Workflow) or child.state is State.ROLLED_BACK:
+            continue
+        if child.is_terminal and not draft.kind_of(child).undo(child):
+            continue
+        is_ours = child.is_rolling_back and child.updated_ms >= (step.began_ms or 0)
+        if child.state in {State.FAILED, State.STOPPED} and is_ours:
+            why = f"{child.id} did not put everything back and is {child.state.value}: {child.why}"
+            return _told(workflow, step, Outcome.FAILED, why, code=child.error_code or Code.STEP_FAILED.value)
+        if child.is_terminal and step.tries % _SENT_EVERY == 1:
+            command = _rollback_id(workflow, step, run)
+            data = {"reason": f"rollback of {workflow.id}"}
+            source = workflow.command.source
+            draft.effect(SendCommand(workflow.id, "rollback", child.id, data, command, source, draft.now_ms))
+        return _told(workflow, step, Outcome.NOT_YET, f"{child.id} puts back what it changed: {child.why}")
+    return _told(workflow, step, Outcome.DONE, "what it began is as it was before")
+
+
+def steer_children(draft: WorkflowDraft, workflow: Workflow, verb: str) -> Workflow:
+    """Pause, resume or stop those that live. Gives the workflow that remembers it, which is to be journaled."""
+    steered = replace(workflow, steering=None)
+    left = tuple(child.id for child in _living(draft, workflow) if not _is_so(child, verb))
+    if left:
+        steered = replace(workflow, steering=Steering(verb, workflow.version, left))
+    remind_children(draft, steered)
+    return steered
+
+
+def remind_children(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """Send what was wanted of them last once more, under the same ids, to those that have not read it."""
+    wanted = workflow.steering
+    if wanted is None:
+        return
+    living = {child.id for child in _living(draft, workflow)}
+    for child in wanted.left:
+        if child in living:
+            data = {"reason": f"{wanted.verb} of {workflow.id}"}
+            command = _steering_id(workflow, wanted, child)
+            source = workflow.command.source
+            draft.effect(SendCommand(workflow.id, wanted.verb, child, data, command, source, draft.now_ms))
+
+
+def hear_of_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> None:
+    """A command with this id was read. One that came too early for it is wanted again, under another id."""
+    wanted = workflow.steering
+    if wanted is None:
+        return
+    answer = next((answer for answer in draft.draft.answers if answer.command_id == command), None)
+    for child in _living(draft, workflow) if answer is not None and answer.kind in {"rejected", "expired"} else ():
+        if command == _steering_id(workflow, wanted, child.id) and not _is_so(child, wanted.verb):
+            draft.revise(workflow, steering=replace(wanted, number=workflow.version))
+            return
+    forget_steering(draft, workflow, command)
+
+
+def has_children(draft: WorkflowDraft, workflow: Workflow) -> bool:
+    """Whether something that it began still lives."""
+    return any(_living(draft, workflow))
+
+
+def asked_anew(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
+    """After a pause: a command that was read meanwhile began nothing, and its id is used up."""
+    action = step.action
+    if not isinstance(action, RunChildren):
+        return step
+    runs = (replace(run, again=run.again + 1) if _begun(draft, workflow, run) is None else run for run in action.runs)
+    return replace(step, action=replace(action, runs=tuple(runs)), evidence={**step.evidence, FIRST_TRY: step.tries})
+
+
+def refuse_child(draft: WorkflowDraft, command: Command) -> Refused | None:
+    """The refusal of a command that a workflow sent and does not want any more: it ended, it stops or is paused, it is at
+    another step, or what it began beside has failed. None for every other command.
+    """
+    meta = command.meta
+    told = re.fullmatch(rf"(.+)\.(\d+)\.{re.escape(meta.subject)}(?:\.\d+)?", meta.id, re.ASCII)
+    parent = None if told is None else draft.workflows.get(told[1])
+    if told is None or parent is None:
+        return None
+    if (parent.created_ms, parent.command.source) != (int(told[2]), meta.source):
+        return None
+    if _wants(draft, parent, command):
+        return None
+    message = f"workflow {parent.id} is {parent.state.value} and does not want {meta.subject} any more"
+    if parent.state is State.PAUSED:
+        message = f"workflow {parent.id} is paused, and asks for {meta.subject} when it goes on"
+    return Refused(Code.NOT_IN_THIS_STATE, message)
+
+
+def _wants(draft: WorkflowDraft, workflow: Workflow, command: Command) -> bool:
+    step = workflow.step
+    if workflow.state not in _WANTS or step is None or step.state not in _TAKEN or FAILED in step.evidence:
+        return False
+    runs = step.action.runs if isinstance(step.action, RunChildren) else ()
+    is_ours = any(
+        (run.recovery, run.verb) == (command.meta.subject, command.verb)
+        and command.meta.id == command_id(workflow, run)
+        for run in runs
+    )
+    known = (_begun(draft, workflow, run) for run in runs)
+    return is_ours and not any(_problem(child) for child in known if child is not None)
+
+
+def refused_child(draft: WorkflowDraft, workflow: Workflow, answer: Answer) -> bool:
+    """Whether this answers a command of the present step, and says that it begins nothing."""
+    step = workflow.step
+    if step is None or answer.kind == "accepted" or workflow.state not in _WANTS:
+        return False
+    if isinstance(step.action, RollBackChildren):
+        return answer.kind == "rejected" and _asks_back(workflow, step, answer.command_id)
+    if not isinstance(step.action, RunChildren):
+        return False
+    asked = (run for run in step.action.runs if answer.command_id == command_id(workflow, run))
+    return any(_begun(draft, workflow, run) is None for run in asked)
+
+
+def sent_by(workflow: Workflow, command: str) -> bool:
+    """Whether the present step wants something by this command."""
+    step = workflow.step
+    if step is not None and isinstance(step.action, RunChildren):
+        return any(command == command_id(workflow, run) for run in step.action.runs)
+    return step is not None and _asks_back(workflow, step, command)
+
+
+def forget_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> bool:
+    """Whether it was a command to one that it began, which is not wanted any more: it was read, or can never be sent."""
+    wanted = workflow.steering
+    if wanted is None or not any(command == _steering_id(workflow, wanted, child) for child in wanted.left):
+        return False
+    left = tuple(child for child in wanted.left if command != _steering_id(workflow, wanted, child))
+    draft.revise(workflow, steering=replace(wanted, left=left) if left else None)
+    return True
+
+
+def command_id(workflow: Workflow, run: ChildRun) -> str:
+    base = f"{workflow.id}.{workflow.created_ms}.{run.recovery}"
+    return f"{base}.{run.again}" if run.again else base
+
+
+def _steering_id(workflow: Workflow, wanted: Steering, child: str) -> str:
+    return f"{workflow.id}.{workflow.created_ms}.{wanted.verb}.{wanted.number}.{child}"
+
+
+def _rollback_id(workflow: Workflow, step: WorkflowStep, run: ChildRun) -> str:
+    return f"{command_id(workflow, run)}.rollback.{step.began_ms}"
+
+
+def _asks_back(workflow: Workflow, step: WorkflowStep, command: str) -> bool:
+    runs = step.action.runs if isinstance(step.action, RollBackChildren) else ()
+    return any(command == _rollback_id(workflow, step, run) for run in runs)
+
+
+def is_child_of(workflow: Workflow, command: str) -> bool:
+    """Whether a command is one by which this workflow begins something."""
+    runs = (run for step in workflow.steps if isinstance(step.action, RunChildren) for run in step.action.runs)
+    return any(command == command_id(workflow, run) for run in runs)
+
+
+def is_taken_back(workflow: Workflow, command: str) -> bool:
+    """Whether a command is one by which this workflow, now, has something put back that it began."""
+    step = workflow.step
+    return step is not None and workflow.state in _WANTS and _asks_back(workflow, step, command)
+
+
+def _begun(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> Child | None:
+    """What its command began. Another one that has the id is none of ours, whatever became of it."""
+    found = draft.workflows.get(run.recovery) if run.verb in draft.kinds else draft.recovery(run.recovery)
+    return found if found is not None and found.command.id == command_id(workflow, run) else None
+
+
+def _living(draft: WorkflowDraft, workflow: Workflow) -> Iterator[Child]:
+    step = workflow.step
+    for run in step.action.runs if step is not None and isinstance(step.action, RunChildren) else ():
+        recovery = _begun(draft, workflow, run)
+        if recovery is not None and not recovery.is_terminal:
+            yield recovery
+
+
+def _is_so(child: Child, verb: str) -> bool:
+    """Whether it is already what this would make of it."""
+    if child.state in {State.STOPPING, State.CLOSING}:
+        return True
+    is_paused = child.state in {State.PAUSED, State.PAUSING}
+    return is_paused if verb == "pause" else verb == "resume" and not is_paused
+
+
+def _send(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> None:
+    ref = workflow.command
+    data = {"reason": f"{workflow.id}: {ref.reason}"[:500], **run.data}
+    draft.effect(
+        SendCommand(workflow.id, run.verb, run.recovery, data, command_id(workflow, run), ref.source, draft.now_ms)
+    )
+
+
+def _problem(recovery: Child) -> str:
+    if recovery.is_terminal and recovery.state is not State.COMPLETED:
+        return f"{recovery.id} is {recovery.state.value}: {recovery.why}"
+    if recovery.is_terminal and _result(recovery) in _BAD:
+        return f"{recovery.id} was verified with a mismatch; `recoveryctl describe {recovery.id}` names the differences"
+    return ""
+
+
+def _evidence(child: Child) -> dict[str, object]:
+    if isinstance(child, Workflow):
+        return {"workflow": child.verb, "why": child.why}
+    return {"records": child.progress.records, "verified": _result(child)}
+
+
+def _result(child: Child) -> str | None:
+    proof = child.verification if isinstance(child, Recovery) else None
+    return None if proof is None else str(proof.result)
+
+
+def _counted(draft: WorkflowDraft, runs: Sequence[ChildRun]) -> str:
+    are_workflows = all(run.verb in draft.kinds for run in runs)
+    one, many = ("workflow", "workflows") if are_workflows else ("recovery", "recoveries")
+    return f"{len(runs)} {one if len(runs) == 1 else many}"
+
+
+def _told(workflow: Workflow, step: WorkflowStep, outcome: Outcome, why: str, **more: object) -> StepReported:
+    return StepReported(workflow.id, step.name, step.tries, outcome, why, **more)  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+"""A kind of workflow is a value: what its command means, what has to be known, which steps follow from it.
+
+To add one: a spec in `spec`, a module that makes its plan, and its value in `all_kinds`; new steps are actions (`actions`), which an adapter carries out.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from recoveryd.kernel.refused import Refused
+from recoveryd.units.model import Unit
+from recoveryd.workflows.machine.undoing import lost_for_good, rollback_steps
+from recoveryd.workflows.model.cut import Cut
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.facts import Found, WantedFacts
+from recoveryd.workflows.model.known import Workflows
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.workflow import Ending, RowKey, Undo, Workflow, WorkflowPlan, WorkflowStep
+
+
+@dataclass(frozen=True, slots=True)
+class Knows:
+    """What a kind may look at when a command arrives."""
+
+    params: WorkflowParams
+    workflows: Workflows
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`told` says in words what is to happen. `undo`: what is known already of what can be put back. `leases`: keys of what
+    has to stay as it makes it until it ends, whatever it is now.
+    """
+
+    plan: WorkflowPlan
+    steps: tuple[WorkflowStep, ...]
+    told: str
+    undo: tuple[Undo, ...] = field(default=())
+    cut: Cut | None = None
+    leases: frozenset[RowKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known beside a workflow when a step reports. `live_over`: protected signals over their SLO, each in words; None
+    = nothing is protected, or nothing was measured yet. `held`: by topic of the unit, who holds it and why. `units`: all that
+    the config has now.
+    """
+
+    now_ms: int
+    unit: Unit | None = None
+    live_over: tuple[str, ...] | None = None
+    held: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, Unit] = field(default_factory=dict)
+
+
+def _as_told(_workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
+    return event
+
+
+def _without_report(workflow: Workflow, _ending: Ending, _now_ms: int) -> Mapping[str, Any] | None:
+    return workflow.report
+
+
+def _unchanged(workflow: Workflow, _step: WorkflowStep, event: StepReported) -> Workflow:
+    return workflow.with_undo(event.undo)
+
+
+def _one_unit(spec: Any) -> tuple[str, ...]:
+    return () if spec.unit is None else (spec.unit,)
+
+
+def _no_children(_spec: Any) -> str:
+    return ""
+
+
+def _is_apart(_workflow: Workflow, _later: Workflow) -> bool:
+    return False
+
+
+def _lost_records(workflow: Workflow) -> tuple[str, ...]:
+    gone = lost_for_good(workflow)
+    return (f"records of {', '.join(gone)} are gone for good",) if gone else ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowKind:
+    """`complete` adds to the spec of a command what the config and other workflows say. `claims` are the things that only one workflow works on at a time, each in words; `topics` those that the command names.
+
+    `after_step` takes what a step found, so that later steps know it; it may find that the rest cannot be done. `undo`
+    makes the steps of a rollback, and `stays` says of what it leaves. `judge` says what it means that a step found
+    something. `report` is made when the workflow ends. `waived`: steps whose open gates a person may waive. `units`: those
+    that its plan is about. `ends`: the longest end that ids of what it begins have behind its own. `is_beneath`: whether the
+    second rests on what a rollback of the first would take away.
+    """
+
+    spec: type
+    complete: Callable[[Any, Knows], Any]  # Spec → Spec | Refused
+    wanted: Callable[[Any, WorkflowParams], WantedFacts]
+    plan: Callable[[Any, Found, WorkflowParams], Planned | Refused]
+    claims: Callable[[Any], frozenset[str]]
+    topics: Callable[[Any], Iterable[str]]
+    after_step: Callable[[Workflow, WorkflowStep, StepReported], Workflow | Refused] = _unchanged
+    undo: Callable[[Workflow], tuple[WorkflowStep, ...]] = rollback_steps
+    judge: Callable[[Workflow, WorkflowStep, StepReported, Around], StepReported] = _as_told
+    report: Callable[[Workflow, Ending, int], Mapping[str, Any] | None] = _without_report
+    stays: Callable[[Workflow], tuple[str, ...]] = _lost_records
+    waived: frozenset[str] = frozenset()
+    units: Callable[[Any], tuple[str, ...]] = _one_unit
+    ends: Callable[[Any], str] = _no_children
+    is_beneath: Callable[[Workflow, Workflow], bool] = _is_apart

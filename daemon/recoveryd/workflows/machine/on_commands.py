@@ -1,0 +1,284 @@
+"""Commands about workflows: those that ask for one, which are answered when its plan is made, and those that steer."""
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import Command, StopCommand
+from recoveryd.kernel.events import CommandReceived
+from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
+from recoveryd.workflows.machine.children import has_children, is_child_of, is_taken_back, steer_children
+from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.holding import held_from, held_from_steps
+from recoveryd.workflows.machine.kind import Knows, WorkflowKind
+from recoveryd.workflows.machine.planning import asked_for_approval, gather
+from recoveryd.workflows.machine.steps import done, end, go_on, is_changing, take_anew
+from recoveryd.workflows.machine.undoing import without_lost_places
+from recoveryd.workflows.machine.waiving import waive
+from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.size import refuse_id
+from recoveryd.workflows.model.spec import Ack, Rollback
+from recoveryd.workflows.model.workflow import Ending, StepState, Workflow
+
+_REUSABLE = frozenset({State.PLANNED, State.REJECTED, State.EXPIRED})
+_NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
+_CAN_ROLL_BACK = frozenset({State.COMPLETED, State.FAILED, State.STOPPED})
+
+
+class BeginsWorkflow(Command, Protocol):
+    """A command that asks for a new workflow."""
+
+    @property
+    def spec(self) -> Any: ...
+
+
+def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkflow) -> None:
+    meta = command.meta
+    earlier = draft.workflows.get(meta.subject)
+    if earlier is not None and earlier.state not in _REUSABLE:
+        message = f"workflow {earlier.id} exists already and is {earlier.state.value}"
+        draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
+        return
+    kind = draft.kinds[command.verb]
+    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows))
+    if not isinstance(spec, Refused):
+        refusal = refuse_id(meta.subject, kind.ends(spec)) or _refuse(kind, spec, draft, meta.id)
+    else:
+        refusal = spec
+    if refusal is not None:
+        draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
+        return
+    workflow = Workflow(
+        id=meta.subject,
+        state=State.PLANNING,
+        why=meta.reason,
+        version=1 if earlier is None else earlier.version + 1,
+        created_ms=draft.now_ms,
+        updated_ms=draft.now_ms,
+        command=CommandRef(meta.id, meta.source, meta.reason),
+        verb=command.verb,
+        unit=spec.unit,
+        spec=spec,
+        control_offset=event.offset,
+    )
+    draft.put(workflow)
+    told = {"why": meta.reason, "verb": command.verb, "unit": spec.unit, "group": spec.group}
+    draft.notice("workflow_requested", workflow.id, told, meta.id)
+    gather(draft, workflow)
+
+
+def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -> None:
+    workflow = known(draft, command.meta.subject)
+    if workflow.state is not State.AWAITING_APPROVAL:
+        wrong_state(draft, event, workflow)
+        return
+    asked = asked_for_approval(draft, workflow)
+    refusal: str | None = f"nobody is asked to approve {workflow.id} any more; send the command again"
+    if asked is not None:
+        refusal = asked.refusal(workflow.command.source, command.meta.source)
+    if refusal is not None:
+        draft.answer(event, "rejected", refusal, Code.NOT_AN_APPROVER.value)
+    elif workflow.plan is not None and command.plan_hash != workflow.plan.hash:
+        message = f"the plan of {workflow.id} has the hash {workflow.plan.hash}"
+        draft.answer(event, "rejected", message, Code.STALE_PLAN.value)
+    elif held := held_from(draft, workflow, workflow.plan):
+        draft.answer(event, "rejected", held.message, held.code.value, held.hint)
+    else:
+        why = f"approved by {command.meta.who}"
+        draft.answer(event, "accepted", f"{workflow.id} is approved")
+        # Its facts are as old as the wait: they are asked for again, and the plan must come out as it was approved.
+        gather(draft, draft.revise(workflow, approved=why))
+
+
+def on_reject(draft: WorkflowDraft, event: CommandReceived, command: Reject) -> None:
+    workflow = known(draft, command.meta.subject)
+    if workflow.state is not State.AWAITING_APPROVAL:
+        wrong_state(draft, event, workflow)
+        return
+    draft.answer(event, "accepted", f"{workflow.id} is rejected")
+    code = Code.REJECTED_BY_OPERATOR.value
+    draft.move(workflow, State.REJECTED, f"rejected by {command.meta.who}", {"code": code}, error_code=code)
+
+
+def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
+    """A person says that a step is done. Said again, or of one that went on by itself, it changes nothing."""
+    workflow = known(draft, command.meta.subject)
+    step = next((s for s in workflow.steps if s.name == command.step), None)
+    if step is None:
+        hint = nearest_name(command.step, frozenset(s.name for s in workflow.steps)) if workflow.steps else ""
+        message = f"{workflow.id} has no step {command.step!r}"
+        draft.answer(event, "rejected", message, Code.INVALID_VALUE.value, hint)
+    elif step.state is StepState.DONE and type(step.action) in ANSWERED_BY_PEOPLE:
+        draft.answer(event, "accepted", f"{step.name} was done already")
+    elif (
+        step.state is StepState.WAITING
+        and step.name in draft.kind_of(workflow).waived
+        and isinstance(step.action, LookAtUnit)
+    ):
+        waive(draft, event, workflow, command)
+    elif step.state is not StepState.WAITING or type(step.action) not in ANSWERED_BY_PEOPLE:
+        message = f"step {step.name} of {workflow.id} waits for no ack; it is {step.state.value}"
+        draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+    elif workflow.state is State.PAUSED:
+        wrong_state(draft, event, workflow)
+    else:
+        draft.answer(event, "accepted", f"{step.name} is done")
+        why = f"acknowledged by {command.meta.who}" + (f" ({command.note})" if command.note else "")
+        told = {**step.evidence, "by": command.meta.source, "note": command.note}
+        done(draft, workflow, step, StepReported(workflow.id, step.name, step.tries, Outcome.DONE, why, evidence=told))
+
+
+def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) -> None:
+    """At once where nothing is under way; a change that is being made is heard of first."""
+    workflow = known(draft, command.meta.subject)
+    if workflow.is_terminal or workflow.state in {State.PLANNED, State.STOPPING, State.CLOSING}:
+        wrong_state(draft, event, workflow)
+        return
+    draft.answer(event, "accepted", f"{workflow.id} ends")
+    if workflow.state is State.PLANNING:
+        workflow = draft.answer_creation(workflow, "rejected", "stopped before its plan was made")
+    stop_workflow(draft, workflow, f"stopped by {command.meta.who}")
+
+
+def stop_workflow(draft: WorkflowDraft, workflow: Workflow, why: str, code: str | None = None) -> None:
+    stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
+    if is_changing(workflow):
+        draft.move(workflow, State.STOPPING, f"{why}; what is being changed is waited for", stop=stop, error_code=code)
+    elif has_children(draft, workflow):
+        steered = steer_children(draft, workflow, "stop")
+        draft.move(steered, State.STOPPING, f"{why}; what it began is waited for", stop=stop, error_code=code)
+    else:
+        end(draft, replace(workflow, stop=stop), Ending(State.STOPPED, why, code))
+
+
+def on_pause(draft: WorkflowDraft, event: CommandReceived, command: Pause) -> None:
+    """Between two steps; one that changes something is heard of first."""
+    workflow = known(draft, command.meta.subject)
+    if workflow.state not in {State.RUNNING, State.WAITING}:
+        wrong_state(draft, event, workflow)
+        return
+    if command.release:
+        message = f"release: {workflow.id} is a workflow, which has no application to be let go"
+        draft.answer(event, "rejected", message, Code.INVALID_VALUE.value)
+        return
+    why = f"paused by {command.meta.who}"
+    draft.answer(event, "accepted", f"{workflow.id} pauses")
+    if is_changing(workflow):
+        draft.move(workflow, State.PAUSING, why)
+    else:
+        draft.move(steer_children(draft, workflow, "pause"), State.PAUSED, why, waiting_for=None)
+
+
+def on_resume(draft: WorkflowDraft, event: CommandReceived, command: Resume) -> None:
+    workflow = known(draft, command.meta.subject)
+    if workflow.state not in {State.PAUSED, State.PAUSING}:
+        wrong_state(draft, event, workflow)
+        return
+    draft.answer(event, "accepted", f"{workflow.id} goes on")
+    was_paused = workflow.state is State.PAUSED
+    running = draft.move(steer_children(draft, workflow, "resume"), State.RUNNING, f"resumed by {command.meta.who}")
+    if was_paused:
+        take_anew(draft, running)
+
+
+def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback) -> None:
+    workflow = known(draft, command.meta.subject)
+    if workflow.state not in _CAN_ROLL_BACK:
+        wrong_state(draft, event, workflow)
+        return
+    steps = draft.kind_of(workflow).undo(workflow)
+    stays = "; ".join(draft.kind_of(workflow).stays(workflow))
+    if not steps:
+        why = stays or "it changed nothing"
+        draft.answer(event, "rejected", f"{workflow.id} has nothing to put back: {why}", Code.NOTHING_TO_DO.value)
+        return
+    rival = _rival(draft, workflow.id, draft.kind_of(workflow).claims(workflow.spec), command.meta.id)
+    if rival is not None:
+        draft.answer(event, "rejected", rival, Code.IN_USE.value)
+        return
+    later = _later(draft, workflow)
+    if later is not None:
+        message = f"{later.id} was begun after {workflow.id}, and rests on what would be taken away"
+        draft.answer(event, "rejected", message, Code.IN_USE.value, f"Roll back {later.id} first.")
+        return
+    if watch := _watched(draft, workflow.spec):
+        draft.answer(event, "rejected", watch, Code.UNIT_WATCHED.value)
+        return
+    if held := held_from_steps(draft, workflow, steps):
+        draft.answer(event, "rejected", held.message, held.code.value, held.hint)
+        return
+    names = {step.name for step in steps}  # of a rollback that failed before
+    told = f"{workflow.id} is rolled back" + (f"; {stays}" if stays else "")
+    draft.answer(event, "accepted", told)
+    before = (s for s in workflow.steps if s.name not in names)
+    kept = (replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in before)
+    why = f"rolled back by {command.meta.who}"
+    back = replace(
+        without_lost_places(workflow, steps), steps=(*kept, *steps), is_rolling_back=True, error_code=None, stop=None
+    )
+    go_on(draft, draft.move(back, State.RUNNING, why))
+
+
+def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft, command: str) -> Refused | None:
+    params = draft.params
+    if spec.cluster not in params.clusters:
+        hint = nearest_name(spec.cluster, params.clusters)
+        return Refused(Code.UNKNOWN_CLUSTER, f"cluster: the config has no cluster {spec.cluster!r}", hint)
+    own = next((topic for topic in kind.topics(spec) if topic in params.own_topics), None)
+    if own is not None:
+        return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
+    active = [w for w in draft.workflows.live.values() if w.state is not State.AWAITING_APPROVAL]
+    if len(active) >= params.active_most:
+        message = f"{len(active)} workflows are active, at most {params.active_most} can be"
+        return Refused(Code.TOO_MANY_RECOVERIES, message)
+    if spec.dry_run:
+        return None
+    rival = _rival(draft, "", kind.claims(spec), command)
+    if rival is not None:
+        return Refused(Code.IN_USE, rival)
+    watch = _watched(draft, spec)
+    return None if watch is None else Refused(Code.UNIT_WATCHED, watch)
+
+
+def _watched(draft: WorkflowDraft, spec: Any) -> str | None:
+    """The sentence that names a watch on a group of which something is changed, or None."""
+    groups = dict.fromkeys((spec.group, getattr(spec, "to_group", "") or spec.group))
+    return next((watch for group in groups if (watch := draft.watch_on(spec.cluster, group)) is not None), None)
+
+
+def _later(draft: WorkflowDraft, workflow: Workflow) -> Workflow | None:
+    """The newest one that rests on this."""
+    kind = draft.kind_of(workflow)
+    later = (other for other in draft.workflows if _age(other) > _age(workflow) and kind.is_beneath(workflow, other))
+    return max(later, key=_age, default=None)
+
+
+def _age(workflow: Workflow) -> tuple[int, int]:
+    return workflow.created_ms, workflow.control_offset
+
+
+def _rival(draft: WorkflowDraft, own_id: str, claims: frozenset[str], command: str) -> str | None:
+    """The sentence that names another workflow on the same things, or None. Whoever begins it, or takes it back, by
+    `command` is none.
+    """
+    for other in draft.workflows.live.values():
+        shared = claims & draft.kind_of(other).claims(other.spec) if other.id != own_id else frozenset()
+        is_parent = is_child_of(other, command) or is_taken_back(other, command)
+        if shared and not other.spec.dry_run and not is_parent:
+            return f"workflow {other.id} works on {min(shared)} and is {other.state.value}"
+    return None
+
+
+def known(draft: WorkflowDraft, workflow_id: str) -> Workflow:
+    """The one that the command is about."""
+    found = draft.workflows.get(workflow_id)
+    assert found is not None  # the kernel asked whose subject it is
+    return found
+
+
+def wrong_state(draft: WorkflowDraft, event: CommandReceived, workflow: Workflow) -> None:
+    message = f"{event.command.verb} is not possible while {workflow.id} is {workflow.state.value}"
+    draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)

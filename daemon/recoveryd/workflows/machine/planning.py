@@ -1,0 +1,127 @@
+"""From facts to the plan of a workflow, and from the plan to the answer of the command that asked for it."""
+
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.effects import WakeAt
+from recoveryd.kernel.refused import Refused
+from recoveryd.kernel.states import State
+from recoveryd.units.approvals import Approval, approval_for
+from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.guarding import guarded
+from recoveryd.workflows.machine.holding import held_from
+from recoveryd.workflows.machine.leases import refuse_leases, were_put_back
+from recoveryd.workflows.machine.replays import writers_of
+from recoveryd.workflows.machine.steps import go_on
+from recoveryd.workflows.model.effects import GatherForWorkflow
+from recoveryd.workflows.model.events import GatheringFailed, WorkflowFacts
+from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.workflow import Workflow
+
+
+def gather(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """Ask the cluster; again when nothing is heard for long."""
+    if (lost := _lost_unit(draft, workflow)) is not None:
+        refuse(draft, workflow, lost.code, lost.message)
+        return
+    draft.effect(GatherForWorkflow(workflow.id, draft.kind_of(workflow).wanted(workflow.spec, draft.params)))
+    draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
+
+
+def on_gathered(draft: WorkflowDraft, event: WorkflowFacts) -> None:
+    workflow = _waiting(draft, event.workflow)
+    if workflow is not None:
+        guarded(draft, workflow, lambda draft, workflow: _plan(draft, workflow, event.found), refuse)
+
+
+def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
+    made = _lost_unit(draft, workflow) or draft.kind_of(workflow).plan(workflow.spec, found, draft.params)
+    if isinstance(made, Refused):
+        refuse(draft, workflow, made.code, made.message, made.hint)
+        return
+    if were_put_back(draft.workflows, made.leases, found.at_ms):
+        draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms)
+        return
+    held = refuse_leases(draft.workflows, workflow.id, made.leases)
+    if held is not None and not workflow.spec.dry_run:
+        refuse(draft, workflow, held.code, held.message, held.hint)
+        return
+    writers = writers_of(draft, workflow.spec.cluster, {c.name for c in made.plan.changes if c.what == "offset"})
+    told = () if held is None else (held.message,)
+    plan = replace(made.plan, findings=(*made.plan.findings, *writers, *told))
+    held = held_from(draft, workflow, plan)
+    if held is not None and not workflow.spec.dry_run:
+        refuse(draft, workflow, held.code, held.message, held.hint)
+        return
+    if held is not None:
+        plan = replace(plan, findings=(*plan.findings, held.message))
+    planned = {"plan": plan, "steps": made.steps, "undo": made.undo, "cut": made.cut}
+    if workflow.approved:
+        if workflow.plan is None or plan.hash != workflow.plan.hash:
+            refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}; {workflow.approved}")
+        else:
+            go_on(draft, draft.move(draft.revise(workflow, **planned), State.RUNNING, workflow.approved))
+        return
+    if workflow.spec.plan_hash not in {None, plan.hash}:
+        refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
+        return
+    _proceed(draft, draft.revise(workflow, **planned), made.told)
+
+
+def _lost_unit(draft: WorkflowDraft, workflow: Workflow) -> Refused | None:
+    """Units may leave the config while a plan is made, or waits for its approval."""
+    for unit in draft.kind_of(workflow).units(workflow.spec):
+        if unit not in draft.params.units:
+            return Refused(Code.UNKNOWN_UNIT, f"the config has no unit {unit!r} any more; nothing was changed")
+    return None
+
+
+def on_gathering_failed(draft: WorkflowDraft, event: GatheringFailed) -> None:
+    workflow = _waiting(draft, event.workflow)
+    if workflow is None:
+        return
+    waited_ms = draft.now_ms - workflow.created_ms
+    if event.is_retriable and waited_ms < draft.params.planning_deadline_ms:
+        draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms)
+    else:
+        refuse(draft, workflow, Code(event.code), event.message)
+
+
+def refuse(draft: WorkflowDraft, workflow: Workflow, code: Code, message: str, hint: str = "") -> None:
+    """Nothing was changed; the answer to its command is `rejected`."""
+    answered = draft.answer_creation(workflow, "rejected", message, code.value, hint or CATALOGUE[code].next_step)
+    draft.move(answered, State.REJECTED, message, {"code": code.value}, error_code=code.value)
+
+
+def _proceed(draft: WorkflowDraft, workflow: Workflow, size: str) -> None:
+    plan = workflow.plan
+    assert plan is not None
+    asked = asked_for_approval(draft, workflow)
+    if asked is not None and asked.dead_end is not None:
+        refuse(draft, workflow, Code.NOT_AN_APPROVER, asked.dead_end)
+        return
+    workflow = draft.answer_creation(workflow, "accepted", f"planned: {size}")
+    told = {"plan_hash": plan.hash, "changes": len(plan.changes)}
+    if workflow.spec.dry_run:
+        draft.move(workflow, State.PLANNED, f"dry run: {size}, nothing was changed", told)
+    elif asked is not None:
+        why = f"{asked.wait(workflow.command.source)}: {size}"
+        draft.move(workflow, State.AWAITING_APPROVAL, why, told)
+        draft.effect(WakeAt(draft.now_ms + draft.params.approval_ttl_ms))
+    else:
+        go_on(draft, draft.move(workflow, State.RUNNING, f"plan made: {size}", told))
+
+
+def asked_for_approval(draft: WorkflowDraft, workflow: Workflow) -> Approval | None:
+    """By the units and rules that are in force now; None = none is needed."""
+    unit = draft.params.units.get(workflow.unit or "")
+    return None if unit is None else approval_for(draft.params.approvals, workflow.verb, unit)
+
+
+def _waiting(draft: WorkflowDraft, workflow_id: str) -> Workflow | None:
+    """The workflow, if it waits for facts."""
+    workflow = draft.workflows.live.get(workflow_id)
+    if workflow is None:
+        return None
+    is_approved = workflow.state is State.AWAITING_APPROVAL and bool(workflow.approved)
+    return workflow if workflow.state is State.PLANNING or is_approved else None

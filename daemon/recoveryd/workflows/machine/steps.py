@@ -1,0 +1,341 @@
+"""One step after the other: begin it, hear of it, ask again, go on or stand with a reason. Nothing here knows what a
+step does.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import CommandNotSent
+from recoveryd.kernel.refused import Refused
+from recoveryd.kernel.states import State
+from recoveryd.workflows.machine.around import around_of
+from recoveryd.workflows.machine.children import (
+    FAILED,
+    asked_anew,
+    forget_steering,
+    has_children,
+    hear_of_steering,
+    look_at_children,
+    look_at_rollback,
+    refused_child,
+    sent_by,
+    steer_children,
+)
+from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.holding import held_from, held_from_steps
+from recoveryd.workflows.machine.readiness import NEAR_SINCE, look_at_readiness
+from recoveryd.workflows.machine.undoing import restore_step, without_unbegun
+from recoveryd.workflows.model.actions import (
+    ANSWERED_BY_PEOPLE,
+    CHANGES,
+    Action,
+    AskChoice,
+    AskPerson,
+    AwaitCaughtUp,
+    AwaitReady,
+    LookAtUnit,
+    RollBackChildren,
+    RunChildren,
+    Settle,
+)
+from recoveryd.workflows.model.effects import take_step
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.workflow import Ending, StepState, WaitingFor, Workflow, WorkflowStep
+
+GREEN_SINCE = "green_since_ms"  # in the evidence of a step that holds
+_TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
+_NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
+_LOOKS: Mapping[type, Callable[[WorkflowDraft, Workflow, WorkflowStep], StepReported]] = {
+    RunChildren: look_at_children,
+    RollBackChildren: look_at_rollback,
+    AwaitReady: look_at_readiness,
+}
+_WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
+_GIVEN_UP = {
+    "group_empty": Code.GROUP_NOT_EMPTY,
+    "ack": Code.ACK_EXPIRED,
+    "choice": Code.ACK_EXPIRED,
+    "ready": Code.NOT_CAUGHT_UP,
+    "gates": Code.GATES_NOT_GREEN,
+}
+
+
+def go_on(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """Begin the next step, or end: there is none left."""
+    step = workflow.step
+    if step is None:
+        _end(draft, workflow)
+    elif step.state is not StepState.PENDING:
+        return
+    elif _is_held_back(workflow, step) and (held := _held(draft, workflow, step)):
+        fail(draft, workflow, step, held.message, held.code.value)
+    else:
+        draft.notice("step_started", workflow.id, {"step": step.name, "why": f"step {step.name} begins"})
+        _take(draft, workflow, replace(step, state=StepState.RUNNING, began_ms=draft.now_ms))
+
+
+def _is_held_back(workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether a hold is in the way of it. What was changed for a time only is put back in any case: it is not the
+    topic's owner who asked for it.
+    """
+    return type(step.action) in CHANGES and workflow.state is not State.CLOSING
+
+
+def _held(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> Refused | None:
+    """On the way back only by what this step touches: what stays as it is needs nobody's leave."""
+    if workflow.is_rolling_back:
+        return held_from_steps(draft, workflow, (step,))
+    return held_from(draft, workflow, workflow.plan)
+
+
+def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """As if the present step began now: somebody mended what it stood at."""
+    step = workflow.step
+    if step is not None and step.state in _TAKEN:
+        anew = asked_anew(draft, workflow, replace(step, began_ms=draft.now_ms))
+        workflow = draft.revise(workflow.with_step(anew))
+    take_again(draft, workflow)
+
+
+def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """Ask for the present step once more: it was not done yet, nothing was heard of it, or this daemon is new."""
+    step = workflow.step
+    if step is not None and step.state in _TAKEN:
+        _take(draft, workflow, step)
+    else:
+        go_on(draft, workflow)
+
+
+def on_step(draft: WorkflowDraft, event: StepReported) -> None:
+    workflow = draft.workflows.live.get(event.workflow)
+    step = None if workflow is None else workflow.step
+    if workflow is None or step is None or (step.name, step.tries) != (event.step, event.try_number):
+        return  # of an earlier try, or of somebody who ended meanwhile
+    if workflow.state is State.PAUSED:
+        return  # what was looked at before the pause is looked at again after it
+    take_report(draft, workflow, step, event)
+
+
+def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
+    if event.found is not None:
+        event = draft.kind_of(workflow).judge(workflow, step, event, around_of(draft, workflow))
+    if event.outcome is Outcome.FAILED and event.undo:
+        workflow = workflow.with_undo(event.undo)  # what it changed before it failed
+    if event.outcome is Outcome.DONE:
+        done(draft, workflow, step, event)
+    elif event.outcome is Outcome.NOT_YET:
+        wait(draft, workflow, step, event)
+    elif event.is_retriable and step.failures < draft.params.tries_most - 1:
+        draft.revise(workflow.with_step(replace(step, why=event.why, failures=step.failures + 1)))
+        draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms * 2 ** (step.failures + 1))
+        draft.reason = f"{step.name}: {event.why}; tried again"
+    else:
+        fail(draft, workflow, step, event.why, event.code or Code.STEP_FAILED.value)
+
+
+def hear_answers(draft: WorkflowDraft, command_id: str) -> None:
+    """A command of its own that was refused ends the step which sent it."""
+    for workflow in tuple(draft.workflows.live.values()):
+        hear_of_steering(draft, workflow, command_id)
+    for workflow in tuple(draft.workflows.live.values()):
+        answer = next((a for a in draft.draft.answers if refused_child(draft, workflow, a)), None)
+        if answer is not None and workflow.step is not None:
+            fail(draft, workflow, workflow.step, f"{answer.subject}: {answer.message}", answer.code)
+
+
+def on_not_sent(draft: WorkflowDraft, event: CommandNotSent) -> None:
+    """A command of its own that can never be sent ends the step which wants it; any other is sent again in its time."""
+    workflow = draft.workflows.live.get(event.about)
+    if workflow is None or event.retriable:
+        return
+    step = workflow.step
+    if forget_steering(draft, workflow, event.command_id) or step is None:
+        return
+    if workflow.state in {State.RUNNING, State.WAITING} and sent_by(workflow, event.command_id):
+        fail(draft, workflow, step, f"its command could not be sent: {event.message}", event.code)
+
+
+def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str, code: str) -> None:
+    """It stands here, with a reason; what was changed before can be put back."""
+    told = f"{step.name}: {why}"
+    if workflow.state is State.CLOSING:
+        if why != step.why:
+            draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
+        draft.revise(
+            workflow.with_step(replace(step, why=why, failures=0)), why=f"{told}; it is tried until it is done"
+        )
+        draft.due(workflow.id, draft.now_ms + draft.params.close_every_ms)
+        return
+    if isinstance(step.action, RunChildren) and has_children(draft, workflow):
+        _stop_others_first(draft, workflow, step, why, code)
+        return
+    ended = replace(step, state=StepState.FAILED, why=why, ended_ms=draft.now_ms)
+    draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
+    if workflow.is_changed and not workflow.is_rolling_back:
+        told += "; `rollback` puts back what was changed"
+    end(draft, workflow.with_step(ended), Ending(State.FAILED, told, code))
+
+
+def _stop_others_first(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str, code: str) -> None:
+    """What it began beside would go on with nobody who waits for it."""
+    noted = replace(step, why=why, evidence={**step.evidence, FAILED: {"why": why, "code": code}})
+    steered = steer_children(draft, workflow.with_step(noted), "stop")
+    draft.revise(steered, why=f"{step.name}: {why}; what began beside it is stopped first")
+    draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms)
+
+
+def end(draft: WorkflowDraft, workflow: Workflow, ending: Ending) -> None:
+    """Into its last state; before that, put back what was changed for its own time only."""
+    workflow = without_unbegun(workflow)
+    restore = restore_step(workflow)
+    if restore is None:
+        data = {"code": ending.code} if ending.code else {}
+        report = draft.kind_of(workflow).report(workflow, ending, draft.now_ms)
+        ended = {"error_code": ending.code, "waiting_for": None, "ending": None, "report": report}
+        draft.move(workflow, ending.state, ending.why, data, **ended)
+        if ending.code == Code.ESCALATED.value:
+            told = {"why": ending.why, "code": ending.code, "unit": workflow.unit, "report": report}
+            draft.notice("runbook_escalated", workflow.id, told)
+        return
+    steps = tuple(replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in workflow.steps)
+    closing = replace(workflow, steps=(*steps, restore), ending=ending, waiting_for=None)
+    go_on(draft, draft.move(closing, State.CLOSING, f"{ending.why}; temporary changes are put back"))
+
+
+def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
+    ended = replace(step, state=StepState.DONE, why=event.why, evidence=dict(event.evidence), ended_ms=draft.now_ms)
+    after = draft.kind_of(workflow).after_step(replace(workflow.with_step(ended), waiting_for=None), ended, event)
+    if isinstance(after, Refused):
+        fail(draft, workflow, step, after.message, after.code.value)
+        return
+    draft.notice("step_done", workflow.id, {"step": step.name, "why": event.why, "evidence": dict(event.evidence)})
+    draft.reason = f"{step.name}: {event.why}"
+    if after.ending is not None:
+        end(draft, after, after.ending)
+    elif after.stop is not None:
+        end(draft, after, Ending(State.STOPPED, after.why, after.error_code))
+    elif after.state is State.PAUSING:
+        draft.move(after, State.PAUSED, after.why)
+    else:
+        is_waiting = after.state is State.WAITING
+        go_on(draft, draft.move(after, State.RUNNING, event.why) if is_waiting else draft.revise(after))
+
+
+def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
+    """Not yet: ask again in a while, until the deadline. Where something is left that grows less, the deadline begins anew with each progress."""
+    if type(step.action) in CHANGES and _has_to_rest(draft, workflow):
+        return
+    waiting = workflow.waiting_for
+    kind = _waiting_kind(step.action)
+    hold_ms = step.action.hold_ms if isinstance(step.action, LookAtUnit | AwaitReady) else 0
+    is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
+    is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
+    is_moving = is_moving or event.evidence.get(NEAR_SINCE) not in {None, step.evidence.get(NEAR_SINCE)}
+    since_ms = waiting.since_ms if waiting is not None else draft.now_ms
+    deadline_ms = draft.now_ms + hold_ms + _patience_ms(kind, draft.params)
+    if waiting is not None and waiting.deadline_ms is not None and not is_moving:
+        deadline_ms = waiting.deadline_ms
+    if draft.now_ms >= deadline_ms and kind not in _WITHOUT_DEADLINE:
+        fail(draft, workflow, step, f"{event.why}, and was waited for long enough", _GIVEN_UP[kind].value)
+        return
+    left = event.left if waiting is None or _is_far_again(step, event) else _least(event.left, waiting.left)
+    until_ms = None if kind in _WITHOUT_DEADLINE else deadline_ms
+    now = WaitingFor(kind, step.name, since_ms, until_ms, event.members, left)
+    seen = event.evidence or step.evidence
+    waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen, failures=0))
+    if workflow.state is State.RUNNING:
+        told = {"step": step.name, "why": event.why, "for": kind, "members": list(event.members)}
+        draft.notice("step_waiting", workflow.id, told)
+        draft.move(waits, State.WAITING, event.why, waiting_for=now)
+    elif now != waiting or seen != step.evidence:
+        draft.revise(waits, waiting_for=now, why=event.why if workflow.state is State.WAITING else workflow.why)
+    is_slow = hold_ms > 0 and isinstance(step.action, LookAtUnit)  # each look asks the cluster
+    every_ms = draft.params.close_every_ms if is_slow else draft.params.look_every_ms
+    draft.due(workflow.id, draft.now_ms + every_ms)
+
+
+def _is_far_again(step: WorkflowStep, event: StepReported) -> bool:
+    """Of a group that was near: what is left of a burst of records is no less than nothing."""
+    return step.evidence.get(NEAR_SINCE) is not None and event.evidence.get(NEAR_SINCE) is None
+
+
+def _least(left: int | None, so_far: int | None) -> int | None:
+    known = [each for each in (left, so_far) if each is not None]
+    return min(known) if known else None
+
+
+def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
+    if isinstance(step.action, AskPerson | AskChoice):
+        asked = StepReported(workflow.id, step.name, step.tries, Outcome.NOT_YET, step.action.question)
+        wait(draft, workflow.with_step(step), step, asked)
+        return
+    if isinstance(step.action, Settle):
+        told = StepReported(workflow.id, step.name, step.tries, Outcome.DONE, step.action.told)
+        done(draft, workflow.with_step(step), step, told)
+        return
+    look = _LOOKS.get(type(step.action))
+    if look is not None:
+        begun = replace(step, tries=step.tries + 1)
+        told = look(draft, draft.put(workflow.with_step(begun)), begun)
+        take_report(draft, draft.workflows.live[workflow.id], begun, told)
+        return
+    begun = replace(step, tries=step.tries + 1)
+    if step.state is StepState.WAITING:
+        draft.put(workflow.with_step(begun))  # asked every few seconds: no version of its own
+    else:
+        draft.revise(workflow.with_step(begun))
+    draft.effect(take_step(workflow, begun))
+    draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
+
+
+def _waiting_kind(action: Action) -> str:
+    if type(action) in ANSWERED_BY_PEOPLE:
+        return "ack"
+    if isinstance(action, AskChoice):
+        return "choice"
+    if isinstance(action, RunChildren | RollBackChildren):
+        return "recoveries"
+    if isinstance(action, LookAtUnit):
+        return "choice" if action.verbs else "gates"
+    return "ready" if isinstance(action, AwaitCaughtUp | AwaitReady) else "group_empty"
+
+
+def _patience_ms(kind: str, params: WorkflowParams) -> int:
+    if kind in {"ack", "choice", "gates"}:
+        return params.ack_wait_ms
+    return params.ready_wait_ms if kind == "ready" else params.empty_wait_ms
+
+
+def is_changing(workflow: Workflow) -> bool:
+    """Whether something is being changed now, of which it has to be heard first."""
+    step = workflow.step
+    return step is not None and step.state in _TAKEN and type(step.action) in CHANGES
+
+
+def _has_to_rest(draft: WorkflowDraft, workflow: Workflow) -> bool:
+    """Whether a stop or a pause waited only until it is known that nothing is being changed; then it takes place."""
+    if workflow.stop is not None:
+        end(draft, workflow, Ending(State.STOPPED, workflow.why, workflow.error_code))
+    elif workflow.state is State.PAUSING:
+        draft.move(workflow, State.PAUSED, workflow.why)
+    else:
+        return False
+    return True
+
+
+def _end(draft: WorkflowDraft, workflow: Workflow) -> None:
+    last = workflow.steps[-1].why
+    if not workflow.is_rolling_back:
+        end(draft, workflow, Ending(State.COMPLETED, last))
+        return
+    steps = tuple(
+        replace(s, state=StepState.UNDONE) if type(s.action) in CHANGES and not _is_back(s.action) else s
+        for s in workflow.steps
+    )
+    end(draft, replace(workflow, steps=steps), Ending(State.ROLLED_BACK, last))
+
+
+def _is_back(action: Action) -> bool:
+    return bool(getattr(action, "is_back", False))

@@ -1,0 +1,53 @@
+"""What passes with time: a step or a question of which nothing was heard, a wait that is due, an approval that nobody
+gave, and ended ones to forget.
+"""
+
+from collections.abc import Mapping
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.keeping import overdue
+from recoveryd.kernel.states import State
+from recoveryd.workflows.machine.children import remind_children
+from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.guarding import guarded
+from recoveryd.workflows.machine.planning import gather, refuse
+from recoveryd.workflows.machine.steps import take_again
+from recoveryd.workflows.model.workflow import Workflow
+
+
+def keep_time(draft: WorkflowDraft) -> None:
+    for workflow in tuple(draft.workflows.live.values()):
+        guarded(draft, workflow, _look_at_clock, refuse)
+
+
+def _look_at_clock(draft: WorkflowDraft, workflow: Workflow) -> None:
+    if workflow.state is State.AWAITING_APPROVAL and not workflow.approved:
+        if draft.now_ms - workflow.updated_ms >= draft.params.approval_ttl_ms:
+            code = Code.APPROVAL_EXPIRED.value
+            draft.move(workflow, State.EXPIRED, "nobody approved it in time", {"code": code}, error_code=code)
+    elif draft.now_ms < draft.workflows.due_ms.get(workflow.id, 0):
+        return
+    elif workflow.state is State.PAUSED:
+        remind_children(draft, workflow)
+        draft.due(workflow.id, draft.now_ms + draft.params.remind_every_ms)
+    elif workflow.state in {State.PLANNING, State.AWAITING_APPROVAL}:
+        gather(draft, workflow)
+    else:
+        take_again(draft, workflow)
+
+
+def forget_old(draft: WorkflowDraft) -> None:
+    params = draft.params
+    gone = [
+        w.id
+        for w in overdue(
+            _forgettable(draft.workflows.ended), params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms
+        )
+    ]
+    if gone:
+        draft.forget(gone)
+
+
+def _forgettable(ended: Mapping[str, Workflow]) -> Mapping[str, Workflow]:
+    """A savepoint is kept until somebody deletes it."""
+    return {i: w for i, w in ended.items() if w.cut is None or w.state is not State.COMPLETED}

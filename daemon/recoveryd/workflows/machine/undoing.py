@@ -1,0 +1,107 @@
+"""The steps of a rollback, from the rows of what can be put back, in the reverse order of what was done."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from recoveryd.workflows.machine.leases import was_begun
+from recoveryd.workflows.model.actions import AwaitEmpty, DeleteTopics, SetConfigs, SetOffsets, SetQuotas
+from recoveryd.workflows.model.workflow import (
+    ConfigUndo,
+    OffsetUndo,
+    QuotaUndo,
+    TopicUndo,
+    UndoState,
+    Workflow,
+    WorkflowStep,
+)
+
+RESTORE, RESTORE_QUOTAS = "restore_configs", "restore_quotas"
+
+
+def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
+    """Back to what was noted, where nobody else moved it since. Topics that we made go, as long as nobody wrote to them."""
+    lost = lost_for_good(workflow)
+    groups = dict.fromkeys(
+        r.group for r in workflow.undo if isinstance(r, OffsetUndo) and r.is_changed and r.name not in lost
+    )
+    steps: list[WorkflowStep] = []
+    for group in groups:
+        end = "" if len(groups) == 1 else f"_of_{group}"
+        cluster = workflow.spec.cluster
+        steps.append(WorkflowStep(f"await_empty_again{end}", AwaitEmpty(cluster, group)))
+        steps.append(WorkflowStep(f"put_back_offsets{end}", SetOffsets(cluster, group, is_back=True)))
+    changed = _configs_back(workflow, is_temporary=False)
+    if changed is not None:
+        steps.append(WorkflowStep("put_back_configs", changed))
+    made = {r.name: r.was_set for r in workflow.undo if isinstance(r, TopicUndo) and _is_ours(r) and r.was_set}
+    if made:
+        steps.append(WorkflowStep("delete_made_topics", DeleteTopics(workflow.spec.cluster, made, is_back=True)))
+    return tuple(steps)
+
+
+def restore_step(workflow: Workflow) -> WorkflowStep | None:
+    """Puts back what was changed for the time of the workflow only: one step for each kind of it, asked for until there is
+    none left.
+    """
+    action = _configs_back(workflow, is_temporary=True)
+    if action is not None:
+        return WorkflowStep(RESTORE, action)
+    rows = [row for row in workflow.temporary if isinstance(row, QuotaUndo) and was_begun(workflow, row)]
+    if not rows:
+        return None
+    before = {row.name: row.to for row in rows}
+    return WorkflowStep(RESTORE_QUOTAS, SetQuotas(workflow.spec.cluster, before, is_back=True))
+
+
+def _configs_back(workflow: Workflow, *, is_temporary: bool) -> SetConfigs | None:
+    rows = [
+        row
+        for row in workflow.undo
+        if isinstance(row, ConfigUndo) and row.is_temporary is is_temporary and row.state is UndoState.OPEN
+        if was_begun(workflow, row)
+    ]
+    configs: dict[str, dict[str, str | None]] = {}
+    for row in rows:
+        configs.setdefault(row.name, {})[row.config] = row.to
+    return SetConfigs(workflow.spec.cluster, configs, is_temporary, is_back=True) if configs else None
+
+
+def without_unbegun(workflow: Workflow) -> Workflow:
+    """Without what was to be changed for a time, and never was: nothing of it is open."""
+    temporary = frozenset(row.key for row in workflow.temporary if not was_begun(workflow, row))
+    return replace(workflow, undo=tuple(row for row in workflow.undo if row.key not in temporary))
+
+
+def _was_setting(workflow: Workflow, group: str) -> bool:
+    """Whether it ever began to set the offsets of this group."""
+    actions = (step.action for step in workflow.steps if step.began_ms is not None)
+    return any(isinstance(a, SetOffsets) and a.group == group and not a.is_back for a in actions)
+
+
+def lost_for_good(workflow: Workflow) -> tuple[str, ...]:
+    """Topics whose records no rollback brings back."""
+    return tuple(r.name for r in workflow.undo if isinstance(r, TopicUndo) and r.to is not None and r.is_changed)
+
+
+def without_lost_places(workflow: Workflow, back: Iterable[WorkflowStep] = ()) -> Workflow:
+    """Offsets stay in topics that went, since they mean nothing in those that have their names now, and in groups that it
+    never began to set: whoever set them is somebody else, even to the same place. Not those that it only noted, and of
+    which the steps `back` put back what was lost.
+    """
+    lost = frozenset(lost_for_good(workflow))
+    meant = {s.action.group for s in workflow.steps if isinstance(s.action, SetOffsets) and not s.action.is_back}
+    noted = {step.action.group for step in back if isinstance(step.action, SetOffsets)} - meant
+    return replace(
+        workflow,
+        undo=tuple(
+            replace(row, state=UndoState.KEPT)
+            if isinstance(row, OffsetUndo)
+            and (row.name in lost or (row.group not in noted and not _was_setting(workflow, row.group)))
+            else row
+            for row in workflow.undo
+        ),
+    )
+
+
+def _is_ours(row: TopicUndo) -> bool:
+    return row.to is None and row.state is UndoState.OPEN

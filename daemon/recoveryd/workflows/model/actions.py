@@ -1,0 +1,290 @@
+"""What a step does, as data. Each is harmless to do twice: who carries it out looks first whether it is done already,
+and never overwrites what somebody else changed meanwhile.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitEmpty:
+    """Wait until the group has no members; they are never thrown out. Static members leave only when their session
+    times out.
+    """
+
+    cluster: str
+    group: str
+    do: Literal["await_empty"] = "await_empty"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitStopped:
+    """Wait until somebody stopped the application: its group has no members, or a person says that it is stopped."""
+
+    cluster: str
+    group: str
+    unit: str
+    do: Literal["await_stopped"] = "await_stopped"
+
+
+MEMBERS: Final = "members"  # in the evidence of a start that waits for a person: how many were seen
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitStarted:
+    """Wait until the application runs again: its group has a member, or a person says so. `note`: what is to be known for the
+    start, `before`: how it ran before it was stopped, as whoever stopped it said. `changelogs`: against which the state is
+    compared that its instances brought along; one with older state does not count as started. `is_told`: members may be of
+    another application with the same group, and only a person can say of which.
+    """
+
+    cluster: str
+    group: str
+    unit: str
+    note: str = ""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    changelogs: tuple[str, ...] = ()
+    is_told: bool = False
+    do: Literal["await_started"] = "await_started"
+
+
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """Wait for an `ack`. `question` says what has to be done or looked at."""
+
+    question: str
+    do: Literal["ask_person"] = "ask_person"
+
+
+@dataclass(frozen=True, slots=True)
+class AskChoice:
+    """Wait for one of these commands."""
+
+    question: str
+    verbs: tuple[str, ...]
+    do: Literal["ask_choice"] = "ask_choice"
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSnapshot:
+    """Read the committed offsets of `topics`, with metadata and leader epochs, so that they can be put back, and where their
+    logs and those of `end_topics` begin and end. `is_live`: while members commit; then ends are those of committed records,
+    and it is noted whether nobody committed between the two looks. `topic_ids`: of topics that must still be those of the
+    plan. `state_topics`: those of them that members write in one transaction with their offsets; then it is noted as well
+    whether both are seen of each transaction.
+    """
+
+    cluster: str
+    group: str
+    topics: tuple[str, ...]
+    end_topics: tuple[str, ...] = ()
+    is_live: bool = False
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    state_topics: tuple[str, ...] = ()
+    do: Literal["snapshot"] = "snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class SetOffsets:
+    """Commit what the undo rows of the group say, and read it back; `is_back`: the other way round. What is neither as it
+    was nor as it shall be is somebody's: forward nothing is set then, back it stays as they left it. `topics`: those of them
+    only; empty = all.
+    """
+
+    cluster: str
+    group: str
+    is_back: bool = False
+    topics: tuple[str, ...] = ()
+    do: Literal["set_offsets"] = "set_offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicForm:
+    """What is needed to make a topic again. `configs` are those that were set on the topic itself."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopics:
+    """Make topics that do not exist; one that is there already must be empty and of this form, and counts as somebody else's
+    where it was there before the first try. `is_own`: such a one is in the way.
+    """
+
+    cluster: str
+    topics: tuple[TopicForm, ...]
+    is_own: bool = False
+    do: Literal["create_topics"] = "create_topics"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics:
+    """Take topics away, each only as long as it has the id that `topics` names for it. `is_back`: only those without records. `group`: which has no members then,
+    and whose commits on them go with them. `with_records`: on the way back also those that have records.
+    """
+
+    cluster: str
+    topics: Mapping[str, str]
+    is_back: bool = False
+    group: str = ""
+    with_records: bool = False
+    do: Literal["delete_topics"] = "delete_topics"
+
+
+@dataclass(frozen=True, slots=True)
+class RecreateTopics:
+    """Take topics away and make them again, empty, with the same partitions and configs. `ids`: those that the plan saw, by name. `group`: which has no members
+    then.
+    """
+
+    cluster: str
+    topics: tuple[TopicForm, ...]
+    ids: Mapping[str, str]
+    group: str = ""
+    do: Literal["recreate_topics"] = "recreate_topics"
+
+
+@dataclass(frozen=True, slots=True)
+class SetConfigs:
+    """Give topics these configs, by topic and name; None takes one away. `is_temporary`: put back when the workflow ends,
+    however it ends. `is_back`: the other way round, and only where nobody else changed it since.
+    """
+
+    cluster: str
+    configs: Mapping[str, Mapping[str, str | None]]
+    is_temporary: bool = False
+    is_back: bool = False
+    do: Literal["set_configs"] = "set_configs"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRun:
+    """A command of its own, and the id of what it begins. `again`: so often it was sent anew, under another id, because
+    nothing had begun when the workflow was paused.
+    """
+
+    recovery: str
+    verb: str
+    data: Mapping[str, Any]
+    again: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunChildren:
+    """Put commands on the control topic, and wait until what they began has completed, with a match where it was verified."""
+
+    runs: tuple[ChildRun, ...] = ()
+    do: Literal["run_children"] = "run_children"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCaughtUp:
+    """Wait until the group has read everything up to `ends`, by topic and partition. Empty: to the ends that are found then."""
+
+    cluster: str
+    group: str
+    ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    do: Literal["await_caught_up"] = "await_caught_up"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitReady:
+    """Wait until the group was at most `lag_ms` behind on all of `topics` for `hold_ms`. `units`: those of the config to
+    which this time belongs; it begins again when one of them changes. `planned`: by unit what mattered of it when the plan
+    was made, as a hash; `partitions`: so many each topic had.
+    """
+
+    cluster: str
+    group: str
+    topics: tuple[str, ...]
+    lag_ms: int
+    hold_ms: int
+    units: tuple[str, ...] = ()
+    planned: Mapping[str, str] = field(default_factory=dict)
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    do: Literal["await_ready"] = "await_ready"
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtTopics:
+    """Count what lies in these topics, as evidence for a person; changes nothing."""
+
+    cluster: str
+    topics: tuple[str, ...]
+    do: Literal["look_at_topics"] = "look_at_topics"
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtUnit:
+    """Ask the cluster what it says of the unit now, and of `topics`, for the core to judge; changes nothing. `ends`: it is
+    counted how much the group has left to read up to there. `verbs`: it is looked until one of these commands answers
+    `question`, which may come once all was well for `hold_ms`.
+    """
+
+    cluster: str
+    group: str
+    unit: str
+    topics: tuple[str, ...] = ()
+    ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    question: str = ""
+    verbs: tuple[str, ...] = ()
+    hold_ms: int = 0
+    do: Literal["look_at_unit"] = "look_at_unit"
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuotas:
+    """Give client ids of others these byte rates for what they read, by client id; None takes one away. Put back when the
+    workflow ends, however it ends; `is_back`: that, and only where nobody else changed it since.
+    """
+
+    cluster: str
+    quotas: Mapping[str, float | None]
+    is_back: bool = False
+    do: Literal["set_quotas"] = "set_quotas"
+
+
+@dataclass(frozen=True, slots=True)
+class RollBackChildren:
+    """Have what a step began put back what it changed, and wait until it has."""
+
+    runs: tuple[ChildRun, ...]
+    is_back: bool = True
+    do: Literal["roll_back_children"] = "roll_back_children"
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Nothing is to be done: what the step is about was settled before. `told` says how."""
+
+    told: str
+    do: Literal["settle"] = "settle"
+
+
+Action = (
+    AwaitEmpty
+    | AwaitStopped
+    | AwaitStarted
+    | AskPerson
+    | TakeSnapshot
+    | SetOffsets
+    | CreateTopics
+    | DeleteTopics
+    | RecreateTopics
+    | SetConfigs
+    | RunChildren
+    | AwaitCaughtUp
+    | AwaitReady
+    | LookAtTopics
+    | LookAtUnit
+    | AskChoice
+    | SetQuotas
+    | RollBackChildren
+    | Settle
+)
+CHANGES: frozenset[type] = frozenset({SetOffsets, CreateTopics, DeleteTopics, RecreateTopics, SetConfigs, SetQuotas})
+ANSWERED_BY_PEOPLE: frozenset[type] = frozenset({AwaitStopped, AwaitStarted, AskPerson})

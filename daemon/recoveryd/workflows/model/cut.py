@@ -1,0 +1,44 @@
+"""A cut through an application: where it stood in its inputs, what its state was there, and how far it had written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recoveryd.kernel.written import TimeMs, named
+from recoveryd.workflows.model.actions import TopicForm
+
+
+@dataclass(frozen=True, slots=True)
+class CutTopic:
+    """One internal topic. `copy` holds what lay in [starts, stops) of it, by partition; empty = nothing lay there. In a topic
+    that `is_between` (a repartition topic) lies what was written and not read yet when the cut was made.
+    """
+
+    name: str
+    copy: str
+    form: TopicForm
+    is_between: bool = False
+    starts: Mapping[int, int] = field(default_factory=dict)
+    stops: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def offsets(self) -> int:
+        return sum(stop - self.starts[p] for p, stop in self.stops.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`offsets` are those that the group had committed on inputs and intermediate topics, None = none. `ends`: where these
+    and the outputs ended. `is_exact`: whether
+    offsets and state are of one moment; `why` says how that is known.
+    """
+
+    name: str
+    unit: str
+    cluster: str
+    group: str
+    at_ms: TimeMs = field(metadata=named("at"))
+    offsets: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
+    topics: tuple[CutTopic, ...] = ()
+    ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    is_exact: bool = False
+    why: str = ""

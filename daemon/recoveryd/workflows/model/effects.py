@@ -1,0 +1,75 @@
+"""What workflows want from the world."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recoveryd.workflows.model.actions import (
+    Action,
+    AwaitStarted,
+    CreateTopics,
+    DeleteTopics,
+    RecreateTopics,
+    SetConfigs,
+    SetOffsets,
+    SetQuotas,
+)
+from recoveryd.workflows.model.facts import WantedFacts
+from recoveryd.workflows.model.workflow import (
+    ConfigUndo,
+    OffsetUndo,
+    QuotaUndo,
+    TopicUndo,
+    Undo,
+    UndoState,
+    Workflow,
+    WorkflowStep,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherForWorkflow:
+    """Ask the clusters what the plan needs → WorkflowFacts or GatheringFailed."""
+
+    workflow: str
+    wanted: WantedFacts
+
+
+@dataclass(frozen=True, slots=True)
+class TakeStep:
+    """Do what the action says, or find it done → StepReported. `rows`: what can be put back of that which the action is
+    about. `since_ms`: when the step began. `seen`: the evidence of an earlier look.
+    """
+
+    workflow: str
+    step: str
+    try_number: int
+    action: Action
+    rows: tuple[Undo, ...] = ()
+    since_ms: int = 0
+    seen: Mapping[str, object] = field(default_factory=dict)
+
+
+def take_step(workflow: Workflow, step: WorkflowStep) -> TakeStep:
+    rows = _rows_of(workflow, step.action)
+    return TakeStep(
+        workflow.id, step.name, step.tries, step.action, rows, step.began_ms or workflow.updated_ms, step.evidence
+    )
+
+
+def _is_open(row: OffsetUndo, action: SetOffsets | AwaitStarted) -> bool:
+    topics = action.topics if isinstance(action, SetOffsets) else ()
+    return row.group == action.group and row.state is UndoState.OPEN and (not topics or row.name in topics)
+
+
+def _rows_of(workflow: Workflow, action: Action) -> tuple[Undo, ...]:
+    match action:
+        case SetOffsets() | AwaitStarted():
+            return tuple(r for r in workflow.undo if isinstance(r, OffsetUndo) and _is_open(r, action))
+        case CreateTopics() | DeleteTopics() | RecreateTopics():
+            return tuple(r for r in workflow.undo if isinstance(r, TopicUndo) and r.cluster == action.cluster)
+        case SetConfigs():
+            return tuple(r for r in workflow.undo if isinstance(r, ConfigUndo) and r.cluster == action.cluster)
+        case SetQuotas():
+            return tuple(r for r in workflow.undo if isinstance(r, QuotaUndo) and r.cluster == action.cluster)
+        case _:
+            return ()

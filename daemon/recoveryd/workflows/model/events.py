@@ -1,0 +1,52 @@
+"""What workflows hear: what planning asked for, and what became of steps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from recoveryd.units.facts import PartitionEnds
+from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.workflow import Undo
+
+
+class Outcome(StrEnum):
+    """`not_yet`: nothing is wrong, it is to be asked again."""
+
+    DONE = "done"
+    NOT_YET = "not_yet"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowFacts:
+    workflow: str
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class StepReported:
+    """`members` in words, of a group that is not empty yet. `undo`: what the step saw or did that can be put back. `logs`: by topic and partition, where each begins and ends. `left`: of
+    something that is waited for, how much is left. `found`: what the cluster said of a unit, for the core to judge; not kept. `code` and `is_retriable` of one that failed.
+    """
+
+    workflow: str
+    step: str
+    try_number: int
+    outcome: Outcome
+    why: str = ""
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    members: tuple[str, ...] = ()
+    undo: tuple[Undo, ...] = ()
+    logs: Mapping[str, Mapping[int, PartitionEnds]] = field(default_factory=dict)
+    left: int | None = None
+    code: str = ""
+    is_retriable: bool = False
+    found: Found | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatheringFailed:
+    workflow: str
+    code: str
+    message: str
+    is_retriable: bool

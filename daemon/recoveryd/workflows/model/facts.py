@@ -1,0 +1,74 @@
+"""What a plan has to know, and what was found. Gathered anew for each plan, and once more when it was approved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recoveryd.units.facts import Group, PartitionEnds, UnitFacts
+from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.positions import PartitionLook, To
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWanted:
+    """Where a group is, and where the position `to` lies. `topics`: by name the partitions that are meant, empty = all of it; None = every topic on which the
+    group has a commit.
+    """
+
+    cluster: str
+    group: str
+    to: To
+    topics: Mapping[str, tuple[int, ...]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFacts:
+    """`units`: all that their clusters say of them. `topics`: (cluster, name) of those that are to be looked at besides. `counted`: of which the visible records
+    are counted. `internal`: the internal topics of these units are to be looked at as well. `quotas`: (cluster, client id) of
+    those whose byte rates are asked for.
+    """
+
+    groups: tuple[GroupWanted, ...] = ()
+    units: tuple[str, ...] = ()
+    topics: tuple[tuple[str, str], ...] = ()
+    counted: tuple[tuple[str, str], ...] = ()
+    internal: bool = False
+    quotas: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFound:
+    """The group as it is now (None = there is none), and the partitions of the topics that are meant, with what was looked up for the wanted time. `missing`:
+    topics that do not exist. `topic_ids` by name.
+    """
+
+    group: Group | None
+    looks: tuple[PartitionLook, ...] = ()
+    missing: tuple[str, ...] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFound:
+    """`form` as it could be made again."""
+
+    id: str
+    form: TopicForm
+    ends: Mapping[int, PartitionEnds]
+
+    @property
+    def records_most(self) -> int:
+        return sum(ends.records_most for ends in self.ends.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`groups` in the order of the question. `topics`: None = it does not exist. `counts`: visible records; a topic too large to be counted is absent.
+    `quotas`: how much a client id may read per second, None = nothing is set for it by itself.
+    """
+
+    groups: tuple[GroupFound, ...] = ()
+    units: Mapping[str, UnitFacts] = field(default_factory=dict)
+    topics: Mapping[str, TopicFound | None] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    at_ms: int = 0
+    quotas: Mapping[str, float | None] = field(default_factory=dict)

@@ -1,0 +1,55 @@
+"""All workflows of a daemon: the journaled records, and since when each waits to ask again. Ended ones are kept apart,
+so that a step costs what live ones cost.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from recoveryd.workflows.model.near import Readiness
+from recoveryd.workflows.model.workflow import Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Workflows:
+    """Immutable. `live` and `ended` share no id. `due_ms`: when the present step of a live one is asked for again;
+    soft, as is `readiness`.
+    """
+
+    live: Mapping[str, Workflow] = field(default_factory=dict)
+    ended: Mapping[str, Workflow] = field(default_factory=dict)
+    due_ms: Mapping[str, int] = field(default_factory=dict)
+    readiness: Readiness = Readiness()
+
+    @staticmethod
+    def of(workflows: Iterable[Workflow]) -> "Workflows":
+        """As a new daemon knows them."""
+        made = Workflows()
+        for workflow in sorted(workflows, key=lambda w: w.updated_ms):
+            made = made.with_workflow(workflow)
+        return made
+
+    def get(self, workflow_id: str) -> Workflow | None:
+        return self.live.get(workflow_id) or self.ended.get(workflow_id)
+
+    def __iter__(self) -> Iterator[Workflow]:
+        yield from self.live.values()
+        yield from self.ended.values()
+
+    def with_workflow(self, workflow: Workflow) -> "Workflows":
+        live = {i: w for i, w in self.live.items() if i != workflow.id}
+        ended = {i: w for i, w in self.ended.items() if i != workflow.id}
+        (ended if is_over(workflow) else live)[workflow.id] = workflow
+        due_ms = {i: at for i, at in self.due_ms.items() if i in live}
+        return replace(self, live=live, ended=ended, due_ms=due_ms)
+
+    def with_due(self, workflow_id: str, at_ms: int) -> "Workflows":
+        return replace(self, due_ms={**self.due_ms, workflow_id: at_ms})
+
+    def without(self, forgotten: Collection[str]) -> "Workflows":
+        """Without some of the ended ones."""
+        return replace(self, ended={i: w for i, w in self.ended.items() if i not in forgotten})
+
+
+def is_over(workflow: Workflow) -> bool:
+    """Whether nothing more happens by itself."""
+    return workflow.is_terminal or workflow.state.value == "planned"

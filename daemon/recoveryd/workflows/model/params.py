@@ -1,0 +1,32 @@
+"""What workflows need of the config."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recoveryd.live.lag.window import LagParams
+from recoveryd.units.approvals import ApprovalRule
+from recoveryd.units.model import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowParams:
+    """Times in ms. `clusters` are the names in the config."""
+
+    clusters: frozenset[str] = frozenset({"main"})
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    approvals: tuple[ApprovalRule, ...] = ()
+    own_topics: frozenset[str] = frozenset()
+    lag: LagParams = LagParams()
+    approval_ttl_ms: int = 86_400_000
+    keep_terminal_ms: int = 90 * 86_400_000
+    keep_terminal_most: int = 1_000
+    empty_wait_ms: int = 600_000
+    ack_wait_ms: int = 86_400_000
+    ready_wait_ms: int = 1_800_000  # without progress
+    look_every_ms: int = 2_000
+    remind_every_ms: int = 30_000  # of a command that nobody has read yet
+    no_answer_ms: int = 120_000  # an effect of which nothing is heard is wanted again
+    close_every_ms: int = 60_000
+    planning_deadline_ms: int = 60_000
+    tries_most: int = 5
+    active_most: int = 50

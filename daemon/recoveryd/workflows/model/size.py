@@ -1,0 +1,90 @@
+"""How much one workflow may change: its plan and what it takes to undo it are one status record, which has to stay in
+what the status topic takes and every reader reads.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import ID_MOST
+from recoveryd.kernel.refused import Refused
+from recoveryd.units.facts import Committed
+from recoveryd.workflows.model.facts import GroupFound
+from recoveryd.workflows.model.positions import PartitionLook
+
+RECORD_BYTES_MOST: Final = 6_000_000  # of the 8 MiB that the topic takes
+COPY_BYTES_MOST: Final = 1_000_000  # of the 1 MiB that a command may have
+TOPIC_MOST: Final = 249  # characters of a topic's name
+_COPY_ROW_BYTES: Final = 47  # two offsets and what stands between them
+_ROW_BYTES: Final = 280  # of a change and its undo in JSON, apart from names and metadata
+_PINNED_BYTES: Final = 125  # of each partition of each of two groups, in what an upgrade pins
+
+
+def refuse_copy(target: str, partitions: Iterable[int]) -> Refused | None:
+    """Of a topic that a replay is to copy, whose command has to be one that the daemon takes: its target, and the partitions
+    whose offsets the command names.
+    """
+    if target.startswith("_"):
+        message = f"{target} is an internal topic by its name, to which recoveryd copies nothing"
+        return Refused(Code.INTERNAL_TOPIC, message)
+    if len(target) > TOPIC_MOST:
+        message = f"{target} would be longer than a topic's name can be"
+        return Refused(Code.INVALID_VALUE, message, "Choose a shorter name.")
+    size = sum(_COPY_ROW_BYTES + 3 * len(str(partition)) for partition in partitions)
+    if size <= COPY_BYTES_MOST:
+        return None
+    message = f"the command that copies to {target} would have {size / 1e6:.1f} MB, at most {COPY_BYTES_MOST / 1e6:.0f} MB are taken"
+    return Refused(Code.TOO_MANY_CHANGES, message, "Copy some of the partitions after the other.")
+
+
+def refuse_id(workflow: str, ends: str) -> Refused | None:
+    """Of a workflow that begins others, whose ids are its own with an end behind it: `ends` is the longest."""
+    most = ID_MOST - len(ends)
+    if len(workflow) <= most:
+        return None
+    message = f"the id {workflow} is {len(workflow)} characters long, and what it begins has it in its id"
+    return Refused(Code.INVALID_SUBJECT, message, f"Choose an id of at most {most} characters.")
+
+
+def refuse_size(
+    group: str, looks: Iterable[PartitionLook], committed: Mapping[str, Mapping[int, Committed]]
+) -> Refused | None:
+    """Before anything is changed. What is committed counts with its metadata, of which a group may write 4 KB each."""
+    there = list(looks)
+    return _refuse_bytes(len(there), _bytes_of(group, there, committed))
+
+
+def refuse_sizes(found: Iterable[tuple[str, GroupFound]]) -> Refused | None:
+    """Of several groups by name, all noted by one workflow, which also pins where each partition is stopped, copied and read."""
+    size, count = 0, 0
+    for group, each in found:
+        committed = each.group.committed if each.group is not None else {}
+        size += _bytes_of(group, each.looks, committed) + _PINNED_BYTES * len(each.looks)
+        count += len(each.looks)
+    return _refuse_bytes(count, size)
+
+
+def _bytes_of(group: str, looks: Iterable[PartitionLook], committed: Mapping[str, Mapping[int, Committed]]) -> int:
+    size = 0
+    for look in looks:
+        entry = committed.get(look.topic, {}).get(look.partition)
+        size += (
+            _ROW_BYTES
+            + len(group)
+            + 2 * len(look.topic)
+            + (len(json.dumps(entry.metadata)) if entry is not None else 0)
+        )
+    return size
+
+
+def _refuse_bytes(count: int, size: int) -> Refused | None:
+    if size <= RECORD_BYTES_MOST:
+        return None
+    message = (
+        f"{count:,} partitions need {size / 1e6:.1f} MB to be noted, and one workflow takes "
+        f"{RECORD_BYTES_MOST / 1e6:.0f} MB"
+    )
+    return Refused(
+        Code.TOO_MANY_CHANGES, message, "Send one command for some of the topics after the other (`topics`)."
+    )

@@ -1,0 +1,369 @@
+"""What the commands of workflows ask for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from recoveryd.kernel.commands import Meta
+from recoveryd.kernel.times import format_time_ms, parse_time_ms
+from recoveryd.kernel.written import Written, named
+from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
+from recoveryd.workflows.model.cut import Cut
+from recoveryd.workflows.model.positions import (
+    AtTopicOffsets,
+    Current,
+    OfSavepoint,
+    OfSnapshot,
+    OnNoRecord,
+    OnOutOfRange,
+    Shift,
+    To,
+)
+
+_WORDS: Mapping[str, To] = {"earliest": Earliest(), "latest": Latest(), "current": Current()}
+_FIELD_OF = {AtOffset: "offset", Shift: "shift", OfSnapshot: "snapshot", OfSavepoint: "savepoint"}
+_WORD_OF = {type(to): word for word, to in _WORDS.items()}
+
+
+def write_to(to: Any) -> Any:
+    """As commands have it, apart from times, which are absolute."""
+    match to:
+        case AtTopicOffsets(by_topic):
+            return {"offsets": {t: {str(p): at for p, at in found.items()} for t, found in by_topic.items()}}
+        case AtTime(time_ms):
+            return format_time_ms(time_ms)
+        case AtOffset(value) | Shift(value) | OfSnapshot(value) | OfSavepoint(value):
+            return {_FIELD_OF[type(to)]: value}
+        case word:
+            return _WORD_OF[type(word)]
+
+
+def read_to(data: Any) -> Any:
+    """What `write_to` gave."""
+    if isinstance(data, str):
+        return _WORDS.get(data) or AtTime(parse_time_ms(data))
+    if "offset" in data:
+        return AtOffset(data["offset"])
+    if "shift" in data:
+        return Shift(data["shift"])
+    if "snapshot" in data:
+        return OfSnapshot(data["snapshot"])
+    if "savepoint" in data:
+        return OfSavepoint(data["savepoint"])
+    return AtTopicOffsets({t: {int(p): at for p, at in found.items()} for t, found in data["offsets"].items()})
+
+
+_TO_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "object"}]}
+ToField = Annotated[Any, Written(write_to, read_to, _TO_SCHEMA)]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSpec:
+    """Of `unit`, or of `group` on `cluster`. `topics`: by name the partitions that are meant, empty = all of it; None =
+    every input of the unit, or every topic on which the group has a commit. `confirm`: by item, what somebody says of it.
+    """
+
+    cluster: str
+    group: str
+    to: ToField
+    unit: str | None = None
+    topics: Mapping[str, tuple[int, ...]] | None = None
+    on_out_of_range: OnOutOfRange = OnOutOfRange.FAIL
+    on_no_record: OnNoRecord = OnNoRecord.FAIL
+    confirm: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["reset"] = "reset"
+
+
+class OutputPolicy(StrEnum):
+    """What becomes of an output before the application writes to it once more. `keep`: it is overwritten by key; `append`: old results stay beside new ones;
+    `new`: the application has to be started with another topic.
+    """
+
+    RECREATE = "recreate"
+    KEEP = "keep"
+    APPEND = "append"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChoice:
+    """`name` is that of the new topic, of `new` only."""
+
+    policy: OutputPolicy
+    name: str | None = None
+
+
+class IntermediatePolicy(StrEnum):
+    """Of topics that an application writes and reads again: what lies there was made from what is processed once more."""
+
+    SEEK_TO_END = "seek_to_end"
+    RECREATE = "recreate"
+
+
+@dataclass(frozen=True, slots=True)
+class ReprocessSpec:
+    """`to`: where the inputs are read from. `accept_missing`: so many records in front of the inputs may be gone.
+    `keep_inputs`: retention takes nothing from them until the workflow ended.
+    """
+
+    unit: str
+    to: ToField = field(metadata=named("from"))
+    outputs: Mapping[str, OutputChoice] = field(default_factory=dict)
+    intermediate: Mapping[str, IntermediatePolicy] = field(default_factory=dict)
+    accept_missing: int = 0
+    on_out_of_range: OnOutOfRange = OnOutOfRange.FAIL
+    on_no_record: OnNoRecord = OnNoRecord.FAIL
+    keep_inputs: bool = False
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["reprocess"] = "reprocess"
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointSpec:
+    """`live`: while the application runs."""
+
+    unit: str
+    name: str
+    live: bool = False
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["savepoint"] = "savepoint"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSpec:
+    """`cut` is that of the savepoint, once it was looked up: the savepoint may be deleted while this goes on."""
+
+    savepoint: str
+    unit: str = field(metadata=named("to_unit"))
+    outputs: Mapping[str, OutputChoice] = field(default_factory=dict)
+    cut: Cut | None = None
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["restore_savepoint"] = "restore_savepoint"
+
+
+class OnIncompatible(StrEnum):
+    """`fail`: what cannot go on is refused, and what nobody can tell is asked of a person. `continue`: neither."""
+
+    FAIL = "fail"
+    CONTINUE = "continue"
+
+
+class UpgradeMode(StrEnum):
+    """`offline`: the old version is stopped before the new one starts. `online`: the new one runs beside it first."""
+
+    OFFLINE = "offline"
+    ONLINE = "online"
+
+
+class Cutover(StrEnum):
+    """Of `online`, how often readers see an input: `exact` once; `at_least_once`: those that lie between the two stops
+    come from both versions.
+    """
+
+    EXACT = "exact"
+    AT_LEAST_ONCE = "at_least_once"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyWhen:
+    """The new version is ready once it was at most so far behind for so long."""
+
+    lag_ms: int
+    hold_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeSpec:
+    """From the version that is `unit` to the one that is `to_unit`. Of `online`: `staged_unit` is the new version as it runs beside
+    the old one, `tail_unit` as it reads what lies between the two stops; both have its group. `to_group` is that of the
+    new version, which is another one if its application id is. `anew_after`: an earlier upgrade that ended while this group
+    read a tail.
+    """
+
+    unit: str
+    to_unit: str
+    mode: UpgradeMode = UpgradeMode.OFFLINE
+    on_incompatible: OnIncompatible = OnIncompatible.FAIL
+    ready: ReadyWhen | None = None
+    cutover: Cutover = Cutover.EXACT
+    staged_unit: str | None = None
+    tail_unit: str | None = None
+    cluster: str = ""
+    group: str = ""
+    to_group: str = ""
+    anew_after: str | None = None
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["upgrade"] = "upgrade"
+
+    @property
+    def is_other_id(self) -> bool:
+        """Whether the new version reads as another group."""
+        return self.to_group not in {"", self.group}
+
+
+class RunbookPath(StrEnum):
+    """How an application comes back. `auto` proposes one of the others; a person confirms it."""
+
+    AUTO = "auto"
+    RESUME = "resume"
+    RESTORE_STATE = "restore_state"
+    REPLAY = "replay"
+    SHADOW = "shadow"
+    ESCALATE = "escalate"
+
+
+class RunbookGate(StrEnum):
+    """What has to be well before a runbook is done."""
+
+    LAG = "lag"
+    OUTPUT = "output"
+    STATE = "state"
+    ERRORS = "errors"
+    LIVE = "live"
+
+
+Ranges = Mapping[int, tuple[int, int]]
+Marks = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookSpec:
+    """`sink` and `state`: up to where, in the inputs, what the application wrote and what it keeps go, as the sink and a
+    checkpoint say; by topic and partition the next offset that is not in it. `ranges` [start, stop) of `topic` are what
+    `replay` and `shadow` copy, to `target`. `quotas`: bytes/s by client id. `waive`: a reason by gate. `hold_ms`: so long a
+    shadow is well before it may be promoted.
+    """
+
+    unit: str
+    path: RunbookPath = RunbookPath.AUTO
+    savepoint: str | None = None
+    outputs: Mapping[str, OutputChoice] = field(default_factory=dict)
+    topic: str | None = None
+    ranges: Ranges = field(default_factory=dict)
+    target: str | None = None
+    sink: Marks = field(default_factory=dict)
+    state: Marks = field(default_factory=dict)
+    checkpoint: str | None = None
+    error_topics: tuple[str, ...] = ()
+    quotas: Mapping[str, float] = field(default_factory=dict)
+    max_bytes_per_s: float | None = None
+    waive: Mapping[RunbookGate, str] = field(default_factory=dict)
+    hold_ms: int = 0
+    cluster: str = ""
+    group: str = ""
+    dry_run: bool = False
+    plan_hash: str | None = None
+    verb: Literal["runbook"] = "runbook"
+
+
+Spec = ResetSpec | ReprocessSpec | SavepointSpec | RestoreSpec | UpgradeSpec | RunbookSpec
+WithOutputs = ReprocessSpec | RestoreSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """`unit` names one of the config, else `cluster` and `group` say whom."""
+
+    meta: Meta
+    spec: ResetSpec
+    verb = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Reprocess:
+    """The unit starts again from a point, with empty state."""
+
+    meta: Meta
+    spec: ReprocessSpec
+    verb = "reprocess"
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A named cut of a unit."""
+
+    meta: Meta
+    spec: SavepointSpec
+    verb = "savepoint"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSavepoint:
+    """A unit begins with the state and the offsets of a cut."""
+
+    meta: Meta
+    spec: RestoreSpec
+    verb = "restore_savepoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """A newer version of a unit takes over from it."""
+
+    meta: Meta
+    spec: UpgradeSpec
+    verb = "upgrade"
+
+
+@dataclass(frozen=True, slots=True)
+class Runbook:
+    """Seven steps from what is known of an application that stands still to one that is verified."""
+
+    meta: Meta
+    spec: RunbookSpec
+    verb = "runbook"
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """What a shadow wrote goes where it belongs."""
+
+    meta: Meta
+    verb = "promote"
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """What a shadow wrote goes away."""
+
+    meta: Meta
+    verb = "discard"
+
+
+@dataclass(frozen=True, slots=True)
+class Escalate:
+    """End a runbook, and hand over what is known."""
+
+    meta: Meta
+    verb = "escalate"
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """Put back what a workflow changed."""
+
+    meta: Meta
+    verb = "rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """A person's word that a step is done."""
+
+    meta: Meta
+    step: str
+    note: str = ""
+    verb = "ack"

@@ -1,0 +1,126 @@
+"""One scenario from its start to its verdicts: which runs there are, in which order, and what they are judged by."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from recoveryd_sandbox.flights import FLIGHTS_TOTAL
+from recoveryd_sandbox.gameday.judge import Quiet, Tally, Verdict, judge_cut, judge_quiet, judge_run, judge_target
+from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, FIXED, UNLIMITED, Phase, Runs
+from recoveryd_sandbox.gameday.scenario import TOPIC, Scenario
+from recoveryd_sandbox.gameday.search import best_rate, next_rate
+from recoveryd_sandbox.gameday.stack import GamedayStack
+from recoveryd_sandbox.seed import seed
+
+_SLOW_STRETCH_S = 30.0  # what of the first stretch belongs to a slow broker
+
+
+@dataclass(frozen=True)
+class Day:
+    """All that one scenario showed. `quiet`: the stretches without a replay; `runs` by kind, in the order in which they
+    ran; `tried`: the search for the best fixed rate, as (bytes/s, share of bad seconds). `best` None = there is none.
+    """
+
+    scenario: Scenario
+    quiet: tuple[Phase, ...]
+    runs: Mapping[str, tuple[Phase, ...]]
+    tried: tuple[tuple[int, float], ...]
+    best: int | None
+
+    @property
+    def judged_by(self) -> Quiet:
+        """What the stretches without a replay show, together."""
+        slow = next((phase.slow for phase in self.quiet if phase.slow is not None), None)
+        return judge_quiet([s for phase in self.quiet for s in phase.seconds], slow, self.scenario.slos)
+
+    def tallies(self, kind: str) -> list[Tally]:
+        return [tally_of(phase, self.scenario, self.judged_by) for phase in self.runs.get(kind, ())]
+
+    def usual(self, kind: str) -> Phase:
+        """The run of this kind that took the median time."""
+        ordered = sorted(self.runs[kind], key=lambda phase: phase.lasted_s)
+        return ordered[(len(ordered) - 1) // 2]
+
+
+def tally_of(phase: Phase, scenario: Scenario, quiet: Quiet) -> Tally:
+    return judge_run(phase.seconds, phase.lasted_s, phase.slow, scenario.slos, quiet)
+
+
+def hold(stack: GamedayStack, scenario: Scenario, runs: int, say: Callable[[str], None]) -> Day:
+    """Run the scenario, each kind of run `runs` times. Raises `SandboxError`."""
+    load = scenario.load
+    stack.bind(scenario.cores)
+    stack.start_broker()
+    whole, part = divmod(load.backlog_records, FLIGHTS_TOTAL)
+    for limit, repeat in ((None, whole), (part, 1)):
+        if repeat and limit != 0:
+            seed(stack.broker.bootstrap, TOPIC, limit=limit, repeat=repeat, append=True)
+    stage = Runs(stack, scenario, say)
+    stage.pin_backlog()
+    stack.start_traffic(load)
+    stack.start_daemon(scenario.slos, scenario.most, scenario.floor)
+    say("without a replay")
+    stage.settle()
+    first = stage.without_replay(scenario.quiet / 1000 + _SLOW_STRETCH_S, with_faults=True)
+    found = _all_runs(stage, scenario, first, runs, say)
+    longest_s = max(phase.lasted_s for kind in found.runs.values() for phase in kind)
+    say("without a replay again, until that was as long as the longest run")
+    stage.settle()
+    rest = stage.without_replay(max(scenario.quiet / 1000, longest_s - first.lasted_s), with_faults=False)
+    return Day(scenario, (first, rest), found.runs, found.tried, found.best)
+
+
+def _all_runs(stage: Runs, scenario: Scenario, first: Phase, runs: int, say: Callable[[str], None]) -> Day:
+    """Every run of the recovery: unlimited, the search for the best fixed rate, the controller, telemetry cut."""
+    before = Day(scenario, (first,), {}, (), None).judged_by
+
+    def run(kind: str, fixed: int | None = None) -> Phase:
+        say(kind if fixed is None else f"fixed at {fixed / 1e6:.1f} MB/s")
+        stage.settle()
+        phase = stage.run(kind, fixed)
+        tally = tally_of(phase, scenario, before)
+        say(f"  took {phase.lasted_s:.0f} s, {tally.share:.1%} of them bad beyond no replay")
+        return phase
+
+    unlimited = [run(UNLIMITED) for _ in range(runs)]
+    rate = int(median(phase.copied_bytes / phase.copying_s for phase in unlimited))
+    share_most = scenario.target.bad_share_most
+    trials = {rate: [tally_of(phase, scenario, before).share for phase in unlimited]}
+    fixed: dict[int, list[Phase]] = {rate: unlimited}
+    tried: list[tuple[int, float]] = []
+    while (wanted := next_rate(trials, rate, share_most, runs)) is not None:
+        phase = run(FIXED, wanted)
+        fixed.setdefault(wanted, []).append(phase)
+        trials.setdefault(wanted, []).append(tally_of(phase, scenario, before).share)
+        tried.append((wanted, trials[wanted][-1]))
+    best = best_rate(trials, share_most)
+    by_kind = {UNLIMITED: tuple(unlimited), CONTROLLER: tuple(run(CONTROLLER) for _ in range(runs))}
+    if best is not None:
+        by_kind[FIXED] = tuple(fixed[best])
+    if scenario.cut is not None:
+        by_kind[CUT] = (run(CUT),)
+    return Day(scenario, (first,), by_kind, tuple(tried), best)
+
+
+def verdicts(day: Day) -> list[Verdict]:
+    """What was promised for the scenario, and whether the runs can be compared at all."""
+    target = day.scenario.target
+    found = []
+    if day.best is None and target.against == "best fixed":
+        found.append(Verdict(False, "no fixed rate was found that is safe, so there is nothing to compare with"))
+    else:
+        found += judge_target(target, day.tallies(UNLIMITED), day.tallies(FIXED), day.tallies(CONTROLLER))
+    for phase in day.runs.get(CUT, ()):
+        rates = [(poll.at_s, poll.granted) for poll in phase.polls if poll.granted is not None]
+        found.append(judge_cut(rates, phase.cut, day.scenario.floor))
+    longest_s = max(phase.lasted_s for kind in day.runs.values() for phase in kind)
+    quiet_s = sum(phase.lasted_s for phase in day.quiet)
+    found.append(
+        Verdict(
+            quiet_s >= longest_s,
+            f"{quiet_s:.0f} s without a replay were measured; the longest run took {longest_s:.0f} s",
+        )
+    )
+    counts = {phase.status["progress"]["records"] for kind in day.runs.values() for phase in kind}
+    found.append(Verdict(len(counts) == 1, f"all runs copied and proved the same {max(counts):,} records"))
+    return found

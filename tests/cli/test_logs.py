@@ -1,0 +1,104 @@
+"""`logs`: from the folder of this machine, and through a daemon's HTTP API."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from recoveryd.adapters.spark.attempt_logs import read_log
+from recoveryd.kernel.states import State
+from recoveryd.runtime.health import Sources
+from tests.builders.core import to_document
+from tests.cli.recoveries import RUNNING, in_state
+from tests.cli.scripted import ScriptedBackend, run
+from tests.cli.served import LEADER, served
+
+ID = RUNNING.id
+
+
+@pytest.fixture
+def work_dir(tmp_path: Path) -> Path:
+    """Two attempts, of which the first has a log that was cut."""
+    for attempt, files in (("1", {"driver.log.1": "old\n", "driver.log": "new\n"}), ("2", {"driver.log": "a\nb\nc\n"})):
+        folder = tmp_path / "work" / ID / attempt
+        folder.mkdir(parents=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def daemon(work_dir: Path) -> Iterator[str]:
+    sources = Sources(
+        lambda: LEADER, lambda: {ID: RUNNING}, lambda: b"", to_document, "text/plain", log=partial(read_log, work_dir)
+    )
+    with served(sources) as url:
+        yield url
+
+
+def known(attempt: int = 2) -> ScriptedBackend:
+    return ScriptedBackend({ID: {**in_state(State.RUNNING), "attempt": attempt}})
+
+
+def here(work_dir: Path) -> dict[str, str | None]:
+    return {"RECOVERYD_WORK_DIR": str(work_dir), "RECOVERYD_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+
+
+def test_the_newest_attempt_is_shown_from_this_machine(work_dir: Path) -> None:
+    result = run(known(), "logs", ID, "--lines", "2", env=here(work_dir))
+    assert (result.exit_code, result.stdout) == (0, "b\nc\n")
+    assert "The last 2 lines of attempt 2" in result.stderr
+
+
+def test_an_earlier_attempt_is_shown_with_what_was_cut_off(work_dir: Path) -> None:
+    result = run(known(), "logs", ID, "--attempt", "1", "-o", "json", env=here(work_dir))
+    assert json.loads(result.stdout) == {
+        "recovery": ID, "attempt": 1, "attempts": [1, 2], "lines": ["old", "new"], "is_cut": False,
+    }  # fmt: skip
+
+
+def test_what_is_not_here_is_asked_of_the_daemon(daemon: str, tmp_path: Path) -> None:
+    listen = daemon.removeprefix("http://")
+    env = here(tmp_path / "nothing") | {"RECOVERYD_HTTP__LISTEN": listen}
+    result = run(known(), "logs", ID, "--lines", "1", env=env)
+    assert (result.exit_code, result.stdout) == (0, "c\n")
+
+
+def test_through_http_alone(daemon: str) -> None:
+    from recoveryd.cli.send.connect import Tools
+    from tests.cli.scripted import run_with
+
+    result = run_with(Tools(), "logs", ID, "--http", daemon)
+    # The status of the daemon's own recovery says attempt 0: nothing was launched yet.
+    assert (result.exit_code, result.stderr.split()[0]) == (3, "RCV-4015")
+
+
+def test_a_dead_daemon_an_attempt_that_is_gone_and_an_unknown_id_are_told_apart(daemon: str, tmp_path: Path) -> None:
+    nothing = here(tmp_path / "nothing")
+    dead = run(known(), "logs", ID, env=nothing | {"RECOVERYD_HTTP__LISTEN": "127.0.0.1:1"})
+    listen = {"RECOVERYD_HTTP__LISTEN": daemon.removeprefix("http://")}
+    gone = run(known(9), "logs", ID, "--attempt", "7", env=nothing | listen)
+    later = run(known(2), "logs", ID, "--attempt", "3", env=nothing)
+    nobody = run(known(), "logs", "nobody", env=nothing)
+    told = [(r.exit_code, r.stderr.split()[0]) for r in (dead, gone, later, nobody)]
+    assert told == [(1, "RCV-2011"), (3, "RCV-4015"), (3, "RCV-4015"), (3, "RCV-1010")]
+    assert "--http" in dead.stderr
+
+
+def test_what_has_no_attempts_is_told() -> None:
+    document = {**in_state(State.RUNNING), "kind": "watch"}
+    result = run(ScriptedBackend({ID: document}), "logs", ID)
+    assert (result.exit_code, result.stderr.split()[0]) == (4, "RCV-1031")
+
+
+@pytest.mark.parametrize("query", ["lines=x", "lines=-1", "lines=10001", "attempt=0"])
+def test_a_bad_question_is_refused_by_the_daemon(daemon: str, query: str) -> None:
+    import urllib.error
+    import urllib.request
+
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{daemon}/api/v1/recoveries/{ID}/logs?{query}", timeout=120)
+    assert refused.value.code == 400
+    assert json.load(refused.value)["error"]["code"] == "RCV-1005"

@@ -1,0 +1,214 @@
+"""What `retry` sends for what ended, and what it refuses."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recoveryd.kernel.states import State
+from recoveryd.recovery.model import PartitionProgress, PlannedPartition, Progress, Recovery
+from recoveryd.recovery.spec import AtTime, CaughtUp, Earliest, Latest, Limits, SourceRef
+from recoveryd.replay.spec import Replay
+from recoveryd.verification.spec import ComparedRef, VerificationSpec
+from tests.builders.core import CODEC, to_document
+from tests.cli.recoveries import NOW_MS, PLAN, RUNNING, in_state
+from tests.cli.scripted import ScriptedBackend, run
+
+FAILED = replace(RUNNING, state=State.FAILED, why="attempts are used up", error_code="RCV-3006", version=9)
+HALF = Progress((PartitionProgress(0, 84_000, 84_000, "done"), PartitionProgress(1, 26_000, 51_000, "stopped")))
+
+
+def ended(recovery: Recovery) -> ScriptedBackend:
+    return ScriptedBackend({recovery.id: to_document(recovery)}, becomes=[in_state(State.STARTING)])
+
+
+def sent_for(recovery: Recovery, *more: str) -> dict[str, Any]:
+    backend = ended(recovery)
+    result = run(backend, "retry", recovery.id, "--id", "again", "--yes", *more)
+    assert result.exit_code == 0, result.stderr
+    [command] = backend.sent
+    data: dict[str, Any] = command["data"]
+    return data
+
+
+def test_a_replay_goes_on_in_the_partitions_that_are_not_done_up_to_the_end_it_had() -> None:
+    data = sent_for(replace(FAILED, progress=HALF))
+    assert data["source"] == {
+        "cluster": "main",
+        "topic": "flights",
+        "from": {"offsets": {"1": 26_000}, "others": "earliest", "topic_id": PLAN.source.topic_id},
+        "to": {"offsets": {"1": 51_000}},
+        "partitions": [1],
+    }
+    assert data["target"] == {
+        "cluster": "main", "topic": "flights.v42", "create": False, "on_existing": "append", "mapping": "same",
+    }  # fmt: skip
+    assert data["reason"] == "retry of flights-rerun: wrong delay unit"
+    assert "plan_hash" not in data
+
+
+def test_one_that_follows_the_head_goes_on_following_with_all_its_partitions() -> None:
+    spec = replace(RUNNING.spec, source=SourceRef("flights", Earliest(), CaughtUp()))
+    data = sent_for(replace(FAILED, spec=spec, progress=HALF))
+    assert data["source"]["from"]["offsets"] == {"0": 84_000, "1": 26_000}
+    assert (data["source"]["to"], data["source"].get("partitions")) == ("caught_up", None)
+
+
+def test_one_that_copied_nothing_is_asked_for_as_it_was_without_its_deadline() -> None:
+    limits = Limits(max_bytes_per_s=5e6, max_runtime_ms=7_200_000, deadline_ms=NOW_MS)
+    spec = replace(
+        RUNNING.spec,
+        limits=limits,
+        plan_hash="sha256:old",
+        target=replace(RUNNING.spec.target, headers_add=(("run", "2"),), headers_drop=("old",)),
+    )
+    data = sent_for(replace(FAILED, state=State.REJECTED, spec=spec, plan=None, progress=Progress()))
+    refusal_or_command = CODEC.encode("replay", "r", data, id="c", source="//s", time_ms=NOW_MS)
+    assert hasattr(refusal_or_command, "value")
+    assert data["source"] == {"cluster": "main", "topic": "flights", "from": "earliest", "to": "latest"}
+    assert (data["target"]["create"], data["target"]["headers"]) == (True, {"add": {"run": "2"}, "drop": ["old"]})
+    assert data["limits"] == {
+        "max_bytes_per_s": 5e6, "max_runtime": "2h", "weight": 1.0, "tier": 0, "override_live_slo": False,
+    }  # fmt: skip
+    assert Replay.verb == "replay"
+
+
+def test_with_a_target_it_begins_from_its_start_in_a_new_topic() -> None:
+    data = sent_for(replace(FAILED, progress=HALF, is_position_exact=False), "--target", "flights.v43")
+    assert (data["source"]["from"], data["source"]["to"]) == ("earliest", "latest")
+    assert (data["target"]["topic"], data["target"]["create"], data["target"]["on_existing"]) == (
+        "flights.v43", True, "refuse",
+    )  # fmt: skip
+
+
+def test_a_verification_is_begun_again_as_a_whole() -> None:
+    spec = VerificationSpec(SourceRef("flights", Earliest(), Latest()), ComparedRef("copy", headers_drop=("x",)))
+    data = sent_for(replace(FAILED, kind="verification", spec=spec), "--reason", "look again")
+    assert data["target"]["topic"] == "copy"
+    assert (data["compare"], data["reason"]) == ("records", "look again")
+    assert data["target"]["headers"] == {"add": {}, "drop": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("recovery", "said"),
+    [
+        (replace(FAILED, progress=HALF, is_position_exact=False), "is not known exactly"),
+        (
+            replace(
+                FAILED,
+                progress=HALF,
+                spec=replace(RUNNING.spec, source=SourceRef("flights", AtTime(NOW_MS), Latest())),
+                plan=replace(PLAN, from_time_ms=NOW_MS),
+            ),
+            "began at a time",
+        ),
+        (
+            replace(FAILED, progress=Progress(tuple(replace(p, position=p.stop) for p in HALF.partitions))),
+            "has copied all of its range",
+        ),
+        (RUNNING, "is running; only what has failed or stopped"),
+        (replace(FAILED, state=State.COMPLETED), "is completed; only what has failed or stopped"),
+    ],
+)
+def test_what_cannot_be_done_exactly_is_refused_with_a_next_step(recovery: Recovery, said: str) -> None:
+    backend = ended(recovery)
+    result = run(backend, "retry", recovery.id, "--yes")
+    assert (result.exit_code, backend.sent) == (4, [])
+    assert result.stderr.startswith("RCV-1011")
+    assert said in result.stderr
+    assert "`recoveryctl" in result.stderr or "--target" in result.stderr
+
+
+def refused(documents: list[dict[str, Any]], *more: str) -> str:
+    backend = ScriptedBackend({document["recovery"]: document for document in documents})
+    result = run(backend, "retry", FAILED.id, "--yes", *more)
+    assert (result.exit_code, backend.sent) == (4, []), result.stderr
+    return result.stderr
+
+
+def later(state: State = State.FAILED, **changes: Any) -> dict[str, Any]:
+    """A retry of what `HALF` left."""
+    rest = replace(PLAN, partitions=(PlannedPartition(1, 26_000, 51_000),))
+    made = replace(FAILED, id="again", created_ms=FAILED.created_ms + 60_000, plan=rest)
+    return to_document(replace(made, **{"state": state, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (State.STOPPED, "recoveryctl retry again"),
+        (State.RUNNING, "recoveryctl describe again"),
+        (State.COMPLETED, "recoveryctl describe again"),
+    ],
+)
+def test_the_rest_is_not_copied_twice(state: State, said: str) -> None:
+    told = refused([to_document(replace(FAILED, progress=HALF)), later(state)])
+    assert "was to be copied by again" in told
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"plan": replace(PLAN, partitions=(PlannedPartition(0, 0, 84_000), PlannedPartition(1, 0, 26_000)))},
+        {"created_ms": FAILED.created_ms - 60_000},
+        {"state": State.PLANNED},
+        {"spec": replace(FAILED.spec, target=replace(FAILED.spec.target, topic="elsewhere"))},
+        {"plan": None, "progress": Progress()},
+    ],
+)
+def test_what_had_nothing_of_the_rest_does_not_stand_in_the_way(changes: dict[str, Any]) -> None:
+    document = to_document(replace(FAILED, progress=HALF))
+    backend = ScriptedBackend({FAILED.id: document, "again": later(**changes)}, becomes=[in_state(State.STARTING)])
+    result = run(backend, "retry", FAILED.id, "--id", "third", "--yes")
+    assert (result.exit_code, len(backend.sent)) == (0, 1), result.stderr
+
+
+def test_one_that_follows_the_head_covers_everything_behind_its_start() -> None:
+    following = replace(PLAN, partitions=(PlannedPartition(1, 40_000, None),))
+    assert "again" in refused([to_document(replace(FAILED, progress=HALF)), later(State.RUNNING, plan=following)])
+
+
+def test_positions_of_a_release_that_did_not_say_whether_they_are_exact_are_not_used() -> None:
+    document = to_document(replace(FAILED, progress=HALF))
+    internal = {name: value for name, value in document["internal"].items() if name != "is_position_exact"}
+    told = refused([{**document, "internal": internal}])
+    assert "is not known exactly" in told
+    assert "--target TOPIC" in told
+
+
+COPIED = Progress(
+    (PartitionProgress(0, 84_000, 84_000, "done", 84_000, bytes=900), PartitionProgress(1, 26_000, 51_000, "x", 25_000))
+)
+
+
+def test_caps_are_of_the_whole() -> None:
+    spec = replace(RUNNING.spec, limits=Limits(max_records=110_000, max_bytes=1_000))
+    data = sent_for(replace(FAILED, progress=COPIED, spec=spec))
+    assert (data["limits"]["max_records"], data["limits"]["max_bytes"]) == (1_000, 100)
+
+
+@pytest.mark.parametrize("limits", [Limits(max_records=109_000), Limits(max_bytes=900)])
+def test_a_cap_that_is_used_up_is_told(limits: Limits) -> None:
+    spec = replace(RUNNING.spec, limits=limits)
+    told = refused([to_document(replace(FAILED, progress=COPIED, spec=spec))])
+    assert "has copied as much as its limits.max_" in told
+
+
+def test_the_rest_goes_to_the_topic_that_has_the_beginning_and_to_no_other_of_its_name() -> None:
+    plan = replace(PLAN, target=replace(PLAN.target, topic_id="dGFyZ2V0"))
+    failed = replace(FAILED, progress=HALF, plan=plan)
+    assert sent_for(failed)["target"]["topic_id"] == "dGFyZ2V0"
+    assert "topic_id" not in sent_for(failed, "--target", "flights.v43")["target"]
+
+
+def test_an_unknown_id_is_told() -> None:
+    result = run(ScriptedBackend(), "retry", "nobody", "--yes")
+    assert (result.exit_code, result.stderr.split()[0]) == (3, "RCV-1010")
+
+
+def test_other_kinds_are_refused_by_name() -> None:
+    document = {**to_document(FAILED), "kind": "workflow", "workflow": "reset", "recovery": "w1"}
+    result = run(ScriptedBackend({"w1": document}), "retry", "w1", "--yes")
+    assert result.exit_code == 4
+    assert "w1 is a reset" in result.stderr

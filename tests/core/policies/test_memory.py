@@ -1,0 +1,94 @@
+"""What was safe is remembered by hour of the day and returned to quickly, but only while fresh samples allow it."""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.memory import HOUR_MS, Memory, hour_of
+from recoveryd.live.law.types import Rule
+from tests.core.policies.control_rig import FLOOR, LATENCY, PERIOD_MS, START_MS, Rig, started
+
+HOUR = hour_of(START_MS)
+
+
+def remembering(rate: float, hour: int = HOUR) -> Rig:
+    rig = Rig().rest()
+    rig.state = replace(rig.state, memory=Memory({hour: rate}))
+    return rig
+
+
+def test_a_rate_that_was_used_for_a_loop_delay_while_there_was_room_is_safe() -> None:
+    rig = started(40.0)
+    for _ in range(6):
+        rig.tick(0.85)
+    assert rig.state.memory.safe[HOUR] == pytest.approx(40.0)
+
+
+def test_a_rate_that_lanes_did_not_use_proves_nothing() -> None:
+    rig = Rig().rest()
+    for _ in range(10):
+        rig.tick(0.0, achieved=2.0)
+    assert rig.state.memory.safe_at(rig.now_ms) == pytest.approx(2.5)
+
+
+def test_a_rate_that_led_to_a_cut_was_not_safe() -> None:
+    rig = started(40.0)
+    for _ in range(6):
+        rig.tick(0.85)
+    rig.cut()
+    assert rig.state.memory.safe_at(rig.now_ms) == pytest.approx(30.0, rel=0.02)
+
+
+@pytest.mark.parametrize("hour", [HOUR, HOUR - 1])
+def test_the_next_recovery_begins_where_this_hour_or_the_last_one_was_safe(hour: int) -> None:
+    first = remembering(60.0, hour).tick(0.0)
+    assert first.rate_bytes_per_s == pytest.approx(60.0)
+
+
+def test_a_recovery_does_not_begin_above_what_was_safe() -> None:
+    assert remembering(2.0).tick(0.0).rate_bytes_per_s == 2.0
+    assert remembering(0.5).tick(0.0).rate_bytes_per_s == FLOOR
+
+
+def test_another_hour_says_nothing() -> None:
+    assert remembering(60.0, (HOUR + 5) % 24).tick(0.0).rate_bytes_per_s == 5.0
+
+
+@pytest.mark.parametrize("z", [0.9, 0.99])
+def test_a_recovery_that_finds_live_traffic_near_its_slo_begins_low_whatever_is_remembered(z: float) -> None:
+    rig = remembering(60.0)
+    assert rig.tick(z).rate_bytes_per_s == 5.0
+
+
+def test_without_fresh_samples_memory_raises_nothing() -> None:
+    rig = remembering(60.0)
+    first = rig.tick(None, lag_s=None, after_ms=60_000)
+    assert first.rate_bytes_per_s <= 5.0
+    assert all(rig.tick(None, lag_s=None).wanted_bytes_per_s <= 5.0 for _ in range(10))
+
+
+def test_after_a_restart_it_stays_at_the_floor_until_samples_come_and_is_back_within_two_loop_delays() -> None:
+    before = remembering(60.0)
+    rig = Rig()
+    rig.state = replace(rig.state, memory=before.state.memory, baselines=before.state.baselines)
+    assert [rig.tick(None, lag_s=None).rate_bytes_per_s for _ in range(3)] == [FLOOR] * 3
+    rates = [rig.tick(0.0).wanted_bytes_per_s for _ in range(10)]
+    assert rates[-1] >= 0.9 * 60.0
+
+
+def test_after_a_cut_it_is_back_at_what_was_safe_within_two_loop_delays() -> None:
+    rig = started(40.0)
+    rig.tick(None, more=(Reading(LATENCY, 0.8, rig.now_ms + PERIOD_MS),))
+    assert rig.state.rate <= 11.0
+    rules = [rig.tick(0.3).rule for _ in range(10)]
+    assert Rule.SLOW_START in rules
+    assert rig.state.rate >= 29.0
+
+
+def test_a_higher_rate_counts_at_once_and_a_lower_one_slowly() -> None:
+    at_ms = 7 * HOUR_MS
+    memory = Memory().with_safe(50.0, at_ms).with_safe(100.0, at_ms).with_safe(50.0, at_ms)
+    assert memory.safe_at(at_ms) == pytest.approx(99.0)
+    assert memory.with_most(40.0, at_ms).safe_at(at_ms + HOUR_MS) == 40.0
+    assert memory.safe_at(at_ms + 2 * HOUR_MS) is None

@@ -1,0 +1,94 @@
+"""The four confirmations of a reset on a real broker: retention, outputs, scope, owner."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.committing_group import BEFORE, Group, at
+from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.stack import Stack
+
+pytestmark = [pytest.mark.broker, pytest.mark.e2e]
+
+SAID = {"outputs": "two hours of totals are made again; readers drop doubles by id"}
+OUTPUT = {"totals": {"behaviour": "append_only"}}
+UNITS: dict[str, dict[str, Any]] = {
+    "strict": {"approvers": ["//ops/kim"], "outputs": OUTPUT, "confirmations": "required"},
+    "nobodys": {"outputs": OUTPUT, "confirmations": "required"},
+    "asked": {"outputs": OUTPUT, "confirmations": "asked"},
+}
+
+
+@pytest.fixture(scope="module")
+def groups(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Group]]:
+    """One group for each unit; the daemon has both."""
+    folder = tmp_path_factory.mktemp("stack")
+    with Stack(bootstrap, folder) as quiet:
+        made = {name: Group(bootstrap, quiet) for name in UNITS}
+        units = {
+            name: {"kind": "group", "group": made[name].group, "inputs": [made[name].topic], **more}
+            for name, more in UNITS.items()
+        }
+        with Stack(bootstrap, folder / "strict", {"units": units}) as stack:
+            for group in made.values():
+                group.stack = stack
+            yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def daemon(groups: dict[str, Group]) -> Iterator[DaemonProcess]:
+    with groups["strict"].stack.running() as leading:
+        yield leading
+
+
+def reset(group: Group, run: str, unit: str, to: Any, **more: Any) -> str:
+    return group.stack.control.command("reset", run, {"reason": "r", "unit": unit, "to": to, **more})
+
+
+@pytest.mark.scenario("S-RUN-27", "S-RUN-31")
+@pytest.mark.parametrize(
+    ("unit", "to", "more", "item"),
+    [
+        ("strict", {"offset": 10}, {}, "outputs"),
+        ("strict", {"offset": 10}, {"confirm": {"scope": "all"}}, "outputs"),
+        ("strict", {"offset": 101}, {"confirm": SAID, "on_out_of_range": "clamp"}, "retention"),
+        ("nobodys", {"offset": 10}, {"confirm": SAID}, "owner"),
+    ],
+)
+def test_where_they_are_required_a_missing_one_is_refused_and_nothing_is_set(
+    groups: dict[str, Group], unit: str, to: Any, more: dict[str, Any], item: str
+) -> None:
+    group = groups[unit]
+    answer = group.stack.follower.wait_answer(reset(group, f"refused-{unit}-{item}-{len(more)}", unit, to, **more))
+    assert (answer["type"].split(".")[3], answer["data"]["code"]) == ("command_rejected", "RCV-1048")
+    assert answer["data"]["message"].startswith(f"{item} is not confirmed")
+    assert group.committed() == BEFORE
+
+
+@pytest.mark.scenario("S-RUN-27", "S-RUN-31")
+def test_with_all_four_an_approver_lets_it_run(groups: dict[str, Group]) -> None:
+    group = groups["strict"]
+    reset(group, "whole", "strict", {"offset": 10}, confirm=SAID)
+    plan = group.stack.follower.wait_state("whole", "awaiting_approval")["plan"]
+    assert {each["item"]: each["by"] for each in plan["confirmations"]} == {
+        "retention": "plan", "outputs": "person", "scope": "plan", "owner": "plan",
+    }  # fmt: skip
+    assert group.committed() == BEFORE
+    group.stack.control.command("approve", "whole", {"reason": "r", "plan_hash": plan["hash"]}, source="//ops/kim")
+    group.done("whole")
+    assert group.committed() == at(10)
+
+
+@pytest.mark.scenario("S-RUN-27")
+def test_else_a_person_is_asked_and_the_answer_is_kept(groups: dict[str, Group]) -> None:
+    group = groups["asked"]
+    reset(group, "asks", "asked", {"offset": 10})
+    waiting = group.stack.follower.wait_state("asks", "waiting")
+    assert (waiting["waiting_for"]["kind"], waiting["waiting_for"]["step"]) == ("ack", "confirm_output")
+    assert group.committed() == BEFORE
+    said = {"reason": "r", "step": "confirm_output", "note": SAID["outputs"]}
+    group.stack.control.command("ack", "asks", said)
+    steps = group.done("asks")["steps"]
+    assert SAID["outputs"] in steps[0]["why"]
+    assert group.committed() == at(10)

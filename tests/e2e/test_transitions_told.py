@@ -1,0 +1,30 @@
+"""A real daemon tells a webhook of what becomes of its recoveries, and only of what the filter takes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.data import fill_plain
+from tests.e2e.stack import Stack
+from tests.e2e.webhook_receiver import SECRET, WebhookReceiver
+
+pytestmark = [pytest.mark.broker, pytest.mark.e2e]
+
+
+def test_a_webhook_hears_of_the_transitions_it_wants(stack: Stack, tmp_path: Path) -> None:
+    source = f"{stack.mark}-told"
+    fill_plain(stack.bootstrap, source, 1, 10)
+    (tmp_path / "key").write_text(SECRET)
+    with WebhookReceiver() as receiver:
+        webhook = {"url": receiver.url, "secret_file": str(tmp_path / "key")}
+        heard = {"verbs": ["replay"], "states": ["planned", "rejected"]}
+        with stack.running(settings={"webhooks": {"ops": {**webhook, "transitions": heard}}}) as daemon:
+            stack.control.replay("plan-only", source, f"{stack.mark}-to", target_create=True, dry_run=True)
+            stack.control.replay("nowhere", f"{stack.mark}-none", f"{stack.mark}-to2", target_create=True)
+            # One whose answer came late is told again, with the same id.
+            daemon.wait_for(lambda: len({d.id for d in receiver.deliveries}) == 2, "tell both", 30)
+            counted = "recoveryd_webhook_transitions_total"
+            daemon.wait_for(lambda: sum(daemon.metrics(counted).values()) == 2.0, "count both", 30)
+            assert all('outcome="delivered"' in labels for labels in daemon.metrics(counted))
+        told = {d.event["subject"]: (d.event["data"]["to"], d.is_signed) for d in receiver.deliveries}
+    assert told == {"plan-only": ("planned", True), "nowhere": ("rejected", True)}

@@ -1,0 +1,93 @@
+"""When secrets in files are read again, and what becomes of those that cannot be used."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from recoveryd.collectors.secret_files import AGAIN_S, SecretFile, SecretFiles
+from recoveryd.errors import ConfigProblem
+from tests.runtime.fakes import ManualClock, until
+
+
+class Holder:
+    """Takes what the file holds; an empty one is refused."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "password"
+        self.file.write_text("first")
+        self.taken: list[str] = []
+        self.refusals = 0
+        self.clock = ManualClock()
+        self.files = SecretFiles([SecretFile("clusters.main", (self.file,), self.renew)], self.clock, look_s=0.01)
+
+    async def renew(self) -> None:
+        try:
+            text = self.file.read_text()
+        except OSError:
+            text = ""
+        if not text:
+            self.refusals += 1
+            raise ConfigProblem("the file is empty", key="clusters.main")
+        self.taken.append(text)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.files.run())
+        yield
+        task.cancel()
+
+    async def looked(self) -> None:
+        """Some more looks have passed."""
+        await asyncio.sleep(0.1)
+
+
+async def test_a_file_that_changes_is_read_again_and_one_that_does_not_is_left_alone(tmp_path: Path) -> None:
+    holder = Holder(tmp_path)
+    async with holder.running():
+        await holder.looked()
+        assert holder.taken == []
+        holder.file.write_text("second")
+        await until(lambda: holder.taken == ["second"])
+        await holder.looked()
+    assert (holder.taken, holder.files.refused) == (["second"], {"clusters.main": False})
+
+
+async def test_an_empty_file_is_refused_and_asked_for_again_once_a_minute(tmp_path: Path) -> None:
+    holder = Holder(tmp_path)
+    async with holder.running():
+        holder.file.write_text("")
+        await until(lambda: holder.refusals == 1)
+        await until(lambda: holder.files.refused["clusters.main"])
+        holder.file.write_text("second")
+        await holder.looked()
+        assert (holder.taken, holder.refusals) == ([], 1)
+        holder.clock.ms += int(AGAIN_S * 1000)
+        await until(lambda: holder.taken == ["second"])
+        await until(lambda: not holder.files.refused["clusters.main"])
+
+
+async def test_who_asks_is_not_made_to_wait(tmp_path: Path) -> None:
+    holder = Holder(tmp_path)
+    async with holder.running():
+        holder.file.unlink()
+        await until(lambda: holder.refusals == 1)
+        holder.file.write_text("second")
+        holder.files.ask()
+        await until(lambda: holder.taken == ["second"])
+
+
+async def test_who_asks_has_files_read_that_look_as_before(tmp_path: Path) -> None:
+    holder = Holder(tmp_path)
+    async with holder.running():
+        holder.files.ask()
+        await until(lambda: holder.taken == ["first"])
+
+
+async def test_a_file_that_is_replaced_by_one_of_the_same_size_is_read(tmp_path: Path) -> None:
+    """As orchestrators do: a link is turned to another folder."""
+    holder = Holder(tmp_path)
+    (tmp_path / "next").write_text("other")
+    async with holder.running():
+        (tmp_path / "next").replace(holder.file)
+        await until(lambda: holder.taken == ["other"])

@@ -1,0 +1,296 @@
+"""What a workflow has carried out by commands of its own: begun only while it is wanted, steered until the command was read,
+never left alone, and taken back by nobody else.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.effects import SendCommand
+from recoveryd.kernel.events import CommandNotSent
+from recoveryd.kernel.states import State
+from recoveryd.recovery.commands import Pause, Resume
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.replay.spec import Replay
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.spec import Escalate, Reprocess, Rollback, RunbookPath
+from recoveryd.workflows.model.workflow import StepState
+from recoveryd.workflows.wire.reprocess import ReprocessData
+from tests.builders.core import make_spec
+from tests.builders.records import make_recovery
+from tests.workflows.app_world import PARTITIONS, AppWorld
+from tests.workflows.runbook_world import SAFE, RunbookWorld
+from tests.workflows.test_savepoint import save
+from tests.workflows.world import report
+
+ALSO = replace(SAFE, inputs=("orders", "steps"), intermediate=())
+
+
+def at(offset: int) -> dict[str, dict[int, int]]:
+    return {"orders": dict.fromkeys(range(PARTITIONS), offset)}
+
+
+def restoring() -> RunbookWorld:
+    """A runbook that has sent the command for `w1-anew`, which nobody has read yet."""
+    world = RunbookWorld()
+    world.begin(sink=at(60), state=at(40), quotas={"shop-1": 1_000.0})
+    world.ack("choose_path")
+    assert [sent.subject for sent in world.sent] == ["w1-anew"]
+    return world
+
+
+def read(world: RunbookWorld, sent: SendCommand) -> str:
+    """A command arrives; the kind of its answer."""
+    if sent.verb == "reprocess":
+        spec = ReprocessData.model_validate({**sent.data}).to_core()
+        return world.send(lambda meta: Reprocess(meta, spec), sent.source, sent.subject, sent.id)
+    if sent.verb == "replay":
+        return world.send(lambda meta: Replay(meta, make_spec()), sent.source, sent.subject, sent.id)
+    what = {"stop": StopCommand, "pause": Pause, "resume": Resume, "rollback": Rollback}[sent.verb]
+    return world.send(what, sent.source, sent.subject, sent.id)
+
+
+def of(world: AppWorld, verb: str) -> list[SendCommand]:
+    return [sent for sent in world.sent if sent.verb == verb]
+
+
+@pytest.mark.parametrize("how", ["stop", "escalate"])
+def test_a_command_that_is_read_after_its_workflow_ended_begins_nothing(how: str) -> None:
+    world = restoring()
+    assert (world.stop() if how == "stop" else world.say(Escalate)) == "accepted"
+    assert world.workflow.state is State.STOPPED
+    assert read(world, world.sent[0]) == "rejected"
+    assert world.answers[-1].code == Code.NOT_IN_THIS_STATE.value
+    assert "w1 is stopped and does not want w1-anew any more" in world.answers[-1].message
+    assert [w for w in world._workflows() if w != "w1"] == []
+
+
+def test_the_same_holds_for_a_replay_which_is_of_another_capability() -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)})
+    (sent,) = of(world, "replay")
+    world.stop()
+    assert read(world, sent) == "rejected"
+    assert "w1-0" not in world.state.of(RECOVERY).recoveries
+    assert world.send(lambda meta: Replay(meta, make_spec()), subject="w1-0") == "", "whoever else sends it is free to"
+    assert "w1-0" in world.state.of(RECOVERY).recoveries
+
+
+def test_a_command_that_is_read_while_its_workflow_is_paused_is_sent_anew_when_it_goes_on() -> None:
+    world = restoring()
+    assert world.send(Pause) == "accepted"
+    assert read(world, world.sent[0]) == "rejected"
+    assert "w1 is paused" in world.answers[-1].message
+    assert world.workflow.state is State.PAUSED, "the refusal is no failure"
+    assert world.send(Resume) == "accepted"
+    first, again = of(world, "reprocess")[0], of(world, "reprocess")[-1]
+    assert (first.subject, again.subject) == ("w1-anew", "w1-anew")
+    assert first.id != again.id, "the first id is used up"
+    world.seen_sent = len(world.sent) - 1
+    world.go_through()
+    assert (world.workflow.state, world.look("w1-anew").state) == (State.COMPLETED, State.COMPLETED)
+
+
+def test_a_command_that_is_read_after_a_pause_begins_once() -> None:
+    world = restoring()
+    world.send(Pause)
+    world.send(Resume)
+    kinds = [read(world, sent) for sent in of(world, "reprocess")]
+    assert kinds.count("accepted") == 1
+    assert world.look("w1-anew").state is State.WAITING
+    assert world.workflow.state is State.WAITING
+
+
+@pytest.mark.parametrize(("verb", "ends"), [("pause", State.PAUSED), ("stop", State.STOPPING)])
+def test_what_it_began_is_steered_under_one_id_until_that_was_read(verb: str, ends: State) -> None:
+    world = restoring()
+    world.deliver()
+    world.lost = True
+    world.stop() if verb == "stop" else world.send(Pause)
+    assert (world.workflow.state, of(world, verb)) == (ends, [])
+    world.lost = False
+    world.lead()
+    world.pass_time(100)
+    sent = of(world, verb)
+    assert len(sent) >= 2
+    assert {each.id for each in sent} == {sent[0].id}
+    assert read(world, sent[0]) == "accepted"
+    count = len(of(world, verb))
+    world.pass_time(100)
+    assert len(of(world, verb)) == count
+    assert world.look("w1-anew").state in {State.PAUSED, State.STOPPED}
+
+
+def test_a_resume_that_was_lost_is_sent_again() -> None:
+    world = restoring()
+    world.deliver()
+    world.send(Pause)
+    read(world, of(world, "pause")[0])
+    assert world.look("w1-anew").state is State.PAUSED
+    world.lost = True
+    world.send(Resume)
+    world.lost = False
+    world.lead()
+    world.pass_time(60)
+    read(world, of(world, "resume")[0])
+    assert world.look("w1-anew").state in {State.RUNNING, State.WAITING}
+    count = len(of(world, "resume"))
+    world.pass_time(60)
+    assert len(of(world, "resume")) == count
+
+
+def test_one_that_cannot_be_paused_yet_is_asked_again_under_another_id() -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)})
+    read(world, of(world, "replay")[0])
+    assert world.state.of(RECOVERY).recoveries["w1-0"].state is State.PLANNING
+    world.send(Pause)
+    assert read(world, of(world, "pause")[0]) == "rejected"
+    world.pass_time(40)
+    first, again = of(world, "pause")[0], of(world, "pause")[-1]
+    assert first.id != again.id
+
+
+def test_when_one_fails_the_others_are_stopped_before_it_ends() -> None:
+    world = RunbookWorld(ALSO)
+    world.begin(RunbookPath.REPLAY, sink={"orders": {0: 80}, "steps": {0: 75}})
+    assert [sent.subject for sent in of(world, "replay")] == ["w1-0", "w1-1"]
+    world.have_recovery(make_recovery("w1-0", state=State.FAILED, why="no room", error_code="RCV-3004"))
+    world.have_recovery(make_recovery("w1-1", state=State.AWAITING_APPROVAL))
+    world.pass_time(5)
+    assert world.workflow.state is State.WAITING
+    assert "what began beside it is stopped first" in world.workflow.why
+    (stop,) = of(world, "stop")
+    assert stop.subject == "w1-1"
+    world.have_recovery(make_recovery("w1-1", state=State.STOPPED))
+    world.pass_time(5)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, "RCV-3004")
+    assert "w1-0 is failed: no room" in world.workflow.why
+
+
+def test_one_that_was_not_begun_when_another_failed_is_not_begun_any_more() -> None:
+    world = RunbookWorld(ALSO)
+    world.begin(RunbookPath.REPLAY, sink={"orders": {0: 80}, "steps": {0: 75}})
+    late = of(world, "replay")[1]
+    world.have_recovery(make_recovery("w1-0", state=State.FAILED, why="no room"))
+    assert read(world, late) == "rejected"
+    world.pass_time(5)
+    assert world.workflow.state is State.FAILED
+
+
+def test_a_command_that_can_never_be_sent_ends_the_step() -> None:
+    world = restoring()
+    sent = world.sent[0]
+    world.feed(CommandNotSent("w1", sent.id, Code.CLUSTER_UNREACHABLE.value, "no answer", True))
+    assert world.workflow.state is State.WAITING
+    world.feed(CommandNotSent("w1", sent.id, Code.INVALID_SUBJECT.value, "the subject is too long", False))
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.INVALID_SUBJECT.value)
+    assert "the subject is too long" in world.workflow.why
+    assert world.quotas == {}
+
+
+def test_a_child_that_is_never_seen_is_not_waited_for_for_ever() -> None:
+    world = restoring()
+    world.pass_time(1_900, every_s=2)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STEP_FAILED.value)
+    assert "the command for w1-anew was not read" in world.workflow.why
+    assert read(world, world.sent[0]) == "rejected"
+
+
+def test_time_in_which_no_daemon_led_is_not_waited_for() -> None:
+    world = restoring()
+    world.now_ms += 86_400_000
+    world.lead()
+    world.pass_time(40)
+    assert world.workflow.state is State.WAITING
+    world.send(Pause)
+    world.pass_time(3_000, every_s=10)
+    world.send(Resume)
+    world.pass_time(1_000, every_s=2)
+    assert world.workflow.state is State.WAITING
+    world.go_through()
+    assert world.workflow.state is State.COMPLETED
+
+
+def test_only_its_own_workflow_takes_a_child_back_as_long_as_it_runs() -> None:
+    world = restoring()
+    world.fault = lambda effect: report(effect, Outcome.NOT_YET, "red") if effect.step == "verify" else None
+    for _ in range(10):
+        world.deliver()
+        if world.waits_at == "verify":
+            break
+        if "w1-anew" in world._workflows():
+            world.run_through("w1-anew")
+    assert (world.look("w1-anew").state, world.waits_at) == (State.COMPLETED, "verify")
+    assert world.send(Rollback, subject="w1-anew") == "rejected"
+    assert world.answers[-1].code == Code.IN_USE.value
+    assert "workflow w1 works on the group app" in world.answers[-1].message
+
+
+def taken_back() -> RunbookWorld:
+    """A runbook that completed, and has `w1-anew` put back what it changed, which waits for an empty group."""
+    world = restoring()
+    world.go_through()
+    assert world.workflow.state is State.COMPLETED
+    assert world.rollback() == "accepted"
+    world.deliver()
+    assert (world.look("w1-anew").is_rolling_back, world.waiting("w1-anew")) == (True, "await_empty_again")
+    return world
+
+
+def test_a_rollback_of_a_child_that_is_stopped_is_not_waited_for() -> None:
+    world = taken_back()
+    assert world.send(StopCommand, subject="w1-anew") == "accepted"
+    world.pass_time(10)
+    assert world.workflow.state is State.FAILED
+    assert "w1-anew did not put everything back and is stopped" in world.workflow.why
+    assert world.rollback() == "accepted"
+    world.members = []
+    world.committed |= {("orders", p): 0 for p in range(PARTITIONS)}
+    for _ in range(3):
+        world.deliver()
+    assert (world.look("w1-anew").state, world.workflow.state) == (State.ROLLED_BACK, State.ROLLED_BACK)
+
+
+def test_what_ended_just_before_a_stop_is_not_forgotten_where_a_quota_is_put_back() -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)}, quotas={"shop-1": 1_000.0})
+    world.have_recovery(make_recovery("w1-0", state=State.COMPLETED))
+    world.stop()
+    assert (world.workflow.state, world.quotas) == (State.STOPPED, {})
+    assert world.workflow.report["stays"] == ["what w1-0 wrote to orders.w1 stays"]  # type: ignore[index]
+    assert world.workflow.report["changed"][0].startswith("execute: replay w1-0")  # type: ignore[index]
+
+
+def test_a_pause_does_not_hide_that_it_cannot_go_on() -> None:
+    """A save whose copies cannot be sent: what fails while it is paused fails when it goes on."""
+    world = AppWorld()
+    save(world)
+    world.stops()
+    assert world.waits_at == "copy_state"
+    world.send(Pause)
+    world.feed(CommandNotSent("w1", world.sent[0].id, Code.INVALID_VALUE.value, "too large", False))
+    assert world.workflow.state is State.PAUSED
+    world.send(Resume)
+    world.feed(CommandNotSent("w1", world.sent[-1].id, Code.INVALID_VALUE.value, "too large", False))
+    assert world.workflow.state is State.FAILED
+
+
+def test_how_it_ran_is_not_lost_when_a_person_says_that_it_is_stopped() -> None:
+    world = AppWorld()
+
+    def sees(effect: TakeStep) -> StepReported | None:
+        if effect.step != "stop_application":
+            return None
+        return report(effect, Outcome.NOT_YET, "it runs", evidence={"before": {"replicas": 3}})
+
+    world.fault = sees
+    world.reprocess()
+    world.ack("stop_application")
+    step = next(step for step in world.workflow.steps if step.name == "stop_application")
+    assert (step.state, step.evidence["before"], step.evidence["by"]) == (StepState.DONE, {"replicas": 3}, "//ops/ann")
+    start = next(step for step in world.workflow.steps if step.name == "start_application")
+    assert start.action.before == {"replicas": 3}  # type: ignore[union-attr]

@@ -1,0 +1,108 @@
+"""Units that leave the config while a plan is made, and a defect in one workflow: the others go on."""
+
+from dataclasses import replace
+from typing import NoReturn
+
+import pytest
+
+from recoveryd.capabilities import make_decider
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import Earliest
+from recoveryd.workflows.kinds.all_kinds import KINDS
+from recoveryd.workflows.model.effects import take_step
+from recoveryd.workflows.model.events import GatheringFailed
+from recoveryd.workflows.model.spec import (
+    OutputChoice,
+    OutputPolicy,
+    Reprocess,
+    ReprocessSpec,
+    RestoreSavepoint,
+    RestoreSpec,
+    Runbook,
+    RunbookSpec,
+    Savepoint,
+    SavepointSpec,
+    Upgrade,
+    UpgradeSpec,
+)
+from tests.workflows.app_world import OUTPUTS, UNIT, AppWorld
+from tests.workflows.test_savepoint import saved
+
+NEXT = replace(UNIT, name="shop-2")
+APPEND = {name: OutputChoice(OutputPolicy.APPEND) for name in UNIT.outputs}
+BEGUN = {
+    "reprocess": lambda meta: Reprocess(meta, ReprocessSpec(UNIT.name, Earliest(), OUTPUTS)),
+    "savepoint": lambda meta: Savepoint(meta, SavepointSpec(UNIT.name, "other")),
+    "restore_savepoint": lambda meta: RestoreSavepoint(meta, RestoreSpec("before", UNIT.name, APPEND)),
+    "upgrade": lambda meta: Upgrade(meta, UpgradeSpec(UNIT.name, NEXT.name)),
+    "runbook": lambda meta: Runbook(meta, RunbookSpec(UNIT.name)),
+}
+
+
+def without_units(world: AppWorld) -> None:
+    world.params = Params()
+    world.core = make_decider(world.params)
+
+
+@pytest.mark.parametrize("verb", list(BEGUN))
+def test_a_unit_that_leaves_the_config_while_a_plan_is_made_ends_it(verb: str) -> None:
+    world = saved()
+    world.core = make_decider(Params(units={unit.name: unit for unit in (UNIT, NEXT)}))
+    world.gathering_fails = [GatheringFailed("w2", Code.CLUSTER_UNREACHABLE.value, "no answer", True)]
+    world.send(BEGUN[verb], subject="w2")
+    assert world.look("w2").state is State.PLANNING
+    without_units(world)
+    world.pass_time(10)
+    ended = world.look("w2")
+    assert (ended.state, ended.error_code) == (State.REJECTED, Code.UNKNOWN_UNIT.value)
+    assert world.answers[-1].kind == "rejected"
+
+
+def test_the_second_unit_of_an_upgrade_counts_as_well() -> None:
+    world = saved()
+    world.core = make_decider(Params(units={unit.name: unit for unit in (UNIT, NEXT)}))
+    world.gathering_fails = [GatheringFailed("w2", Code.CLUSTER_UNREACHABLE.value, "no answer", True)]
+    world.send(BEGUN["upgrade"], subject="w2")
+    world.core = make_decider(Params(units={UNIT.name: UNIT}))
+    world.pass_time(10)
+    assert world.look("w2").error_code == Code.UNKNOWN_UNIT.value
+    assert "'shop-2'" in world.look("w2").why
+
+
+def _raises(*_: object) -> NoReturn:
+    raise KeyError("a defect")
+
+
+def test_one_whose_plan_cannot_be_made_by_a_defect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = AppWorld()
+    monkeypatch.setitem(KINDS, "reprocess", replace(KINDS["reprocess"], plan=_raises))  # type: ignore[arg-type]
+    assert world.reprocess() == "rejected"
+    assert (world.workflow.state, world.workflow.error_code) == (State.REJECTED, Code.INVARIANT_BROKEN.value)
+    assert "KeyError('a defect') at _raises" in world.workflow.why
+
+
+def test_one_that_stands_still_by_a_defect_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = AppWorld(UNIT, replace(UNIT, name="other", group="other"))
+    world.reprocess()
+    spec = SavepointSpec("other", "before")
+    world.send(lambda meta: Savepoint(meta, spec), subject="w2")
+    monkeypatch.setattr("recoveryd.workflows.machine.steps.take_step", _of_w2_only)
+    world.pass_time(5)
+    assert world.workflow.state is State.WAITING
+    assert "stands still by a defect of recoveryd: ValueError('w1')" in world.workflow.why
+    assert [notice.subject for notice in world.notices if notice.type == "workflow_broken"] == ["w1"]
+    world.members = []
+    world.pass_time(5)
+    assert world.waiting("w2") == "copy_state"
+    monkeypatch.undo()
+    world.pass_time(90)
+    assert world.waits_at == "clean_local_state", "it goes on when the defect is mended"
+    assert world.stop() == "accepted"
+
+
+def _of_w2_only(workflow: object, step: object) -> object:
+    if getattr(workflow, "id", "") == "w1":
+        raise ValueError("w1")
+    return take_step(workflow, step)  # type: ignore[arg-type]
