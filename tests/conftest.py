@@ -1,12 +1,14 @@
 """Fixtures shared by all tests: one real broker for the whole run (or for each worker of it), and names that no other
 test uses.
 
-`RECOVERYD_TEST_BOOTSTRAP=host:port` makes the run use a broker that is up already.
+`RECOVERYD_TEST_BOOTSTRAP=host:port` makes the run use a broker that is up already. `RECOVERYD_FAILURES=file` keeps what
+failed in that file, so that a runner can print it last: clients of brokers that are gone write to the same screen.
 """
 
 import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -22,6 +24,14 @@ settings.load_profile("untimed")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the longest tests first, so that no worker is left with one of them at the end."""
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep a failure; of several processes the one that all of them report to does it."""
+    path = os.environ.get("RECOVERYD_FAILURES")
+    if path and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"FAILED {report.nodeid} ({report.when})\n{report.longreprtext}\n\n")
 
 
 @pytest.fixture(scope="session")

@@ -79,3 +79,15 @@ def test_a_run_that_somebody_stopped_does_not_count() -> None:
     world.run_until(State.STOPPED, recovery_id=world.runs()[0], seconds=100)
     world.second(2)
     assert (world.schedule().counts.stopped, world.schedule().durations_ms) == (1, ())
+
+
+def test_a_run_that_went_on_until_its_deadline_took_that_long_at_least() -> None:
+    world = ScheduleWorld(ends=(10_000, 0), speed=10)
+    world.add("* * * * *", max_runtime="75s")
+    world.minutes(1)
+    world.run_until(State.STOPPED, recovery_id=world.runs()[0], seconds=100)
+    world.second(2)
+    [took] = world.schedule().durations_ms
+    assert took >= 75_000
+    [told] = world.told("schedule_overrun_expected")
+    assert (told.data["fits"], told.data["interval_s"]) == (False, 60)

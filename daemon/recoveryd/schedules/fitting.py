@@ -1,7 +1,8 @@
 """Whether the next run of a schedule will be over before the one after it is due, by how long the last ones took.
 
 Runs grow with what they read, so what is expected is the larger of the usual duration and of where a line through the
-last ones leads. Only runs that were completed count.
+last ones leads. Runs that were completed count, and those that went on until their deadline: they took that long at
+least.
 """
 
 from collections.abc import Sequence
@@ -10,13 +11,14 @@ from statistics import median
 from typing import Final
 
 from recoveryd.forecast.estimate import CountSample, ols_slope
+from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.schedules.draft import ScheduleDraft
 from recoveryd.schedules.due import next_due_ms
 from recoveryd.schedules.model import RunForecast, Schedule, ScheduleRun
 
 RUNS_KEPT: Final = 5
-# Those that counts.completed has. What failed or was stopped did not take as long as its work takes.
+# Those that counts.completed has. What failed or was stopped early did not take as long as its work takes.
 _DONE: Final = frozenset({"completed", "planned", "accepted"})
 _LINE_LEAST: Final = 3  # two runs make a line of any difference
 
@@ -34,7 +36,7 @@ def expected_ms(durations_ms: Sequence[int]) -> int:
 
 def with_forecast(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun) -> Schedule:
     """The schedule after this run, which has ended. Tells when the next one is not expected to fit any more, or again."""
-    if run.outcome not in _DONE or run.ended_ms is None:
+    if run.ended_ms is None or not _took_its_time(run, run.ended_ms):
         return schedule
     took = (*schedule.durations_ms, run.ended_ms - run.fired_ms)[-RUNS_KEPT:]
     schedule = replace(schedule, durations_ms=took)
@@ -47,6 +49,12 @@ def with_forecast(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun) ->
     if found.fits is not (schedule.forecast is None or schedule.forecast.fits):
         _tell(draft, schedule, found, first_ms)
     return replace(schedule, forecast=found)
+
+
+def _took_its_time(run: ScheduleRun, ended_ms: int) -> bool:
+    if run.outcome == State.STOPPED.value:
+        return run.deadline_ms is not None and ended_ms >= run.deadline_ms
+    return run.outcome in _DONE
 
 
 def _tell(draft: ScheduleDraft, schedule: Schedule, found: RunForecast, next_ms: int) -> None:
