@@ -53,7 +53,7 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         why = f"the command for {unseen[0].recovery} was not read for {draft.params.ready_wait_ms // 60_000} minutes"
         return _told(workflow, step, Outcome.FAILED, why, code=Code.STEP_FAILED.value)
     for run in unseen if is_due else ():
-        _send(draft, workflow, run)
+        _begin(draft, workflow, run)
     copying = (r for r in live if isinstance(r, Recovery))
     left = sum(max(0, (p.stop or 0) - p.position) for r in copying for p in r.progress.partitions)
     why = f"{len(known) - len(live)} of {named} completed" + (f": {live[0].id}: {live[0].why}" if live else "")
@@ -101,10 +101,8 @@ def look_at_rollback(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
             why = f"{child.id} did not put everything back and is {child.state.value}: {child.why}"
             return _told(workflow, step, Outcome.FAILED, why, code=child.error_code or Code.STEP_FAILED.value)
         if child.is_terminal and step.tries % _SENT_EVERY == 1:
-            command = _rollback_id(workflow, step, run)
             data = {"reason": f"rollback of {workflow.id}"}
-            source = workflow.command.source
-            draft.effect(SendCommand(workflow.id, "rollback", child.id, data, command, source, draft.now_ms))
+            _send(draft, workflow, "rollback", child.id, data, _rollback_id(workflow, step, run))
         return _told(workflow, step, Outcome.NOT_YET, f"{child.id} puts back what it changed: {child.why}")
     return _told(workflow, step, Outcome.DONE, "what it began is as it was before")
 
@@ -128,9 +126,7 @@ def remind_children(draft: WorkflowDraft, workflow: Workflow) -> None:
     for child in wanted.left:
         if child in living:
             data = {"reason": f"{wanted.verb} of {workflow.id}"}
-            command = _steering_id(workflow, wanted, child)
-            source = workflow.command.source
-            draft.effect(SendCommand(workflow.id, wanted.verb, child, data, command, source, draft.now_ms))
+            _send(draft, workflow, wanted.verb, child, data, _steering_id(workflow, wanted, child))
 
 
 def hear_of_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> None:
@@ -276,12 +272,16 @@ def _is_so(child: Child, verb: str) -> bool:
     return is_paused if verb == "pause" else verb == "resume" and not is_paused
 
 
-def _send(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> None:
-    ref = workflow.command
-    data = {"reason": f"{workflow.id}: {ref.reason}"[:500], **run.data}
-    draft.effect(
-        SendCommand(workflow.id, run.verb, run.recovery, data, command_id(workflow, run), ref.source, draft.now_ms)
-    )
+def _begin(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> None:
+    data = {"reason": f"{workflow.id}: {workflow.command.reason}"[:500], **run.data}
+    _send(draft, workflow, run.verb, run.recovery, data, command_id(workflow, run))
+
+
+def _send(
+    draft: WorkflowDraft, workflow: Workflow, verb: str, child: str, data: Mapping[str, object], command: str
+) -> None:
+    """In the name of whoever asked for the workflow; `command` is its id."""
+    draft.effect(SendCommand(workflow.id, verb, child, data, command, workflow.command.source, draft.now_ms))
 
 
 def _problem(recovery: Child) -> str:
