@@ -41,7 +41,7 @@ def rest_of(document: Document, data: Document) -> tuple[Document, str]:
     """The data of a command for what a replay has not copied, and a sentence about it. Raises `Failure` where that
     cannot be said exactly.
     """
-    plan, rows = document.get("plan"), (document.get("progress") or {}).get("partitions") or []
+    plan, rows = _plan_and_rows(document)
     if plan is None or not rows or not _has_copied(plan, rows):
         return data, "It had copied nothing, so it begins where it was asked to."
     recovery = document["recovery"]
@@ -76,7 +76,7 @@ def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:
     """Raises `Failure` where a later replay between the same topics was to copy something of what is left. `others`: all
     statuses by id.
     """
-    plan, rows = document.get("plan"), (document.get("progress") or {}).get("partitions") or []
+    plan, rows = _plan_and_rows(document)
     if plan is None:
         return
     positions = {row["partition"]: row["position"] for row in rows}
@@ -136,6 +136,11 @@ def elsewhere(data: Document, topic: str) -> Document:
     """From its start, into another topic."""
     target = {name: value for name, value in data["target"].items() if name != "topic_id"}
     return {**data, "target": {**target, "topic": topic, "create": True, "on_existing": "refuse"}}
+
+
+def _plan_and_rows(document: Document) -> tuple[Document | None, list[Document]]:
+    """What it was to copy, and how far each partition came; of one that never ran there is neither."""
+    return document.get("plan"), (document.get("progress") or {}).get("partitions") or []
 
 
 def _refused(message: str, hint: str) -> Failure:
