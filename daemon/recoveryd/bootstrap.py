@@ -23,10 +23,9 @@ from recoveryd.adapters.kafka.command_sender import KafkaCommandSender
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.adapters.kafka.journal import KafkaJournal
+from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.ledger import KafkaLedger
 from recoveryd.adapters.kafka.living_clients import LivingProperties
-from recoveryd.adapters.kafka.local_starts import LocalStarts
-from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.progress import KafkaProgressFeed
 from recoveryd.adapters.kafka.retention import KafkaRetention
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
@@ -130,8 +129,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         clock.now_ms,
         values.topics.receipts_partitions,
         values.monitor.canary.clusters if values.monitor.is_canary_on else (),
-        LogSizes(accesses),
-        LocalStarts(accesses),
+        LeaderAnswers(accesses),
     )
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
     core: Core = (decider := Decider(capabilities))

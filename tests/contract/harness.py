@@ -16,8 +16,8 @@ from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
 from recoveryd.adapters.kafka.command_sender import KafkaCommandSender
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.adapters.kafka.journal import KafkaJournal
+from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.ledger import KafkaLedger
-from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.progress import KafkaProgressFeed
 from recoveryd.adapters.memory import (
     MemoryBroker,
@@ -182,8 +182,8 @@ class KafkaHarness:
 
     def clusters(self, *, reachable: bool = True) -> KafkaClusters:
         properties = self.properties if reachable else {"bootstrap.servers": "127.0.0.1:1"}
-        sizes = LogSizes({"main": ClientAccess(properties["bootstrap.servers"])})
-        return KafkaClusters({"main": properties}, self.names, EXPECTATIONS, self.now_ms, log_sizes=sizes)
+        leaders = LeaderAnswers({"main": ClientAccess(properties["bootstrap.servers"])})
+        return KafkaClusters({"main": properties}, self.names, EXPECTATIONS, self.now_ms, leader_answers=leaders)
 
     def ledger(self) -> KafkaLedger:
         return KafkaLedger({"main": self.properties}, self.names.receipts, self.scope)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.adapters.kafka.log_sizes import LogSizes
+from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.oauth_tokens import TokenProblem, TokenProvider
 from recoveryd.settings.kafka_properties import read_access
 from recoveryd.settings.oauth_properties import OAuth
@@ -68,9 +68,9 @@ def test_a_replay_on_a_broker_that_wants_tokens(
             case = Case(stack, "by-token", source, f"{stack.mark}-copy")
             case.start(records_per_s=None)
             case.judge()
-            sizes = LogSizes({"main": read_access(node.client(broker.bootstrap))})
+            answers = LeaderAnswers({"main": read_access(node.client(broker.bootstrap))})
             leaders = dict.fromkeys(range(2), NODE_ID)
-            on_disk = asyncio.run(sizes.read("main", source, leaders))
+            on_disk = asyncio.run(answers.log_sizes("main", source, leaders))
             assert on_disk is not None, "the sizes that plans tell are asked for by token as well"
             assert all(on_disk[p] > 0 for p in leaders)
             logs = [*(tmp_path / "stack").rglob("*.log"), *(tmp_path / "stack").rglob("status*")]

@@ -23,9 +23,8 @@ from recoveryd.adapters.kafka.facts import (
     read_topic,
     with_sizes,
 )
+from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.living_clients import AdminClients
-from recoveryd.adapters.kafka.local_starts import LocalStarts
-from recoveryd.adapters.kafka.log_sizes import LogSizes
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.record_samples import RecordSample, sample_records
@@ -50,8 +49,7 @@ _TIMEOUT_S = 10.0
 _SAMPLE_TIMEOUT_S = 4.0
 _RECORDS_S = 2.0
 _NOTHING_SEEN = RecordSample()
-_NO_SIZES = LogSizes({})
-_ALL_LOCAL = LocalStarts({})
+_NO_ANSWERS = LeaderAnswers({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +75,7 @@ class KafkaClusters:
         now_ms: Callable[[], int],
         receipts_partitions: int = 8,
         canary_on: Collection[str] = (),
-        log_sizes: LogSizes = _NO_SIZES,
-        local_starts: LocalStarts = _ALL_LOCAL,
+        leader_answers: LeaderAnswers = _NO_ANSWERS,
     ) -> None:
         self._clusters = clusters
         self._names = names
@@ -86,9 +83,8 @@ class KafkaClusters:
         self._now_ms = now_ms
         self._wanted = wanted_topics(names, receipts_partitions)
         self._canary_on = frozenset(canary_on)
-        self._log_sizes = log_sizes
         self._admins = AdminClients(clusters)
-        self._local_starts = local_starts
+        self._leader_answers = leader_answers
         self._questions = Workers("questions", 8)
         self._samples = Workers("samples", 4)  # of their own: sampling goes on while many plans are made
         self._samplers: dict[str, tuple[int, OffsetSampler, asyncio.Lock]] = {}  # with the version of the login
@@ -124,7 +120,9 @@ class KafkaClusters:
         self, effect: GatherFacts, source: TopicFacts, shape: TopicShape, target: TopicFacts | None
     ) -> PlanFacts:
         spec, properties = effect.spec, self._clusters[effect.spec.source.cluster]
-        sizes_asked = asyncio.ensure_future(self._log_sizes.read(spec.source.cluster, shape.topic, shape.leaders))
+        sizes_asked = asyncio.ensure_future(
+            self._leader_answers.log_sizes(spec.source.cluster, shape.topic, shape.leaders)
+        )
         try:
             admin = self._admins.of(spec.source.cluster)
             now_ms = self._now_ms()
@@ -140,7 +138,7 @@ class KafkaClusters:
         finally:
             sizes_asked.cancel()
         if source.is_remote:
-            starts = await self._local_starts.read(spec.source.cluster, shape.topic, shape.leaders) or {}
+            starts = await self._leader_answers.local_starts(spec.source.cluster, shape.topic, shape.leaders) or {}
             partitions = tuple(replace(p, local_start=starts.get(p.partition)) for p in partitions)
             sizes = None  # brokers tell what lies on their own disks
         facts = self._facts(effect, source, target, sample)
@@ -153,7 +151,7 @@ class KafkaClusters:
         meanwhile is not missing.
         """
         cluster = effect.spec.target.cluster
-        sizes_asked = asyncio.ensure_future(self._log_sizes.read(cluster, shape.topic, shape.leaders))
+        sizes_asked = asyncio.ensure_future(self._leader_answers.log_sizes(cluster, shape.topic, shape.leaders))
         try:
             now_ms = self._now_ms()
             found = await self._questions.run(

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException
 
 from recoveryd.adapters.kafka.bulk_offsets import Bound, BulkOffsets
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
-from recoveryd.adapters.kafka.log_sizes import LogSizes
+from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.reading import assign
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
@@ -144,10 +144,10 @@ class UnitWatch:
     async def _bytes_per_record(self, shapes: Sequence[TopicShape], last: UnitLook) -> float | None:
         if self._access is None:
             return None
-        sizes = LogSizes({self._unit.cluster: self._access})
+        leaders = LeaderAnswers({self._unit.cluster: self._access})
         size, records = 0, 0
         for shape in shapes:
-            found = await sizes.read(self._unit.cluster, shape.topic, shape.leaders)
+            found = await leaders.log_sizes(self._unit.cluster, shape.topic, shape.leaders)
             size += sum((found or {}).values())
             records += sum(last.ends[shape.topic][p].records_most for p in found or () if p in last.ends[shape.topic])
         return size / records if size and records else None
