@@ -78,13 +78,13 @@ def _compatibility(seen: PlatformSeen) -> PlatformRow:
 
 
 def _boundary(seen: PlatformSeen) -> PlatformRow:
-    name, weak, unknown, kept = "replay_boundary", [], [], 0
+    name, weak, unseen, kept = "replay_boundary", [], [], 0
     for unit, facts in seen.units.values():
         if unit.retention_objective_ms is None:
             weak.append(f"{unit.name} has no retention_objective")
             continue
         if facts is None:
-            unknown.append(unit.name)
+            unseen.append(unit.name)
             continue
         for topic in unit.inputs:
             found = facts.topics.get(topic)
@@ -96,12 +96,7 @@ def _boundary(seen: PlatformSeen) -> PlatformRow:
                 weak.append(f"{topic} is kept shorter than {unit.name} needs")
             else:
                 kept += 1
-    if weak:
-        return PlatformRow(name, Signal.WEAK, _some(weak))
-    if unknown or not seen.units:
-        told = f"not looked at: {_some(unknown)}" if unknown else "the config names no units on this cluster"
-        return PlatformRow(name, Signal.UNKNOWN, told)
-    return PlatformRow(name, Signal.STRONG, f"{kept} inputs are kept as long as their units need")
+    return _of_units(seen, name, weak, unseen, f"{kept} inputs are kept as long as their units need")
 
 
 def _cost(seen: PlatformSeen) -> PlatformRow:
@@ -173,12 +168,7 @@ def _migration(seen: PlatformSeen) -> PlatformRow:
             if topic.name in unit.inputs and topic.configs.get("message.timestamp.type") == "LogAppendTime"
         ]
     unseen = [unit.name for unit, facts in seen.units.values() if facts is None]
-    if weak:
-        return PlatformRow(name, Signal.WEAK, _some(weak))
-    if unseen or not seen.units:
-        told = f"not looked at: {_some(unseen)}" if unseen else "the config names no units on this cluster"
-        return PlatformRow(name, Signal.UNKNOWN, told)
-    return PlatformRow(name, Signal.STRONG, f"topics, times and schemas of {len(seen.units)} units can move")
+    return _of_units(seen, name, weak, unseen, f"topics, times and schemas of {len(seen.units)} units can move")
 
 
 def _observability(seen: PlatformSeen) -> PlatformRow:
@@ -188,6 +178,17 @@ def _observability(seen: PlatformSeen) -> PlatformRow:
     if not seen.watched:
         return PlatformRow(name, Signal.WEAK, f"{seen.daemon}, but `monitor:` of the config watches nothing")
     return PlatformRow(name, Signal.STRONG, f"{seen.daemon}, and `monitor:` watches {_some(seen.watched)}")
+
+
+def _of_units(seen: PlatformSeen, name: str, weak: list[str], unseen: list[str], strong: str) -> PlatformRow:
+    """One weak unit is enough; `strong` holds only when every unit was looked at, and there are some."""
+    if weak:
+        return PlatformRow(name, Signal.WEAK, _some(weak))
+    if unseen:
+        return PlatformRow(name, Signal.UNKNOWN, f"not looked at: {_some(unseen)}")
+    if not seen.units:
+        return PlatformRow(name, Signal.UNKNOWN, "the config names no units on this cluster")
+    return PlatformRow(name, Signal.STRONG, strong)
 
 
 def _some(words: "list[str] | tuple[str, ...]") -> str:
