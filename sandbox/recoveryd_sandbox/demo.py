@@ -5,7 +5,6 @@ The command is put on the control topic with a plain Kafka producer, as any prog
 the daemon's status, and what does not hold is said in a sentence. Everything is real, and removed at the end.
 """
 
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from recoveryd_sandbox.control import ENDED, make_command, send
 from recoveryd_sandbox.demo_screen import SLO_SECONDS, Screen
 from recoveryd_sandbox.demo_stack import DemoStack
 from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.foreground import run
 from recoveryd_sandbox.live import LiveProducer, LiveReader
 from recoveryd_sandbox.seed import seed
 
@@ -35,22 +35,16 @@ Status = dict[str, Any]
 def main() -> int:
     """0 when every promise held, 1 when not, 130 after Ctrl-C."""
     screen = Screen()
-    # SIGINT too, because a shell may have set it to be ignored; SIGTERM cleans up in the same way.
-    for wanted_end in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(wanted_end, signal.default_int_handler)
-    try:
+
+    def demo() -> bool:
         with DemoStack() as stack:
             broken = [sentence for sentence in _tell(stack, screen) if sentence]
             screen.say("\nStopping everything the demo started ...")
-    except KeyboardInterrupt:
-        screen.say("\nInterrupted; everything the demo started is stopped.")
-        return 130
-    except SandboxError as error:
-        screen.fail(str(error))
-        return 1
-    screen.verdict(broken)
-    screen.next_steps()
-    return 1 if broken else 0
+        screen.verdict(broken)
+        screen.next_steps()
+        return not broken
+
+    return run(demo, screen.say, screen.fail)
 
 
 def _tell(stack: DemoStack, screen: Screen) -> list[str]:

@@ -5,7 +5,6 @@ What is promised is compared with the topics themselves, and what does not hold 
 """
 
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from recoveryd_sandbox.control import ENDED, make_command, send
 from recoveryd_sandbox.demo_app_stack import AppStack
 from recoveryd_sandbox.demo_screen import Screen
 from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.foreground import run
 from recoveryd_sandbox.shop import BUG, RIGHT, TOTALS, UNIT, Shop, sums
 from recoveryd_sandbox.shop.orders import ORDERS_TOTAL
 
@@ -105,21 +105,15 @@ class Story:
 def main() -> int:
     """0 when every promise held, 1 when not, 130 after Ctrl-C."""
     screen = Screen()
-    # SIGINT too, because a shell may have set it to be ignored; SIGTERM cleans up in the same way.
-    for wanted_end in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(wanted_end, signal.default_int_handler)
-    try:
+
+    def demo() -> bool:
         with AppStack() as stack:
             broken = _tell(stack, screen)
             screen.say("\nStopping everything the demo started ...")
-    except KeyboardInterrupt:
-        screen.say("\nInterrupted; everything the demo started is stopped.")
-        return 130
-    except SandboxError as error:
-        screen.fail(str(error))
-        return 1
-    screen.verdict(broken)
-    return 1 if broken else 0
+        screen.verdict(broken)
+        return not broken
+
+    return run(demo, screen.say, screen.fail)
 
 
 def _tell(stack: AppStack, screen: Screen) -> list[str]:

@@ -6,13 +6,11 @@ each; exit code 0 when all that was promised held. `--write-docs` puts tables an
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recoveryd.errors import RecoverydError
-from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.foreground import run
 from recoveryd_sandbox.gameday.day import Day, hold, verdicts
 from recoveryd_sandbox.gameday.judge import Verdict
 from recoveryd_sandbox.gameday.report import COLUMNS, draw, page, rows, section, table
@@ -35,25 +33,17 @@ def main() -> int:
     parser.add_argument("--write-docs", action="store_true", help=f"write {PAGE} and its pictures")
     parser.add_argument("--pictures", type=Path, default=Path(), help="the folder of the pictures otherwise")
     options = parser.parse_args()
-    for wanted_end in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(wanted_end, signal.default_int_handler)
     folder = PICTURES if options.write_docs else options.pictures
-    try:
+
+    def gameday() -> bool:
         scenarios = [read_gameday(name) for name in options.scenarios or NAMES]
-        kept = [_run(scenario, options.runs, folder, is_docs=options.write_docs) for scenario in scenarios]
-    except KeyboardInterrupt:
-        say("\nInterrupted; everything the game day started is stopped.")
-        return 130
-    except SandboxError as error:
-        say(f"{error}")
-        return 1
-    except RecoverydError as problem:
-        say(f"{problem}\nnext: {problem.hint}")
-        return 2
-    return 0 if all(kept) else 1
+        kept = [_hold(scenario, options.runs, folder, is_docs=options.write_docs) for scenario in scenarios]
+        return all(kept)  # a missed promise does not end the day
+
+    return run(gameday, say)
 
 
-def _run(scenario: Scenario, runs: int, folder: Path, *, is_docs: bool) -> bool:
+def _hold(scenario: Scenario, runs: int, folder: Path, *, is_docs: bool) -> bool:
     """Whether everything held. Each scenario has its own Kafka, and is written down before the next one begins."""
     say(f"\n== {scenario.name}: {scenario.about}")
     with GamedayStack() as stack:

@@ -6,14 +6,12 @@ documents have them.
 """
 
 import argparse
-import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recoveryd.errors import RecoverydError
 from recoveryd.simulation.response import FILE, FORMAT, Response, ResponseStep, response_text
-from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.foreground import run
 from recoveryd_sandbox.gameday.scenario import Load
 from recoveryd_sandbox.gameday.stack import GamedayStack
 from recoveryd_sandbox.machine import machine, versions
@@ -37,31 +35,23 @@ def main() -> int:
     parser.add_argument("--picture", type=Path, default=Path("response.png"), help="where the picture goes")
     parser.add_argument("--write-docs", action="store_true", help=f"write {DATA} and {PICTURE}")
     options = parser.parse_args()
-    for wanted_end in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(wanted_end, signal.default_int_handler)
     data, picture = (DATA, PICTURE) if options.write_docs else (options.data, options.picture)
-    try:
+
+    def response() -> bool:
         given = {name: getattr(options, name) for name in ("seconds", "repeats", "seed")}
         changes = {name: value for name, value in given.items() if value is not None}
         scenario = read_response_scenario(options.scenario, changes)
         with GamedayStack() as stack:
-            response = measure(stack, scenario, options.note)
+            measured = measure(stack, scenario, options.note)
         data.parent.mkdir(parents=True, exist_ok=True)
-        data.write_text(response_text(response), encoding="utf-8")
+        data.write_text(response_text(measured), encoding="utf-8")
         say(f"\ndata: {data}")
         picture.parent.mkdir(parents=True, exist_ok=True)
-        draw(picture, response)
+        draw(picture, measured)
         say(f"picture: {picture}")
-    except KeyboardInterrupt:
-        say("\nInterrupted; everything that was started is stopped.")
-        return 130
-    except SandboxError as error:
-        say(f"{error}")
-        return 1
-    except RecoverydError as problem:
-        say(f"{problem}\nnext: {problem.hint}")
-        return 2
-    return 0
+        return True
+
+    return run(response, say)
 
 
 def measure(stack: GamedayStack, scenario: ResponseScenario, note: str) -> Response:
