@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd_sandbox.gameday.__main__ import main as gameday
 from recoveryd_sandbox.gameday.day import Day, verdicts
@@ -19,6 +18,7 @@ from recoveryd_sandbox.gameday.runs import CONTROLLER, QUIET, UNLIMITED, Phase, 
 from recoveryd_sandbox.gameday.runs import FIXED as BEST
 from recoveryd_sandbox.gameday.scenario import FOLDER, NAMES, Slos, Target, read_gameday
 from recoveryd_sandbox.gameday.search import LEAST_SHARE, RUNS_MOST, best_rate, next_rate
+from tests.sandbox.refusals import check_refused, told_on_refusal
 
 PAGE = Path(__file__).parents[2] / "docs" / "gameday.md"
 SLOS = Slos(p99_s=0.1, lag_s=5.0)
@@ -204,24 +204,14 @@ TODAY = (FOLDER / "today.yaml").read_text(encoding="utf-8")
 def test_a_scenario_with_nonsense_is_refused_with_its_place_and_a_next_step(
     tmp_path: Path, text: str, code: Code, said: str, hint: str
 ) -> None:
-    file = tmp_path / "day.yaml"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigProblem) as refusal:
-        read_gameday(str(file))
-    assert refusal.value.code is code
-    assert said in refusal.value.message
-    assert refusal.value.hint
-    assert hint in refusal.value.hint
+    check_refused(lambda file: read_gameday(str(file)), tmp_path / "day.yaml", text, code, said, hint)
 
 
 def test_a_scenario_that_is_not_there_is_refused_before_anything_starts(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["gameday", "yesterday"])
-    assert gameday() == 2
-    told = capsys.readouterr().out
+    told = told_on_refusal(gameday, ["yesterday"], capsys, monkeypatch)
     assert told.startswith("RCV-4001 yesterday: No such file")
-    assert "next: " in told
 
 
 def phase(name: str, start: float, lasts: int, bad: int = 0, fixed: int | None = None) -> Phase:

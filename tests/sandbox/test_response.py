@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.simulation.response import read_response
 from recoveryd_sandbox.errors import SandboxError
@@ -17,6 +16,7 @@ from recoveryd_sandbox.response.folding import Copied, Window, fold, quantile, r
 from recoveryd_sandbox.response.picture import draw
 from recoveryd_sandbox.response.scenario import STANDARD, read_response_scenario
 from tests.patience import patient_s
+from tests.sandbox.refusals import check_refused, told_on_refusal
 from tests.simulation.response_example import example_response
 
 STANDARD_TEXT = STANDARD.read_text(encoding="utf-8")
@@ -102,23 +102,14 @@ def test_the_standard_scenario_holds_each_rate_for_a_minute_with_a_backlog_for_i
 def test_a_scenario_with_nonsense_is_refused_with_code_sentence_and_next_step(
     tmp_path: Path, text: str, code: Code, said: str, hint: str
 ) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigProblem) as refusal:
-        read_response_scenario(file)
-    assert refusal.value.code is code
-    assert said in refusal.value.message
-    assert hint in refusal.value.hint
+    check_refused(read_response_scenario, tmp_path / "mine.yaml", text, code, said, hint)
 
 
 def test_a_flag_with_nonsense_is_refused_before_anything_starts(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["response", "--seconds", "0"])
-    assert response_main() == 2
-    told = capsys.readouterr().out
+    told = told_on_refusal(response_main, ["--seconds", "0"], capsys, monkeypatch)
     assert told.startswith("RCV-4003 --seconds: seconds: should be greater than or equal to 2")
-    assert "next: " in told
 
 
 def test_a_response_is_drawn(tmp_path: Path) -> None:
