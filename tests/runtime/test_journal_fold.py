@@ -1,10 +1,11 @@
 """Folding the journal pauses the garbage collector, which runs again afterwards in every case."""
 
 import gc
+import weakref
 
 import pytest
 
-from recoveryd.adapters.kafka.journal_fold import fold_status, kept_for_good
+from recoveryd.adapters.kafka.journal_fold import fold_status, kept_for_good, let_go
 from recoveryd.errors import RecoverydError
 from recoveryd.ports import ControlRecord
 from tests.builders.core import STATUS
@@ -19,7 +20,40 @@ def test_what_is_folded_is_out_of_the_collectors_sight() -> None:
         assert gc.isenabled()
         assert gc.get_freeze_count() >= before + len(kept)
     finally:
-        gc.unfreeze()
+        let_go()
+
+
+class Held:
+    """Held by nothing but itself."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_what_was_garbage_before_is_not_kept() -> None:
+    gc.disable()
+    seen = weakref.ref(Held())
+    try:
+        with kept_for_good():
+            assert seen() is None
+            seen = weakref.ref(Held())
+        with kept_for_good():
+            assert seen() is None, "also of what was kept the time before"
+    finally:
+        gc.enable()
+        let_go()
+
+
+def test_what_was_kept_can_be_collected_once_it_was_let_go() -> None:
+    with kept_for_good():
+        held = Held()
+    seen = weakref.ref(held)
+    del held
+    gc.collect()
+    assert seen() is not None
+    let_go()
+    gc.collect()
+    assert seen() is None
 
 
 def test_the_collector_works_on_after_a_broken_record() -> None:
@@ -28,4 +62,4 @@ def test_the_collector_works_on_after_a_broken_record() -> None:
             fold_status(STATUS, [ControlRecord(0, 0, 0, b"r1", b"not JSON", ())])
         assert gc.isenabled()
     finally:
-        gc.unfreeze()
+        let_go()

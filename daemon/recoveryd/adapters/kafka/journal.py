@@ -21,6 +21,7 @@ from recoveryd.adapters.kafka.journal_fold import (
     fold_status,
     give_back,
     kept_for_good,
+    let_go,
 )
 from recoveryd.adapters.kafka.journal_session import JournalSession
 from recoveryd.adapters.kafka.transactions import OutgoingKafkaRecord, TransactionalWriter
@@ -85,6 +86,7 @@ class KafkaJournal:
         leaving = asyncio.ensure_future(self._thread.run(self._session.close))
         await asyncio.wait([leaving], timeout=_CLOSE_DEADLINE_S)
         self._thread.close()
+        let_go()
 
     def _make_writer(self) -> TransactionalWriter:
         name = f"recoveryd.{self._scope}.journal"

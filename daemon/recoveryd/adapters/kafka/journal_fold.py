@@ -76,16 +76,25 @@ def fold_sequences(records: Iterable[ControlRecord]) -> dict[str, int]:
 
 @contextlib.contextmanager
 def kept_for_good() -> Iterator[None]:
-    """What is made inside stays as long as the process, so the garbage collector need not walk it: not now, which
-    doubles the time to fold, and not later, when a walk over ten thousand recoveries would stop the loop for a tenth of
-    a second.
+    """What is made inside stays until `let_go`, so the garbage collector need not walk it: not now, which doubles the
+    time to fold, and not later, when a walk over ten thousand recoveries would stop the loop for a tenth of a second.
+
+    The collector can only be told of everything that there is now. So garbage goes first: a client of librdkafka that
+    an exception's traceback still holds would be kept too, and connect for ever.
     """
+    gc.unfreeze()
+    gc.collect()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
         gc.enable()
+
+
+def let_go() -> None:
+    """The collector walks again what was kept: it may be garbage by now."""
+    gc.unfreeze()
 
 
 def give_back() -> None:
