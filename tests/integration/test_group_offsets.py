@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
+from recoveryd.adapters.kafka.living_clients import LivingProperties
 from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -23,6 +24,7 @@ from recoveryd.live.lag.window import LagSample
 from recoveryd.wire.topics import TopicNames
 from recoveryd_sandbox.broker import Broker
 from tests.e2e.clients import commit
+from tests.living_clients import living_clients
 
 pytestmark = pytest.mark.broker
 
@@ -101,6 +103,25 @@ class Looking:
             assert time.monotonic() < give_up_s, f"never came, last seen: {seen}"
             await asyncio.sleep(0.1)
         return seen
+
+
+async def test_a_group_that_nobody_asks_about_any_more_needs_no_client(live: Live) -> None:
+    groups, before = KafkaGroupOffsets({"main": live.properties}, unused_s=0.0), living_clients()
+    for number in range(4):
+        await groups.committed("main", f"{live.group}{number}", {live.live: 3})
+    assert len(living_clients(but=before)) == 1
+    await groups.close()
+    assert living_clients(but=before) == []
+
+
+async def test_with_a_new_login_the_client_of_the_old_one_goes(live: Live) -> None:
+    properties, before = LivingProperties(live.properties), living_clients()
+    groups = KafkaGroupOffsets({"main": properties})
+    for _ in range(3):
+        await groups.committed("main", live.group, {live.live: 3})
+        properties.renew(live.properties)
+    assert len(living_clients(but=before)) == 1
+    await groups.close()
 
 
 async def test_committed_offsets_are_told_by_topic_and_partitions_without_are_absent(live: Live) -> None:

@@ -57,6 +57,7 @@ class KafkaCommandSender:
         """See the port."""
         self._is_closed = True
         self._workers.close()
+        self._producer = None
 
     def _send(self, record: EncodedCommand) -> None:
         outcome: list[KafkaError | None] = []

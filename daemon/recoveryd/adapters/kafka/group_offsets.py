@@ -11,6 +11,7 @@ at once cost ten times as much.
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -24,17 +25,30 @@ from recoveryd.holds.events import SeenMember
 _TIMEOUT_S = 3.0
 _PIECE = 500
 _CONSUMERS_MOST = 128  # beyond, the one that was used longest ago is made anew when its group is asked about again
+_UNUSED_S = 600.0  # a group that nobody asks about any more needs no client, which would connect for ever
 _WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
 _NOT_DESCRIBED = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION})
 _UNTOLD = frozenset({ConsumerGroupState.UNKNOWN, None})  # also the states of newer protocols
 
 
-class KafkaGroupOffsets:
-    """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew after no answer."""
+@dataclass(slots=True)
+class _Asker:
+    """`version` of the login that it was made with."""
 
-    def __init__(self, clusters: Mapping[str, Properties]) -> None:
+    consumer: Consumer
+    version: int
+    asked_s: float
+
+
+class KafkaGroupOffsets:
+    """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew after no answer or when their
+    login changed; one that was not used for `unused_s` goes.
+    """
+
+    def __init__(self, clusters: Mapping[str, Properties], unused_s: float = _UNUSED_S) -> None:
         self._admins = AdminClients(clusters)
-        self._consumers: OrderedDict[tuple[str, str, int], Consumer] = OrderedDict()  # by version of the login too
+        self._unused_s = unused_s
+        self._askers: OrderedDict[tuple[str, str], _Asker] = OrderedDict()  # that asked longest ago first
         self._workers = Workers("groups", 8)
 
     async def committed(
@@ -45,7 +59,9 @@ class KafkaGroupOffsets:
         A partition without a commit is absent; a topic of which some partition got no answer is absent altogether.
         Raises `ClusterProblem`.
         """
-        consumer = self._consumer(cluster, group)
+        consumer, gone = self._consumer(cluster, group)
+        if gone:
+            await self._workers.run(gone.clear)  # a client ends with its last reference, and waits for its threads
         try:
             return await self._workers.run(lambda asked: _committed(asked, group, topics), consumer)
         except ClusterProblem as reason:
@@ -79,25 +95,34 @@ class KafkaGroupOffsets:
         """Calls under way end at their own deadlines."""
         self._workers.close()
         self._admins.clear()
-        self._consumers.clear()
+        self._askers.clear()
 
     def _forget(self, consumer: Consumer) -> bool:
         """False = somebody did already."""
-        found = next((key for key, kept in self._consumers.items() if kept is consumer), None)
+        found = next((key for key, kept in self._askers.items() if kept.consumer is consumer), None)
         if found is not None:
-            del self._consumers[found]
+            del self._askers[found]
         return found is not None
 
-    def _consumer(self, cluster: str, group: str) -> Consumer:
-        key = (cluster, group, self._admins.version(cluster))
-        if key not in self._consumers:
-            self._consumers[key] = make_consumer(
-                self._admins.properties(cluster), group_id=group, isolation_level="read_uncommitted"
-            )
-        self._consumers.move_to_end(key)
-        if len(self._consumers) > _CONSUMERS_MOST:
-            self._consumers.popitem(last=False)
-        return self._consumers[key]
+    def _consumer(self, cluster: str, group: str) -> tuple[Consumer, list[_Asker]]:
+        """And what is not needed any more."""
+        properties, version, now_s = self._admins.properties(cluster), self._admins.version(cluster), time.monotonic()
+        gone: list[_Asker] = []
+        asker = self._askers.pop((cluster, group), None)
+        if asker is not None and asker.version != version:
+            gone.append(asker)
+            asker = None
+        if asker is None:
+            consumer = make_consumer(properties, group_id=group, isolation_level="read_uncommitted")
+            asker = _Asker(consumer, version, now_s)
+        asker.asked_s = now_s
+        self._askers[cluster, group] = asker
+        while len(self._askers) > _CONSUMERS_MOST or self._oldest_s() < now_s - self._unused_s:
+            gone.append(self._askers.popitem(last=False)[1])
+        return asker.consumer, gone
+
+    def _oldest_s(self) -> float:
+        return next(iter(self._askers.values())).asked_s
 
 
 def _committed(consumer: Consumer, group: str, topics: Mapping[str, int | None]) -> dict[str, dict[int, int]]:

@@ -1,0 +1,16 @@
+"""Which Kafka clients live in this process: what is not held any more must not go on connecting."""
+
+import gc
+from collections.abc import Collection
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+Client = Consumer | Producer | AdminClient
+
+
+def living_clients(but: Collection[Client] = ()) -> list[Client]:
+    """All that are held by more than garbage. `but`: those of an earlier call."""
+    gc.collect()
+    known = {id(client) for client in but}
+    return [found for found in gc.get_objects() if isinstance(found, Client) and id(found) not in known]
