@@ -57,6 +57,8 @@ def test_each_alert_says_what_is_wrong_how_bad_it_is_and_where_to_read_on(rule: 
     page, _, anchor = address.partition("}}")[2].partition("#")
     assert anchor == rule["alert"].lower()
     assert anchor in headings(ROOT / page)
+    row = f"| [{rule['alert']}]({Path(page).name}#{anchor}) | {rule['labels']['severity']} |"
+    assert row in (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", sorted(WANTED))
