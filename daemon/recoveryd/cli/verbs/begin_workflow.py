@@ -6,7 +6,7 @@ from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import option
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.send.sending import Staying, begin, quiet_status
+from recoveryd.cli.send.sending import Staying, begin, quiet_status, send
 from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, is_settled
 
@@ -37,3 +37,17 @@ def begin_workflow(
         return exit_code_of_state(document)
     show_recovery(quiet_status(connection, workflow, born_of), sending.output, with_plan=True)
     return ExitCode.DONE
+
+
+def steer_workflow(connection: Connection, verb: str, workflow: str, data: Document, sending: Staying) -> ExitCode:
+    """A command to one that lives. With `--wait` it stays until the workflow ended, and ends with the exit code of that."""
+    record = sending.make(connection, verb, workflow, data)
+    if record is None:
+        return ExitCode.DONE
+    send(connection, record, sending.timeout_s)
+    if not sending.wait:
+        show_recovery(quiet_status(connection, workflow, ""), sending.output)
+        return ExitCode.DONE
+    document = sending.stay(connection, workflow, is_settled)
+    show_recovery(document, sending.output)
+    return exit_code_of_state(document)

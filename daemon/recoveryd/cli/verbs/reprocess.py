@@ -6,16 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from recoveryd.cli.failure import ExitCode, usage
+from recoveryd.cli.failure import usage
 from recoveryd.cli.options import Reason, option
-from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
-from recoveryd.cli.send.sending import Staying, quiet_status, send
-from recoveryd.cli.send.waiting import exit_code_of_state
-from recoveryd.cli.status import Document, is_settled
-from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow
+from recoveryd.cli.send.sending import Staying
+from recoveryd.cli.status import Document
+from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow, steer_workflow
 from recoveryd.cli.verbs.reset import parse_to
 
 _FROM = "earliest, offset:N, a time with zone, -2h, or as --to of reset."
@@ -76,16 +74,7 @@ def ack(
 ) -> int:
     """Say that a step which waits for a person is done; --wait stays until the workflow ended."""
     data: Document = {"reason": reason, "step": step} | ({"note": message} if message else {})
-    record = sending.make(connection, "ack", workflow, data)
-    if record is None:
-        return ExitCode.DONE
-    send(connection, record, sending.timeout_s)
-    if not sending.wait:
-        show_recovery(quiet_status(connection, workflow, ""), sending.output)
-        return ExitCode.DONE
-    document = sending.stay(connection, workflow, is_settled)
-    show_recovery(document, sending.output)
-    return exit_code_of_state(document)
+    return steer_workflow(connection, "ack", workflow, data, sending)
 
 
 def parse_choices(texts: list[str] | None, flag: str) -> dict[str, Any]:

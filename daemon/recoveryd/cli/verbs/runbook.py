@@ -10,15 +10,14 @@ import typer
 from recoveryd.cli.failure import ExitCode, Failure, usage
 from recoveryd.cli.options import Format, Output, Reason, option
 from recoveryd.cli.render.output import show
-from recoveryd.cli.render.showing import public, show_recovery
+from recoveryd.cli.render.showing import public
 from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
-from recoveryd.cli.send.sending import Staying, quiet_status, send
+from recoveryd.cli.send.sending import Staying
 from recoveryd.cli.send.values import parse_size
-from recoveryd.cli.send.waiting import exit_code_of_state
-from recoveryd.cli.status import Document, is_settled
-from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow
+from recoveryd.cli.status import Document
+from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow, steer_workflow
 from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
 from recoveryd.kernel.catalogue import Code
 
@@ -120,34 +119,21 @@ def show_runbook(connection: Connection, runbook: Id, output: Output = Format.TA
 @connected
 def promote_shadow(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
     """Let what its shadow wrote go where it belongs, each record once."""
-    return _steer(connection, "promote", runbook, reason, sending)
+    return steer_workflow(connection, "promote", runbook, {"reason": reason}, sending)
 
 
 @_group.command("discard")
 @connected
 def discard_shadow(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
     """Take away what its shadow wrote."""
-    return _steer(connection, "discard", runbook, reason, sending)
+    return steer_workflow(connection, "discard", runbook, {"reason": reason}, sending)
 
 
 @_group.command("escalate")
 @connected
 def escalate_runbook(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
     """End it, and hand over what is known."""
-    return _steer(connection, "escalate", runbook, reason, sending)
-
-
-def _steer(connection: Connection, verb: str, runbook: str, reason: str | None, sending: Staying) -> int:
-    record = sending.make(connection, verb, runbook, {"reason": reason})
-    if record is None:
-        return ExitCode.DONE
-    send(connection, record, sending.timeout_s)
-    if not sending.wait:
-        show_recovery(quiet_status(connection, runbook, ""), sending.output)
-        return ExitCode.DONE
-    document = sending.stay(connection, runbook, is_settled)
-    show_recovery(document, sending.output)
-    return exit_code_of_state(document)
+    return steer_workflow(connection, "escalate", runbook, {"reason": reason}, sending)
 
 
 def _pairs(texts: Iterable[str] | None, flag: str, form: str) -> Iterable[tuple[str, str]]:
