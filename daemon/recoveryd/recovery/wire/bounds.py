@@ -131,12 +131,17 @@ def as_object(text: str) -> dict[str, object] | None:
         raise wrong(f"is {shown(text)}, which {problem}", "Write offset:10 or offsets:0=10,1=20.") from None
 
 
+def moment_before(text: str, info: ValidationInfo) -> int:
+    """The moment that `-2h` means: so long before the command."""
+    time_ms = now_ms_of(info) - read_duration(text[1:], f"is {shown(text)}: it")
+    if time_ms < 0:
+        raise wrong(f"is {shown(text)}, which reaches before 1970", "Use earliest for all there is.")
+    return time_ms
+
+
 def _parse_moment(text: str, info: ValidationInfo, words: dict[str, Any]) -> int:
     if text.startswith("-"):
-        time_ms = now_ms_of(info) - read_duration(text[1:], f"is {shown(text)}: it")
-        if time_ms < 0:
-            raise wrong(f"is {shown(text)}, which reaches before 1970", "Use earliest for all there is.")
-        return time_ms
+        return moment_before(text, info)
     close = meant(text, words)
     if not text[:1].isdigit() or (close or "").startswith("offset:"):
         message, _ = one_of(text, tuple(words))

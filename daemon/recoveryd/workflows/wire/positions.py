@@ -7,15 +7,13 @@ from pydantic import ValidationInfo
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
-from recoveryd.recovery.wire.bounds import OFFSET_SCHEMA, as_object, parse_offsets
+from recoveryd.recovery.wire.bounds import OFFSET_SCHEMA, as_object, moment_before, parse_offsets
 from recoveryd.wire.fields import (
     MAX_OFFSET,
     MAX_PARTITION,
     TIME_SCHEMA,
     is_duration,
     is_int_to,
-    now_ms_of,
-    read_duration,
     read_time,
 )
 from recoveryd.wire.problems import shown, wrong
@@ -111,10 +109,7 @@ def _as_object(text: str) -> dict[str, Any] | None:
 
 def _parse_moment(text: str, info: ValidationInfo) -> int:
     if text.startswith("-"):
-        time_ms = now_ms_of(info) - read_duration(text[1:], f"is {shown(text)}: it")
-        if time_ms < 0:
-            raise wrong(f"is {shown(text)}, which reaches before 1970", "Use earliest for all there is.")
-        return time_ms
+        return moment_before(text, info)
     close = meant(text, _WORDS)
     if not text[:1].isdigit() or (close or "").startswith("offset:"):
         hint = f"Did you mean {close}?" if close else f"It is one of {', '.join(_WORDS)}, a time with zone, or -2h."
