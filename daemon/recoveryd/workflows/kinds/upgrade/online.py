@@ -171,7 +171,7 @@ def _findings(spec: UpgradeSpec, old: Unit, new: Unit, found: Found) -> Iterator
     yield f"from the stop of {old.name} until {new.name} writes nothing new comes out"
     if found.units[old.name].is_exactly_once is not True:
         yield (
-            f"{old.name} is not known to be exactly once: its offsets are its positions if it is stopped in peace; what it "
+            f"{old.name} is not known to be exactly once: its offsets are its positions if it is stopped cleanly; what it "
             "had not committed when it is killed comes out again"
         )
     if spec.cutover is Cutover.AT_LEAST_ONCE:

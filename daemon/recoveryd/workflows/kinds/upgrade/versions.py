@@ -44,7 +44,7 @@ def findings_of(old: Unit, new: Unit, found: Found) -> Iterator[str]:
     yield f"between {old.name} and {new.name} nothing is processed: from the stop until the new version runs"
     if found.units[old.name].is_exactly_once is not True:
         yield (
-            f"{old.name} is not known to be exactly once: its offsets are its positions if it is stopped in peace; what it "
+            f"{old.name} is not known to be exactly once: its offsets are its positions if it is stopped cleanly; what it "
             "had not committed when it is killed is processed again"
         )
     bare = bare_places(group)
