@@ -9,8 +9,9 @@ from confluent_kafka.admin import AdminClient
 Client = Consumer | Producer | AdminClient
 
 
-def living_clients(but: Collection[Client] = ()) -> list[Client]:
-    """All that are held by more than garbage. `but`: those of an earlier call."""
-    gc.collect()
+def living_clients(but: Collection[Client] = (), *, with_garbage: bool = False) -> list[Client]:
+    """All but those of an earlier call; `with_garbage`, also those that only cycles hold."""
+    if not with_garbage:
+        gc.collect()
     known = {id(client) for client in but}
     return [found for found in gc.get_objects() if isinstance(found, Client) and id(found) not in known]

@@ -28,7 +28,7 @@ class ProgressSender:
         self._topic = control.progress_topic
         self._lane = lane
         self._snapshot = snapshot
-        self._producer: Producer = make_sender(control.client, client_id)
+        self._producer: Producer | None = make_sender(control.client, client_id)  # None = closed
         self._wake = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
@@ -42,18 +42,24 @@ class ProgressSender:
 
     def send_now(self, timeout_s: float) -> bool:
         """Send a snapshot and wait until the broker has it; False when that takes longer than `timeout_s`."""
+        producer = self._producer
         self._send()
         try:
-            return bool(self._producer.flush(timeout_s) == 0)
+            return producer is not None and bool(producer.flush(timeout_s) == 0)
         except KafkaException:
             return False
 
     def close(self) -> None:
-        """Send the last snapshot, wait a moment for it to arrive, then close."""
+        """Send the last snapshot, wait a moment for it to arrive, then close.
+
+        What is told of holds the sender, and the sender it. So the client is let go here: as long as nobody collects
+        garbage, which a worker of Spark that waits for its next task does not, it would stay connected.
+        """
         self._closing = True
         self._wake.set()
         self._thread.join(_CLOSE_TIMEOUT_S)
         self.send_now(_CLOSE_TIMEOUT_S)
+        self._producer = None
 
     def _run(self) -> None:
         while not self._closing:
@@ -62,9 +68,12 @@ class ProgressSender:
             self._wake.clear()
 
     def _send(self) -> None:
+        producer = self._producer
+        if producer is None:
+            return
         report = dataclasses.replace(self._snapshot(), sent_ms=time.time_ns() // 1_000_000)
         try:
-            self._producer.produce(self._topic, encode(report), progress_key(report.recovery, self._lane))
-            self._producer.poll(0)
+            producer.produce(self._topic, encode(report), progress_key(report.recovery, self._lane))
+            producer.poll(0)
         except (BufferError, KafkaException):
             return
