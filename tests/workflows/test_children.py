@@ -255,6 +255,69 @@ def test_a_rollback_of_a_child_that_is_stopped_is_not_waited_for() -> None:
     assert (world.look("w1-anew").state, world.workflow.state) == (State.ROLLED_BACK, State.ROLLED_BACK)
 
 
+def finishes_back(world: RunbookWorld) -> None:
+    """Nobody is in the way of a rollback any more."""
+    world.members = []
+    world.committed |= {("orders", p): 0 for p in range(PARTITIONS)}
+    for _ in range(6):
+        world.deliver()
+    assert (world.look("w1-anew").state, world.workflow.state) == (State.ROLLED_BACK, State.ROLLED_BACK)
+
+
+def test_a_stop_on_the_way_back_stops_what_is_put_back_and_a_later_rollback_goes_on_there() -> None:
+    world = taken_back()
+    assert world.stop() == "accepted"
+    assert world.workflow.state is State.STOPPING
+    world.pass_time(60)
+    assert world.workflow.state is State.STOPPING, "not before it is known that nothing goes on"
+    assert read(world, of(world, "stop")[0]) == "accepted"
+    assert world.look("w1-anew").state is State.STOPPED
+    world.pass_time(10)
+    assert (world.workflow.state, world.workflow.step.state) == (State.STOPPED, StepState.WAITING)  # type: ignore[union-attr]
+    assert world.rollback() == "accepted"
+    finishes_back(world)
+
+
+def test_what_was_put_back_by_the_time_of_a_stop_is_no_failure() -> None:
+    world = taken_back()
+    assert world.stop() == "accepted"
+    world.members = []
+    world.committed |= {("orders", p): 0 for p in range(PARTITIONS)}
+    world.pass_time(40)
+    assert (world.look("w1-anew").state, world.workflow.state) == (State.ROLLED_BACK, State.STOPPED)
+
+
+def test_a_pause_on_the_way_back_pauses_what_is_put_back_until_it_goes_on() -> None:
+    world = taken_back()
+    assert world.send(Pause) == "accepted"
+    assert read(world, of(world, "pause")[0]) == "accepted"
+    assert (world.workflow.state, world.look("w1-anew").state) == (State.PAUSED, State.PAUSED)
+    world.members = []
+    world.pass_time(60)
+    assert world.look("w1-anew").state is State.PAUSED
+    assert world.send(Resume) == "accepted"
+    assert read(world, of(world, "resume")[0]) == "accepted"
+    finishes_back(world)
+
+
+@pytest.mark.parametrize("how", ["stop", "pause"])
+def test_a_rollback_that_is_read_after_its_workflow_was_stopped_or_paused_begins_nothing(how: str) -> None:
+    world = restoring()
+    world.go_through()
+    assert world.rollback() == "accepted"
+    late = of(world, "rollback")[0]
+    assert (world.stop() if how == "stop" else world.send(Pause)) == "accepted"
+    assert world.workflow.state is (State.STOPPED if how == "stop" else State.PAUSED)
+    assert read(world, late) == "rejected"
+    assert "the rollback of w1-anew" in world.answers[-1].message
+    assert world.look("w1-anew").state is State.COMPLETED
+    world.seen_sent = len(world.sent)
+    world.pass_time(1)
+    assert (world.rollback() if how == "stop" else world.send(Resume)) == "accepted"
+    assert of(world, "rollback")[-1].id != late.id, "the first id is used up"
+    finishes_back(world)
+
+
 def test_what_ended_just_before_a_stop_is_not_forgotten_where_a_quota_is_put_back() -> None:
     world = RunbookWorld()
     world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)}, quotas={"shop-1": 1_000.0})

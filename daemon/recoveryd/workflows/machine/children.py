@@ -26,6 +26,7 @@ from recoveryd.workflows.model.workflow import Steering, StepState, Workflow, Wo
 FIRST_TRY: Final = "first_try"  # in the evidence of a step: which look was the first after a pause
 FAILED: Final = "failed"  # in the evidence of a step: why it fails once what it began is at rest
 _SENT_EVERY: Final = 15  # looks
+_BACK: Final = ".rollback."  # in the ids of commands by which it has something put back
 _BAD: Final = frozenset({"mismatch"})
 _WANTS: Final = frozenset({State.RUNNING, State.WAITING})
 _TAKEN: Final = frozenset({StepState.RUNNING, StepState.WAITING})
@@ -88,19 +89,27 @@ def _ending(
 
 
 def look_at_rollback(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> StepReported:
-    """The same for workflows that put back what they changed, one after the other."""
+    """The same for workflows that put back what they changed, one after the other. While it is stopped none is begun: it is only
+    waited for the one that is under way.
+    """
     assert isinstance(step.action, RollBackChildren)
+    is_due = step.tries % _SENT_EVERY == 1 or step.began_ms == draft.now_ms
+    if is_due:
+        remind_children(draft, workflow)
     for run in step.action.runs:
         child = _begun(draft, workflow, run)
         if not isinstance(child, Workflow) or child.state is State.ROLLED_BACK:
             continue
         if child.is_terminal and not draft.kind_of(child).undo(child):
             continue
+        if workflow.state is State.STOPPING:
+            why = f"{child.id} is {child.state.value}: {child.why}"
+            return _told(workflow, step, Outcome.NOT_YET, why)
         is_ours = child.is_rolling_back and child.updated_ms >= (step.began_ms or 0)
         if child.state in {State.FAILED, State.STOPPED} and is_ours:
             why = f"{child.id} did not put everything back and is {child.state.value}: {child.why}"
             return _told(workflow, step, Outcome.FAILED, why, code=child.error_code or Code.STEP_FAILED.value)
-        if child.is_terminal and step.tries % _SENT_EVERY == 1:
+        if child.is_terminal and is_due:
             data = {"reason": f"rollback of {workflow.id}"}
             _send(draft, workflow, "rollback", child.id, data, _rollback_id(workflow, step, run))
         return _told(workflow, step, Outcome.NOT_YET, f"{child.id} puts back what it changed: {child.why}")
@@ -157,21 +166,22 @@ def asked_anew(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> 
 
 
 def refuse_child(draft: WorkflowDraft, command: Command) -> Refused | None:
-    """The refusal of a command that a workflow sent and does not want any more: it ended, it stops or is paused, it is at
-    another step, or what it began beside has failed. None for every other command.
+    """The refusal of a command that a workflow sent, to begin something or to have it put back, and does not want any more: it
+    ended, it stops or is paused, it is at another step, or what it began beside has failed. None for every other command.
     """
     meta = command.meta
-    told = re.fullmatch(rf"(.+)\.(\d+)\.{re.escape(meta.subject)}(?:\.\d+)?", meta.id, re.ASCII)
+    told = re.fullmatch(rf"(.+)\.(\d+)\.{re.escape(meta.subject)}(?:\.\d+)?({re.escape(_BACK)}\d+)?", meta.id, re.ASCII)
     parent = None if told is None else draft.workflows.get(told[1])
     if told is None or parent is None:
         return None
     if (parent.created_ms, parent.command.source) != (int(told[2]), meta.source):
         return None
-    if _wants(draft, parent, command):
+    if is_taken_back(parent, meta.id) if told[3] else _wants(draft, parent, command):
         return None
-    message = f"workflow {parent.id} is {parent.state.value} and does not want {meta.subject} any more"
+    what = f"the rollback of {meta.subject}" if told[3] else meta.subject
+    message = f"workflow {parent.id} is {parent.state.value} and does not want {what} any more"
     if parent.state is State.PAUSED:
-        message = f"workflow {parent.id} is paused, and asks for {meta.subject} when it goes on"
+        message = f"workflow {parent.id} is paused, and asks for {what} when it goes on"
     return Refused(Code.NOT_IN_THIS_STATE, message)
 
 
@@ -230,7 +240,7 @@ def _steering_id(workflow: Workflow, wanted: Steering, child: str) -> str:
 
 
 def _rollback_id(workflow: Workflow, step: WorkflowStep, run: ChildRun) -> str:
-    return f"{command_id(workflow, run)}.rollback.{step.began_ms}"
+    return f"{command_id(workflow, run)}{_BACK}{step.began_ms}"
 
 
 def _asks_back(workflow: Workflow, step: WorkflowStep, command: str) -> bool:
@@ -258,7 +268,8 @@ def _begun(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> Child | N
 
 def _living(draft: WorkflowDraft, workflow: Workflow) -> Iterator[Child]:
     step = workflow.step
-    for run in step.action.runs if step is not None and isinstance(step.action, RunChildren) else ():
+    action = None if step is None else step.action
+    for run in action.runs if isinstance(action, RunChildren | RollBackChildren) else ():
         recovery = _begun(draft, workflow, run)
         if recovery is not None and not recovery.is_terminal:
             yield recovery

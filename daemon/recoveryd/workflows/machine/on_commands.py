@@ -9,7 +9,7 @@ from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
-from recoveryd.workflows.machine.children import has_children, is_child_of, is_taken_back, steer_children
+from recoveryd.workflows.machine.children import has_children, is_child_of, is_taken_back, refuse_child, steer_children
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import Knows, WorkflowKind
@@ -21,7 +21,7 @@ from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.size import refuse_id
 from recoveryd.workflows.model.spec import Ack, Rollback
-from recoveryd.workflows.model.workflow import Ending, StepState, Workflow
+from recoveryd.workflows.model.workflow import Ending, StepState, Workflow, WorkflowStep
 
 _REUSABLE = frozenset({State.PLANNED, State.REJECTED, State.EXPIRED})
 _NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
@@ -195,20 +195,9 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
         why = stays or "it changed nothing"
         draft.answer(event, "rejected", f"{workflow.id} has nothing to put back: {why}", Code.NOTHING_TO_DO.value)
         return
-    rival = _rival(draft, workflow.id, draft.kind_of(workflow).claims(workflow.spec), command.meta.id)
-    if rival is not None:
-        draft.answer(event, "rejected", rival, Code.IN_USE.value)
-        return
-    later = _later(draft, workflow)
-    if later is not None:
-        message = f"{later.id} was begun after {workflow.id}, and rests on what would be taken away"
-        draft.answer(event, "rejected", message, Code.IN_USE.value, f"Roll back {later.id} first.")
-        return
-    if watch := _watched(draft, workflow.spec):
-        draft.answer(event, "rejected", watch, Code.UNIT_WATCHED.value)
-        return
-    if held := held_from_steps(draft, workflow, steps):
-        draft.answer(event, "rejected", held.message, held.code.value, held.hint)
+    refused = _not_back(draft, workflow, command, steps)
+    if refused is not None:
+        draft.answer(event, "rejected", refused.message, refused.code.value, refused.hint)
         return
     names = {step.name for step in steps}  # of a rollback that failed before
     told = f"{workflow.id} is rolled back" + (f"; {stays}" if stays else "")
@@ -220,6 +209,24 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
         without_lost_places(workflow, steps), steps=(*kept, *steps), is_rolling_back=True, error_code=None, stop=None
     )
     go_on(draft, draft.move(back, State.RUNNING, why))
+
+
+def _not_back(
+    draft: WorkflowDraft, workflow: Workflow, command: Rollback, steps: tuple[WorkflowStep, ...]
+) -> Refused | None:
+    """Why a rollback by `steps` is not to be now."""
+    unwanted = refuse_child(draft, command)
+    if unwanted is not None:
+        return unwanted
+    rival = _rival(draft, workflow.id, draft.kind_of(workflow).claims(workflow.spec), command.meta.id)
+    if rival is not None:
+        return Refused(Code.IN_USE, rival)
+    later = _later(draft, workflow)
+    if later is not None:
+        message = f"{later.id} was begun after {workflow.id}, and rests on what would be taken away"
+        return Refused(Code.IN_USE, message, f"Roll back {later.id} first.")
+    watch = _watched(draft, workflow.spec)
+    return held_from_steps(draft, workflow, steps) if watch is None else Refused(Code.UNIT_WATCHED, watch)
 
 
 def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft, command: str) -> Refused | None:

@@ -225,7 +225,7 @@ def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
 
 def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
     """Not yet: ask again in a while, until the deadline. Where something is left that grows less, the deadline begins anew with each progress."""
-    if type(step.action) in CHANGES and _has_to_rest(draft, workflow):
+    if _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
         return
     waiting = workflow.waiting_for
     kind = _waiting_kind(step.action)
@@ -312,6 +312,13 @@ def is_changing(workflow: Workflow) -> bool:
     """Whether something is being changed now, of which it has to be heard first."""
     step = workflow.step
     return step is not None and step.state in _TAKEN and type(step.action) in CHANGES
+
+
+def _can_rest(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether it was to be heard of something first, and nothing is under way any more."""
+    if isinstance(step.action, RollBackChildren):
+        return not has_children(draft, workflow)
+    return type(step.action) in CHANGES
 
 
 def _has_to_rest(draft: WorkflowDraft, workflow: Workflow) -> bool:
