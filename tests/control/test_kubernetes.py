@@ -126,13 +126,14 @@ async def controlled(
     workload: str = "deployment/orders",
     is_trusted: bool = True,
     timeout_s: float = 60.0,
+    unit: str = "app",
     **user: Any,
 ) -> AsyncIterator[KubernetesApplications]:
     time = clock or Clock()
     async with serving(cluster.answer, certificates) as cluster.server:
         config = kubeconfig(folder, cluster.server.url, certificates.authority if is_trusted else None, **user)
         api = KubeApi(config, None, {}, timeout_s=timeout_s)
-        application = KubernetesApplication("app", workload, api.check(), api, replicas, 60_000)
+        application = KubernetesApplication(unit, workload, api.check(), api, replicas, 60_000)
         control = KubernetesApplications([application], lambda: time.now_ms)
         try:
             yield control

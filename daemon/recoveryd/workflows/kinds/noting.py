@@ -66,11 +66,13 @@ def without_commits(workflow: Workflow, topics: Collection[str]) -> Workflow:
 
 
 def with_start_as_before(workflow: Workflow, event: StepReported) -> Workflow:
-    """Whoever stopped an application said how it ran: it is started like that."""
+    """Whoever stopped an application said how it ran: it is started like that. One that did not run is started as was known
+    already.
+    """
     before = event.evidence.get("before")
     steps = tuple(
         replace(step, action=replace(step.action, before=before))
-        if isinstance(step.action, AwaitStarted) and isinstance(before, Mapping)
+        if isinstance(step.action, AwaitStarted) and isinstance(before, Mapping) and before
         else step
         for step in workflow.steps
     )

@@ -41,6 +41,7 @@ from recoveryd.workflows.model.actions import (
     Action,
     AwaitCaughtUp,
     AwaitEmpty,
+    AwaitStarted,
     AwaitStopped,
     ChildRun,
     CreateTopics,
@@ -85,7 +86,7 @@ def _complete(spec: RestoreSpec, knows: Knows) -> RestoreSpec | Refused:
     if isinstance(unit, Refused):
         return unit
     problem = outputs_left_out(spec.outputs, unit) or _problem_of_unit(unit, saved.cut)
-    return problem or replace(spec, cluster=unit.cluster, group=unit.consumer_group, cut=saved.cut)
+    return problem or replace(spec, cluster=unit.cluster, group=unit.consumer_group, cut=saved.cut, before=knows.before)
 
 
 def _problem_of_unit(unit: Unit, cut: Cut) -> Refused | None:
@@ -258,7 +259,9 @@ def _steps(
         yield WorkflowStep(COPY, RunChildren())
         yield WorkflowStep(SETTLE, SetConfigs(cluster, _settled(spec, cut)))
     yield from output_steps(spec, forms)
-    yield from last_steps(spec, unit, internal)
+    for step in last_steps(spec, unit, internal):
+        action = step.action
+        yield replace(step, action=replace(action, before=spec.before)) if isinstance(action, AwaitStarted) else step
 
 
 def _bare(forms: Sequence[tuple[str | None, TopicForm]]) -> tuple[TopicForm, ...]:

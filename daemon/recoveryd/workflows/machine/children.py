@@ -9,7 +9,7 @@ does not want it any more begins nothing (`refuse_child`).
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command
@@ -252,6 +252,16 @@ def is_child_of(workflow: Workflow, command: str) -> bool:
     """Whether a command is one by which this workflow begins something."""
     runs = (run for step in workflow.steps if isinstance(step.action, RunChildren) for run in step.action.runs)
     return any(command == command_id(workflow, run) for run in runs)
+
+
+def ran_before(draft: WorkflowDraft, command: str) -> Mapping[str, Any]:
+    """How the application ran in whose place a command is to start one, if a workflow sent it that knows."""
+    for workflow in draft.workflows.live.values():
+        step = workflow.step
+        for run in step.action.runs if step is not None and isinstance(step.action, RunChildren) else ():
+            if command == command_id(workflow, run):
+                return run.before
+    return {}
 
 
 def is_taken_back(workflow: Workflow, command: str) -> bool:

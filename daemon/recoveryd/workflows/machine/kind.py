@@ -20,10 +20,13 @@ from recoveryd.workflows.model.workflow import Ending, RowKey, Undo, Workflow, W
 
 @dataclass(frozen=True, slots=True)
 class Knows:
-    """What a kind may look at when a command arrives."""
+    """What a kind may look at when a command arrives. `before`: how the application ran that the workflow has stopped which sent
+    it, if one did.
+    """
 
     params: WorkflowParams
     workflows: Workflows
+    before: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

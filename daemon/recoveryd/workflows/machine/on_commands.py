@@ -9,7 +9,14 @@ from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
-from recoveryd.workflows.machine.children import has_children, is_child_of, is_taken_back, refuse_child, steer_children
+from recoveryd.workflows.machine.children import (
+    has_children,
+    is_child_of,
+    is_taken_back,
+    ran_before,
+    refuse_child,
+    steer_children,
+)
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import Knows, WorkflowKind
@@ -43,7 +50,7 @@ def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkfl
         draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
         return
     kind = draft.kinds[command.verb]
-    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows))
+    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows, ran_before(draft, meta.id)))
     if not isinstance(spec, Refused):
         refusal = refuse_id(meta.subject, kind.ends(spec)) or _refuse(kind, spec, draft, meta.id)
     else:

@@ -164,13 +164,15 @@ class SetConfigs:
 @dataclass(frozen=True, slots=True)
 class ChildRun:
     """A command of its own, and the id of what it begins. `again`: so often it was sent anew, under another id, because
-    nothing had begun when the workflow was paused.
+    nothing had begun when the workflow was paused. `before`: how the application ran in whose place it is to start one, as whoever
+    stopped it said. That is not in the command, which could come from anybody.
     """
 
     recovery: str
     verb: str
     data: Mapping[str, Any]
     again: int = 0
+    before: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,12 +140,15 @@ class SavepointSpec:
 
 @dataclass(frozen=True, slots=True)
 class RestoreSpec:
-    """`cut` is that of the savepoint, once it was looked up: the savepoint may be deleted while this goes on."""
+    """`cut` is that of the savepoint, once it was looked up: the savepoint may be deleted while this goes on. `before`: how the
+    application ran in whose place the unit starts, where a workflow began this that had stopped it.
+    """
 
     savepoint: str
     unit: str = field(metadata=named("to_unit"))
     outputs: Mapping[str, OutputChoice] = field(default_factory=dict)
     cut: Cut | None = None
+    before: Mapping[str, Any] = field(default_factory=dict)
     cluster: str = ""
     group: str = ""
     dry_run: bool = False

@@ -114,9 +114,14 @@ def after_step_elsewhere(
 def _named(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
     if not isinstance(step.action, RunChildren):
         return step
-    field = "name" if step.name == SAVE else "savepoint"
+    field, before = ("name", {}) if step.name == SAVE else ("savepoint", ran_before(workflow))
     runs = (
-        replace(run, recovery=f"{workflow.id}-{run.recovery}", data={**run.data, field: f"{workflow.id}-cut"})
+        replace(
+            run,
+            recovery=f"{workflow.id}-{run.recovery}",
+            data={**run.data, field: f"{workflow.id}-cut"},
+            before=before,
+        )
         for run in step.action.runs
     )
     return replace(step, action=RunChildren(tuple(runs)))
