@@ -10,11 +10,12 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Upgrade, UpgradeSpec
 from recoveryd.workflows.model.workflow import StepState
 from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, Log
 from tests.workflows.two_versions import TwoVersions
+from tests.workflows.world import report
 
 NEW = replace(UNIT, name="shop-v2", group="next")
 SUFFIXES = tuple(name.removeprefix("app-") for name in INTERNAL)
@@ -164,6 +165,26 @@ def test_a_daemon_that_dies_on_the_way_back_goes_on_there(name: str, is_done: bo
     world.live_again()
     world.people()
     assert world.workflow.state is State.ROLLED_BACK, world.workflow.why
+    is_as_before(world)
+
+
+def test_a_way_back_that_is_stopped_halfway_leaves_nothing_going_on_and_can_be_gone_to_its_end() -> None:
+    world = begun()
+    world.people()
+
+    def stands_still(effect: TakeStep) -> StepReported | None:
+        is_of_child = effect.workflow == "w1-restore" and effect.step == "await_empty_again"
+        return report(effect, Outcome.NOT_YET, "members") if is_of_child else None
+
+    world.fault = stands_still
+    assert world.rollback() == "accepted"
+    world.people(10)
+    assert (world.waits_at, world.look("w1-restore").state) == ("roll_back_restore_savepoint", State.WAITING)
+    assert world.stop() == "accepted"
+    world.people(3)
+    assert (world.workflow.state, world.look("w1-restore").state, world.live()) == (State.STOPPED, State.STOPPED, [])
+    world.fault = lambda _: None
+    world.rolls_back()
     is_as_before(world)
 
 

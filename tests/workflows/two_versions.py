@@ -5,6 +5,7 @@ while it runs is kept, so that it can be told how often an input came out where 
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.live.events import ReaderSampled
 from recoveryd.live.lag.window import LagSample
@@ -163,6 +164,8 @@ class TwoVersions(AppWorld):
                     self.send(lambda meta, spec=spec: RestoreSavepoint(meta, spec), sent.source, sent.subject, sent.id)  # type: ignore[misc]
                 case "rollback":
                     self.send(Rollback, sent.source, sent.subject, sent.id)
+                case "stop":
+                    self.send(StopCommand, sent.source, sent.subject, sent.id)
                 case "replay":
                     self._note_copy(sent.subject, data)
         self.complete_children()
