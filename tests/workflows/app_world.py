@@ -14,6 +14,7 @@ from recoveryd.units.facts import Committed, Group, GroupType, Member, Partition
 from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from recoveryd.workflows.model.actions import (
+    MEMBERS,
     Action,
     AwaitCaughtUp,
     AwaitEmpty,
@@ -192,7 +193,9 @@ class AppWorld(WorkflowWorld):
 
     def _empty(self, effect: TakeStep, _: Action) -> StepReported:
         names = tuple(map(str, self.members))
-        return report(effect, Outcome.NOT_YET if names else Outcome.DONE, f"{len(names)} members", members=names)
+        evidence = {**effect.seen, MEMBERS: len(names)} if names else effect.seen
+        outcome = Outcome.NOT_YET if names else Outcome.DONE
+        return report(effect, outcome, f"{len(names)} members", members=names, evidence=evidence)
 
     def _started(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, AwaitStarted)

@@ -10,6 +10,7 @@ import pytest
 from recoveryd.collectors.offsets import readers_in_play, topics_in_play
 from recoveryd.holds.spec import StartHold
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.live.lag.book import Reader
 from recoveryd.recovery.commands import Pause, Resume
@@ -352,6 +353,88 @@ def test_a_tail_that_was_read_in_part_is_told_with_the_rollback() -> None:
     world.people()
     assert world.rollback() == "accepted"
     assert "begin it anew" in world.answers[-1].message
+
+
+def stopped_before_the_tail_runs() -> TwoVersions:
+    """Nobody was seen to run as the tail's unit by then."""
+    world = begun()
+    world.people(until="start_on_tail")
+    assert (world.waits_at, world.stop(), world.workflow.state) == ("start_on_tail", "accepted", State.STOPPED)
+    return world
+
+
+def the_tail_is_read(world: TwoVersions) -> None:
+    """Somebody starts it all the same."""
+    world.start(TAIL.name)
+    world.reads("next")
+
+
+def reads_and_is_gone(world: TwoVersions) -> None:
+    the_tail_is_read(world)
+    world.stop_group("next")
+
+
+def joins_when_the_tail_goes(world: TwoVersions) -> None:
+    """After the last look at the group before, which had no members then."""
+
+    def joins(effect: TakeStep) -> StepReported | None:
+        if effect.step != "delete_made_topics":
+            return None
+        told = world.take(effect)
+        world.start(TAIL.name)
+        return told
+
+    world.fault = joins
+
+
+def takes_the_topic_away(world: TwoVersions) -> None:
+    reads_and_is_gone(world)
+    world._drop("orders.tail")
+
+
+@pytest.mark.scenario("S-WIKI-8")
+@pytest.mark.parametrize("what", [the_tail_is_read, reads_and_is_gone, joins_when_the_tail_goes, takes_the_topic_away])
+def test_a_tail_that_somebody_starts_as_it_is_aborted_is_found_and_the_next_try_begins_anew(
+    what: Callable[[TwoVersions], None],
+) -> None:
+    world = stopped_before_the_tail_runs()
+    what(world)
+    world.rolls_back()
+    is_as_before(world)
+    assert "begin shop-v2 anew" in world.workflow.why
+    assert (upgrade(world, "w2"), world.answers[-1].code) == ("rejected", Code.TARGET_NOT_EMPTY.value)
+    assert "w1 ended while" in world.answers[-1].message
+    world.begin_anew("next")
+    assert upgrade(world, "w2") == "accepted", world.answers[-1]
+    world.people(until="stop_beside")
+    assert world.send(StopCommand, subject="w2") == "accepted"
+    world.rolls_back("w2")
+    assert upgrade(world, "w3") == "accepted", "what w2 began with was anew"
+
+
+@pytest.mark.scenario("S-WIKI-8")
+def test_a_tail_that_nobody_started_is_known_not_to_be_read_also_after_a_kill_of_the_daemon_that_took_it_away() -> None:
+    world = stopped_before_the_tail_runs()
+    world.die_at("delete_made_topics", is_done=True)
+    assert world.rollback() == "accepted"
+    world.people(6)
+    world.live_again()
+    world.people()
+    assert world.workflow.state is State.ROLLED_BACK
+    assert "anew" not in world.workflow.why
+    assert upgrade(world, "w2") == "accepted"
+    world.people()
+    assert world.look("w2").state is State.COMPLETED
+    each_came_out_once(world)
+
+
+def test_without_a_rollback_nobody_knows_whether_a_tail_was_read() -> None:
+    world = stopped_before_the_tail_runs()
+    assert (upgrade(world, "w2"), world.answers[-1].code) == ("rejected", Code.TARGET_NOT_EMPTY.value)
+    assert "Roll back w1" in world.answers[-1].hint
+    world._drop("orders.tail")
+    assert (upgrade(world, "w2"), world.answers[-1].code) == ("rejected", Code.TARGET_NOT_EMPTY.value)
+    assert "may have read it" in world.answers[-1].message
 
 
 @pytest.mark.scenario("S-WIKI-8")

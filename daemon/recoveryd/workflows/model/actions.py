@@ -28,7 +28,7 @@ class AwaitStopped:
     do: Literal["await_stopped"] = "await_stopped"
 
 
-MEMBERS: Final = "members"  # in the evidence of a start that waits for a person: how many were seen
+MEMBERS: Final = "members"  # in the evidence of a step that waits for members to join or to leave: how many were seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,15 +56,17 @@ class GroupSteps:
     async def await_empty(self, effect: TakeStep, action: AwaitEmpty) -> StepReported:
         members = await self._reach.members(action.cluster, action.group)
         if members:
-            return not_empty(effect, action.group, members)
-        return report(effect, Outcome.DONE, f"the group {action.group} has no members")
+            return replace(not_empty(effect, action.group, members), evidence={**effect.seen, MEMBERS: len(members)})
+        return report(effect, Outcome.DONE, f"the group {action.group} has no members", evidence=effect.seen)
 
     async def await_stopped(self, effect: TakeStep, action: AwaitStopped) -> StepReported:
         members = await self._reach.members(action.cluster, action.group)
         if not members:
-            return report(effect, Outcome.DONE, f"{action.unit} is stopped: the group {action.group} has no members")
+            why = f"{action.unit} is stopped: the group {action.group} has no members"
+            return report(effect, Outcome.DONE, why, evidence=effect.seen)
         why = f"stop every instance of {action.unit}: {told(action.group, members)}"
-        return report(effect, Outcome.NOT_YET, why, members=members)
+        evidence = {**effect.seen, MEMBERS: len(members)}
+        return report(effect, Outcome.NOT_YET, why, members=members, evidence=evidence)
 
     async def await_started(self, effect: TakeStep, action: AwaitStarted) -> StepReported:
         members = await self._reach.members(action.cluster, action.group)

@@ -14,6 +14,7 @@ CREATE_TAIL, COPY_TAIL, NOTE_TAIL, SET_TAIL, START_TAIL, READ_TAIL, STOP_TAIL, E
     "create_tail", "copy_tail", "snapshot_tail", "set_tail_offsets", "start_on_tail", "await_tail_read", "stop_on_tail",
     "await_tail_empty", "delete_tail",
 )  # fmt: skip
+LOOK_TAIL, NOBODY_AFTER = "look_at_tail", "await_nobody_on_tail"
 TAIL: Final = frozenset(
     {CREATE_TAIL, COPY_TAIL, NOTE_TAIL, SET_TAIL, START_TAIL, READ_TAIL, STOP_TAIL, EMPTY_TAIL, DELETE_TAIL}
 )

@@ -1,24 +1,48 @@
 """The way back from an upgrade beside the old version: at any step the old one is again as it was."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
 
 from recoveryd.workflows.kinds.reprocess import SET, START, STOP
 from recoveryd.workflows.kinds.upgrade.draining import lost_offsets_back, ran_before
 from recoveryd.workflows.kinds.upgrade.names import (
     EMPTY_AGAIN,
+    LOOK_TAIL,
+    NOBODY_AFTER,
     START_BESIDE,
     START_OLD,
     START_TAIL,
     STOP_NEW,
 )
-from recoveryd.workflows.model.actions import AwaitEmpty, AwaitStarted, AwaitStopped, DeleteTopics, SetOffsets
+from recoveryd.workflows.model.actions import (
+    MEMBERS,
+    AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
+    DeleteTopics,
+    SetOffsets,
+    TakeSnapshot,
+)
+from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import UpgradeSpec
-from recoveryd.workflows.model.workflow import StepState, TopicUndo, UndoState, UnitUndo, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import (
+    OffsetUndo,
+    StepState,
+    TopicUndo,
+    UndoState,
+    UnitUndo,
+    Workflow,
+    WorkflowStep,
+)
+
+_READ: Final = "read"  # in the evidence of the look at a tail: offsets of each topic that were read; None = not known
 
 
 def undo_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ...]:
     """The new version is stopped as whatever it runs now, then the old one goes on at the cut. Offsets of the new one go back
-    unless its state is at the cut too, because it has read the tail.
+    unless its state is at the cut too, because it has read the tail. Whether somebody started it there without a word is looked at
+    before the tail goes, and once more when nobody can read it any more.
     """
     begun = _begun(workflow)
     cluster, group = spec.cluster, spec.to_group
@@ -40,7 +64,11 @@ def undo_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ..
     tails = {r.name: r.was_set for r in made if r.was_set}
     if tails:
         delete = DeleteTopics(cluster, tails, is_back=True, group=group, with_records=True)
-        steps.append(WorkflowStep("delete_made_topics", delete))
+        gone = [WorkflowStep("delete_made_topics", delete)]
+        if START_TAIL in begun:
+            look = WorkflowStep(LOOK_TAIL, TakeSnapshot(cluster, group, tuple(tails)))
+            gone = [look, *gone, WorkflowStep(NOBODY_AFTER, AwaitEmpty(cluster, group))]
+        steps += gone
     return tuple(steps)
 
 
@@ -53,6 +81,53 @@ def stays_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[str, ...]:
         why = f"if {spec.tail_unit} was started, the state of {spec.to_unit} is ahead of its offsets"
         return (f"{why}: begin it anew before the next upgrade",)
     return ()
+
+
+def with_read(workflow: Workflow, _spec: UpgradeSpec, event: StepReported) -> Workflow:
+    """How far the tail was read, by what its group committed there."""
+    look = next(step for step in workflow.steps if step.name == LOOK_TAIL)
+    assert isinstance(look.action, TakeSnapshot)
+    read = {topic: _offsets_read(topic, event) for topic in look.action.topics}
+    return workflow.with_step(replace(look, evidence={**look.evidence, _READ: read}))
+
+
+def _offsets_read(topic: str, event: StepReported) -> int | None:
+    """Beyond the start, where it was set. None where there is a partition without a commit, or none at all."""
+    logs = event.logs.get(topic, {})
+    rows = [row for row in event.undo if isinstance(row, OffsetUndo) and row.name == topic]
+    read = [row.to - logs[row.partition].log_start for row in rows if row.to is not None and row.partition in logs]
+    return sum(read) if read and len(read) == len(rows) else None
+
+
+def with_end_told(workflow: Workflow, spec: UpgradeSpec, _event: StepReported) -> Workflow:
+    """The last step says what stays."""
+    if not may_have_read_tail(workflow):
+        return workflow
+    last = next(step for step in workflow.steps if step.name == NOBODY_AFTER)
+    why = f"{spec.to_group} has read the tail, or may have: begin {spec.to_unit} anew before the next upgrade"
+    return workflow.with_step(replace(last, why=why))
+
+
+def may_have_read_tail(workflow: Workflow) -> bool:
+    """Whether somebody may have run as the tail's unit. Where a person was to start it, that is so unless no member was seen,
+    nobody said that it runs, and the looks of a rollback found that nothing of it was read.
+    """
+    begun = _begun(workflow)
+    start = begun.get(START_TAIL)
+    if start is None:
+        return False
+    is_told = isinstance(start.action, AwaitStarted) and start.action.is_told
+    if not is_told or start.state is StepState.DONE:
+        return True
+    look, last = begun.get(LOOK_TAIL), begun.get(NOBODY_AFTER)
+    if look is None or last is None or last.state is not StepState.DONE:
+        return True
+    if any(
+        begun[name].evidence.get(MEMBERS) for name in (START_TAIL, STOP_NEW, EMPTY_AGAIN, NOBODY_AFTER) if name in begun
+    ):
+        return True
+    read = look.evidence.get(_READ)
+    return not isinstance(read, Mapping) or any(count != 0 for count in read.values())
 
 
 def _begun(workflow: Workflow) -> Mapping[str, WorkflowStep]:

@@ -14,15 +14,14 @@ from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.reprocess import is_stateful
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
-from recoveryd.workflows.kinds.upgrade.names import COMPARE, DELETE_TAIL, START_TAIL
+from recoveryd.workflows.kinds.upgrade.names import COMPARE, DELETE_TAIL, START_BESIDE
+from recoveryd.workflows.kinds.upgrade.online_back import may_have_read_tail
 from recoveryd.workflows.machine.kind import Knows
-from recoveryd.workflows.model.actions import MEMBERS, AwaitStarted
 from recoveryd.workflows.model.facts import Found
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.size import refuse_copy, refuse_sizes
 from recoveryd.workflows.model.spec import Cutover, ReadyWhen, UpgradeMode, UpgradeSpec
-from recoveryd.workflows.model.workflow import StepState, WorkflowStep
 
 READY_WHEN: Final = ReadyWhen(lag_ms=10_000, hold_ms=60_000)
 _CHANGELOG: Final = "-changelog"
@@ -46,17 +45,14 @@ def _read_in_part(spec: UpgradeSpec, workflows: Workflows) -> str | None:
     for each in sorted(workflows, key=lambda w: (w.created_ms, w.control_offset)):
         to = each.spec
         if isinstance(to, UpgradeSpec) and (to.cluster, to.to_group) == (spec.cluster, spec.to_group):
-            begun = {step.name: step for step in each.steps if step.began_ms is not None}
-            is_set = not {DELETE_TAIL, COMPARE}.isdisjoint(begun)
-            was_run = START_TAIL in begun and _may_have_run(begun[START_TAIL])
-            last = None if is_set else each.id if was_run else last
+            begun = {step.name for step in each.steps if step.began_ms is not None}
+            if not {DELETE_TAIL, COMPARE}.isdisjoint(begun):
+                last = None
+            elif may_have_read_tail(each):
+                last = each.id
+            elif START_BESIDE in begun:
+                last = None  # it was not refused, so it began anew if it had to
     return last
-
-
-def _may_have_run(step: WorkflowStep) -> bool:
-    """Where a person was to start it, it did not run as long as no member was seen and nobody said that it runs."""
-    is_told = isinstance(step.action, AwaitStarted) and step.action.is_told
-    return not is_told or step.state is StepState.DONE or bool(step.evidence.get(MEMBERS))
 
 
 def _not_anew(spec: UpgradeSpec, found: Found) -> Refused | None:
@@ -70,7 +66,7 @@ def _not_anew(spec: UpgradeSpec, found: Found) -> Refused | None:
     is_empty = not any(end.records_most for topic in own if topic is not None for end in topic.ends.values())
     if is_empty and all(look.committed is None or look.committed <= look.log_start for look in group.looks):
         return None
-    message = f"{spec.anew_after} ended while {spec.to_group} read a tail, so its state is ahead of its offsets"
+    message = f"{spec.anew_after} ended while {spec.to_group} read a tail, or may have read it, so its state is ahead of its offsets"
     hint = "Begin it anew: take away its state and its internal topics, and its offsets or set them to the start of its inputs."
     return Refused(Code.TARGET_NOT_EMPTY, message, hint)
 
@@ -190,7 +186,7 @@ def problem_online(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Re
         if between is not None:
             return _under_way(name, between)
     refused = (
-        _of_tails(found, tails)
+        _of_tails(spec, found, tails)
         or _not_anew(spec, found)
         or problem_of_state(spec, spec.to_unit, found.units[spec.to_unit])
     )
@@ -200,7 +196,11 @@ def problem_online(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Re
     return refused or refuse_sizes(((spec.group, old), (spec.to_group, new)))
 
 
-def _of_tails(found: Found, tails: dict[str, str]) -> Refused | None:
+def _of_tails(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Refused | None:
+    """One that an earlier upgrade left is taken away by its rollback, which looks first whether it was read."""
+    hint = "Delete it: it is made when needed."
+    if spec.anew_after is not None:
+        hint = f"Roll back {spec.anew_after}, which made it, or begin {spec.to_unit} anew."
     for source, tail in tails.items():
         wanted = found.topics.get(source)
         uncopied = refuse_copy(tail, () if wanted is None else range(wanted.form.partitions))
@@ -210,8 +210,8 @@ def _of_tails(found: Found, tails: dict[str, str]) -> Refused | None:
         if there is None:
             continue
         if there.records_most:
-            return Refused(Code.TARGET_NOT_EMPTY, f"{tail} has records already", "Delete it: it is made when needed.")
-        return Refused(Code.INVALID_VALUE, f"tail_unit: {tail} exists already", "Delete it: it is made when needed.")
+            return Refused(Code.TARGET_NOT_EMPTY, f"{tail} has records already", hint)
+        return Refused(Code.INVALID_VALUE, f"tail_unit: {tail} exists already", hint)
     return None
 
 

@@ -17,12 +17,15 @@ from recoveryd.workflows.kinds.upgrade.names import (
     CREATE_TAIL,
     DELETE_TAIL,
     EMPTY_TAIL,
+    LOOK_TAIL,
+    NOBODY_AFTER,
     NOTE_BESIDE,
     NOTE_TAIL,
     OLD_THERE,
     READ_TAIL,
     TAIL,
 )
+from recoveryd.workflows.kinds.upgrade.online_back import with_end_told, with_read
 from recoveryd.workflows.kinds.upgrade.versions import unfixed
 from recoveryd.workflows.model.actions import (
     Action,
@@ -221,4 +224,6 @@ _AFTER: Final[Mapping[str, Callable[[Workflow, UpgradeSpec, StepReported], Workf
     NOTE_TAIL: _tail_noted,
     EMPTY_TAIL: _with_cut,
     COMPARE: _compared,
+    LOOK_TAIL: with_read,
+    NOBODY_AFTER: with_end_told,
 }
