@@ -20,6 +20,8 @@ from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
+from tests.e2e.steps_of_workflows import waits_at
+from tests.streams.counting import UNCACHED, unit_of
 from tests.streams.data import await_table, make_topics, table, values, write
 from tests.streams.places import SOURCES
 
@@ -28,7 +30,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 LATER_MS = 1_770_000_000_000  # a join finds a table's row only if that was there in event time
 NAMES = [("c1", "Ann"), ("c2", "Bo"), ("c3", "Cy")]
 ORDERS = [(f"c{number % 3 + 1}", str(number)) for number in range(60)]
-UNCACHED = {"statestore.cache.max.bytes": "0", "commit.interval.ms": "200"}
 
 
 def totals(factor: int, orders: list[tuple[str, str]] = ORDERS) -> dict[str, str]:
@@ -49,13 +50,7 @@ class Shop:
 
     @property
     def unit(self) -> dict[str, Any]:
-        return {
-            "kind": "streams",
-            "group": self.spec.application_id,
-            "inputs": [self.orders, self.customers],
-            "outputs": {self.totals: {"behaviour": "append_only"}},
-            "stateful": True,
-        }
+        return unit_of(self.spec)
 
     def fill(self) -> None:
         make_topics(self.bootstrap, {self.orders: 2, self.customers: 2, self.totals: 2})
@@ -95,13 +90,7 @@ class Runs:
         return self.stack.control.command("reprocess", self.run, data)
 
     def waits_at(self, step: str) -> Document:
-        def look() -> Document | None:
-            status = self.stack.follower.status(self.run)
-            assert status is None or status["state"] not in {"failed", "rejected"}, status["why"]
-            waiting = None if status is None else status["waiting_for"]
-            return status if waiting is not None and waiting["step"] == step else None
-
-        return self.stack.follower.wait(look, 120.0, f"{self.run} waits at {step}") or {}
+        return waits_at(self.stack, self.run, step)
 
     def ack(self, step: str) -> None:
         self.stack.control.command("ack", self.run, {"reason": "done", "step": step})

@@ -9,50 +9,35 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
 from tests.e2e.clients import client, commit
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.murmur2 import partition_of
 from tests.e2e.stack import Stack
 from tests.integration import kafka_configs
+from tests.streams.counting import FIRST, LATER, CountingWorld, counts, unit_of
 from tests.streams.data import await_table, make_topics, values, write
-from tests.streams.places import SOURCES
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
-FIRST = [(f"k{number % 7}", str(number)) for number in range(70)]
-LATER = [(f"k{number % 5}", str(number)) for number in range(35)]
-UNCACHED = {"statestore.cache.max.bytes": "0", "commit.interval.ms": "200"}
 LIVE = {"live": "nothing else uses this cluster"}
 ALONE = {**LIVE, "lag": "its reader is not started here", "errors": "it has no error topic"}
 
 
-def counts(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    return {key: str(sum(k == key for k, _ in pairs)) for key in {k for k, _ in pairs}}
-
-
-class Places:
+class Places(CountingWorld):
     """`app` counts by key into `counts`; what a group of somebody read of `orders` may not be written twice to `rows`."""
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
-        self.bootstrap = bootstrap
-        self.input, self.counts, self.errors = f"{prefix}in", f"{prefix}counts", f"{prefix}errors"
+        super().__init__(bootstrap, prefix, folder)
+        self.counts, self.errors = self.output, f"{prefix}errors"
         self.orders, self.rows, self.repaired = f"{prefix}orders", f"{prefix}rows", f"{prefix}repaired"
         self.group = f"{prefix}group"
-        spec = AppSpec(f"{prefix}app", Mode.COUNT, (self.input,), self.counts, settings=UNCACHED)
-        self.app = StreamsApp(folder / "app", bootstrap, spec, SOURCES)
+        self.app = self.program("app", self.spec)
 
     @property
     def units(self) -> dict[str, Any]:
-        app = {
-            "kind": "streams",
-            "group": self.app.spec.application_id,
-            "inputs": [self.input],
-            "outputs": {self.counts: {"behaviour": "idempotent", "owner": "billing"}},
-            "stateful": True,
-            "owner": "counting",
-        }
+        outputs = {self.counts: {"behaviour": "idempotent", "owner": "billing"}}
+        app = unit_of(self.app.spec, outputs=outputs, owner="counting")
         rows = {
             "kind": "group",
             "group": self.group,

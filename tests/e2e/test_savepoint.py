@@ -8,49 +8,28 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
-from tests.e2e.follower import Document
 from tests.e2e.stack import Stack
+from tests.e2e.steps_of_workflows import ack, becomes, waits_at
 from tests.patience import patient_s
+from tests.streams.counting import FIRST, LATER, CountingWorld, counts, unit_of
 from tests.streams.data import await_table, make_topics, table, values, write
-from tests.streams.places import SOURCES
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
-FIRST = [(f"k{number % 7}", str(number)) for number in range(70)]
-LATER = [(f"k{number % 5}", str(number)) for number in range(35)]
-UNCACHED = {"statestore.cache.max.bytes": "0", "commit.interval.ms": "200"}
 
-
-def counts(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    return {key: str(sum(k == key for k, _ in pairs)) for key in {k for k, _ in pairs}}
-
-
-class World:
+class World(CountingWorld):
     """`old` counts by key; `new` is another application that reads the same and writes elsewhere."""
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
-        self.bootstrap = bootstrap
-        self.input, self.old_counts, self.new_counts = f"{prefix}in", f"{prefix}counts", f"{prefix}counts-2"
-        spec = AppSpec(f"{prefix}app", Mode.COUNT, (self.input,), self.old_counts, settings=UNCACHED)
-        self.old = StreamsApp(folder / "old", bootstrap, spec, SOURCES)
-        newer = replace(spec, application_id=f"{prefix}next", output=self.new_counts)
-        self.new = StreamsApp(folder / "new", bootstrap, newer, SOURCES)
-
-    def unit(self, app: StreamsApp) -> dict[str, Any]:
-        spec = app.spec
-        return {
-            "kind": "streams",
-            "group": spec.application_id,
-            "inputs": list(spec.inputs),
-            "outputs": {spec.output: {"behaviour": "append_only"}},
-            "stateful": True,
-        }
+        super().__init__(bootstrap, prefix, folder)
+        self.old_counts, self.new_counts = self.output, f"{prefix}counts-2"
+        self.old = self.program("old", self.spec)
+        newer = replace(self.spec, application_id=f"{prefix}next", output=self.new_counts)
+        self.new = self.program("new", newer)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +42,7 @@ def world(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def stack(bootstrap: str, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    units = {"old": world.unit(world.old), "next": world.unit(world.new)}
+    units = {"old": unit_of(world.old.spec), "next": unit_of(world.new.spec)}
     with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": units}) as made:
         made.daemon()
         yield made
@@ -73,29 +52,6 @@ def topics_like(bootstrap: str, part: str) -> set[str]:
     return {
         name for name in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60.0).topics if part in name
     }
-
-
-def waits_at(stack: Stack, run: str, step: str) -> Document:
-    def look() -> Document | None:
-        status = stack.follower.status(run)
-        assert status is None or status["state"] not in {"failed", "rejected"}, status["why"]
-        waiting = None if status is None else status["waiting_for"]
-        return status if waiting is not None and waiting["step"] == step else None
-
-    return stack.follower.wait(look, 180.0, f"{run} waits at {step}") or {}
-
-
-def becomes(stack: Stack, run: str, state: str) -> Document:
-    """Also from a state in which a workflow would be over."""
-
-    def look() -> Document | None:
-        status = stack.follower.status(run)
-        assert (
-            status is None or status["state"] in {state, "completed"} or status["state"] not in {"failed", "rejected"}
-        ), status["why"]
-        return status if status is not None and status["state"] == state else None
-
-    return stack.follower.wait(look, 240.0, f"{run} is {state}") or {}
 
 
 @pytest.mark.scenario("S-WIKI-3", "S-CASTLE-3a", "S-OSO-5a")
@@ -121,8 +77,7 @@ def test_another_application_goes_on_from_the_cut_as_if_the_first_had_never_been
         assert world.old.stop() == 0
     data = {"reason": "v2", "savepoint": "before-v2", "to_unit": "next", "outputs": {world.new_counts: "append"}}
     stack.control.command("restore_savepoint", "restored", data)
-    waits_at(stack, "restored", "clean_local_state")
-    stack.control.command("ack", "restored", {"reason": "it never ran", "step": "clean_local_state"})
+    ack(stack, "restored", "clean_local_state")
     waits_at(stack, "restored", "start_application")
     with world.new:
         waits_at(stack, "restored", "confirm_output")

@@ -10,20 +10,18 @@ from typing import Any
 import pytest
 
 from recoveryd.units.topology import parse_topology
-from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
-from tests.e2e.follower import Document
 from tests.e2e.stack import Stack
+from tests.e2e.steps_of_workflows import ack, waits_at
+from tests.streams.counting import CountingWorld, Pairs, counts, unit_of
 from tests.streams.data import await_table, make_topics, values, write
 from tests.streams.describing import described
-from tests.streams.places import SOURCES
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
 NOISE = "noise"
-UNCACHED = {"statestore.cache.max.bytes": "0", "commit.interval.ms": "200"}
 
 
-def records(count: int) -> list[tuple[str, str]]:
+def records(count: int) -> Pairs:
     """Every third is what the new version leaves out."""
     return [(f"k{number % 5}", NOISE if number % 3 == 0 else str(number)) for number in range(count)]
 
@@ -31,22 +29,16 @@ def records(count: int) -> list[tuple[str, str]]:
 FIRST, LATER, LAST = records(60), records(33), records(21)
 
 
-def quiet(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def quiet(pairs: Pairs) -> Pairs:
     return [pair for pair in pairs if pair[1] != NOISE]
 
 
-def counts(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    return {key: str(sum(k == key for k, _ in pairs)) for key in {k for k, _ in pairs}}
-
-
-class World:
+class World(CountingWorld):
     """Versions `old` and `next` of an application that counts by key; `renamed` is one that would not find its counts."""
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
-        self.bootstrap, self.folder = bootstrap, folder
-        self.input, self.output = f"{prefix}in", f"{prefix}counts"
-        self.spec = AppSpec(f"{prefix}app", Mode.COUNT, (self.input,), self.output, store="counts", settings=UNCACHED)
-        self.app = StreamsApp(folder / "app", bootstrap, self.spec, SOURCES)
+        super().__init__(bootstrap, prefix, folder, store="counts")
+        self.app = self.program("app", self.spec)
         after = ("AGGREGATE", "KTABLE-TOSTREAM", "MAPVALUES")
         self.topologies = {
             "old": described(self.input, self.output, "counts", *after),
@@ -59,14 +51,7 @@ class World:
         for name, text in self.topologies.items():
             path = self.folder / f"{name}.txt"
             path.write_text(text)
-            made[name] = {
-                "kind": "streams",
-                "group": self.spec.application_id,
-                "inputs": [self.input],
-                "outputs": {self.output: {"behaviour": "append_only"}},
-                "topology": str(path),
-                "stateful": True,
-            }
+            made[name] = unit_of(self.spec, topology=str(path))
         return made
 
     def start(self, version: str) -> None:
@@ -91,16 +76,6 @@ def stack(bootstrap: str, world: World, tmp_path_factory: pytest.TempPathFactory
     with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": world.units()}) as made:
         made.daemon()
         yield made
-
-
-def waits_at(stack: Stack, run: str, step: str) -> Document:
-    def look() -> Document | None:
-        status = stack.follower.status(run)
-        assert status is None or status["state"] not in {"failed", "rejected"}, status["why"]
-        waiting = None if status is None else status["waiting_for"]
-        return status if waiting is not None and waiting["step"] == step else None
-
-    return stack.follower.wait(look, 120.0, f"{run} waits at {step}") or {}
 
 
 @pytest.mark.scenario("S-WIKI-7", "S-WIKI-7a", "S-WIKI-7b")
@@ -129,7 +104,7 @@ def test_a_version_with_another_topology_goes_on_where_the_old_one_stopped_and_t
 
         write(world.bootstrap, world.input, LATER, 2)
         world.start("next")
-        control.command("ack", "to-next", {"reason": "v2 runs", "step": "start_application"})
+        ack(stack, "to-next", "start_application")
         follower.wait_state("to-next", "completed", 120.0)
         await_table(world.bootstrap, world.output, counts(FIRST + quiet(LATER)))
         assert len(values(world.bootstrap, world.output)) == len(FIRST) + len(quiet(LATER)), "each was processed once"
@@ -140,7 +115,7 @@ def test_a_version_with_another_topology_goes_on_where_the_old_one_stopped_and_t
         waits_at(stack, "to-next", "start_old_version")
         write(world.bootstrap, world.input, LAST, 2)
         world.start("old")
-        control.command("ack", "to-next", {"reason": "v1 runs", "step": "start_old_version"})
+        ack(stack, "to-next", "start_old_version")
         follower.wait_state("to-next", "rolled_back", 120.0)
         await_table(world.bootstrap, world.output, counts(FIRST + quiet(LATER) + LAST))
         assert len(values(world.bootstrap, world.output)) == len(FIRST) + len(quiet(LATER)) + len(LAST)

@@ -9,48 +9,30 @@ from typing import Any
 
 import pytest
 
-from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
-from tests.e2e.follower import Document
+from recoveryd_sandbox.streams_app import StreamsApp
 from tests.e2e.stack import Stack
+from tests.e2e.steps_of_workflows import ack, waits_at
+from tests.streams.counting import FIRST, LAST, LATER, CountingWorld, counts, unit_of
 from tests.streams.data import await_table, make_topics, values, write
 from tests.streams.describing import described
-from tests.streams.places import SOURCES
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
-FIRST = [(f"k{number % 7}", str(number)) for number in range(70)]
-LATER = [(f"k{number % 5}", str(number)) for number in range(35)]
-LAST = [(f"k{number % 3}", str(number)) for number in range(12)]
-UNCACHED = {"statestore.cache.max.bytes": "0", "commit.interval.ms": "200"}
 
-
-def counts(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    return {key: str(sum(k == key for k, _ in pairs)) for key in {k for k, _ in pairs}}
-
-
-class World:
+class World(CountingWorld):
     """`old` and `new` count by key, into the same output."""
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
-        self.bootstrap = bootstrap
-        self.input, self.output = f"{prefix}in", f"{prefix}counts"
-        spec = AppSpec(f"{prefix}app", Mode.COUNT, (self.input,), self.output, store="counts", settings=UNCACHED)
-        self.old = StreamsApp(folder / "old", bootstrap, spec, SOURCES)
+        super().__init__(bootstrap, prefix, folder, store="counts")
+        self.old = self.program("old", self.spec)
+        self.new = self.program("new", replace(self.spec, application_id=f"{prefix}next"))
         self.topology = folder / "counts.txt"
         self.topology.write_text(
             described(self.input, self.output, "counts", "AGGREGATE", "KTABLE-TOSTREAM", "MAPVALUES")
         )
-        self.new = StreamsApp(folder / "new", bootstrap, replace(spec, application_id=f"{prefix}next"), SOURCES)
 
     def unit(self, app: StreamsApp) -> dict[str, Any]:
-        return {
-            "kind": "streams",
-            "group": app.spec.application_id,
-            "inputs": [self.input],
-            "outputs": {self.output: {"behaviour": "append_only"}},
-            "topology": str(self.topology),
-            "stateful": True,
-        }
+        return unit_of(app.spec, topology=str(self.topology))
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +49,6 @@ def stack(bootstrap: str, world: World, tmp_path_factory: pytest.TempPathFactory
     with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": units}) as made:
         made.daemon()
         yield made
-
-
-def waits_at(stack: Stack, run: str, step: str) -> Document:
-    def look() -> Document | None:
-        status = stack.follower.status(run)
-        assert status is None or status["state"] not in {"failed", "rejected"}, status["why"]
-        waiting = None if status is None else status["waiting_for"]
-        return status if waiting is not None and waiting["step"] == step else None
-
-    return stack.follower.wait(look, 240.0, f"{run} waits at {step}") or {}
-
-
-def ack(stack: Stack, run: str, step: str) -> None:
-    waits_at(stack, run, step)
-    stack.control.command("ack", run, {"reason": "done", "step": step})
 
 
 @pytest.mark.scenario("S-WIKI-7")
