@@ -374,6 +374,10 @@ def reads_and_is_gone(world: TwoVersions) -> None:
     world.stop_group("next")
 
 
+def is_killed_before_it_commits(world: TwoVersions) -> None:
+    world.topics["next-counts-changelog"].end += 3
+
+
 def joins_when_the_tail_goes(world: TwoVersions) -> None:
     """After the last look at the group before, which had no members then."""
 
@@ -393,7 +397,10 @@ def takes_the_topic_away(world: TwoVersions) -> None:
 
 
 @pytest.mark.scenario("S-WIKI-8")
-@pytest.mark.parametrize("what", [the_tail_is_read, reads_and_is_gone, joins_when_the_tail_goes, takes_the_topic_away])
+@pytest.mark.parametrize(
+    "what",
+    [the_tail_is_read, reads_and_is_gone, is_killed_before_it_commits, joins_when_the_tail_goes, takes_the_topic_away],
+)
 def test_a_tail_that_somebody_starts_as_it_is_aborted_is_found_and_the_next_try_begins_anew(
     what: Callable[[TwoVersions], None],
 ) -> None:

@@ -10,6 +10,7 @@ from recoveryd.workflows.kinds.upgrade.names import (
     EMPTY_AGAIN,
     LOOK_TAIL,
     NOBODY_AFTER,
+    NOTE_TAIL,
     START_BESIDE,
     START_OLD,
     START_TAIL,
@@ -36,7 +37,10 @@ from recoveryd.workflows.model.workflow import (
     WorkflowStep,
 )
 
-_READ: Final = "read"  # in the evidence of the look at a tail: offsets of each topic that were read; None = not known
+# In the evidence of looks at a tail and at the state of whoever reads it; None = not known.
+_STATE: Final = "state_end"
+_READ: Final = "read"  # offsets, by topic
+_GROWN: Final = "state_grown"
 
 
 def undo_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ...]:
@@ -66,7 +70,9 @@ def undo_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ..
         delete = DeleteTopics(cluster, tails, is_back=True, group=group, with_records=True)
         gone = [WorkflowStep("delete_made_topics", delete)]
         if START_TAIL in begun:
-            look = WorkflowStep(LOOK_TAIL, TakeSnapshot(cluster, group, tuple(tails)))
+            noted = begun[NOTE_TAIL].action
+            state = noted.end_topics if isinstance(noted, TakeSnapshot) else ()
+            look = WorkflowStep(LOOK_TAIL, TakeSnapshot(cluster, group, tuple(tails), state))
             gone = [look, *gone, WorkflowStep(NOBODY_AFTER, AwaitEmpty(cluster, group))]
         steps += gone
     return tuple(steps)
@@ -83,12 +89,29 @@ def stays_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[str, ...]:
     return ()
 
 
+def with_state_noted(workflow: Workflow, event: StepReported) -> Workflow:
+    """Where the state of the new version ended before it read a tail."""
+    note = next(step for step in workflow.steps if step.name == NOTE_TAIL)
+    return workflow.with_step(replace(note, evidence={**note.evidence, _STATE: _state_end(note, event)}))
+
+
 def with_read(workflow: Workflow, _spec: UpgradeSpec, event: StepReported) -> Workflow:
-    """How far the tail was read, by what its group committed there."""
+    """How far the tail was read, by what its group committed there, and by its state: one that was killed committed nothing."""
     look = next(step for step in workflow.steps if step.name == LOOK_TAIL)
     assert isinstance(look.action, TakeSnapshot)
     read = {topic: _offsets_read(topic, event) for topic in look.action.topics}
-    return workflow.with_step(replace(look, evidence={**look.evidence, _READ: read}))
+    before = _begun(workflow)[NOTE_TAIL].evidence.get(_STATE)
+    now = _state_end(look, event)
+    grown = now - before if isinstance(before, int) and now is not None else None
+    return workflow.with_step(replace(look, evidence={**look.evidence, _READ: read, _GROWN: grown}))
+
+
+def _state_end(step: WorkflowStep, event: StepReported) -> int | None:
+    """All ends of what it made for itself, as one number that grows with each record. None = not all of it is there."""
+    topics = step.action.end_topics if isinstance(step.action, TakeSnapshot) else ()
+    if any(topic not in event.logs for topic in topics):
+        return None
+    return sum(log.high_watermark for topic in topics for log in event.logs[topic].values())
 
 
 def _offsets_read(topic: str, event: StepReported) -> int | None:
@@ -127,7 +150,8 @@ def may_have_read_tail(workflow: Workflow) -> bool:
     ):
         return True
     read = look.evidence.get(_READ)
-    return not isinstance(read, Mapping) or any(count != 0 for count in read.values())
+    found = (*read.values(), look.evidence.get(_GROWN)) if isinstance(read, Mapping) else (None,)
+    return any(count != 0 for count in found)
 
 
 def _begun(workflow: Workflow) -> Mapping[str, WorkflowStep]:

@@ -17,6 +17,7 @@ from recoveryd.workflows.kinds.upgrade.names import (
     CREATE_TAIL,
     DELETE_TAIL,
     EMPTY_TAIL,
+    LOOK_BESIDE,
     LOOK_TAIL,
     NOBODY_AFTER,
     NOTE_BESIDE,
@@ -25,7 +26,7 @@ from recoveryd.workflows.kinds.upgrade.names import (
     READ_TAIL,
     TAIL,
 )
-from recoveryd.workflows.kinds.upgrade.online_back import with_end_told, with_read
+from recoveryd.workflows.kinds.upgrade.online_back import with_end_told, with_read, with_state_noted
 from recoveryd.workflows.kinds.upgrade.versions import unfixed
 from recoveryd.workflows.model.actions import (
     Action,
@@ -63,12 +64,23 @@ def _tail_made(workflow: Workflow, spec: UpgradeSpec, event: StepReported) -> Wo
     return _pinned(workflow, {DELETE_TAIL: delete}).with_undo(event.undo)
 
 
+def _looked_beside(workflow: Workflow, _spec: UpgradeSpec, event: StepReported) -> Workflow:
+    """What the new version made for itself grows while it reads a tail."""
+    note = next((step.action for step in workflow.steps if step.name == NOTE_TAIL), None)
+    if not isinstance(note, TakeSnapshot):
+        return workflow
+    made = event.evidence.get("internal")
+    return _pinned(workflow, {NOTE_TAIL: replace(note, end_topics=tuple(made) if isinstance(made, list) else ())})
+
+
 def _tail_noted(workflow: Workflow, spec: UpgradeSpec, event: StepReported) -> Workflow:
     """The new version is to read a tail from its start, whatever its `auto.offset.reset` says."""
-    read = AwaitCaughtUp(spec.cluster, spec.to_group, _ends(event))
-    rows = (row for row in event.undo if isinstance(row, OffsetUndo))
+    rows = [row for row in event.undo if isinstance(row, OffsetUndo)]
+    tails = {row.name for row in rows}
+    ends = {topic: found for topic, found in _ends(event).items() if topic in tails}
     starts = (replace(row, was_set=event.logs[row.name][row.partition].log_start) for row in rows)
-    return _pinned(workflow, {READ_TAIL: read}).with_undo(starts)
+    noted = with_state_noted(workflow, event)
+    return _pinned(noted, {READ_TAIL: AwaitCaughtUp(spec.cluster, spec.to_group, ends)}).with_undo(starts)
 
 
 def _compared(workflow: Workflow, spec: UpgradeSpec, event: StepReported) -> Workflow | Refused:
@@ -218,6 +230,7 @@ def _pinned(workflow: Workflow, actions: Mapping[str, Action]) -> Workflow:
 
 
 _AFTER: Final[Mapping[str, Callable[[Workflow, UpgradeSpec, StepReported], Workflow | Refused]]] = {
+    LOOK_BESIDE: _looked_beside,
     NOTE_BESIDE: _beside_noted,
     NOTE: _cut,
     CREATE_TAIL: _tail_made,
