@@ -2,10 +2,13 @@
 death of the daemon.
 """
 
+import shlex
 from dataclasses import replace
 
 import pytest
+import typer
 
+from recoveryd.cli.app import app
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
@@ -32,6 +35,7 @@ from recoveryd.workflows.model.spec import (
 )
 from recoveryd.workflows.model.workflow import QuotaUndo, StepState, UndoState
 from recoveryd.workflows.wire.status import WorkflowForm
+from tests.docs.test_commands import parse
 from tests.workflows.app_world import OUTPUTS, PARTITIONS
 from tests.workflows.runbook_world import SAFE, WAIVED, RunbookWorld
 from tests.workflows.world import report
@@ -518,6 +522,21 @@ def test_what_cannot_be_is_refused_before_anything_is_changed(path: RunbookPath,
     assert world.begin(path, **more) == "rejected"
     assert world.answers[-1].code == code.value
     assert (world.done, world.sent, world.quotas) == ([], [], {})
+
+
+@pytest.mark.parametrize(
+    ("target", "there"), [(None, "--target errors.copied --create"), ("orders", "--target orders --on-existing append")]
+)
+def test_to_copy_a_topic_of_nobody_the_command_for_it_is_named(target: str | None, there: str) -> None:
+    world = RunbookWorld()
+    world.begin(RunbookPath.REPLAY, topic="errors", ranges={1: (0, 2), 0: (1, 3)}, target=target)
+    said, _, command = world.answers[-1].hint.partition(": ")
+    assert said == "Copy it with a replay of its own"
+    assert command == (
+        "recoveryctl replay --source errors --partitions 0,1 --from offsets:0=1,1=0 --to offsets:0=3,1=2 "
+        f'{there} --reason "asked for in a runbook of shop"'
+    )
+    parse(typer.main.get_command(app), shlex.split(command)[1:])
 
 
 def test_outputs_that_nothing_is_said_about_are_not_written_again() -> None:

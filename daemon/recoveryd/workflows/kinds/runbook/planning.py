@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
@@ -23,6 +24,9 @@ from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.size import refuse_copy
 from recoveryd.workflows.model.spec import OutputChoice, RunbookPath, RunbookSpec, SavepointSpec
 from recoveryd.workflows.model.workflow import Change, QuotaUndo, WorkflowPlan, WorkflowStep
+
+_NAMED_MOST: Final = 20  # partitions of a hint
+_UNSAID: Final = "main"  # the cluster of a command that names none
 
 
 def complete(spec: RunbookSpec, knows: Knows) -> RunbookSpec | Refused:
@@ -143,8 +147,30 @@ def _refuse_topics(spec: RunbookSpec, unit: Unit, facts: UnitFacts, found: Found
     own = frozenset((*unit.inputs, *unit.intermediate, *unit.outputs, *facts.internal.certain))
     if spec.topic is not None and spec.topic not in own:
         message = f"topic: {spec.topic} is none of {unit.name}, which has {', '.join(sorted(own))}"
-        return Refused(Code.INVALID_VALUE, message, "Copy a topic of somebody else with `recoveryctl replay`.")
+        return Refused(Code.INVALID_VALUE, message, f"Copy it with a replay of its own: {_replay_of(spec, found)}")
     return None
+
+
+def _replay_of(spec: RunbookSpec, found: Found) -> str:
+    """The command that copies these ranges of a topic which is not the unit's, say of dead letters: to have copied those says nothing of
+    the unit, so that a runbook could not verify it.
+    """
+    places = sorted(spec.ranges.items())[:_NAMED_MOST]
+    more = "" if len(places) == len(spec.ranges) else ",..."
+    starts, stops = ([f"{p}={pair[at]}" for p, pair in places] for at in (0, 1))
+    target = spec.target or f"{spec.topic}.copied"
+    words = {
+        "source": spec.topic,
+        "partitions": f"{','.join(str(p) for p, _ in places)}{more}",
+        "from": f"offsets:{','.join(starts)}{more}",
+        "to": f"offsets:{','.join(stops)}{more}",
+        "target": target,
+    }
+    if spec.cluster != _UNSAID:
+        words |= {"source-cluster": spec.cluster, "target-cluster": spec.cluster}
+    said = " ".join(f"--{name} {value}" for name, value in words.items())
+    there = "--create" if found.topics.get(target) is None else "--on-existing append"
+    return f'recoveryctl replay {said} {there} --reason "asked for in a runbook of {spec.unit}"'
 
 
 def _refuse_target(spec: RunbookSpec, facts: UnitFacts, found: Found, topic: str) -> Refused | None:
