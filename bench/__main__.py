@@ -21,6 +21,7 @@ from bench import (
     decide,
     heartbeats,
     lane_clients,
+    large_units,
     ledger,
     machine,
     pausing,
@@ -30,10 +31,12 @@ from bench import (
     replay,
     report,
     resets,
+    savepoints,
     small_costs,
     start,
     throttle,
     unit_plans,
+    workflow_steps,
 )
 from bench.application import Application
 from bench.bed import Bed
@@ -78,6 +81,9 @@ _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
     pausing.NAME: lambda s, repeat, quick: pausing.measure(s.bed, min(repeat, 3), quick=quick),
     ledger.NAME: lambda s, repeat, quick: ledger.measure(s.bed, repeat, quick=quick),
     resets.NAME: lambda s, repeat, quick: resets.measure(s.bed, min(repeat, 3), quick=quick),
+    large_units.NAME: lambda s, repeat, quick: large_units.measure(s.bed, min(repeat, 3), quick=quick),
+    workflow_steps.NAME: lambda s, repeat, quick: workflow_steps.measure(s.bed, repeat, quick=quick),
+    savepoints.NAME: lambda s, repeat, quick: savepoints.measure(s.bed, min(repeat, 3), quick=quick),
     throttle.NAME: lambda s, _, quick: throttle.measure(s.bed, quick=quick),
     replay.NAME: lambda s, repeat, quick: replay.measure(s.bed, s.application, repeat, quick=quick),
     proof.NAME: lambda s, repeat, quick: proof.measure(s.bed, s.application, repeat, quick=quick),

@@ -1,4 +1,5 @@
-"""The data sets: a million real flights as JSON, records of exactly 1 kB and 100 B, and a thousand small partitions.
+"""The data sets: a million real flights as JSON, records of exactly 1 kB and 100 B, a gigabyte of them as a changelog, and a
+thousand small partitions.
 Made once per run on the run's own broker.
 """
 
@@ -29,6 +30,7 @@ class DataSet:
     name: str
     topic: str
     ends: tuple[int, ...]
+    bytes_each: int = 0
 
     @property
     def records(self) -> int:
@@ -52,6 +54,13 @@ def make_small(bed: Bed, *, quick: bool) -> DataSet:
     return _make_cut(bed, Cut("bench.small", "100 B", 300_000 if quick else 3_000_000, 100))
 
 
+def make_changelog(bed: Bed, topic: str, *, quick: bool) -> DataSet:
+    """A gigabyte of values of 1,000 bytes, each with a key of its own, as compaction leaves them."""
+    records = 20_000 if quick else 1_000_000
+    more = {"cleanup.policy": "compact", "segment.bytes": str(2**30)}
+    return _make_cut(bed, Cut(topic, "1 kB", records, _KILOBYTE, more=more, keys=records))
+
+
 def make_many(bed: Bed, *, quick: bool) -> DataSet:
     """500 records of 100 bytes in each of 1,000 partitions, with small index files, because each partition maps its own
     into memory.
@@ -73,6 +82,7 @@ class Cut:
     size: int
     partitions: int = PARTITIONS
     more: Mapping[str, str] = field(default_factory=dict)
+    keys: int = _KEYS
 
 
 def _make_cut(bed: Bed, cut: Cut) -> DataSet:
@@ -96,7 +106,7 @@ def _make_cut(bed: Bed, cut: Cut) -> DataSet:
         while True:
             try:
                 producer.produce(
-                    topic, blob[at : at + cut.size], f"key-{number % _KEYS}", number % cut.partitions,
+                    topic, blob[at : at + cut.size], f"key-{number % cut.keys}", number % cut.partitions,
                     timestamp=_FIRST_MS + number,
                 )  # fmt: skip
                 break
@@ -106,7 +116,7 @@ def _make_cut(bed: Bed, cut: Cut) -> DataSet:
             producer.poll(0)
     if producer.flush(_FLUSH_DEADLINE_S) or failures:
         raise RuntimeError(f"{topic} could not be filled: {failures[:1]}")
-    return DataSet(f"{records:,} of {cut.what}", topic, tuple(bed.ends(topic, cut.partitions)))
+    return DataSet(f"{records:,} of {cut.what}", topic, tuple(bed.ends(topic, cut.partitions)), cut.size)
 
 
 def settle(seconds: float = 1.0) -> None:
