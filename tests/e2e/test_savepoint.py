@@ -5,7 +5,7 @@ the first would have computed, had it never been stopped.
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from tests.e2e.stack import Stack
 from tests.e2e.steps_of_workflows import ack, becomes, waits_at
 from tests.patience import patient_s
-from tests.streams.counting import FIRST, LATER, CountingWorld, counts, unit_of
+from tests.streams.counting import FIRST, LATER, UNCACHED, CountingWorld, counts, unit_of
 from tests.streams.data import await_table, make_topics, table, values, write
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 class World(CountingWorld):
     """`old` counts by key; `new` is another application that reads the same and writes elsewhere."""
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
-        super().__init__(bootstrap, prefix, folder)
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(bootstrap, prefix, folder, settings=UNCACHED | dict(settings or {}))
         self.old_counts, self.new_counts = self.output, f"{prefix}counts-2"
         self.old = self.program("old", self.spec)
         newer = replace(self.spec, application_id=f"{prefix}next", output=self.new_counts)
