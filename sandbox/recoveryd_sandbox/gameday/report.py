@@ -145,7 +145,7 @@ _HEAD = """# A game day
 `make gameday` shows on a real Kafka what the simulator shows on a model: how much live traffic suffers under the same
 recovery when nothing limits it, at the best fixed rate, and under the controller, and how long each takes. Somebody who
 has time to search for the best fixed rate, and whose live traffic never changes, needs no controller; the question is
-what the controller costs who has not.
+what the controller costs everybody else.
 
 `make gameday ARGS="today --write-docs"` runs one scenario and renews its section and picture; without a name all of them
 run, for about three hours on a machine that does nothing else. Numbers of one machine do not hold for another.
