@@ -5,9 +5,10 @@ test uses.
 failed in that file, so that a runner can print it last: clients of brokers that are gone write to the same screen.
 """
 
+import gc
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,17 @@ settings.load_profile("untimed")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the longest tests first, so that no worker is left with one of them at the end."""
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """After each file with brokers: a client that only garbage holds, as the traceback of an expected error does, would go
+    on connecting to brokers that are gone, and log that.
+    """
+    done = yield
+    if item.get_closest_marker("broker") and (nextitem is None or nextitem.path != item.path):
+        gc.collect()
+    return done
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -43,6 +55,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | None]:
     # Otherwise a test that waits for compaction would wait for a timer of 15 s.
     with Broker(tmp_path_factory.mktemp("kafka"), overrides={"log.cleaner.backoff.ms": "500"}) as started:
         yield started
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
