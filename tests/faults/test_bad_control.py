@@ -91,6 +91,9 @@ REFUSED: dict[str, bytes] = {
     "an unknown mapping": with_data(target={"topic": "b", "mapping": "random"}),
     "an unknown cluster": with_data(source={"topic": "a", "cluster": "mars", "from": "earliest", "to": "latest"}),
     "limits below zero": with_data(limits={"max_records_per_s": -1}),
+    "others that is a list": with_data(
+        source={"topic": "a", "from": {"offsets": {"0": 1}, "others": []}, "to": "latest"}
+    ),
     "a bomb of partitions": with_data(source={"topic": "a", "partitions": [2**63], "from": "earliest", "to": "latest"}),
 }
 
@@ -169,6 +172,11 @@ def unreadable(stack: Stack, offset: int) -> Any:
     return next((e for e in stack.follower.events(kind="control_unreadable") if e["data"]["offset"] == offset), None)
 
 
+def two_answers(stack: Stack, command_id: str) -> Any:
+    found = stack.follower.answers(command_id)
+    return found if len(found) > 1 else None
+
+
 def letters(stack: Stack, offset: int) -> list[Any]:
     wanted = ("recoveryd-original-offset", str(offset).encode())
     return [letter for letter in stack.follower.dead_letters() if wanted in letter.headers]
@@ -205,6 +213,24 @@ def test_row_18_a_header_name_that_is_not_utf8_stops_neither_this_daemon_nor_the
     later = {**good(), "id": uuid.uuid4().hex}
     write_odd(stack.bootstrap, topic, json.dumps(later).encode(), key=b"never")
     assert stack.follower.wait_answer(later["id"], 30)["data"]["code"] == "RCV-2001"
+
+
+def test_row_18_what_was_refused_keeps_no_later_daemon_from_leading(stack: Stack, daemon: DaemonProcess) -> None:
+    """A new leader reads the whole control topic again."""
+    for value in (*UNREADABLE.values(), *REFUSED.values()):
+        stack.control.raw(value)
+    daemon.kill()
+    daemon.start()
+    daemon.await_leader()
+    event = {**good(), "id": uuid.uuid4().hex}
+    stack.control.raw(json.dumps(event).encode())
+    assert stack.follower.wait_answer(event["id"], 30)["data"]["code"] == "RCV-2001"
+    daemon.kill()  # now with all of it before the applied offset
+    daemon.start()
+    daemon.await_leader()
+    stack.control.raw(json.dumps(event).encode())
+    answers = stack.follower.wait(lambda: two_answers(stack, event["id"]), 30, "an answer to the second copy")
+    assert [answer["type"].split(".")[-2] for answer in answers] == ["command_rejected", "command_duplicate"]
 
 
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "snappy", "zstd"])

@@ -267,17 +267,16 @@ recoveries = _replays | st.builds(
     lambda recovery, spec: replace(recovery, kind=spec.kind, spec=spec), _replays, verification_specs
 )
 
-good_events: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
-    [
-        *COMMANDS.values(),
-        *MORE_REPLAYS,
-        *MORE_VERIFICATIONS,
-        *MORE_WATCHES,
-        *MORE_HOLDS,
-        *MORE_RELEASES,
-        *SIGNALS.values(),
-    ]
-)
+GOOD_EVENTS: list[dict[str, Any]] = [
+    *COMMANDS.values(),
+    *MORE_REPLAYS,
+    *MORE_VERIFICATIONS,
+    *MORE_WATCHES,
+    *MORE_HOLDS,
+    *MORE_RELEASES,
+    *SIGNALS.values(),
+]
+good_events = st.sampled_from(GOOD_EVENTS)
 # Copied, because a value that was put into an event may be changed again.
 _odd_values = json_values | st.sampled_from(
     [

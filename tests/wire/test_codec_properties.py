@@ -1,7 +1,8 @@
 """For any bytes: one of five outcomes, no exception, the same outcome each time, nothing accepted in part."""
 
+import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from recoveryd.wire.nouns import NounForm
 from tests.builders.core import CODEC
 from tests.patience import lines_of
 from tests.wire.records import GOOD_DATA, NOW_MS, Outcome, bare, bent, replay_event
-from tests.wire.strategies import bent_events, damaged_bytes, good_events, headers, json_values, text
+from tests.wire.strategies import GOOD_EVENTS, bent_events, damaged_bytes, good_events, headers, json_values, text
 from tools.examples import SIGNALS
 
 CODES = {code.value for code in Code}
@@ -43,6 +44,7 @@ def judge(outcome: Outcome) -> None:
     assert isinstance(outcome, KINDS)
     if isinstance(outcome, RefusedCommand | SignalRefused | Unreadable):
         assert outcome.code in CODES
+        assert outcome.code != Code.INVARIANT_BROKEN.value, outcome.message  # a check of ours broke
         assert outcome.message
         assert outcome.hint
         shown = outcome.message + outcome.hint
@@ -133,6 +135,63 @@ def test_encoding_refuses_what_decoding_would(
         assert encoded.code in CODES
     else:
         judge(bare(CODEC.decode(encoded.key, encoded.value, encoded.headers, NOW_MS, 1)))
+
+
+# Of each type, also those that no set and no dictionary takes as a key.
+_ONE_OF_EACH: tuple[Any, ...] = (
+    None,
+    True,
+    7,
+    -1,
+    2**70,
+    0.5,
+    "",
+    "a",
+    [],
+    {},
+    [[]],
+    [{}],
+    {"a": []},
+    {"a": {}},
+    {"0": 1},
+)
+_FORMS: tuple[Any, ...] = (
+    {"offset": 1},
+    {"offsets": {"0": 1}},
+    {"offsets": {"0": 1}, "others": "earliest", "topic_id": "AA"},
+    {"offsets": {"a": {"0": 1}}},
+    {"schedule": "last_end", "first": "earliest"},
+    {"snapshot": "a"},
+    {"deadline": "2h"},
+    {"webhook": "a"},
+    {"new": "a"},
+    {"0": [1, 2]},
+)
+
+
+def replaced(value: Any) -> Iterator[Any]:
+    """`value` with what stands in each of its places replaced by a value of each type and form, one at a time."""
+    for name in list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        for new in (*_ONE_OF_EACH, *(new for form in _FORMS for new in (form, *replaced_leaves(form)))):
+            changed = copy.copy(value)
+            changed[name] = new
+            yield changed
+        for inner in replaced(value[name]):
+            changed = copy.copy(value)
+            changed[name] = inner
+            yield changed
+
+
+def replaced_leaves(form: dict[str, Any]) -> Iterator[Any]:
+    for name in form:
+        for new in _ONE_OF_EACH:
+            yield {**form, name: new}
+
+
+@pytest.mark.parametrize("event", GOOD_EVENTS, ids=lambda event: event["type"].removeprefix("io.recoveryd."))
+def test_a_value_of_any_type_in_any_place_of_a_good_record(event: dict[str, Any]) -> None:
+    for data in replaced(event["data"]):
+        judge(bare(CODEC.decode(None, json.dumps(event | {"data": data}).encode(), (), NOW_MS, 1)))
 
 
 # With `times` = 1,000, each of these is about a megabyte.

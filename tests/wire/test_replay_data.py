@@ -181,6 +181,7 @@ def test_the_same_topic_name_on_another_cluster_is_another_topic() -> None:
         (START, {"offset": 5, "offsets": {}}, Code.INVALID_VALUE, "data.source.from", ""),
         (START, {"offsets": {}}, Code.INVALID_VALUE, "has no offsets", ""),
         (START, {"offsets": {"0": 5}, "others": "latest"}, Code.INVALID_VALUE, "others", ""),
+        (START, {"offsets": {"0": 5}, "others": []}, Code.INVALID_VALUE, "others", ""),
         (START, {"offsets": {"0": 5}, "topic_id": 5}, Code.INVALID_VALUE, "topic_id", ""),
         (START, {"offsets": {"0": 5}, "topic": "x"}, Code.UNKNOWN_FIELD, '"topic"', ""),
         (STOP, {"offsets": {"0": 5}, "others": "earliest"}, Code.INVALID_VALUE, "data.source.to", ""),

@@ -522,7 +522,8 @@ CATALOGUE: dict[Code, Entry] = {
         "Another daemon became the leader.", "Nothing to do: the supervisor restarts this one as a standby."
     ),
     Code.INVARIANT_BROKEN: Entry(
-        "The daemon found one of its own invariants broken and left.", "Report it with the log."
+        "The daemon found one of its own invariants broken: it left, or put aside the record that showed it.",
+        "Report it with the log.",
     ),
     Code.COMMITS_STALLED: Entry(
         "Control records are handled but their offsets are no longer committed.",

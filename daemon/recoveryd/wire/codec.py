@@ -3,11 +3,16 @@
 `Codec.decode` is total: whatever the bytes, it returns one of five results and raises nothing. The result decides what
 happens to the record: a command or a refusal is answered, a signal is used or counted as refused, everything else goes
 to the dead-letter topic. No record is accepted in part.
+
+An exception that nobody foresaw is a defect of recoveryd, and a problem of this record alone: the record is refused with
+RCV-5002 and the log has the traceback. The topic is read again at each start, so one record that raised would keep every
+later daemon from leading.
 """
 
 import json
+import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -36,6 +41,9 @@ SIGNAL_TYPE: Final = "io.recoveryd.signal.{}.v1"
 SUBJECT_PATTERN: Final = rf"[a-z0-9][a-z0-9._-]{{0,{ID_MOST - 1}}}"
 
 M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R")
+# Not structlog: without a configuration, as in the command line, it would write to stdout.
+log = logging.getLogger(__name__)
 
 _SUBJECT: Final = re.compile(SUBJECT_PATTERN, flags=re.ASCII)
 _SIGNAL_PREFIX: Final = "io.recoveryd.signal."
@@ -84,12 +92,12 @@ class Codec:
         """The content of a control record. `broker_ms`: its LogAppendTime, the reference for durations and clocks.
         Never raises.
         """
-        envelope = open_envelope(value, headers)
+        envelope = _made(lambda: open_envelope(value, headers), offset)
         if isinstance(envelope, Problem):
             return Unreadable(envelope.code.value, envelope.message, envelope.hint)
         if envelope.type.startswith(_SIGNAL_PREFIX):
             return self._decode_signal(envelope, broker_ms, offset)
-        return self._decode_command(envelope, key, broker_ms)
+        return self._decode_command(envelope, key, broker_ms, offset)
 
     def decode_event(
         self, partition: int, offset: int, broker_ms: int, key: bytes | None, value: bytes | None, headers: Headers
@@ -140,11 +148,13 @@ class Codec:
             return RefusedCommand(verb, id, source, subject, "", decoded.code, decoded.message, decoded.hint)
         return decoded if isinstance(decoded, RefusedCommand) else EncodedCommand(key, value, headers, event)
 
-    def _decode_command(self, envelope: Envelope, key: bytes | None, broker_ms: int) -> Command | RefusedCommand:
+    def _decode_command(
+        self, envelope: Envelope, key: bytes | None, broker_ms: int, offset: int
+    ) -> Command | RefusedCommand:
         verb = self.command_types.get(envelope.type, "")
         subject = envelope.attributes.get("subject")
         digest = content_hash(envelope.type, subject, envelope.data)
-        made = self._make_command(envelope, verb, key, broker_ms, digest)
+        made = _made(lambda: self._make_command(envelope, verb, key, broker_ms, digest), offset)
         if not isinstance(made, Problem):
             return made
         shown_subject = subject[:_SHOWN_SUBJECT_CHARS] if isinstance(subject, str) else ""
@@ -178,19 +188,20 @@ class Codec:
         return form.make(meta, data)
 
     def _decode_signal(self, envelope: Envelope, broker_ms: int, offset: int) -> DecodedSignal | SignalRefused:
+        made = _made(lambda: self._make_signal(envelope, broker_ms), offset)
+        return SignalRefused(offset, made.code.value, made.message, made.hint) if isinstance(made, Problem) else made
+
+    def _make_signal(self, envelope: Envelope, broker_ms: int) -> DecodedSignal | Problem:
         kind = self.signal_types.get(envelope.type, "")
-        made = self._check_type(envelope, kind) or check_attributes(envelope)
-        if made is None:
-            expiry_ms = attribute_time_ms(envelope, "expirytime")
-            if expiry_ms is not None and expiry_ms < broker_ms:
-                made = make_problem(Code.EXPIRED, "The signal came after its expirytime.")
-        if made is None:
-            form = self.signals[kind]
-            data = _validate(form.model, envelope.data, broker_ms, kind)
-            if not isinstance(data, Problem):
-                return DecodedSignal(form.make(data))
-            made = data
-        return SignalRefused(offset, made.code.value, made.message, made.hint)
+        problem = self._check_type(envelope, kind) or check_attributes(envelope)
+        if problem is not None:
+            return problem
+        expiry_ms = attribute_time_ms(envelope, "expirytime")
+        if expiry_ms is not None and expiry_ms < broker_ms:
+            return make_problem(Code.EXPIRED, "The signal came after its expirytime.")
+        form = self.signals[kind]
+        data = _validate(form.model, envelope.data, broker_ms, kind)
+        return data if isinstance(data, Problem) else DecodedSignal(form.make(data))
 
     def _check_type(self, envelope: Envelope, known_as: str) -> Problem | None:
         if known_as:
@@ -198,6 +209,16 @@ class Codec:
         close = nearest(envelope.type, (*self.command_types, *self.signal_types))
         hint = f"The nearest known type is {close}." if close else f"Known types are {', '.join(self.command_types)}."
         return make_problem(Code.UNKNOWN_TYPE, f"The type {shown(envelope.type)} is not known.", hint)
+
+
+def _made(make: Callable[[], R], offset: int) -> R | Problem:
+    """What `make` returns; for an exception that nobody foresaw, the problem that the sender is told."""
+    try:
+        return make()
+    except Exception as bug:
+        log.exception("the codec broke on the control record at offset %d", offset)
+        message = f"recoveryd broke on this record ({type(bug).__name__}); it was not carried out."
+        return make_problem(Code.INVARIANT_BROKEN, message, "Report it with the record and the daemon's log.")
 
 
 def _check_subject(envelope: Envelope, key: bytes | None) -> Problem | None:

@@ -10,6 +10,7 @@ import gc
 import time
 from collections.abc import Iterable, Iterator
 
+import structlog
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
@@ -23,6 +24,8 @@ from recoveryd.ports import ControlRecord
 from recoveryd.wire.codec import Codec, DecodedSignal, Unreadable
 from recoveryd.wire.status_topic import StatusFold, StatusTopic, StatusUnreadable
 from recoveryd_jobs.contract import ContractError, Directive, decode
+
+log = structlog.stdlib.get_logger(__name__)
 
 SEEN_AT_MOST = 100_000
 
@@ -42,12 +45,20 @@ def fold_status(topic: StatusTopic, records: Iterable[ControlRecord]) -> StatusF
 
 
 def fold_seen(codec: Codec, records: Iterable[ControlRecord]) -> dict[tuple[str, str], Seen]:
-    """Idempotency keys of control records: first offset and content of each, the newest 100,000 keys."""
+    """Idempotency keys of control records: first offset and content of each, the newest 100,000 keys.
+
+    A record on which the codec breaks is left out: it was decided on by an earlier leader and keeps no later one from
+    leading. Lost with it is only its key, so the same command sent again would be taken for a new one.
+    """
     seen: dict[tuple[str, str], Seen] = {}
     for record in records:
         if record.value is not None and _SIGNAL in record.value and _COMMAND not in record.value:
             continue  # signals are most of the topic and have no answer: not worth decoding
-        identity = _identity(codec, record)
+        try:
+            identity = _identity(codec, record)
+        except Exception:
+            log.exception("a control record cannot be folded, its key is not remembered", offset=record.offset)
+            continue
         if identity is not None and identity[0] not in seen:
             seen[identity[0]] = Seen(record.offset, identity[1])
             if len(seen) > SEEN_AT_MOST:

@@ -80,7 +80,7 @@ def _parse_continued(value: dict[str, Any]) -> AtOffsets:
             'Beside "offsets" there may be "others" and "topic_id".',
             code=Code.UNKNOWN_FIELD,
         )
-    if others not in {None, "earliest"}:
+    if others is not None and others != "earliest":
         raise wrong(f"has others {shown(others)}", 'Write "others": "earliest", or leave it out.')
     if not isinstance(topic_id, str) or not _TOPIC_ID.fullmatch(topic_id):
         raise wrong(f"has the topic_id {shown(topic_id)}, which is not an id of a topic")
