@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recoveryd.kernel.states import State
-from recoveryd.recovery.model import PartitionProgress, PlannedPartition, Progress, Recovery
+from recoveryd.recovery.model import Attempt, PartitionProgress, PlannedPartition, Progress, Recovery
 from recoveryd.recovery.spec import AtTime, CaughtUp, Earliest, Latest, Limits, SourceRef
 from recoveryd.replay.spec import Replay
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
@@ -14,7 +14,10 @@ from tests.builders.core import CODEC, to_document
 from tests.cli.recoveries import NOW_MS, PLAN, RUNNING, in_state
 from tests.cli.scripted import ScriptedBackend, run
 
-FAILED = replace(RUNNING, state=State.FAILED, why="attempts are used up", error_code="RCV-3006", version=9)
+FAILED = replace(
+    RUNNING, state=State.FAILED, why="attempts are used up", error_code="RCV-3006", version=9, attempt=Attempt(1)
+)
+AT_START = Progress((PartitionProgress(0, 0, 84_000, "stopped"), PartitionProgress(1, 1_000, 51_000, "stopped")))
 HALF = Progress((PartitionProgress(0, 84_000, 84_000, "done"), PartitionProgress(1, 26_000, 51_000, "stopped")))
 
 
@@ -93,6 +96,9 @@ def test_a_verification_is_begun_again_as_a_whole() -> None:
     ("recovery", "said"),
     [
         (replace(FAILED, progress=HALF, is_position_exact=False), "is not known exactly"),
+        # A chunk was committed, its answer was lost, and nobody could read its receipts at the end.
+        (replace(FAILED, progress=AT_START, is_position_exact=False), "is not known exactly"),
+        (replace(FAILED, progress=Progress(), is_position_exact=False), "is not known exactly"),
         (
             replace(
                 FAILED,
@@ -169,12 +175,29 @@ def test_one_that_follows_the_head_covers_everything_behind_its_start() -> None:
     assert "again" in refused([to_document(replace(FAILED, progress=HALF)), later(State.RUNNING, plan=following)])
 
 
-def test_positions_of_a_release_that_did_not_say_whether_they_are_exact_are_not_used() -> None:
-    document = to_document(replace(FAILED, progress=HALF))
+def of_0_1_0(recovery: Recovery) -> dict[str, Any]:
+    """It did not say whether positions are exact."""
+    document = to_document(recovery)
     internal = {name: value for name, value in document["internal"].items() if name != "is_position_exact"}
-    told = refused([{**document, "internal": internal}])
+    return {**document, "internal": internal}
+
+
+@pytest.mark.parametrize("progress", [HALF, AT_START])
+def test_positions_of_a_release_that_did_not_say_whether_they_are_exact_are_not_used(progress: Progress) -> None:
+    told = refused([of_0_1_0(replace(FAILED, progress=progress))])
     assert "is not known exactly" in told
     assert "--target TOPIC" in told
+
+
+def test_what_never_had_an_attempt_copied_nothing_in_any_release() -> None:
+    document = of_0_1_0(replace(FAILED, attempt=Attempt(), plan=None, progress=Progress()))
+    backend = ScriptedBackend({FAILED.id: document}, becomes=[in_state(State.STARTING)])
+    result = run(backend, "retry", FAILED.id, "--id", "again", "--yes")
+    assert (result.exit_code, len(backend.sent)) == (0, 1), result.stderr
+
+
+def test_a_replay_that_was_read_back_at_its_start_begins_where_it_was_asked_to() -> None:
+    assert sent_for(replace(FAILED, progress=AT_START))["source"]["from"] == "earliest"
 
 
 COPIED = Progress(

@@ -42,12 +42,12 @@ def rest_of(document: Document, data: Document) -> tuple[Document, str]:
     cannot be said exactly.
     """
     plan, rows = _plan_and_rows(document)
-    if plan is None or not rows or not _has_copied(plan, rows):
-        return data, "It had copied nothing, so it begins where it was asked to."
     recovery = document["recovery"]
     otherwise = "Begin from its start in another topic: `--target TOPIC`."
-    if not document["internal"].get("is_position_exact", False):  # 0.1.0 did not say so
+    if not _is_exact(document):  # before anything is concluded from the positions: they may lie behind what was copied
         raise _refused(f"Where {recovery} stopped is not known exactly, so a record could be copied twice.", otherwise)
+    if plan is None or not rows or not _has_copied(plan, rows):
+        return data, "It had copied nothing, so it begins where it was asked to."
     if document["internal"]["plan"].get("from_time_ms") is not None:
         raise _refused(
             f"{recovery} began at a time, so records inside of its range are left out, which offsets cannot say.",
@@ -179,6 +179,12 @@ def _data(spec: Mapping[str, Any], kind: str) -> Document:
 
 def _given(part: Mapping[str, Any]) -> Document:
     return {name: value for name, value in part.items() if value is not None}
+
+
+def _is_exact(document: Document) -> bool:
+    """Whether its positions say all that was copied: nothing was ever started, or they were read back at the end."""
+    said: bool | None = document["internal"].get("is_position_exact")
+    return not document.get("attempt") if said is None else said  # 0.1.0 did not say so
 
 
 def _has_copied(plan: Mapping[str, Any], rows: list[Document]) -> bool:
