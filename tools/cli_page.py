@@ -17,10 +17,10 @@ FILE: Final = Path("docs/cli.md")
 _EXIT_MEANINGS: Final = {
     ExitCode.DONE: (
         "Done, or accepted by the daemon (also when it knew the command already). A recovery that was stopped on "
-        "purpose counts as done."
+        "purpose counts as done, with or without its proof; of a verification only a match does."
     ),
     ExitCode.FAILED: (
-        "The recovery failed, something could not be reached, or a check found what it looks for (`doctor`, `forecast`, "
+        "The recovery failed, a verification ended without a verdict (also where it was stopped), something could not be reached, or a check found what it looks for (`doctor`, `forecast`, "
         "`unit lint`, `retention show`)."
     ),
     ExitCode.USAGE: "The command line or the config is wrong; nothing was sent.",

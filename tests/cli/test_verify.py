@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
-from recoveryd.kernel.states import State
-from recoveryd.recovery.model import Progress
+import pytest
+
+from recoveryd.kernel.states import State, Stop, StopReason
+from recoveryd.recovery.model import Progress, Recovery
 from recoveryd.recovery.spec import Earliest, Latest, SourceRef
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from recoveryd_jobs.contract import Difference, Verification
 from tests.builders.core import to_document
-from tests.cli.recoveries import COMPLETED, PLAN, RUNNING
+from tests.cli.recoveries import COMPLETED, NOW_MS, PLAN, RUNNING
 from tests.cli.scripted import ScriptedBackend, run
 
 SPEC = VerificationSpec(SourceRef("flights", Earliest(), Latest()), ComparedRef("flights", "other"))
@@ -25,6 +27,7 @@ ENDED = replace(
     completeness=(),
     verification=Verification("match", 134_000, 134_000, "d", scope="source"),
 )
+REPLAY = ("replay", "--source", "flights", "--from", "earliest", "--to", "latest", "--target", "b", "--reason", "r")
 DIFFERENCE = Difference("missing", 1, 1_200, None, None, 3, "3 records are not in the target.")
 DIFFERING = replace(
     ENDED,
@@ -86,6 +89,48 @@ def test_a_match_is_exit_code_0_and_a_difference_9_although_both_are_completed()
     for ended, code, said in ((ENDED, 0, "Verification: match."), (DIFFERING, 9, "3 records are not in the target.")):
         result = run(ScriptedBackend(becomes=[to_document(ended)]), *args, env={"COLUMNS": "200"})
         assert (result.exit_code, said in result.stdout) == (code, True), result.stdout
+
+
+NO_VERDICT = replace(ENDED, verification=Verification("skipped", 0, 0, "", (), "ended early"), why="its time was over")
+STOPPED = replace(NO_VERDICT, state=State.STOPPED, stop=Stop(StopReason.MAX_RUNTIME, None, NOW_MS))
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        STOPPED,
+        replace(STOPPED, stop=Stop(StopReason.DEADLINE, None, NOW_MS)),
+        replace(STOPPED, stop=Stop(StopReason.OPERATOR, None, NOW_MS)),
+        replace(STOPPED, verification=None),
+        replace(NO_VERDICT, state=State.COMPLETED),
+        replace(NO_VERDICT, state=State.FAILED, error_code="RCV-3001"),
+    ],
+)
+@pytest.mark.parametrize("verb", [("verify", "--source", "flights", "--target", "b", "--yes", "--wait"), ("wait",)])
+def test_only_a_match_is_exit_code_0(ended: Recovery, verb: tuple[str, ...]) -> None:
+    began = {} if verb[0] == "verify" else {ENDED.id: to_document(replace(ENDED, state=State.VERIFYING, version=8))}
+    backend = ScriptedBackend(began, becomes=[to_document(ended)])
+    result = run(backend, *verb, *(("--id", ENDED.id) if verb[0] == "verify" else (ENDED.id,)))
+    assert result.exit_code == 1, result.stderr
+
+
+def test_a_verification_that_was_to_be_stopped_and_is_stopped_is_success_of_the_stop() -> None:
+    began = {ENDED.id: to_document(replace(ENDED, state=State.VERIFYING, version=8))}
+    result = run(ScriptedBackend(began, becomes=[to_document(STOPPED)]), "stop", ENDED.id, "--reason", "r", "--wait")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_the_plan_of_a_verification_is_no_verdict_that_is_missing() -> None:
+    backend = ScriptedBackend(becomes=[to_document(replace(NO_VERDICT, state=State.PLANNED, verification=None))])
+    result = run(backend, "verify", "--source", "flights", "--target", "b", "--id", ENDED.id, "--plan-only")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_a_replay_that_was_stopped_while_it_was_proved_was_stopped_on_purpose() -> None:
+    ended = replace(COMPLETED, state=State.STOPPED, stop=STOPPED.stop, verification=NO_VERDICT.verification)
+    backend = ScriptedBackend(becomes=[to_document(ended)])
+    result = run(backend, *REPLAY, "--id", ended.id, "--yes", "--wait")
+    assert (result.exit_code, "skipped" in result.stdout) == (0, True), result.stdout
 
 
 def test_describe_shows_both_ranges_and_how_far_it_came() -> None:

@@ -19,7 +19,9 @@ class Detached(Exception):  # noqa: N818  (it is no error: the recovery goes on)
 
 
 def exit_code_of_state(document: Document) -> ExitCode:
-    """What the present state means for a script."""
+    """What the present state means for a script. A verification was asked a question: where it ended without an answer it
+    was not done, whoever ended it; a copy that was stopped on purpose was.
+    """
     verification = document.get("verification") or {}
     if verification.get("result") == "mismatch":
         return ExitCode.DIFFERENCES
@@ -33,7 +35,12 @@ def exit_code_of_state(document: Document) -> ExitCode:
         case "awaiting_approval":
             return ExitCode.AWAITING_APPROVAL
         case _:
-            return ExitCode.DONE
+            return ExitCode.FAILED if _lacks_verdict(document) else ExitCode.DONE
+
+
+def _lacks_verdict(document: Document) -> bool:
+    is_over = document.get("kind") == "verification" and document["state"] in ("stopped", "completed")
+    return is_over and (document.get("verification") or {}).get("result") != "match"
 
 
 def wait_for(

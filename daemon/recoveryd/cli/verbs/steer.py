@@ -238,6 +238,8 @@ def _steer_all(
 def _stay(connection: Connection, verb: str, recovery: str, sending: Staying, is_reached: Reached) -> int:
     document = sending.stay(connection, recovery, lambda seen: is_reached(seen) or has_ended(seen))
     show_recovery(document, sending.output)
+    if verb == "stop" and document["state"] == "stopped" and not document.get("error_code"):
+        return ExitCode.DONE  # also of a verification, which has no verdict then: that was wanted
     if is_reached(document):
         return exit_code_of_state(document)
     note(f"{recovery} ended as {document['state']} before {verb} could take effect.")
