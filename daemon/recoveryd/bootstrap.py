@@ -176,6 +176,9 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     }
     interpreter = Interpreter(runners, inbox.emit, {CallWebhook: webhooks.start}, when_ending)
     intake = ControlIntake(inbox, KafkaControlLog(clients[MAIN], names.control), decode)
+    unit_files = UnitFiles(
+        lambda: units_again(settings, read_again()), inbox.emit, lambda: runtime.vitals.role == "leader"
+    )
     runtime = Runtime(
         core=core,
         journal=journal,
@@ -188,6 +191,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         metrics=metrics,
         book=book,
         freeze_s=values.faust.session_timeout / 2000,
+        standing=unit_files.standing,
         tell=lambda decision: posts.tell(transitions_in(decision, status, clock.now_ms()) if posts.waiting else ()),
     )
     metrics.source = lambda: _samples(runtime, book, pulse, clock, secrets, posts)
@@ -199,9 +203,6 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         clock,
         period_s=values.monitor.interval / 1000,
         monitored=[Monitored(m.cluster, m.topic, m.group) for m in values.monitor.topics],
-    )
-    unit_files = UnitFiles(
-        lambda: units_again(settings, read_again()), inbox.emit, lambda: runtime.vitals.role == "leader"
     )
     readings = (
         _canaries(settings, clients, inbox.emit, metrics, runtime, clock),

@@ -245,10 +245,18 @@ class ProgressFeed(Protocol):
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Wall clock, milliseconds since the epoch."""
+        """Milliseconds since the epoch, steady: a wall clock that is set does not move it before `adopt`."""
         ...
 
     def monotonic_s(self) -> float: ...
+
+    def set_by_ms(self) -> int:
+        """By how much the wall clock was set, when that is too much to be made up for gradually; 0 = it was not."""
+        ...
+
+    def adopt(self) -> None:
+        """Take over the wall clock's time; times of before mean nothing any more."""
+        ...
 
 
 class ApplicationControl(Protocol):

@@ -3,10 +3,13 @@ hour off.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.case import NewCase
+from tests.e2e.asking import lane_progress
+from tests.e2e.case import SLOW_RECORDS_PER_S, NewCase
+from tests.e2e.follower import Document
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
@@ -85,3 +88,51 @@ def test_row_20_a_clock_that_jumps_two_hours_back_changes_nothing_about_a_runnin
     fresh.start(records_per_s=None)
     fresh.judge()
     behind.terminate()
+
+
+def test_row_20_a_clock_that_is_set_while_the_daemon_leads_changes_nothing_about_a_running_copy(
+    stack: Stack, new_case: NewCase, tmp_path: Path
+) -> None:
+    """Forward by an hour, then back by two: each time the same daemon begins anew with the new time."""
+    offset = tmp_path / "offset"
+    offset.write_text("0")
+    daemon = stack.daemon("set", environment={"RECOVERYD_CLOCK_OFFSET_MS": f"@{offset}"})
+    epoch = max(e["data"]["epoch"] for e in stack.follower.events(kind="leader_changed"))
+    case = new_case()
+    case.start()
+    case.copying()
+    sequence = 0
+    for number, by_ms in enumerate((HOUR_MS, -HOUR_MS), 1):
+        set_clock(offset, by_ms)
+        anew = led_anew(stack, epoch + number)
+        assert "the clock of the daemon was set" in anew["data"]["why"]
+        daemon.await_leader()
+        # Without a new lease the lanes would pause, and nothing would go on.
+        case.copying(lane_progress(stack, case.recovery)[-1][1] + 200)
+        newest = max(h["directive_sequence"] for _, h in stack.follower.heartbeats(case.recovery, driver=False))
+        assert newest > sequence
+        sequence = newest
+    lanes = stack.follower.heartbeats(case.recovery, driver=False)
+    assert not [h for _, h in lanes if h["state"] in {"paused", "leaseless"}]
+    (began_s, first), *_, (ended_s, last) = lane_progress(stack, case.recovery)
+    assert last - first <= 1.5 * SLOW_RECORDS_PER_S * (ended_s - began_s), "the rate was held"
+    assert case.finish()["attempt"] == 1
+    assert daemon.is_running()
+    daemon.terminate()
+
+
+def set_clock(file: Path, offset_ms: int) -> None:
+    """The daemon may read at any moment, so the file is replaced."""
+    new = file.with_suffix(".new")
+    new.write_text(str(offset_ms))
+    new.replace(file)
+
+
+def led_anew(stack: Stack, epoch: int) -> Document:
+    def look() -> Document | None:
+        told = stack.follower.events(kind="leader_changed")
+        return next((e for e in told if e["data"]["epoch"] == epoch and "why" in e["data"]), None)
+
+    found = stack.follower.wait(look, 60, f"epoch {epoch}")
+    assert found is not None
+    return found

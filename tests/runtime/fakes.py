@@ -17,16 +17,23 @@ T = TypeVar("T")
 
 
 class ManualClock:
-    """A clock that moves only when told."""
+    """A clock that moves only when told. `set_by`: how far the wall clock was set away from it."""
 
     def __init__(self, now_ms: int = 1_800_000_000_000) -> None:
         self.ms = now_ms
+        self.set_by = 0
 
     def now_ms(self) -> int:
         return self.ms
 
     def monotonic_s(self) -> float:
         return self.ms / 1000
+
+    def set_by_ms(self) -> int:
+        return self.set_by
+
+    def adopt(self) -> None:
+        self.ms, self.set_by = self.ms + self.set_by, 0
 
 
 class ScriptedJournal:

@@ -1,14 +1,17 @@
 """A runtime with fakes around it, for tests of the loop and of leadership."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.capabilities import make_decider
 from recoveryd.errors import Fenced, RecoverydError
+from recoveryd.kernel.decide import Decider
+from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.events import Event, SignalReceived
+from recoveryd.kernel.state import CoreState
 from recoveryd.live.signals import HealthSignal
 from recoveryd.ports import ControlRecord, Folded, JournalBatch
 from recoveryd.recovery.params import Params
@@ -29,6 +32,19 @@ from tests.runtime.fakes import (
 SIGNAL = HealthSignal("main", "produce_latency_p99", 0.02, "s", "ok", NOW_MS)
 
 
+class HearingCore:
+    """Decides as the core does, and keeps what it was told."""
+
+    def __init__(self, core: Decider, heard: list[Event]) -> None:
+        self._core = core
+        self._heard = heard
+        self.restore, self.known, self.is_active = core.restore, core.known, core.is_active
+
+    def decide(self, state: CoreState, event: Event, now_ms: int) -> Decision:
+        self._heard.append(event)
+        return self._core.decide(state, event, now_ms)
+
+
 @dataclass
 class Rig:
     """A runtime with fakes around it. Control records are decoded to the entry of `events` for their offset."""
@@ -36,10 +52,12 @@ class Rig:
     folded: Folded = field(default_factory=Folded)
     control_log: ListLog = field(default_factory=ListLog)
     capacity: int = 10_000
+    standing: Callable[[], Sequence[Event]] = tuple
 
     def __post_init__(self) -> None:
         self.log: list[str] = []
         self.events: dict[int, Event] = {}
+        self.heard: list[Event] = []  # what the core was told, in order
         self.clock = ManualClock()
         self.journal = ScriptedJournal(self.folded, self.log)
         self.clusters = QuietClusters()
@@ -49,7 +67,7 @@ class Rig:
         self.intake = ControlIntake(self.inbox, self.control_log, self._decode)
         self.metrics = Metrics(BOOK.metrics)
         self.runtime = Runtime(
-            core=make_decider(Params()),
+            core=HearingCore(make_decider(Params()), self.heard),
             journal=self.journal,
             clusters=self.clusters,
             when_leading=lambda: self.lanes.start(self.inbox.emit),
@@ -59,6 +77,7 @@ class Rig:
             clock=self.clock,
             metrics=self.metrics,
             book=BOOK,
+            standing=self.standing,
         )
 
     def _decode(self, taken: ControlRecord) -> Event:

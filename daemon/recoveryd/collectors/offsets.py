@@ -96,6 +96,8 @@ class OffsetCollector:
             # Positions before ends: the other way round, a lag could look smaller than it is.
             positions = await self._groups.look(readers, self._widths)
             sampled = await self._sample(topics)
+            if not self._is_same_epoch(state):
+                return  # another leader, or this one with another time: what was seen has times of before
             if sampled is not None:
                 self._widths = {(s.cluster, s.topic): s.partitions for s in sampled.topics if s.partitions}
                 self._emit(sampled)
@@ -105,6 +107,10 @@ class OffsetCollector:
         if self._clock.monotonic_s() - self._control_checked_s >= CONTROL_TOPIC_EVERY_S:
             self._control_checked_s = self._clock.monotonic_s()
             await self._check_control_topic(state.daemon.control_topic_id)
+
+    def _is_same_epoch(self, before: CoreState) -> bool:
+        state = self._state()
+        return state is not None and state.daemon.epoch == before.daemon.epoch
 
     async def _sample(self, topics: Sequence[tuple[str, str]]) -> OffsetsSampled | None:
         try:

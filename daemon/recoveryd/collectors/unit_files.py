@@ -34,6 +34,12 @@ class UnitFiles:
         """Read them again soon. Call in the event loop."""
         self._asked.set()
 
+    def standing(self) -> list[UnitsRead]:
+        """What a new leader of this process has to know before it looks at anything: the units as read last, if they
+        were read again.
+        """
+        return [] if self._last is None else [replace(self._last, is_told_again=True)]
+
     async def run(self) -> None:
         """Run until cancelled; never raises."""
         led = False

@@ -63,10 +63,13 @@ class SignalRefused:
 
 @dataclass(frozen=True, slots=True)
 class BecameLeader:
-    """The status topic was read and the journal fences every other daemon: compare with the outside."""
+    """The status topic was read and the journal fences every other daemon: compare with the outside. `why`: what made
+    a leader begin anew, empty when the daemon was none before.
+    """
 
     epoch: int
     control_topic_id: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

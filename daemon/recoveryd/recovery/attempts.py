@@ -21,7 +21,7 @@ def ensure_application(case: Case, *, launch: bool = True) -> None:
     """Check that the application lives, or start the next attempt once its time has come."""
     attempt, seen, params, now_ms = case.recovery.attempt, case.seen, case.params, case.now_ms
     if attempt.released:
-        if launch and now_ms >= attempt.retry_at_ms and allows_launch(case.draft, case.recovery):
+        if launch and is_due(attempt.retry_at_ms, now_ms, params) and allows_launch(case.draft, case.recovery):
             _launch_next(case)
     elif seen.exited is not None:
         if now_ms - seen.exited_ms >= params.exit_report_wait_ms:
@@ -34,6 +34,13 @@ def ensure_application(case: Case, *, launch: bool = True) -> None:
             lose_attempt(case, "it did not answer after the daemon's restart", counts=False)
     elif now_ms - attempt.started_at_ms > params.launch_timeout_ms:
         lose_attempt(case, f"it did not start in {params.launch_timeout_ms / 1000:.0f} s")
+
+
+def is_due(retry_at_ms: int, now_ms: int, params: Params) -> bool:
+    """Whether the wait before the next attempt is over. One that would still take longer than any wait was begun by a
+    clock that has been set back since.
+    """
+    return not 0 < retry_at_ms - now_ms <= params.backoff_max_ms
 
 
 def _launch_next(case: Case) -> None:

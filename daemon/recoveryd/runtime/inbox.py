@@ -94,6 +94,12 @@ class Inbox:
             self._has_room.set()
         return items
 
+    def drop_hints(self) -> None:
+        """Drop the waiting hints: new ones come within seconds."""
+        with self._lock:
+            self._items = OrderedDict((k, i) for k, i in self._items.items() if isinstance(k, int))
+            self._hints = 0
+
     def nudge(self) -> None:
         """Let a waiting `take` return at once, with nothing."""
         self._wake()

@@ -43,9 +43,14 @@ class ControlIntake:
         return self._next
 
     @property
+    def has_read(self) -> bool:
+        """Whether everything that lay on the topic when this daemon first led has gone into the inbox."""
+        return self._is_open.is_set() and not self._is_behind
+
+    @property
     def is_caught_up(self) -> bool:
         """Whether every record that lay on the topic when this daemon first led is decided and journaled."""
-        return self._is_open.is_set() and not self._is_behind and not self._waiting
+        return self.has_read and not self._waiting
 
     def open_at(self, offset: int) -> None:
         """Let `accept` go on, once everything from `offset` to the end was read directly. Call it once, when this

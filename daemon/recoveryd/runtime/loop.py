@@ -18,7 +18,7 @@ from recoveryd.errors import Fenced, RecoverydError
 from recoveryd.failpoints import hit
 from recoveryd.kernel.decision import Decision, Noun
 from recoveryd.kernel.effects import Effect, WakeAt
-from recoveryd.kernel.events import BecameLeader, Event
+from recoveryd.kernel.events import BecameLeader, ControlRead, Event
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import JOURNAL_COMMIT_SECONDS
@@ -59,6 +59,10 @@ class Core(Protocol):
     def is_active(self, state: CoreState) -> bool: ...
 
 
+def _nothing_stands() -> Sequence[Event]:
+    return ()
+
+
 def _tell_nobody(_decision: Decision) -> None:
     return
 
@@ -85,7 +89,8 @@ class Runtime:
 
     A gap of `freeze_s` between two turns of the loop means that the process was frozen and may have been replaced.
     `when_leading` is called once, when this daemon first leads: it starts what only a leader needs. `tell` is given each
-    decision once it is journaled, and raises nothing.
+    decision once it is journaled, and raises nothing. `standing` gives the events about the config that stand for a new
+    leader too.
     """
 
     def __init__(
@@ -103,6 +108,7 @@ class Runtime:
         book: MetricsBook,
         freeze_s: float = 5.0,
         tell: Callable[[Decision], None] = _tell_nobody,
+        standing: Callable[[], Sequence[Event]] = _nothing_stands,
     ) -> None:
         self.state = CoreState()
         self.vitals = Vitals()
@@ -118,6 +124,7 @@ class Runtime:
         self._metrics = metrics
         self._reporter = Reporter(metrics, book)
         self._tell = tell
+        self._standing = standing
         self._rounds = Rounds(core.decide, clock.monotonic_s)
         self._seen = SeenLedger()
         self._covered = -1
@@ -188,6 +195,8 @@ class Runtime:
                 await self._first_of(self._is_ours.wait(), None)
             elif self.vitals.role != "leader":
                 await self._take_over()
+            elif by_ms := self._clock.set_by_ms():
+                await self._lead_anew(by_ms)
             else:
                 return True
         return False
@@ -217,13 +226,34 @@ class Runtime:
             self.vitals.role = "standby"
             log.info("lost the partition while taking over", epoch=self.state.daemon.epoch)
 
+    async def _lead_anew(self, by_ms: int) -> None:
+        """Take over the time of a clock that was set. Ages and waits cannot be told across the change, so they begin
+        anew, as after a restart: running applications are adopted, and what was measured is measured again. Nothing is
+        read, since the journal holds no more than this state. The role stays `taking_over`, for whoever waits for the
+        epoch.
+        """
+        why = f"the clock of the daemon was set {'forward' if by_ms > 0 else 'back'} by {abs(by_ms) / 1000:.0f} s"
+        log.warning("leads anew with the new time", why=why)
+        self.vitals.role = "taking_over"
+        self._clock.adopt()
+        daemon = self.state.daemon
+        self.state = self._core.restore(daemon, dict(self._core.known(self.state)), {})
+        await self._begin_epoch(BecameLeader(daemon.epoch + 1, daemon.control_topic_id, why))
+        self._inbox.drop_hints()
+        if self._intake.has_read:
+            self._inbox.emit(ControlRead())
+
+    async def _begin_epoch(self, event: BecameLeader) -> None:
+        await self._take_round([*map(Item, self._standing()), Item(event)])
+
     async def _load(self) -> None:
+        self._clock.adopt()
         folded = await self._retrying("open the journal", self._journal.open)
         topic_id = await self._retrying("look up the control topic", self._clusters.control_topic_id)
         is_same_topic = folded.daemon.control_topic_id in {"", topic_id}
         self._seen = SeenLedger(folded.seen if is_same_topic else {})
         self.state = self._core.restore(folded.daemon, folded.nouns, folded.directive_sequences)
-        await self._take_round([Item(BecameLeader(folded.daemon.epoch + 1, topic_id))])
+        await self._begin_epoch(BecameLeader(folded.daemon.epoch + 1, topic_id))
         self._covered = self.state.daemon.applied_control_offset
         self.vitals.is_loaded = True
         # Not earlier: heartbeats would wait in a standby's inbox, and would then look new although they are old.

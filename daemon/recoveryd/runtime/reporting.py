@@ -5,7 +5,14 @@ import structlog
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Decision
-from recoveryd.kernel.events import CommandReceived, ControlUnreadable, Event, SignalReceived, SignalRefused
+from recoveryd.kernel.events import (
+    BecameLeader,
+    CommandReceived,
+    ControlUnreadable,
+    Event,
+    SignalReceived,
+    SignalRefused,
+)
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
@@ -46,7 +53,7 @@ class Reporter:
             before = taken.steps[0].before
             self._metrics.add(self._book.beginnings(before, taken.state))
             self._metrics.add(self._book.increments(before, taken.state, answers))
-        if now_ms - self._tidied_ms >= TIDY_MS:
+        if not 0 <= now_ms - self._tidied_ms < TIDY_MS:  # a clock that is set back must not stop it
             self._tidied_ms = now_ms
             self._metrics.keep_topics(self._book.topics(taken.state, now_ms))
         for step in taken.steps:
@@ -57,7 +64,9 @@ class Reporter:
 
     def _observe_live(self, step: Step, now_ms: int) -> None:
         event, state = step.item.event, step.decision.state
-        if isinstance(event, OffsetsSampled):
+        if isinstance(event, BecameLeader):
+            self._live = LiveTraffic()  # its samples wait for a time that may never come
+        elif isinstance(event, OffsetsSampled):
             ours = copied_by_all(state.of(RECOVERY).recoveries)
             self._live, written = self._live.with_sample(event, ours, now_ms)
             self._metrics.add(live_written(written))

@@ -151,7 +151,10 @@ OTHERS: Final[dict[str, EventKind]] = {
         "The units of the config were read again and something is wrong: those of before stand.",
         "why code message hint",
     ),
-    "leader_changed": _kind("This daemon became the leader.", "epoch recoveries control_topic_known"),
+    "leader_changed": _kind(
+        "This daemon became the leader; with `why`, it was and began anew, since its clock was set.",
+        "epoch recoveries control_topic_known why",
+    ),
     "unit_stopped": _kind("The application that a watch was to stop is stopped.", "unit why"),
 }
 

@@ -19,6 +19,12 @@ class ManualClock:
     def monotonic_s(self) -> float:
         return (self._now_ms - self._start_ms) / 1000.0
 
+    def set_by_ms(self) -> int:
+        return 0
+
+    def adopt(self) -> None:
+        """There is no other clock."""
+
     def each_second(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)
 
