@@ -1,6 +1,8 @@
 """`--http`: status from the daemon's own HTTP server, commands and events from Kafka as always."""
 
 import json
+import socketserver
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -64,6 +66,23 @@ def test_list_reads_all_pages(daemon: Daemon) -> None:
     code, printed, _ = run("list", "--http", daemon.url, "-o", "name")
 
     assert (code, sorted(printed.split())) == (0, names)
+
+
+def test_a_daemon_that_dies_in_the_middle_of_a_page_is_not_taken_for_one_with_less() -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), HalfAPage) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        code, printed, said = run("list", "--http", f"http://127.0.0.1:{server.server_address[1]}", "-o", "name")
+
+    assert (code, printed) == (1, "")
+    assert "No daemon answers" in said
+
+
+class HalfAPage(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        self.request.recv(65_536)
+        rows = b'{"recoveries":[{"recovery":"a"}'
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        self.request.sendall(head + f"{len(rows):x}\r\n".encode() + rows + b"\r\n")
 
 
 def test_an_unknown_id_is_exit_code_3(daemon: Daemon) -> None:

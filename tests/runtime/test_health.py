@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
-from recoveryd.runtime.health import Health, HealthServer, Sources
+from recoveryd.runtime.health import PAGE_LIMIT, Health, HealthServer, Sources
 from tests.builders.core import STATUS, command, to_document
 from tests.builders.world import World
 from tests.wire.of_types import filled_recoveries
@@ -38,7 +38,7 @@ class Rig:
         )
         self.server = HealthServer(sources, "127.0.0.1", 0)
 
-    async def get(self, path: str, method: str = "GET") -> tuple[int, object]:
+    async def get(self, path: str, method: str = "GET") -> tuple[int, Any]:
         async with (
             aiohttp.ClientSession() as session,
             session.request(method, f"http://127.0.0.1:{self.server.port}{path}") as answer,
@@ -110,6 +110,74 @@ async def test_recoveries_are_listed_newest_first_in_pages(rig: Rig) -> None:
     )
     _, rest = await rig.get("/api/v1/recoveries?limit=2&offset=2")
     assert [r["recovery"] for r in rest["recoveries"]] == ["r0"]
+
+
+def many(rig: Rig, count: int = PAGE_LIMIT) -> None:
+    world = World()
+    world.feed(command("replay", "r0"))
+    rig.recoveries = {f"r{i}": replace(world.recovery("r0"), id=f"r{i}") for i in range(count)}
+
+
+async def test_the_loop_turns_between_the_rows_of_a_page() -> None:
+    turns, seen_at = 0, list[int]()
+
+    def document(noun: Any) -> dict[str, Any]:
+        seen_at.append(turns)
+        return short(noun)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    rig = Rig(document)
+    many(rig)
+    await rig.server.start()
+    running = asyncio.create_task(others())
+    try:
+        status, body = await rig.get(f"/api/v1/recoveries?limit={PAGE_LIMIT}")
+    finally:
+        running.cancel()
+        await rig.server.close()
+    assert (status, len(body["recoveries"])) == (200, PAGE_LIMIT)
+    assert len(set(seen_at)) == PAGE_LIMIT, "each row in a turn of its own"
+
+
+async def test_a_page_is_as_it_was_when_it_was_asked_for() -> None:
+    rig: Rig
+
+    def document(noun: Any) -> dict[str, Any]:
+        rig.recoveries = {}
+        return short(noun)
+
+    rig = Rig(document)
+    many(rig, 3)
+    await rig.server.start()
+    try:
+        _, body = await rig.get("/api/v1/recoveries")
+    finally:
+        await rig.server.close()
+    assert ([r["recovery"] for r in body["recoveries"]], body["total"]) == (["r0", "r1", "r2"], 3)
+
+
+async def test_whoever_leaves_in_the_middle_of_a_page_disturbs_nobody(rig: Rig) -> None:
+    many(rig)
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.server.port)
+    writer.write(b"GET /api/v1/recoveries?limit=1000 HTTP/1.1\r\nHost: a\r\n\r\n")
+    await reader.readuntil(b'"recovery"')
+    writer.transport.abort()
+    status, body = await rig.get("/api/v1/recoveries?limit=2")
+    assert (status, len(body["recoveries"])) == (200, 2)
+
+
+@pytest.mark.parametrize(("count", "query"), [(0, ""), (3, "?offset=3"), (3, "?offset=1")])
+async def test_a_page_says_how_many_there_are_also_when_it_has_none(rig: Rig, count: int, query: str) -> None:
+    many(rig, count)
+    status, body = await rig.get(f"/api/v1/recoveries{query}")
+    rows = {"": 0, "?offset=3": 0, "?offset=1": 2}[query]
+    assert (status, len(body["recoveries"]), body["total"]) == (200, rows, count)
+    assert await rig.get(f"/api/v1/recoveries{query}", "HEAD") == (200, None)
 
 
 async def test_one_recovery_is_its_status_document(rig: Rig) -> None:

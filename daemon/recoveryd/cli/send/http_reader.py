@@ -4,6 +4,7 @@ Commands and events still go through Kafka: the API is read-only and has no even
 requests need no more.
 """
 
+import http.client
 import json
 import time
 import urllib.error
@@ -97,7 +98,7 @@ class HttpReader:
         try:
             with urllib.request.urlopen(f"{self._url}/metrics", timeout=_TIMEOUT_S) as answer:  # noqa: S310  (scheme checked)
                 text: bytes = answer.read()
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             raise _unreachable(f"No daemon answers at {self._url}: {getattr(error, 'reason', error)}.") from error
         return text.decode(errors="replace")
 
@@ -160,7 +161,7 @@ class HttpReader:
             if (body.get("error") or {}).get("code") == Code.NO_LOG.value:
                 raise _RefusedError(str(body["error"].get("message") or "")) from error
             raise _unreachable(f"{self._url}{path} answered {error.code}, which no recoveryd does.") from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:  # also an answer that ends in the middle
             reason = getattr(error, "reason", error)
             raise _unreachable(f"No daemon answers at {self._url}: {reason}.") from error
 
