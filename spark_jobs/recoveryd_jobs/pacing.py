@@ -16,6 +16,7 @@ DECAY_PER_S = 0.8
 BURST_S = 0.4  # how much may be caught up after a stall: keeps any 10 s within 4 % of the rate
 AHEAD_S = 2.0
 AHEAD_MIN_BYTES = 1024 * 1024
+HELD_BACK_S = 1.0  # a shorter wait for the next record is no standstill
 SLICE_S = 0.1  # a limited lane reads and writes in slices of about this much time at its rate
 
 
@@ -143,6 +144,23 @@ class Pacer:
         if self._rates.records_per_s is not None:
             found = min(found, self._rates.records_per_s * SLICE_S)
         return max(1, int(found))
+
+
+class Standstill:
+    """Whether a lane waits for nothing but its rate, as its thread last said. Not believed for long, so that a thread
+    that hangs later does not seem to wait for its rate.
+    """
+
+    def __init__(self) -> None:
+        self._seen_s = -math.inf
+
+    def note(self, wait_s: float, now_s: float) -> None:
+        """`wait_s`: how long its rate keeps it from the next record."""
+        if wait_s >= HELD_BACK_S:
+            self._seen_s = now_s
+
+    def is_held_back(self, now_s: float) -> bool:
+        return now_s - self._seen_s < 2 * HELD_BACK_S
 
 
 class RateMeter:

@@ -124,6 +124,17 @@ def test_a_limit_and_its_change_are_never_exceeded(slow: Recovery, cluster: Clus
     assert lane.outcome().ended == "stopped"
 
 
+def test_a_lane_says_when_all_it_took_is_committed_and_only_its_rate_keeps_it_waiting(slow: Recovery) -> None:
+    slow.spec = slow.slowed(0.001)  # one record, and the next one after 17 minutes
+    lane = LaneThread(slow.spec)
+    waiting = slow.await_heartbeat(lambda h: h.throttled)
+    assert (waiting.state, sum(p.position for p in waiting.positions), copied(slow)) == ("copying", 1, 1)
+    sequence = slow.direct("run", **SLOW)
+    slow.await_heartbeat(lambda h: h.directive_sequence == sequence and h.chunk_open and not h.throttled)
+    slow.direct("stop")
+    assert lane.outcome().ended == "stopped"
+
+
 def test_silence_slows_the_lane_down_and_then_pauses_it_until_the_daemon_speaks(cluster: Cluster) -> None:
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(20_000))

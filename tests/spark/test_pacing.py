@@ -6,7 +6,16 @@ from dataclasses import replace
 import pytest
 
 from recoveryd_jobs.contract import Directive
-from recoveryd_jobs.pacing import BURST_S, Lease, LeaseRates, Pacer, RateMeter, TokenBucket, fetch_ahead_bytes
+from recoveryd_jobs.pacing import (
+    BURST_S,
+    Lease,
+    LeaseRates,
+    Pacer,
+    RateMeter,
+    Standstill,
+    TokenBucket,
+    fetch_ahead_bytes,
+)
 
 RUN = Directive("r", 1, 1, "run", 30_000)
 MB = 1_000_000.0
@@ -123,6 +132,15 @@ def test_the_meter_shows_the_last_few_seconds() -> None:
     for second in range(10, 20):
         meter.add(900, 9000, float(second))
     assert meter.per_s() == (0.0, 0.0)
+
+
+def test_a_lane_stands_still_for_its_rate_only_while_it_keeps_saying_so() -> None:
+    standstill = Standstill()
+    assert not standstill.is_held_back(0.0)
+    standstill.note(0.5, 10.0)  # soon over
+    assert not standstill.is_held_back(10.0)
+    standstill.note(math.inf, 20.0)
+    assert [standstill.is_held_back(now_s) for now_s in (20.0, 21.0, 22.0, 600.0)] == [True, True, False, False]
 
 
 def test_a_limited_lane_fetches_two_seconds_ahead_and_no_more() -> None:

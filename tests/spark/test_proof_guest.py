@@ -22,11 +22,11 @@ _RATE = 100.0
 
 
 class Task:
-    """The whole proof of a recovery as one task in a thread, at 100 records/s."""
+    """The whole proof of a recovery as one task in a thread."""
 
-    def __init__(self, recovery: Recovery) -> None:
+    def __init__(self, recovery: Recovery, records_per_s: float = _RATE) -> None:
         spec = replace(
-            recovery.spec, directive=replace(recovery.spec.directive, wanted="verify", max_records_per_s=_RATE)
+            recovery.spec, directive=replace(recovery.spec.directive, wanted="verify", max_records_per_s=records_per_s)
         )
         plan = make_plan(spec, is_whole=True)
         [share] = share_out(spec, plan, 1)
@@ -76,6 +76,15 @@ def test_it_pauses_goes_on_and_stops_when_told_and_says_so(cluster: Cluster) -> 
     sequence = recovery.direct("stop")
     assert task.wait() is Stopped
     recovery.await_heartbeat(in_state("done", sequence))
+
+
+def test_it_says_when_only_its_rate_keeps_it_waiting(cluster: Cluster) -> None:
+    recovery = copied(cluster)
+    task = Task(recovery, 0.001)
+    waiting = recovery.await_heartbeat(lambda beat: beat.phase == "verify" and beat.throttled)
+    assert (waiting.state, waiting.verified_records < 100) == ("verifying", True)
+    recovery.direct("stop")
+    assert task.wait() is Stopped
 
 
 def test_it_leaves_for_a_newer_attempt(cluster: Cluster) -> None:

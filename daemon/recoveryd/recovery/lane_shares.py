@@ -17,6 +17,8 @@ from recoveryd.recovery.observed import Observed
 FOLLOWING_WEIGHT = 1  # a lane that follows the head has no known end
 NOTHING_SAMPLED: Mapping[int, int] = MappingProxyType({})
 _GUESSED_RECORD_BYTES = 1024
+_EQUALLY = 10  # one part in so many of the rate is shared out equally
+_STEPS = 10**9  # shares are whole steps, rounded down, so that together they never exceed the rate
 
 
 def assign_lanes(partitions: tuple[PlannedPartition, ...], task_slots: int) -> tuple[tuple[int, ...], ...]:
@@ -38,8 +40,11 @@ def _weight(partition: PlannedPartition) -> int:
 
 
 def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
-    """Each lane's part of the recovery's rate, by what it has left to copy, so that lanes end together; a finished lane
-    gets nothing.
+    """Each lane's part of the recovery's rate, by what it has left to copy, so that large lanes end together; a finished
+    lane gets nothing.
+
+    A tenth is shared out equally, so that a small lane is not kept waiting by a large one. Nothing is lost by that: the
+    small lane ends sooner, and its part goes to the others.
     """
     plan = recovery.plan
     if plan is None or not plan.lanes:
@@ -54,10 +59,14 @@ def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
             left[lane] = FOLLOWING_WEIGHT
         else:
             left[lane] = sum(_left(positions[m].stop, positions[m].position) for m in members if m in positions)
-    total = sum(left.values())
-    if total == 0:
-        return {lane: 1 / len(left) for lane in left}
-    return {lane: round(n / total, 6) for lane, n in left.items()}
+    if not any(left.values()):
+        left = dict.fromkeys(left, 1)
+    total, working = sum(left.values()), sum(n > 0 for n in left.values())
+    return {lane: _steps(n, total, working) / _STEPS if n else 0.0 for lane, n in left.items()}
+
+
+def _steps(left: int, total: int, working: int) -> int:
+    return (_EQUALLY - 1) * _STEPS * left // (_EQUALLY * total) + _STEPS // (_EQUALLY * working)
 
 
 def allowances(recovery: Recovery) -> tuple[Allowance, ...]:

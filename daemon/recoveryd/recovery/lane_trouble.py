@@ -85,7 +85,7 @@ def _stalled(
     params: Params,
 ) -> LaneTrouble | None:
     """Nothing of the lane became durable for long, although it has records left and may copy them."""
-    idle_ms = now_ms - heard.moved_ms
+    idle_ms = heard.idle_ms(now_ms)
     if recovery.state is not State.RUNNING or heard.heartbeat.state == "done" or idle_ms < params.stall_after_ms:
         return None
     left = _left(recovery, frozenset(partitions), history)

@@ -24,6 +24,11 @@ class Heard:
     before: "Heard | None" = None
     moved_ms: int = 0  # when one of its positions last moved, or it was first heard
     has_moved: bool = False  # since it was first heard
+    kept_ms: int = 0  # when it last said that a pause, the end of its lease or its rate keeps it from copying
+
+    def idle_ms(self, now_ms: int) -> int:
+        """For how long it has made nothing durable, although nothing kept it from that."""
+        return now_ms - max(self.moved_ms, self.kept_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class Observed:
     exited: AttemptExited | None = None
     exited_ms: int = 0
     progress_ms: int = 0  # when a durable position last moved
+    throttled_ms: int = 0  # when a lane or task last waited for nothing but its rate
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled
     told: Recovery | None = None  # the recovery as it was journaled then
@@ -89,6 +95,10 @@ class Observed:
     at_end: Mapping[int, AtEnd] = field(default_factory=dict)  # partitions at their log end
     heads_ms: int = 0  # when `at_end` was last updated
     forecast: Forecast | None = None  # the newest one from measured rates
+
+    def idle_ms(self, now_ms: int) -> int:
+        """For how long nothing of it has moved, although no rate kept it from that."""
+        return now_ms - max(self.progress_ms, self.throttled_ms, self.adopted_ms)
 
     @property
     def heard_ms(self) -> int:

@@ -23,6 +23,8 @@ from recoveryd.recovery.stops.error_rate import with_failures
 from recoveryd.recovery.stops.log_ends import at_end_since, wants_heads
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
+_KEPT = frozenset({"paused", "leaseless"})  # states of a lane that must not copy
+
 
 def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
     """Remember the heartbeat of a lane of the present attempt, and update the progress."""
@@ -38,6 +40,8 @@ def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
     lanes = {**seen.lanes, event.lane: _heard(event, earlier, before, draft.now_ms)}
     moved = recovery if recovery.is_proving else with_lane_positions(recovery, event, lanes)
     changes: dict[str, object] = {"lanes": lanes}
+    if event.throttled:
+        changes["throttled_ms"] = draft.now_ms
     failed = event.failed_chunks - (earlier.heartbeat.failed_chunks if earlier else 0)
     if failed > 0:
         most = draft.params.max_failed_chunks_per_hour
@@ -55,7 +59,12 @@ def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: R
     readers = {**seen.readers, event.lane: Heard(event, draft.now_ms)}
     moved = with_readers(recovery, readers)
     has_moved = moved.progress.verified_offsets != recovery.progress.verified_offsets or seen.progress_ms == 0
-    draft.observe(recovery.id, readers=readers, progress_ms=draft.now_ms if has_moved else seen.progress_ms)
+    draft.observe(
+        recovery.id,
+        readers=readers,
+        progress_ms=draft.now_ms if has_moved else seen.progress_ms,
+        throttled_ms=draft.now_ms if event.throttled else seen.throttled_ms,
+    )
     draft.remember(moved)
 
 
@@ -65,7 +74,8 @@ def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, no
     told, known = event.positions, earlier.heartbeat.positions
     moves = told is not known and sum(p.position for p in told) > sum(p.position for p in known)
     moved_ms = now_ms if moves else earlier.moved_ms
-    return Heard(event, now_ms, before, moved_ms, has_moved=earlier.has_moved or moves)
+    kept_ms = now_ms if event.throttled or event.state in _KEPT else earlier.kept_ms
+    return Heard(event, now_ms, before, moved_ms, has_moved=earlier.has_moved or moves, kept_ms=kept_ms)
 
 
 def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:

@@ -54,6 +54,8 @@ class LaneHeartbeat:
     an equal part of the directive's rates (it ignores `shares`), counts what it reads on both sides, and obeys
     `verify`, `pause`, `stop` and `exit`; after `stop` it is `done` and the attempt has no verdict. Its progress is
     `verified_offsets` of `offsets_to_verify`, both sides together.
+
+    `throttled`: everything it took is committed, and it waits only because its rate allows no further record yet.
     """
 
     recovery: str
@@ -74,6 +76,7 @@ class LaneHeartbeat:
     offsets_to_verify: int = 0
     failed_chunks: int = 0  # how often this attempt began a chunk again from the ledger
     ledger_from: int = 0  # offset of the newest head of this lane on the receipts topic, 0 = none
+    throttled: bool = False
     version: int = VERSION
 
 

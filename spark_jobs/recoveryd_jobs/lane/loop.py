@@ -133,6 +133,8 @@ class LaneLoop:
             self._pacer.set_rates(rates, now_s)
             wait_s = self._pacer.wait_s(now_s)
             if wait_s > 0:
+                if not self._chunk.has_moved:
+                    self._status.standstill.note(wait_s, now_s)
                 self._directives.wait(received, min(wait_s, _WAIT_S))
             else:
                 self._copy_slice()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from recoveryd_jobs.contract import JobSpec, LaneHeartbeat, LanePosition, LaneSpec
 from recoveryd_jobs.lane.heads import Heads
-from recoveryd_jobs.pacing import RateMeter
+from recoveryd_jobs.pacing import RateMeter, Standstill
 from recoveryd_jobs.receipts import LaneLedger
 
 
@@ -31,6 +31,7 @@ class LaneStatus:
         self._heads = heads
         self._lane = lane
         self._meter = RateMeter()
+        self.standstill = Standstill()
         self.mood = Mood()
         self.ledger = LaneLedger()
         self.blocked: frozenset[int] = frozenset()
@@ -51,8 +52,8 @@ class LaneStatus:
         return (before.state, before.directive_sequence) != (state, self.mood.directive_sequence)
 
     def heartbeat(self) -> LaneHeartbeat:
-        mood = self.mood
-        self._meter.add(self.records_total, self.bytes_total, time.monotonic())
+        mood, now_s = self.mood, time.monotonic()
+        self._meter.add(self.records_total, self.bytes_total, now_s)
         records_per_s, bytes_per_s = self._meter.per_s()
         return LaneHeartbeat(
             recovery=self._spec.recovery,
@@ -67,6 +68,7 @@ class LaneStatus:
             why=mood.why,
             failed_chunks=self.failed_chunks,
             ledger_from=self._heads.offset,
+            throttled=self.standstill.is_held_back(now_s),
         )
 
     def _positions(self, mood: Mood) -> tuple[LanePosition, ...]:

@@ -12,7 +12,7 @@ from recoveryd_jobs.clients import lane_client_id
 from recoveryd_jobs.contract import JobSpec, LaneHeartbeat, copy_client_id
 from recoveryd_jobs.directives import Directives, Received
 from recoveryd_jobs.errors import Superseded
-from recoveryd_jobs.pacing import Lease, Pacer, RateMeter
+from recoveryd_jobs.pacing import Lease, Pacer, RateMeter, Standstill
 from recoveryd_jobs.progress import ProgressSender
 
 _REFRESH_S = 10.0
@@ -36,7 +36,7 @@ class Guest:
         self._state, self._why = "starting", ""
         self._records = self._bytes = self._offsets = 0
         now_s = time.monotonic()
-        self._meter, self._pacer = RateMeter(), Pacer(now_s)
+        self._meter, self._pacer, self._standstill = RateMeter(), Pacer(now_s), Standstill()
         self._directives = Directives(spec, f"{client_id}.directives")
         self._received: Received | None = None
         self._lease = Lease(spec.directive, task, tasks, now_s)
@@ -70,6 +70,7 @@ class Guest:
             if wait_s <= 0:
                 each = self._bytes / self._records if self._records else _FIRST_GUESS_BYTES
                 return min(SLICE_RECORDS, self._pacer.slice_records(each) or SLICE_RECORDS)
+            self._standstill.note(wait_s, now_s)
             self._directives.wait(received, min(wait_s, _WAIT_S))
 
     def took(self, records: int, size: int, offsets: int) -> None:
@@ -107,7 +108,8 @@ class Guest:
             self._progress.nudge()
 
     def _heartbeat(self) -> LaneHeartbeat:
-        self._meter.add(self._records, self._bytes, time.monotonic())
+        now_s = time.monotonic()
+        self._meter.add(self._records, self._bytes, now_s)
         records_per_s, bytes_per_s = self._meter.per_s()
         received = self._received
         return LaneHeartbeat(
@@ -126,4 +128,5 @@ class Guest:
             verified_bytes=self._bytes,
             verified_offsets=min(self._offsets, self._offsets_to_verify),
             offsets_to_verify=self._offsets_to_verify,
+            throttled=self._standstill.is_held_back(now_s),
         )

@@ -152,7 +152,7 @@ def _retention_race(recovery: Recovery, seen: Observed) -> StopVerdict | None:
 def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
     if recovery.state is not State.RUNNING or not seen.progress_ms or recovery.progress.lag_records == 0:
         return None
-    idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
+    idle_ms = seen.idle_ms(now_ms)
     if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
         return None
     why = (
@@ -168,7 +168,7 @@ def _proof_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Para
     """The verification read nothing new for long. Its tasks report what they wait for."""
     if recovery.state is not State.VERIFYING or not seen.progress_ms or recovery.attempt.released:
         return None
-    idle_ms = now_ms - max(seen.progress_ms, seen.adopted_ms)
+    idle_ms = seen.idle_ms(now_ms)
     if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
         return None
     progress = recovery.progress
