@@ -135,6 +135,9 @@ class Directives:
             found = decode(Directive, raw)
         except ContractError:
             return  # written by another release: ignored, and if none follows the lease runs out
+        mine = self._spec.directive.begun_at
+        if found.begun_at != mine and -1 not in (found.begun_at, mine):
+            return  # of an earlier recovery with this id; the topic holds its directives until it is compacted
         received = Received(found, time.monotonic())
         if found.recovery != self._spec.recovery or received.rank <= self._current.rank:
             return

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,18 @@ async def test_launching_the_same_attempt_again_starts_nothing(tmp_path: Path) -
         await until(lambda: bool(rig.exits()))
         await rig.jobs.launch(make_launch(PLAN))
         assert len(rig.started) == 1
+
+
+async def test_the_first_attempt_of_an_id_that_is_used_again_starts(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "sys.exit(0)") as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: len(rig.exits()) == 1)
+        await rig.jobs.forget(["r1"])
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: len(rig.exits()) == 2)
+        later = replace(PLAN, pinned_at_ms=PLAN.pinned_at_ms + 1)  # another daemon forgot the one before
+        await rig.jobs.launch(make_launch(later))
+        assert len(rig.started) == 3
 
 
 async def test_an_exit_is_told_with_its_code_and_last_words(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ record, and never a live one.
 
 from dataclasses import replace
 
+from recoveryd.capabilities import make_decider
 from recoveryd.kernel.effects import Effect
-from recoveryd.kernel.events import Event, Tick
+from recoveryd.kernel.events import BecameLeader, Event, Tick
 from recoveryd.kernel.states import State
-from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries
+from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries, SetQuota
 from recoveryd.recovery.events import RecoveriesForgotten
 from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.spec import Limits
 from recoveryd.replay.spec import TargetRef
 from recoveryd.watches.draft import WATCHES
 from recoveryd.watches.spec import UntilTime
@@ -102,6 +104,26 @@ def test_a_recovery_that_came_to_life_again_stays() -> None:
     assert world.recovery("r1").state is State.STARTING
     assert world.feed(RecoveriesForgotten("main", ("r1", "never known"))).forgotten == ()
     assert world.recovery("r1").state is State.STARTING
+
+
+class Unanswered(Remembering):
+    """Nobody says whether a quota is removed."""
+
+    def _run(self, effect: Effect) -> list[Event]:
+        return [] if isinstance(effect, SetQuota) and effect.bytes_per_s is None else super()._run(effect)
+
+
+def test_another_recovery_of_the_id_does_not_begin_with_the_quota_of_the_forgotten_one() -> None:
+    world = Unanswered(keep_terminal_ms=KEPT_MS)
+    world.params = replace(world.params, quotas_enabled=True)
+    world.decider = make_decider(world.params)
+    world.feed(BecameLeader(2, "control"))
+    world.feed(command("replay", spec=make_spec(limits=Limits(max_bytes_per_s=1e6))))
+    world.run_until(State.COMPLETED)
+    world.second(90)
+    assert "r1" in world.state.of(RECOVERY).quotas.recoveries
+    world.feed(RecoveriesForgotten("main", ("r1",)))
+    assert world.state.of(RECOVERY).quotas.recoveries == {}
 
 
 def test_totals_leave_with_what_is_forgotten_unless_the_topic_is_in_play() -> None:

@@ -88,6 +88,14 @@ def test_a_lane_leaves_without_commit_when_told_or_replaced(slow: Recovery, clus
     assert len(cluster.read(slow.target, 2)) == copied(slow)
 
 
+def test_directives_of_an_earlier_recovery_of_the_same_id_are_not_obeyed(slow: Recovery) -> None:
+    slow.direct("exit", attempt=5, begun_at=3)
+    lane = LaneThread(replace(slow.spec, directive=replace(slow.spec.directive, begun_at=9)))
+    slow.await_heartbeat(lambda h: h.state == "copying" and h.chunk_open)
+    slow.direct("stop", begun_at=9)
+    assert lane.outcome().ended == "stopped"
+
+
 def test_a_late_attempt_does_not_fence_a_newer_one(slow: Recovery) -> None:
     newer = slow.attempt(2)
     newer = replace(newer, directive=replace(newer.directive, max_records_per_s=1_000.0))

@@ -45,6 +45,7 @@ def make_directive(case: Case, why: str) -> Directive:
         lease_ttl_ms=params.lease_ttl_ms,
         shares=dict(lane_shares(recovery, case.seen)),
         why=why,
+        begun_at=recovery.control_offset,
     )
 
 

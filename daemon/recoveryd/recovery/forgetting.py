@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.kernel.keeping import AT_ONCE, overdue
+from recoveryd.recovery import quotas
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries
 from recoveryd.recovery.events import RecoveriesForgotten
@@ -42,3 +43,4 @@ def on_forgotten(draft: RecoveryDraft, event: RecoveriesForgotten) -> None:
     for recovery_id in event.recoveries:
         if recovery_id in draft.stored.ended:
             draft.forget_for_good(recovery_id)
+            quotas.forget_quota(draft, recovery_id)

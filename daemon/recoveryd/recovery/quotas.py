@@ -52,6 +52,11 @@ def forget_quotas(draft: RecoveryDraft) -> None:
     draft.quotas = QuotaBook()
 
 
+def forget_quota(draft: RecoveryDraft, recovery_id: str) -> None:
+    """Forget what is known of the quota of a recovery that is no more: another one of the same id sets its own."""
+    _note(draft, recovery_id, None)
+
+
 def keep_quotas(draft: RecoveryDraft, touched: Iterable[str], *, everything: bool) -> None:
     """Bring quotas from what they are to what they should be: those of `touched` recoveries, or of all. Call after
     steering.

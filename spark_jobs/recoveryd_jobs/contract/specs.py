@@ -109,7 +109,8 @@ class Directive:
     renewal has a higher `sequence`.
 
     `shares`: lane number to its fraction of the rates; a lane that is not in it gets 1/lanes. Rates None = unlimited.
-    An attempt that reads a directive for a newer attempt leaves at once.
+    An attempt that reads a directive for a newer attempt leaves at once. `begun_at` tells recoveries apart that have had
+    the same id one after the other: the offset of the command that began it, -1 = not told.
     """
 
     recovery: str
@@ -122,6 +123,7 @@ class Directive:
     floor_bytes_per_s: float = 65_536.0
     shares: dict[int, float] = field(default_factory=dict)
     why: str = ""
+    begun_at: int = -1
     version: int = VERSION
 
 

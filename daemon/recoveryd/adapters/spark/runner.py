@@ -50,7 +50,8 @@ class SparkJobs:
         self._command = command
         self._spares = SparePool(profiles, self._work_dir, self._spawn)
         self._children: dict[Key, tuple[subprocess.Popen[bytes], AttemptFolder]] = {}
-        self._launched: dict[Key, None] = {}  # every launch of this daemon, the oldest forgotten
+        # Every launch of this daemon, the oldest forgotten, with the time of its plan: an id may be used again.
+        self._launched: dict[Key, int] = {}
         self._workers = Workers("jobs", 8)
         self._one_at_a_time = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
@@ -61,13 +62,13 @@ class SparkJobs:
         self._watch()
 
     async def launch(self, effect: LaunchAttempt) -> None:
-        """Raises `LaunchError`. The same (recovery, attempt) again does nothing."""
+        """Raises `LaunchError`. The same attempt of the same recovery again does nothing."""
         key = (effect.recovery, effect.attempt)
         async with self._one_at_a_time:
-            if key in self._launched:
+            if self._launched.get(key) == effect.plan.pinned_at_ms:
                 return
             self._children[key] = await self._workers.run(self._launch, effect)
-            self._launched[key] = None
+            self._launched[key] = effect.plan.pinned_at_ms
             if len(self._launched) > _KEPT_LAUNCHES:
                 del self._launched[next(iter(self._launched))]
         self._watch()
@@ -84,9 +85,11 @@ class SparkJobs:
             await self._workers.run(end_group, pid)
 
     async def forget(self, recoveries: Collection[str]) -> None:
-        """Remove the folders of their attempts; one that still has a process stays."""
+        """Remove the folders of their attempts, and know of none any more; one that still has a process stays."""
         running = {recovery for recovery, _attempt in self._children}
-        await self._workers.run(self._work_dir.forget, [r for r in recoveries if r not in running])
+        gone = frozenset(recoveries) - running
+        self._launched = {key: at_ms for key, at_ms in self._launched.items() if key[0] not in gone}
+        await self._workers.run(self._work_dir.forget, gone)
 
     async def close(self) -> None:
         """End the spares and leave the attempts. Nothing can be launched any more; closing again is fine."""
