@@ -5,11 +5,12 @@ record, and never a live one.
 from dataclasses import replace
 
 from recoveryd.capabilities import make_decider
+from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.effects import Effect
 from recoveryd.kernel.events import BecameLeader, Event, Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries, SetQuota
-from recoveryd.recovery.events import RecoveriesForgotten
+from recoveryd.recovery.events import ForgettingFailed, RecoveriesForgotten
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import Limits
 from recoveryd.replay.spec import TargetRef
@@ -38,6 +39,11 @@ class Remembering(World):
             return []
         return super()._run(effect)
 
+    def answer(self, *ids: str) -> Decision:
+        """All that was asked about these is deleted."""
+        asked = {ended.id: ended for effect in self.asked for ended in effect.recoveries}
+        return self.feed(RecoveriesForgotten("main", tuple(asked.get(i, EndedRecovery(i, None)) for i in ids)))
+
     def complete(self, *ids: str) -> None:
         """Let these recoveries complete, one after the other."""
         for name in ids:
@@ -55,12 +61,12 @@ def test_a_recovery_that_ended_long_ago_is_taken_away_outside_and_then_forgotten
     assert (world.feed(Tick()).effects, world.asked) == ((), [])
     world.now_ms += 1
     world.feed(Tick())
-    assert world.asked == [ForgetRecoveries("main", (EndedRecovery("r1", HOME),))]
+    assert world.asked == [ForgetRecoveries("main", (EndedRecovery("r1", HOME, 0),))]
     world.feed(Tick())
     assert (len(world.asked), sorted(world.state.of(RECOVERY).recoveries)) == (1, ["r1", "r2"]), (
         "asked once, and known until then"
     )
-    decision = world.feed(RecoveriesForgotten("main", ("r1",)))
+    decision = world.answer("r1")
     assert (decision.forgotten, decision.needs_journal, sorted(world.state.of(RECOVERY).recoveries)) == (
         ("r1",),
         True,
@@ -71,28 +77,55 @@ def test_a_recovery_that_ended_long_ago_is_taken_away_outside_and_then_forgotten
 def test_of_too_many_the_oldest_are_forgotten_early() -> None:
     world = Remembering(keep_terminal_most=1)
     world.complete("r1", "r2", "r3")
-    assert world.asked[0] == ForgetRecoveries("main", (EndedRecovery("r1", HOME),))
-    world.feed(RecoveriesForgotten("main", ("r1",)))
+    assert world.asked[0] == ForgetRecoveries("main", (EndedRecovery("r1", HOME, 0),))
+    world.answer("r1")
     world.feed(Tick())
-    assert world.asked[1:] == [ForgetRecoveries("main", (EndedRecovery("r2", HOME),))]
-    world.feed(RecoveriesForgotten("main", ("r2",)))
+    assert world.asked[1:] == [ForgetRecoveries("main", (EndedRecovery("r2", HOME, 1),))]
+    world.answer("r2")
     world.feed(Tick())
     assert (len(world.asked), sorted(world.state.of(RECOVERY).recoveries)) == (2, ["r3"])
 
 
-def test_without_an_answer_it_is_asked_again_later() -> None:
-    world = Remembering(keep_terminal_most=1)
-    world.complete("r1", "r2")
-    asked = len(world.asked)
+def test_what_is_under_way_is_not_asked_for_again_however_long_it_takes_and_after_a_failure_it_is() -> None:
+    world = Remembering(keep_terminal_ms=KEPT_MS)
+    world.complete("r1")
+    world.now_ms = world.recovery("r1").updated_ms + KEPT_MS
+    world.feed(Tick())
+    world.now_ms += 3_600_000
+    world.feed(Tick())
+    assert len(world.asked) == 1
+    world.feed(ForgettingFailed("main", "RCV-2011", "no answer"))
+    world.feed(Tick())
+    assert len(world.asked) == 1, "not at once"
     world.now_ms += 300_000
     world.feed(Tick())
-    assert len(world.asked) == asked + 1
+    assert len(world.asked) == 2
+
+
+def test_a_new_leader_asks_again() -> None:
+    world = Remembering(keep_terminal_most=0)
+    world.complete("r1")
+    world.restart_daemon()
+    world.feed(Tick())
+    assert len(world.asked) == 2
+
+
+def test_a_recovery_that_uses_the_id_again_is_not_forgotten_with_the_earlier_one() -> None:
+    world = Remembering(keep_terminal_most=0)
+    world.complete("r1")
+    late = world.asked[0]
+    world.answer("r1")
+    world.complete("r1")  # the id is free
+    world.feed(RecoveriesForgotten("main", late.recoveries))  # somebody else was asked to forget the first one as well
+    assert "r1" in world.state.of(RECOVERY).recoveries
+    world.answer("r1")
+    assert "r1" not in world.state.of(RECOVERY).recoveries
 
 
 def test_the_id_of_a_forgotten_recovery_is_free_and_its_command_is_still_known() -> None:
     world = Remembering(keep_terminal_most=1)
     world.complete("r1", "r2")
-    world.feed(RecoveriesForgotten("main", ("r1",)))
+    world.answer("r1")
     world.complete("r1")
     assert world.recovery("r1").version > 1
     assert [a.kind for a in world.answers] == ["accepted"] * 3
@@ -102,7 +135,7 @@ def test_a_recovery_that_came_to_life_again_stays() -> None:
     world = Remembering()
     world.feed(command("replay", "r1", spec=make_spec()))
     assert world.recovery("r1").state is State.STARTING
-    assert world.feed(RecoveriesForgotten("main", ("r1", "never known"))).forgotten == ()
+    assert world.answer("r1", "never known").forgotten == ()
     assert world.recovery("r1").state is State.STARTING
 
 
@@ -122,7 +155,9 @@ def test_another_recovery_of_the_id_does_not_begin_with_the_quota_of_the_forgott
     world.run_until(State.COMPLETED)
     world.second(90)
     assert "r1" in world.state.of(RECOVERY).quotas.recoveries
-    world.feed(RecoveriesForgotten("main", ("r1",)))
+    world.now_ms += KEPT_MS
+    world.feed(Tick())
+    world.answer("r1")
     assert world.state.of(RECOVERY).quotas.recoveries == {}
 
 
@@ -131,7 +166,7 @@ def test_totals_leave_with_what_is_forgotten_unless_the_topic_is_in_play() -> No
     world.complete("r1", "r2")
     before = world.state.of(RECOVERY).recoveries.totals
     assert before.counts == {("replay", State.COMPLETED): 2}
-    world.feed(RecoveriesForgotten("main", ("r1",)))
+    world.answer("r1")
     after = world.state.of(RECOVERY).recoveries.totals
     assert after.counts == {("replay", State.COMPLETED): 1}
     assert set(before.copied) - set(after.copied) <= {("main", "r1.copy")}

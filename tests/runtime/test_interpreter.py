@@ -7,13 +7,15 @@ import pytest
 
 from recoveryd.adapters.memory import MemoryBroker, MemoryCommandSender
 from recoveryd.capabilities import make_decider
-from recoveryd.errors import LaunchError
+from recoveryd.errors import ClusterProblem, LaunchError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import Effect, SendCommand, WakeAt
 from recoveryd.kernel.events import CommandNotSent, Event
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.effects import (
     CreateTarget,
+    EndedRecovery,
+    ForgetRecoveries,
     GatherFacts,
     KillAttempt,
     LaunchAttempt,
@@ -21,7 +23,7 @@ from recoveryd.recovery.effects import (
     SetQuota,
     SweepQuotas,
 )
-from recoveryd.recovery.events import EffectFailed, LedgerRead, QuotaSet, QuotasSwept, TargetReady
+from recoveryd.recovery.events import EffectFailed, ForgettingFailed, LedgerRead, QuotaSet, QuotasSwept, TargetReady
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.interpreter import AT_ONCE, Interpreter
@@ -114,6 +116,39 @@ async def test_the_last_quota_of_a_recovery_is_the_one_that_holds() -> None:
     quotas.let.set()
     await until(lambda: len(rig.events) == 3)
     assert quotas.held == {"r1": None, "r2": 2e6}
+
+
+class SlowLedger(ScriptedLedger):
+    """Each forgetting ends only once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+        self.begun: list[str] = []
+
+    async def forget(self, effect: ForgetRecoveries) -> None:
+        self.begun += [ended.id for ended in effect.recoveries]
+        await self.let.wait()
+
+
+async def test_a_cluster_forgets_one_batch_after_the_other_and_does_not_keep_another_cluster_waiting() -> None:
+    rig, ledger = Rig(), SlowLedger()
+    emit = rig.events.append
+    interpreter = Interpreter(recovery_runners(rig.clusters, ledger, rig.jobs, None, emit), emit)
+    for cluster, name in (("main", "r1"), ("main", "r2"), ("other", "r3")):
+        interpreter.start(ForgetRecoveries(cluster, (EndedRecovery(name, None),)))
+    await until(lambda: "r3" in ledger.begun)
+    assert ledger.begun == ["r1", "r3"]
+    ledger.let.set()
+    await until(lambda: len(rig.events) == 3)
+    assert ledger.begun == ["r1", "r3", "r2"]
+
+
+async def test_a_failure_to_forget_names_its_cluster() -> None:
+    rig = Rig()
+    rig.ledger.error = ClusterProblem("no answer")
+    events = await rig.run(ForgetRecoveries("main", (EndedRecovery("r1", None),)))
+    assert events == [ForgettingFailed("main", Code.CLUSTER_UNREACHABLE.value, "no answer")]
 
 
 async def test_a_sweep_that_ends_late_does_not_remove_a_quota_that_was_wanted_after_it() -> None:

@@ -147,6 +147,7 @@ _HANDLERS = (
     on(events.QuotaSet, quotas.on_set),
     on(events.QuotasSwept, quotas.on_swept),
     on(events.RecoveriesForgotten, forgetting.on_forgotten),
+    on(events.ForgettingFailed, forgetting.on_failed),
     on(OffsetsSampled, on_observations.on_offsets),
     on(BecameLeader, _on_leader),
     on(Tick, _on_tick),

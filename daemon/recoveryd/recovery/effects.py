@@ -77,16 +77,19 @@ class ReadLedger:
 
 @dataclass(frozen=True, slots=True)
 class EndedRecovery:
-    """`receipts` None = it has no receipts, or its plan did not pin where they are."""
+    """`receipts` None = it has no receipts, or its plan did not pin where they are. `control_offset`: of the command that
+    began it, which tells it from another one that gets its id.
+    """
 
     id: str
     receipts: ReceiptsHome | None
+    control_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRecoveries:
     """Delete the receipts, on their target cluster, and the attempts' folders of recoveries that ended long ago →
-    RecoveriesForgotten.
+    RecoveriesForgotten or ForgettingFailed. One after the other on each cluster.
     """
 
     cluster: str

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from recoveryd.recovery.effects import EndedRecovery
 from recoveryd.recovery.plan_facts import PlanFacts
 
 
@@ -73,7 +74,16 @@ class RecoveriesForgotten:
     """On the cluster and on disk, nothing is left of these ended recoveries."""
 
     cluster: str
-    recoveries: tuple[str, ...]
+    recoveries: tuple[EndedRecovery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgettingFailed:
+    """What is left of ended recoveries on the cluster, or on disk, could not be deleted now."""
+
+    cluster: str
+    code: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

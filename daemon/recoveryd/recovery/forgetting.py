@@ -5,42 +5,56 @@ two does the first part again. A forgotten recovery has no status any more and i
 handled twice does not depend on it: the control topic holds the earlier commands.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from recoveryd.kernel.keeping import AT_ONCE, overdue
 from recoveryd.recovery import quotas
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries
-from recoveryd.recovery.events import RecoveriesForgotten
+from recoveryd.recovery.events import ForgettingFailed, RecoveriesForgotten
 
 _RETRY_MS: Final = 300_000
 
 
 def forget_old(draft: RecoveryDraft) -> None:
-    """Ask to delete what is due, one batch per cluster at a time."""
-    params, known = draft.params, draft.forgetting.asked_ms
-    asked = {c: at for c, at in known.items() if draft.now_ms - at < _RETRY_MS}
+    """Ask to delete what is due, one batch per cluster at a time: two at once could meet a recovery that uses the id of
+    one that the first has freed.
+    """
+    params, known = draft.params, draft.forgetting
+    waiting = {cluster for cluster, at_ms in known.not_before_ms.items() if draft.now_ms < at_ms}
     due: dict[str, list[EndedRecovery]] = {}
     for recovery in overdue(draft.stored.ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms):
         cluster = recovery.spec.target.cluster
-        if cluster not in asked and len(due.setdefault(cluster, [])) < AT_ONCE:
+        if cluster not in known.under_way | waiting and len(due.setdefault(cluster, [])) < AT_ONCE:
             home = recovery.plan.receipts if recovery.plan is not None and recovery.attempt.number else None
-            due[cluster].append(EndedRecovery(recovery.id, home))
+            due[cluster].append(EndedRecovery(recovery.id, home, recovery.control_offset))
     for cluster, recoveries in due.items():
         draft.effect(ForgetRecoveries(cluster, tuple(recoveries)))
-        asked[cluster] = draft.now_ms
-    if asked != known:
-        draft.forgetting = replace(draft.forgetting, asked_ms=asked)
+    if due:
+        draft.forgetting = replace(known, under_way=known.under_way | due.keys())
 
 
 def on_forgotten(draft: RecoveryDraft, event: RecoveriesForgotten) -> None:
     """Receipts and folders are deleted, so remove the status records too; except that of an id which was used again
-    meanwhile.
+    meanwhile, whatever became of that recovery.
     """
-    asked = {c: at for c, at in draft.forgetting.asked_ms.items() if c != event.cluster}
-    draft.forgetting = replace(draft.forgetting, asked_ms=asked)
-    for recovery_id in event.recoveries:
-        if recovery_id in draft.stored.ended:
-            draft.forget_for_good(recovery_id)
-            quotas.forget_quota(draft, recovery_id)
+    _answered(draft, event.cluster)
+    for gone in event.recoveries:
+        known = draft.stored.ended.get(gone.id)
+        if known is not None and known.control_offset == gone.control_offset:
+            draft.forget_for_good(gone.id)
+            quotas.forget_quota(draft, gone.id)
+
+
+def on_failed(draft: RecoveryDraft, event: ForgettingFailed) -> None:
+    """Try again after a while. A cluster that cannot do it delays only its own."""
+    _answered(draft, event.cluster, {event.cluster: draft.now_ms + _RETRY_MS})
+
+
+def _answered(draft: RecoveryDraft, cluster: str, retry_ms: Mapping[str, int] = MappingProxyType({})) -> None:
+    known = draft.forgetting
+    others = {c: at_ms for c, at_ms in known.not_before_ms.items() if c != cluster}
+    draft.forgetting = replace(known, under_way=known.under_way - {cluster}, not_before_ms={**others, **retry_ms})

@@ -13,11 +13,12 @@ from recoveryd.recovery.recoveries import Recoveries
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """`asked_ms`: by cluster, since when receipts of ended recoveries are being deleted there. A cluster that does not
-    answer delays only its own.
+    """`under_way`: clusters on which receipts of ended recoveries are being deleted; nothing more is asked of them until
+    they answered. `not_before_ms`: by cluster, when to try again after a failure.
     """
 
-    asked_ms: Mapping[str, int] = field(default_factory=dict)
+    under_way: frozenset[str] = frozenset()
+    not_before_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

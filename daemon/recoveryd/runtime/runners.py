@@ -17,7 +17,14 @@ from recoveryd.recovery.effects import (
     SetQuota,
     SweepQuotas,
 )
-from recoveryd.recovery.events import EffectFailed, FactsGathered, LedgerMoved, LedgerRead, RecoveriesForgotten
+from recoveryd.recovery.events import (
+    EffectFailed,
+    FactsGathered,
+    ForgettingFailed,
+    LedgerMoved,
+    LedgerRead,
+    RecoveriesForgotten,
+)
 from recoveryd.runtime.interpreter import Runner
 from recoveryd.units.control import ApplicationState, Desired, Wish
 from recoveryd.watches.effects import StopApplication
@@ -50,7 +57,7 @@ def recovery_runners(
         ids = tuple(ended.id for ended in effect.recoveries)
         await ledger.forget(effect)
         await jobs.forget(ids)
-        return RecoveriesForgotten(effect.cluster, ids)
+        return RecoveriesForgotten(effect.cluster, effect.recoveries)
 
     found = {
         # Facts that meet a bug would meet it again, and nothing of the recovery runs yet that would be lost.
@@ -60,7 +67,13 @@ def recovery_runners(
         LaunchAttempt: Runner("launch", launch, _failed, queue=lambda effect: effect.recovery),
         KillAttempt: Runner("kill", kill, _failed, queue=lambda effect: effect.recovery),
         ReadLedger: Runner("read_ledger", read, _failed, is_endless=True),
-        ForgetRecoveries: Runner("forget_recoveries", forget, _failed, is_endless=True),
+        ForgetRecoveries: Runner(
+            "forget_recoveries",
+            forget,
+            _not_forgotten,
+            queue=lambda effect: f"forgetting on {effect.cluster}",
+            is_endless=True,
+        ),
     }
     if quotas is not None:
         # In order: one that waited for a slot may still run when the next one is wanted, and the last one has to hold.
@@ -94,7 +107,7 @@ def _not_sent(effect: SendCommand, _kind: str, code: Code, message: str, retriab
 
 
 def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool) -> EffectFailed:
-    """Sweeping a cluster and forgetting ended recoveries concern no single recovery, so their events name none."""
+    """Sweeping a cluster concerns no single recovery, so its event names none."""
     return EffectFailed(
         getattr(effect, "recovery", ""),
         kind,
@@ -104,6 +117,12 @@ def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool
         retriable,
         getattr(effect, "sequence", 0),
     )
+
+
+def _not_forgotten(
+    effect: ForgetRecoveries, _kind: str, code: Code, message: str, _retriable: bool
+) -> ForgettingFailed:
+    return ForgettingFailed(effect.cluster, code.value, message)
 
 
 def workflow_runners(steps: WorkflowSteps) -> Mapping[type, Runner]:

@@ -146,12 +146,16 @@ class KafkaLedger:
         start, stop = log_range(admin, topic, partition, _ASK_S)
         start = max(start, min(h.start for h in mine.values()))
         keys = self._keys(properties, (topic, partition), (start, stop), mine)
-        if keys:
-            self._put_tombstones(properties, (topic, partition), keys)
+        # A reading may take long, and another daemon may have freed the id meanwhile: its receipts have the same keys.
+        later = self._keys(properties, (topic, partition), (stop, log_range(admin, topic, partition, _ASK_S)[1]), mine)
+        buried = [key for key, is_there in keys.items() if is_there and key not in later]
+        if buried:
+            self._put_tombstones(properties, (topic, partition), buried)
 
     def _keys(
         self, properties: Properties, place: tuple[str, int], bounds: tuple[int, int], recoveries: Collection[str]
-    ) -> list[bytes]:
+    ) -> dict[bytes, bool]:
+        """The keys of their receipts, and whether the last record of each is no tombstone."""
         scope, found = self._scope.encode(), dict[bytes, bool]()
         names = {name.encode() for name in recoveries}
         for message in read_range(properties, *place, bounds, _PATIENCE_S):
@@ -159,7 +163,7 @@ class KafkaLedger:
             parts = (key or b"").split(b"/", 2)
             if key is not None and len(parts) == 3 and parts[0] == scope and parts[1].partition(b"#")[0] in names:
                 found[key] = value is not None
-        return [key for key, is_there in found.items() if is_there]
+        return found
 
     @staticmethod
     def _put_tombstones(properties: Properties, place: tuple[str, int], keys: list[bytes]) -> None:

@@ -86,10 +86,10 @@ class SparkJobs:
 
     async def forget(self, recoveries: Collection[str]) -> None:
         """Remove the folders of their attempts, and know of none any more; one that still has a process stays."""
-        running = {recovery for recovery, _attempt in self._children}
-        gone = frozenset(recoveries) - running
-        self._launched = {key: at_ms for key, at_ms in self._launched.items() if key[0] not in gone}
-        await self._workers.run(self._work_dir.forget, gone)
+        async with self._one_at_a_time:
+            gone = frozenset(recoveries) - {recovery for recovery, _attempt in self._children}
+            self._launched = {key: at_ms for key, at_ms in self._launched.items() if key[0] not in gone}
+            await self._workers.run(self._work_dir.forget, gone)
 
     async def close(self) -> None:
         """End the spares and leave the attempts. Nothing can be launched any more; closing again is fine."""
