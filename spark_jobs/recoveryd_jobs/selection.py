@@ -37,6 +37,11 @@ class Columns(NamedTuple):
         keys, values = list(compress(self.keys, chosen)), list(compress(self.values, chosen))
         return Columns(list(compress(self.offsets, chosen)), keys, values, list(compress(self.times, chosen)), headers)
 
+    def after(self, count: int) -> "Columns":
+        """Without the first `count` records."""
+        headers = None if self.headers is None else self.headers[count:]
+        return Columns(self.offsets[count:], self.keys[count:], self.values[count:], self.times[count:], headers)
+
 
 class Selection:
     """Time bounds, mapping and header rules of a copy. `is_stamped`: the target replaces times, so they cannot be

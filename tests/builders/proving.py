@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
-from recoveryd_jobs.contract import JobSpec, PartitionRange, Receipt, Verification
+from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, PartitionRange, Receipt, TargetRun, Verification
+from recoveryd_jobs.digest import SequenceDigest
 from recoveryd_jobs.verify.judge import judge, report
 from recoveryd_jobs.verify.plan import make_plan, share_out
 from recoveryd_jobs.verify.spill import report_spilled
@@ -87,4 +88,31 @@ def damaged(
     cluster.fill(bad, edit(cluster.read(recovery.target, partitions)))
     target = replace(recovery.spec.target, topic=bad, topic_id=cluster.topic_id(bad))
     recovery.write_receipts([change(replace(r, target_topic_id=target.topic_id)) for r in recovery.ledger()])
+    return replace(recovery.spec, target=target)
+
+
+def agreed(recovery: Recovery, receipts: list[Receipt], edit: Callable[[Receipt, list[Row]], list[Row]]) -> JobSpec:
+    """The same recovery with a new target, where `edit` changed the records of each of its `receipts` in each target
+    partition, and with receipts that say just what stands there, digests included; what is gone they call skipped.
+    """
+    cluster, partitions = recovery.cluster, recovery.spec.target.partitions
+    bad, stored, ends = cluster.topic("bad", partitions), cluster.read(recovery.target, partitions), [0] * partitions
+    target, told = replace(recovery.spec.target, topic=bad, topic_id=cluster.topic_id(bad)), []
+    for receipt in receipts:
+        runs = []
+        for said in receipt.targets:
+            claimed = {at for first, count in said.runs for at in range(first, first + count)}
+            rows = edit(receipt, [r for r in stored if r.partition == said.partition and r.offset in claimed])
+            cluster.fill(bad, rows)
+            digest = SequenceDigest(recovery.spec.recovery, said.partition)
+            headers = [r.headers for r in rows]
+            digest.extend([r.key for r in rows], [r.value for r in rows], [r.time_ms for r in rows], headers)
+            place = ((ends[said.partition], len(rows)),)
+            runs.append(TargetRun(said.partition, len(rows), place, digest.hex(), DIGEST_FORM))
+            ends[said.partition] += len(rows)
+        copied = sum(run.count for run in runs)
+        skipped = receipt.skipped + receipt.copied - copied
+        there = {"targets": tuple(runs), "target_topic_id": target.topic_id}
+        told.append(replace(receipt, copied=copied, skipped=skipped, **there))  # type: ignore[arg-type]
+    recovery.write_receipts(told)
     return replace(recovery.spec, target=target)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.e2e.clients import writer
 from tests.e2e.follower import Document
@@ -39,11 +40,18 @@ def fill(bootstrap: str, topic: str, records: Iterable[Plain]) -> int:
     return offsets[-1] if offsets else -1
 
 
+def delete_records(bootstrap: str, topic: str, partition: int, before: int) -> None:
+    """Move the log start."""
+    place = TopicPartition(topic, partition, before)
+    client = AdminClient({"bootstrap.servers": bootstrap, **QUIET})  # held until the answer is there
+    client.delete_records([place])[place].result(_TIMEOUT_S)
+
+
 class Tampering:
     """Changes the target and the receipts of one paused recovery."""
 
     def __init__(self, stack: Stack, recovery: str, target: str) -> None:
-        self._stack, self._recovery, self.target = stack, recovery, target
+        self._stack, self._recovery, self.target, self.bootstrap = stack, recovery, target, stack.bootstrap
 
     def stored(self, partition: int) -> list[Plain]:
         """What a committed reader sees of a target partition."""
@@ -68,6 +76,11 @@ class Tampering:
         run = self._receipts()[number][1]["targets"][0]
         offsets = {at for first, count in run["runs"] for at in range(first, first + count)}
         return [r for r in self.stored(run["partition"]) if r.offset in offsets]
+
+    def covered(self, number: int) -> tuple[int, int]:
+        """The range of source offsets that receipt `number` covers."""
+        receipt = self._receipts()[number][1]
+        return receipt["start"], receipt["stop"]
 
     def claim(self, number: int, offsets: list[int], *, skipped: int = 0) -> None:
         """Change the receipt so that it claims these offsets instead, and `skipped` more offsets of its range without a

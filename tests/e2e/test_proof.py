@@ -20,7 +20,7 @@ from tests.e2e.asking import await_progress
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.stack import Stack
-from tests.e2e.tampering import Plain, Tampering, fill
+from tests.e2e.tampering import Plain, Tampering, delete_records, fill
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.usefixtures("daemon")]
 
@@ -141,6 +141,60 @@ def test_a_missing_an_altered_and_a_turned_record_of_a_repartitioned_copy_are_ea
     assert named["missing"] == named["altered"] == named["ledger"] == 1
     assert named["reordered"] <= 2, "of two records that changed places, one or both are told"
     assert found["extra_records"] == 4, "what the receipts do not claim any more belongs to nobody"
+    code, said = recoveryctl(stack, "wait", ended["recovery"])
+    assert code == _DIFFERENCES, said
+
+
+def numbered(stack: Stack) -> str:
+    """A new topic of two partitions of 3,000 records."""
+    topic = f"{stack.mark}-numbered{next(_numbers)}"
+    create_topics(stack.bootstrap, {topic: 2})
+    fill(stack.bootstrap, topic, (
+        Plain(p, b"%d" % n, b"%d-%d" % (p, n), 1_357_000_000_000 + n) for n in range(3_000) for p in range(2)
+    ))  # fmt: skip
+    return topic
+
+
+def delete_half_of_the_first_chunk(tampering: Tampering, source: str) -> tuple[int, int]:
+    """The range of source offsets that is left of what the oldest receipt of partition 0 covers."""
+    start, stop = tampering.covered(0)
+    delete_records(tampering.bootstrap, source, 0, (start + stop) // 2)
+    return (start + stop) // 2, stop
+
+
+@pytest.mark.parametrize("mapping", ["same", "key_hash"])
+def test_a_copy_whose_source_lost_a_part_of_a_chunk_is_proved_by_the_rest_and_receipts(
+    stack: Stack, mapping: str
+) -> None:
+    source, left = numbered(stack), []
+    ended = tampered_replay(
+        stack, source, lambda t: left.append(delete_half_of_the_first_chunk(t, source)), target_mapping=mapping
+    )
+    found = ended["verification"]
+    assert (ended["state"], found["result"], found["scope"]) == ("completed", "match", "mixed")
+    assert (found["source_records"], found["records_by_receipts"]) == (6_000, left[0][0])
+
+
+@pytest.mark.parametrize("mapping", ["same", "key_hash"])
+def test_readable_records_that_a_receipt_calls_skipped_are_named_where_the_source_lost_a_part_of_a_chunk(
+    stack: Stack, mapping: str
+) -> None:
+    """The receipt says that there was nothing to copy, so what it wrote is somebody else's, and others may write there."""
+    source, left = numbered(stack), []
+
+    def deny(tampering: Tampering) -> None:
+        left.append(delete_half_of_the_first_chunk(tampering, source))
+        tampering.rewrite_receipt(
+            lambda receipt: receipt | {"copied": 0, "skipped": receipt["stop"] - receipt["start"], "targets": []}, 0
+        )
+
+    ended = tampered_replay(stack, source, deny, target_mapping=mapping, target_on_existing="append")
+    found = ended["verification"]
+    assert (ended["state"], ended["error_code"], found["result"]) == ("failed", "RCV-3007", "mismatch")
+    assert {d["kind"] for d in found["differences"]} == {"missing", "ledger"}
+    missing = [d for d in found["differences"] if d["kind"] == "missing"]
+    assert {d["source_partition"] for d in missing} == {0}
+    assert min(d["source_offset"] for d in missing) == left[0][0]
     code, said = recoveryctl(stack, "wait", ended["recovery"])
     assert code == _DIFFERENCES, said
 

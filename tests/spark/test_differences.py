@@ -83,7 +83,7 @@ def test_one_change_to_distinct_records_is_one_difference(source: list[int], dat
 def test_a_part_in_order_is_told_from_any_other_sequence(whole: list[int], data: st.DataObject) -> None:
     kept = data.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole)))
     part = [content for content, keep in zip(whole, kept, strict=True) if keep]
-    assert is_subsequence(records(part), records(whole)) == (True, len(whole) - len(part), 0)
+    assert is_subsequence(records(part), records(whole))[:2] == (True, len(whole) - len(part))
     assert not is_subsequence(records([*part, 7]), records(whole))[0]
 
 

@@ -1,5 +1,6 @@
 """The closer look at segments of a pair of partitions where source and target differ: both sides are read again, record
-by record.
+by record. Of a segment whose beginning the source lost, what was still there is compared with the end of what the target
+holds.
 """
 
 import time
@@ -11,14 +12,15 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import Difference, JobSpec
+from recoveryd_jobs.digest import SequenceDigest
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.selection import Columns, Selection
 from recoveryd_jobs.verify.differences import ComparedRecord, FoundDifference, differences, is_subsequence
 from recoveryd_jobs.verify.guest import Guest
-from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
+from recoveryd_jobs.verify.judge import PairFinding, PairQuestion, Tail
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET
-from recoveryd_jobs.verify.plan import ProofPlan
+from recoveryd_jobs.verify.plan import Asked, ProofPlan
 from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, Pair, Shown, segments
 
 _QUEUE_BYTES = 4 * 1024 * 1024
@@ -33,34 +35,37 @@ _WORDS = {
 
 
 class Look:
-    """Answers the questions that one task got."""
+    """Answers the questions that one task got. Close it afterwards."""
 
     def __init__(self, spec: JobSpec, plan: ProofPlan, ledger: ProofLedger, guest: Guest) -> None:
         self._spec, self._plan, self._ledger, self._guest = spec, plan, ledger, guest
         self._selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
+        self._asked = Asked(spec, SOURCE), Asked(spec, TARGET)
+        self._readers: tuple[Consumer, ...] = ()
+
+    def close(self) -> None:
+        for reader in self._readers:
+            reader.close()
 
     def answer(self, question: PairQuestion) -> PairFinding:
         """The differences of a pair. After DIFFERENCES_MAX of them it stops reading, and counts each further segment as
         one.
         """
-        finding, left = PairFinding(), set(question.starts)
-        source, target = (self._reader(place) for place in (self._spec.source, self._spec.target))
-        try:
-            for start, stop in self._segments(question.pair[0], frozenset(left)):
-                left.discard(start)
-                if len(finding.differences) >= DIFFERENCES_MAX:
-                    finding.more += 1
-                elif start in question.agreed and self._is_compacted(
-                    question.pair, (start, stop), finding, (source, target)
-                ):
-                    continue
-                else:
-                    self._tell(question.pair, (start, stop), finding, (source, target))
-            for start in sorted(left):  # only in the target: no part of the source's range begins there
-                self._tell(question.pair, (start, start), finding, (source, target))
-        finally:
-            source.close()
-            target.close()
+        finding, pair, tails = PairFinding(), question.pair, {tail.start: tail for tail in question.tails}
+        left = {*question.starts, *tails}
+        if not self._readers:
+            self._readers = tuple(self._reader(place) for place in (self._spec.source, self._spec.target))
+        for start, stop in self._segments(pair[0], frozenset(left)):
+            left.discard(start)
+            tail, is_agreed = tails.get(start), start in question.agreed
+            if tail is not None and self._is_held(pair, tail):
+                continue
+            if len(finding.differences) >= DIFFERENCES_MAX:
+                finding.more += 1
+            elif not is_agreed or not self._is_compacted(pair, (start, stop), finding, tail):
+                self._tell(pair, (start, stop), finding, 0 if tail is None else tail.before)
+        for start in sorted(left):  # only in the target: no part of the source's range begins there
+            self._tell(pair, (start, start), finding)
         return finding
 
     def _reader(self, place: object) -> Consumer:
@@ -75,26 +80,33 @@ class Look:
                 if segment.start in wanted:
                     yield segment.start, segment.stop
 
-    def _is_compacted(
-        self, pair: Pair, segment: tuple[int, int], finding: PairFinding, readers: tuple[Consumer, Consumer]
-    ) -> bool:
+    def _is_held(self, pair: Pair, tail: Tail) -> bool:
+        """Whether the last records of the segment in the target are those that were read in the source."""
+        if tail.before < 0:
+            return False
+        digest, left = SequenceDigest(self._spec.recovery, pair[1]), tail.before
+        for columns in self._stored_columns(pair, tail.start):
+            rest = columns.after(left)
+            left = max(0, left - len(columns.offsets))
+            digest.extend(rest.keys, rest.values, rest.times, rest.headers)
+        return (digest.count, digest.digest()) == (tail.records, tail.digest)
+
+    def _is_compacted(self, pair: Pair, segment: tuple[int, int], finding: PairFinding, tail: Tail | None) -> bool:
         """Whether compaction explains the difference: the target is what the receipt says, and what the source still
-        has of the segment is a part of it.
+        has of the segment is a part of it. What the target holds before that may have been deleted otherwise, and was
+        counted, if the source has only a tail.
         """
         if not self._plan.is_compacted:
             return False
-        is_part, more, keyless = is_subsequence(
-            self._expected(pair, segment, readers[0]), self._stored(pair, segment, readers[1])
-        )
-        if not is_part or keyless:
+        part = is_subsequence(self._expected(pair, segment), self._stored(pair, segment))
+        if not part.is_whole or part.keyless_inside or (tail is None and part.keyless_before):
             return False
-        finding.by_receipts += more
+        finding.by_receipts += part.more if tail is None else max(0, part.more - tail.before)
         return True
 
-    def _tell(
-        self, pair: Pair, segment: tuple[int, int], finding: PairFinding, readers: tuple[Consumer, Consumer]
-    ) -> None:
-        found = differences(self._expected(pair, segment, readers[0]), self._stored(pair, segment, readers[1]))
+    def _tell(self, pair: Pair, segment: tuple[int, int], finding: PairFinding, before: int = 0) -> None:
+        """`before`: how many records of the target come before those that the source can be compared with."""
+        found = differences(self._expected(pair, segment), islice(self._stored(pair, segment), max(0, before), None))
         room, before = max(0, DIFFERENCES_MAX - len(finding.differences)), len(finding.differences) + finding.more
         finding.differences += [_difference(pair, item) for item in islice(found, room)]
         finding.more += sum(1 for _ in found)
@@ -104,29 +116,34 @@ class Look:
             )
             finding.differences.append(Difference("altered", pair[0], segment[0], pair[1], None, 1, message))
 
-    def _expected(self, pair: Pair, segment: tuple[int, int], reader: Consumer) -> Iterator[ComparedRecord]:
+    def _expected(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
         partition, target = pair
-        for messages in self._read(reader, SOURCE, partition, *segment):
+        for messages in self._read(SOURCE, partition, *segment):
             columns = self._selection.expected(messages)
             to = self._selection.targets(partition, columns.keys, columns.offsets)
             yield from _records(columns if to is None else columns.only([t == target for t in to]))
 
-    def _stored(self, pair: Pair, segment: tuple[int, int], reader: Consumer) -> Iterator[ComparedRecord]:
+    def _stored(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
+        for columns in self._stored_columns(pair, segment[0]):
+            yield from _records(columns)
+
+    def _stored_columns(self, pair: Pair, start: int) -> Iterator[Columns]:
+        """What the target holds of the segment that begins at `start`."""
         partition, target = pair
         ranges = (
-            [(run.first, run.first + run.records) for run in self._ledger.runs_of(target, partition, segment[0])]
+            [(run.first, run.first + run.records) for run in self._ledger.runs_of(target, partition, start)]
             if self._spec.receipts_topic
             else [(0, 2**63 - 1)]
         )
         whole = next(r for r in self._plan.targets if r.partition == target)
         for first, stop in ((max(first, whole.start), min(stop, whole.stop)) for first, stop in ranges):
-            for messages in self._read(reader, TARGET, target, first, stop):
+            for messages in self._read(TARGET, target, first, stop):
                 inside = messages if self._spec.receipts_topic else self._selection.inside(messages)
-                yield from _records(self._selection.seen(inside))
+                yield self._selection.seen(inside)
 
-    def _read(self, reader: Consumer, side: int, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
-        """The visible records of [start, stop); those that were deleted meanwhile are left out."""
-        topic = (self._spec.source, self._spec.target)[side].topic
+    def _read(self, side: int, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
+        """The visible records of [start, stop); those that were deleted are left out."""
+        topic, reader = (self._spec.source, self._spec.target)[side].topic, self._readers[side]
         reader.assign([TopicPartition(topic, partition, start)])
         position, silent_s = start, 0.0
         while position < stop:
@@ -136,7 +153,9 @@ class Look:
             silent_s += time.monotonic() - asked_s
             good = [m for m in messages if m.error() is None]
             for message in messages if len(good) != len(messages) else ():
-                position = self._after(message, side, position, stop)
+                position = self._after(message, side, partition, position, stop)
+                if _is_out_of_range(message) and position < stop:
+                    reader.assign([TopicPartition(topic, partition, position)])
             if good:
                 position = max(position, (good[-1].offset() or 0) + 1)
                 self._guest.took(len(good), sum(map(len, good)), 0)
@@ -151,19 +170,25 @@ class Look:
                 )
         reader.unassign()
 
-    def _after(self, message: Message, side: int, position: int, stop: int) -> int:
+    def _after(self, message: Message, side: int, partition: int, position: int, stop: int) -> int:
         """The reader's position after an event that is not a record."""
         error = message.error()
         if error is None:
             return position
         if error.code() == errors.END:
             return max(position, message.offset() or 0)
-        if error.code() in errors.OUT_OF_RANGE:
-            return stop
+        if _is_out_of_range(message):
+            log_start = self._asked[side].log_start(partition)
+            return min(log_start, stop) if log_start > position else stop
         name = ("source", "target")[side]
         if (final := errors.unreadable(error, name, message.topic() or f"The {name}")) is not None:
             raise final
         return position
+
+
+def _is_out_of_range(message: Message) -> bool:
+    error = message.error()
+    return error is not None and error.code() in errors.OUT_OF_RANGE
 
 
 def _records(columns: Columns) -> Iterator[ComparedRecord]:

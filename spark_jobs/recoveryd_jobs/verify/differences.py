@@ -66,20 +66,28 @@ def differences(
     return _joined(_moved(_steps(_Side(source), _Side(target), window)))
 
 
-def is_subsequence(part: Iterable[ComparedRecord], whole: Iterable[ComparedRecord]) -> tuple[bool, int, int]:
-    """(whether all of `part` is in `whole` in this order, how many more records `whole` has, how many of these have no
-    key).
+class Part(NamedTuple):
+    """What a sequence has more than a part of it. `is_whole`: all of the part is in it, in this order. `keyless_before`:
+    how many of the other records before the first one of the part have no key; `keyless_inside`: how many after it.
     """
+
+    is_whole: bool
+    more: int
+    keyless_before: int
+    keyless_inside: int
+
+
+def is_subsequence(part: Iterable[ComparedRecord], whole: Iterable[ComparedRecord]) -> Part:
     rest = iter(part)
     wanted = next(rest, None)
-    more = keyless = 0
+    more, keyless, is_inside = 0, [0, 0], False
     for record in whole:
         if wanted is not None and record.content == wanted.content:
-            wanted = next(rest, None)
+            wanted, is_inside = next(rest, None), True
         else:
             more += 1
-            keyless += record.content[0] is None
-    return wanted is None, more, keyless
+            keyless[is_inside] += record.content[0] is None
+    return Part(wanted is None, more, *keyless)
 
 
 # (record only in the source, record only in the target); both = one was altered into the other.

@@ -2,7 +2,8 @@
 
 Where the rows of a pair of partitions agree, the source itself proves the copy. Where they differ, a question for a
 closer look is made. Where the source cannot be read any more, a segment is proved by its receipt if the target holds
-exactly what the receipt says; the report counts these records.
+exactly what the receipt says; the report counts these records. Where it can be read in part, its last records must also
+be the last ones of the segment in the target, which the closer look finds out.
 """
 
 import hashlib
@@ -18,14 +19,26 @@ _NAMED_MAX = 5
 NOTHING = "neither side holds a record of the range, so nothing was compared"
 
 
+class Tail(NamedTuple):
+    """The last records of a segment, which are all that could be read of it in the source. `before`: how many the
+    target has of the segment besides as many last ones; negative when it has fewer.
+    """
+
+    start: int
+    records: int
+    digest: bytes
+    before: int
+
+
 class PairQuestion(NamedTuple):
-    """Segments of a pair, by their start, where source and target differ. `agreed`: those of them where the target is
-    what the receipt says.
+    """Segments of a pair, by their start, where source and target differ. `agreed`: those of them, and of `tails`, where
+    the target is what the receipt says. `tails` are still to be compared.
     """
 
     pair: Pair
     starts: tuple[int, ...]
     agreed: frozenset[int]
+    tails: tuple[Tail, ...] = ()
 
 
 class Doubts(NamedTuple):
@@ -38,6 +51,18 @@ class Doubts(NamedTuple):
 
     def has(self, place: tuple[Pair, int]) -> bool:
         return place in self.dissent or place in self.undigested
+
+
+class PairRows(NamedTuple):
+    """What tasks saw of a pair, by the start of each segment: (records, digest). `cuts` as in `Shown`."""
+
+    source: Mapping[int, tuple[int, bytes]]
+    target: Mapping[int, tuple[int, bytes]]
+    tails: Mapping[int, tuple[int, bytes]]
+    cuts: tuple[tuple[int, int], ...]
+
+    def is_cut(self, start: int) -> bool:
+        return any(first <= start < stop for first, stop in self.cuts)
 
 
 @dataclass(slots=True)
@@ -81,10 +106,13 @@ def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> P
         begins = {p: at for s in tasks for p, at in s.readable_from.items()}
         verdict.source_records = sum(s.selected for s in tasks)
         verdict.has_read_some = verdict.source_records > 0 or not folds
-        for pair in sorted(sources.keys() | targets.keys()):
-            if sources.get(pair) != targets.get(pair):
-                rows = _rows(sources.get(pair)), _rows(targets.get(pair))
-                _compare(verdict, pair, rows, begins.get(pair[0], 0), doubts, kept=bool(spec.receipts_topic))
+        tails = {pair: bytes(rows) for s in tasks for pair, rows in s.tails.items()}
+        cuts = {p: tuple(ranges) for s in tasks for p, ranges in s.cut.items()}
+        for pair in sorted(sources.keys() | targets.keys() | tails.keys()):
+            if pair in tails or sources.get(pair) != targets.get(pair):
+                seen = [_rows(side.get(pair)) for side in (sources, targets, tails)]
+                sides = PairRows(seen[0], seen[1], seen[2], cuts.get(pair[0], ()))
+                _compare(verdict, pair, sides, doubts, kept=bool(spec.receipts_topic))
         _note_unread(verdict, tasks, begins)
     else:
         verdict.source_records = verdict.by_receipts = sum(s.promised for s in tasks)
@@ -136,32 +164,26 @@ def _rows(raw: bytes | None) -> dict[int, tuple[int, bytes]]:
     return {start: (records, digest) for start, records, digest in ROW.iter_unpack(raw or b"")}
 
 
-def _compare(
-    verdict: ProofVerdict,
-    pair: Pair,
-    rows: tuple[Mapping[int, tuple[int, bytes]], Mapping[int, tuple[int, bytes]]],
-    readable_from: int,
-    doubts: Doubts,
-    *,
-    kept: bool,
-) -> None:
+def _compare(verdict: ProofVerdict, pair: Pair, rows: PairRows, doubts: Doubts, *, kept: bool) -> None:
     """Compare the rows of a pair. Takes from `doubts.dissent` what the closer look will report. `kept`: the copy has
     receipts.
     """
-    source, target = rows
     nothing = (0, b"")
-    starts = []
-    for start in sorted(source.keys() | target.keys()):
-        left, right = source.get(start, nothing), target.get(start, nothing)
-        if left == right or (left[0] == right[0] == 0):
-            continue
-        if left[0] == 0 and start < readable_from:
-            _by_receipt(verdict, pair, start, right[0], doubts)
-        else:
+    starts, tails = [], []
+    for start in sorted(rows.source.keys() | rows.target.keys() | rows.tails.keys()):
+        left, right = rows.source.get(start, nothing), rows.target.get(start, nothing)
+        if left[0] == 0 and rows.is_cut(start):
+            records, digest = rows.tails.get(start, nothing)
+            if records:
+                tails.append(Tail(start, records, digest, right[0] - records))
+            if right[0] > records:
+                _by_receipt(verdict, pair, start, right[0] - records, doubts)
+        elif left != right and (left[0] or right[0]):
             starts.append(start)
-    if starts:
-        agreed = frozenset(s for s in starts if kept and s in target and not doubts.has((pair, s)))
-        verdict.questions.append(PairQuestion(pair, tuple(starts), agreed))
+    if starts or tails:
+        asked = [*starts, *(t.start for t in tails)]
+        agreed = frozenset(s for s in asked if kept and s in rows.target and not doubts.has((pair, s)))
+        verdict.questions.append(PairQuestion(pair, tuple(starts), agreed, tuple(tails)))
         doubts.dissent.difference_update({(pair, s) for s in starts})
 
 

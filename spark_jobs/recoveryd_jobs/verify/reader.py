@@ -42,8 +42,8 @@ class Listener(Protocol):
 
     def feed(self, partition: int, messages: list[Message]) -> None: ...
 
-    def deleted(self, partition: int, log_start: int) -> None:
-        """What lay before `log_start` and was not fed yet cannot be read any more."""
+    def deleted(self, partition: int, position: int, log_start: int) -> None:
+        """What lay in [position, log_start) cannot be read any more; everything before was fed."""
 
     def finish(self, partition: int) -> None:
         """No more records of this partition come."""
@@ -223,7 +223,7 @@ class RangeReader:
         if start <= self._positions[partition]:
             where = f"{self._place.topic} partition {partition}"
             raise JobError("data_lost", f"{where} ends before {self._positions[partition]} now: it was cut back.")
-        self._listener.deleted(partition, start)
+        self._listener.deleted(partition, self._positions[partition], start)
         self._consumer.incremental_unassign([TopicPartition(self._place.topic, partition)])
         self._advance(partition, start)
         if partition in self._open:

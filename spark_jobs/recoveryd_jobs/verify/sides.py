@@ -41,18 +41,22 @@ class Shown:
     """What one task saw.
 
     `sources`, `targets`: per pair, rows of segments that are still to be compared, or were compared and differ.
+    `cut`: by source partition, [from, to): segments that begin there could not be read whole. `tails`: per pair, rows of
+    such segments that sum up the records after what is gone, which the target must hold as its last ones of the segment.
     `folds`: per pair, the digest of everything in the target. `dissent`: per pair, starts of segments where the target
     is not what the receipt says.
     """
 
     sources: dict[Pair, bytearray] = field(default_factory=dict)
     targets: dict[Pair, bytearray] = field(default_factory=dict)
+    cut: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    tails: dict[Pair, bytearray] = field(default_factory=dict)
     folds: dict[Pair, bytes] = field(default_factory=dict)
     dissent: dict[Pair, "array[int]"] = field(default_factory=dict)
     undigested: dict[Pair, "array[int]"] = field(default_factory=dict)  # where the receipt has no digest to compare
     differences: list[Difference] = field(default_factory=list)
     differences_more: int = 0
-    selected: int = 0  # source records in the rows
+    selected: int = 0  # source records in the rows and tails
     promised: int = 0  # records that receipts call copied, when the source is not read again
     claimed: int = 0  # target records in the rows
     extra: dict[int, int] = field(default_factory=dict)
@@ -145,7 +149,7 @@ def _audit_sums(partition: int, claim: ReceiptClaim, ledger: ProofLedger, shown:
 
 
 class _Piece:
-    """Records of one segment that go to one target partition."""
+    """Records of one segment, or of what can be read of it, that go to one target partition."""
 
     __slots__ = ("digest", "records")
 
@@ -188,12 +192,18 @@ class SourceSide:
         self._current: dict[int, Segment | None] = {}
         self._pieces: dict[int, dict[int, _Piece]] = {}
         self._seen: dict[int, int] = {}
+        self._rest: dict[int, int] = {}  # of what was seen of a segment: the records after what is gone of it
 
     def begin(self, ranged: Range) -> None:
         partition = ranged.partition
         start = min(ranged.start, self._starts.get(partition, ranged.start))
         self._segments[partition] = segments(partition, start, ranged.stop, self._ledger, self._shown, kept=self._kept)
-        self._pieces[partition], self._seen[partition] = {}, 0
+        if start < self._readable_from(partition):
+            self._shown.cut.setdefault(partition, []).append((start, self._readable_from(partition)))
+        self._open_next(partition)
+
+    def _open_next(self, partition: int) -> None:
+        self._pieces[partition], self._seen[partition], self._rest[partition] = {}, 0, 0
         self._current[partition] = next(self._segments[partition], None)
 
     def feed(self, partition: int, messages: list[Message]) -> None:
@@ -210,11 +220,16 @@ class SourceSide:
             if cut < len(offsets):
                 self._close(partition, segment)
 
-    def deleted(self, partition: int, log_start: int) -> None:
-        """The start of the range is gone: segments that begin before `log_start` and are not closed yet get no row."""
+    def deleted(self, partition: int, position: int, log_start: int) -> None:
+        """Segments that were not read whole get no row, only a tail of what can still be read after `log_start`."""
         if not self._kept:
             raise no_verdict(partition, log_start)
+        while (segment := self._current[partition]) is not None and segment.stop <= position:
+            self._close(partition, segment)
         self._shown.readable_from[partition] = log_start
+        if segment is not None:
+            self._shown.cut.setdefault(partition, []).append((segment.start, log_start))
+            self._pieces[partition], self._rest[partition] = {}, 0
 
     def finish(self, partition: int) -> None:
         while (segment := self._current[partition]) is not None:
@@ -227,6 +242,7 @@ class SourceSide:
 
     def _take(self, partition: int, messages: list[Message]) -> None:
         self._seen[partition] += len(messages)
+        self._rest[partition] += len(messages)
         columns = self._selection.expected(messages)
         if not columns.offsets:
             return
@@ -234,7 +250,7 @@ class SourceSide:
         if to is None:
             self._piece(partition, partition).take(columns)
             segment, match = self._current[partition], self._match(partition, partition)
-            if match is not None and segment is not None and segment.start >= self._readable_from(partition):
+            if match is not None and segment is not None and not self._is_cut(partition):
                 match.feed(SOURCE, segment.start, columns)
             return
         for target in set(to):
@@ -243,34 +259,51 @@ class SourceSide:
     def _piece(self, partition: int, target: int) -> _Piece:
         pieces = self._pieces[partition]
         if target not in pieces:
-            pieces[target] = _Piece(None if self._matches is not None else SequenceDigest(self._recovery, target))
+            is_matched = self._matches is not None and not self._is_cut(partition)
+            pieces[target] = _Piece(None if is_matched else SequenceDigest(self._recovery, target))
         return pieces[target]
+
+    def _is_cut(self, partition: int) -> bool:
+        """Whether a part of the current segment cannot be read any more."""
+        segment = self._current[partition]
+        return segment is not None and segment.start < self._readable_from(partition)
 
     def _readable_from(self, partition: int) -> int:
         return self._shown.readable_from.get(partition, 0)
 
     def _close(self, partition: int, segment: Segment) -> None:
-        pieces, seen = self._pieces[partition], self._seen[partition]
-        shown, readable_from = self._shown, self._readable_from(partition)
-        if segment.start < readable_from:
-            lost = 0 if segment.claim is None else segment.claim.lost
-            shown.lost += lost
-            gone = min(segment.stop, readable_from) - segment.start
-            shown.unread[partition] = shown.unread.get(partition, 0) + max(0, gone - lost)
+        if self._is_cut(partition):
+            self._close_cut(partition, segment)
         else:
-            selected = 0
-            for target, piece in pieces.items():
-                row, match = piece.row(segment.start), self._match(partition, target)
-                if match is None:
-                    shown.tell((partition, target), SOURCE, row)
-                else:
-                    match.close(SOURCE, segment.start, row)
-                selected += piece.records
-            shown.selected += selected
-            if segment.claim is not None:
-                self._audit(partition, segment, segment.claim, seen, selected)
-        self._pieces[partition], self._seen[partition] = {}, 0
-        self._current[partition] = next(self._segments[partition], None)
+            self._close_whole(partition, segment)
+        self._open_next(partition)
+
+    def _close_whole(self, partition: int, segment: Segment) -> None:
+        selected = 0
+        for target, piece in self._pieces[partition].items():
+            row, match = piece.row(segment.start), self._match(partition, target)
+            if match is None:
+                self._shown.tell((partition, target), SOURCE, row)
+            else:
+                match.close(SOURCE, segment.start, row)
+            selected += piece.records
+        self._shown.selected += selected
+        if segment.claim is not None:
+            self._audit(partition, segment, segment.claim, self._seen[partition], selected)
+
+    def _close_cut(self, partition: int, segment: Segment) -> None:
+        shown, readable_from = self._shown, self._readable_from(partition)
+        lost = 0 if segment.claim is None else segment.claim.lost
+        shown.lost += lost
+        gone = min(segment.stop, readable_from) - segment.start
+        shown.unread[partition] = shown.unread.get(partition, 0) + max(0, gone - lost)
+        selected = 0
+        for target, piece in self._pieces[partition].items():
+            shown.tails.setdefault((partition, target), bytearray()).extend(piece.row(segment.start))
+            selected += piece.records
+        shown.selected += selected
+        if segment.claim is not None:
+            self._audit_cut(partition, segment, segment.claim, gone, selected)
 
     def _audit(self, partition: int, segment: Segment, claim: ReceiptClaim, seen: int, selected: int) -> None:
         """Compare what the receipt calls copied, filtered, skipped and lost with what a reader of its range saw."""
@@ -286,6 +319,27 @@ class SourceSide:
             _differ(self._shown, partition, segment.start, count, message)
         elif seen == said and selected != claim.copied:
             message = f"The receipt says {claim.copied} copied, {selected} of its records are inside the bounds."
+            _differ(self._shown, partition, segment.start, count, message)
+
+    def _audit_cut(self, partition: int, segment: Segment, claim: ReceiptClaim, gone: int, selected: int) -> None:
+        """The same for a segment whose first `gone` offsets cannot be read any more; `selected` are records after these.
+        The receipt may call copied or filtered what can be read, and at most one record for each offset that is gone.
+        """
+        seen, rest = self._seen[partition], self._rest[partition]
+        said, count = claim.copied + claim.filtered, segment.stop - segment.start
+        if seen > said:
+            self._audit(partition, segment, claim, seen, selected)
+        elif selected > claim.copied or rest - selected > claim.filtered:
+            message = (
+                f"The receipt says {claim.copied} copied and {claim.filtered} filtered; of what can still be read "
+                f"{selected} records are inside the bounds and {rest - selected} are not."
+            )
+            _differ(self._shown, partition, segment.start, count, message)
+        elif rest < said - gone and not self._compacted:
+            message = (
+                f"The receipt says {claim.copied} copied and {claim.filtered} filtered. {gone} of its offsets cannot be "
+                f"read any more, and after them are only {rest} records."
+            )
             _differ(self._shown, partition, segment.start, count, message)
 
 
@@ -364,7 +418,7 @@ class TargetSide:
     def _match(self, source: int, target: int) -> PairMatch | None:
         return None if self._matches is None else self._matches.of(source, target)
 
-    def deleted(self, partition: int, log_start: int) -> None:
+    def deleted(self, partition: int, position: int, log_start: int) -> None:
         """Nothing to do: records gone from the target are missing there, and their claims find too few records."""
 
     def _columns(self, messages: list[Message]) -> Columns:

@@ -219,7 +219,7 @@ class SpillSide:
 
     def begin(self, ranged: Range) -> None: ...
 
-    def deleted(self, partition: int, log_start: int) -> None:
+    def deleted(self, partition: int, position: int, log_start: int) -> None:  # noqa: ARG002  (of the protocol)
         """Nothing to do: records gone from the target are missing there."""
         if self._side == SOURCE:
             raise no_verdict(partition, log_start)

@@ -75,9 +75,11 @@ def look_closer(
     def look(guest: Guest) -> list[PairFinding]:
         planned = {r.partition for r in plan.sources}
         ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn)
+        closer = Look(spec, plan, ledger, guest)
         try:
-            found = [Look(spec, plan, ledger, guest).answer(question) for question in questions]
+            found = [closer.answer(question) for question in questions]
         finally:
+            closer.close()
             ledger.close()
         check_topics(make_topics(spec))
         return found

@@ -1,0 +1,128 @@
+"""The log start lies inside of what a receipt covers: what the source still holds of it is compared with the end of what
+the target holds of it, and only the rest is proved by the receipt.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Message
+
+from recoveryd_jobs.contract import PartitionRange, Receipt, Verification, encode
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.selection import Selection
+from recoveryd_jobs.verify.judge import judge, report
+from recoveryd_jobs.verify.ledger import ProofLedger
+from recoveryd_jobs.verify.match import Matches
+from recoveryd_jobs.verify.reader import Range
+from recoveryd_jobs.verify.sides import Shown, SourceSide, TargetSide
+from tests.builders.copying import Cluster, Recovery, Row, rows
+from tests.builders.proving import agreed, places, verify
+from tests.spark.test_contract import SPEC
+
+STOP, CHUNK, GONE = 100, 20, 7
+FIRST_MS = rows(1)[0].time_ms
+Edit = Callable[[list[Row]], list[Row]]
+
+
+def judged(log_start: int, claims: dict[str, int], offsets: range, times: Callable[[int], int] = int) -> Verification:
+    """The proof of one partition of which the receipt says `claims` and nothing was copied, without the closer look. The
+    source shows these offsets.
+    """
+    sides = {"source": replace(SPEC.source, from_time_ms=0), "target": replace(SPEC.target, mapping="same")}
+    spec, shown, ledger = replace(SPEC, verify="source", **sides), Shown(), ProofLedger()  # type: ignore[arg-type]
+    said = Receipt(spec.scope, spec.recovery, 0, 1, 0, 0, 0, STOP, **claims, bytes=0)
+    ledger.put(0, 0, encode(said))
+    ledger.settle()
+    selection, matches = Selection(spec.source, spec.target, is_stamped=False), Matches(shown.tell)
+    source = SourceSide(spec.recovery, selection, ledger, shown, {0: 0}, matches, kept=True, compacted=False)
+    target = TargetSide(
+        spec.recovery, selection, ledger, shown, lambda r: ledger.runs(r.partition), matches,
+        with_digest=True, with_rows=True,
+    )  # fmt: skip
+    if log_start:
+        shown.readable_from[0] = log_start
+    matches.begin([0])
+    source.begin(Range(0, log_start, STOP))
+    target.begin(Range(0, 0, 0))
+    source.feed(0, [
+        Message(topic="src", partition=0, offset=at, key=b"k", value=b"v", headers=[], timestamp=(1, times(at)))
+        for at in offsets
+    ])  # fmt: skip
+    source.finish(0)
+    target.finish(0)
+    return report(judge(spec, [shown]), ())
+
+
+@pytest.mark.parametrize("log_start", [0, 1, 99])
+def test_readable_records_that_a_receipt_calls_skipped_are_found_wherever_the_log_starts(log_start: int) -> None:
+    found = judged(log_start, {"copied": 0, "filtered": 0, "skipped": STOP, "lost": 0}, range(log_start, STOP))
+    assert (found.result, [d.kind for d in found.differences]) == ("mismatch", ["ledger"])
+    assert f"calls {STOP - log_start} readable records skipped" in found.differences[0].message
+
+
+@pytest.mark.parametrize(
+    ("claims", "offsets", "time_ms"),
+    [
+        (
+            {"copied": 0, "filtered": 60, "skipped": 40, "lost": 0},
+            range(50, 60),
+            7,
+        ),  # inside the bounds, called filtered
+        ({"copied": 0, "filtered": 60, "skipped": 40, "lost": 0}, range(50, 59), -7),  # 50 gone and 9 left are not 60
+        ({"copied": 0, "filtered": 0, "skipped": 50, "lost": 50}, range(50, 51), -7),  # one is there that nothing names
+    ],
+)
+def test_what_a_receipt_says_must_fit_to_what_is_readable_of_its_range(
+    claims: dict[str, int], offsets: range, time_ms: int
+) -> None:
+    assert [d.kind for d in judged(50, claims, offsets, lambda _: time_ms).differences] == ["ledger"]
+
+
+def test_a_receipt_that_fits_to_what_is_readable_is_no_difference() -> None:
+    claims = {"copied": 0, "filtered": 60, "skipped": 40, "lost": 0}
+    assert judged(50, claims, range(50, 60), lambda _: -7).result == "match"
+
+
+def copied(cluster: Cluster, mapping: str, data: list[Row], **more: object) -> Recovery:
+    """Of one source partition, in chunks of CHUNK records."""
+    partitions = 2 if mapping == "key_hash" else 1
+    source, target = cluster.topic("in"), cluster.topic("out", partitions)
+    cluster.fill(source, data)
+    recovery = Recovery(
+        cluster, source, target, ranges=[[PartitionRange(0, 0, cluster.end(source))]], partitions=partitions,
+        target_more={"mapping": mapping}, chunk=Recovery.chunk_limits(max_records=CHUNK), **more,
+    )  # fmt: skip
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
+    return recovery
+
+
+DAMAGE: dict[str, tuple[Edit, set[str]]] = {
+    "nothing": (lambda r: r, set()),
+    "altered": (lambda r: [*r[:-1], replace(r[-1], value=b"x")], {"altered"}),
+    "a time shifted": (lambda r: [*r[:-1], replace(r[-1], time_ms=r[-1].time_ms + 1)], {"altered"}),
+    "one gone": (lambda r: r[:-1], {"missing"}),
+    "reordered": (lambda r: [*r[:-2], r[-1], r[-2]], {"reordered"}),
+    "one for another": (lambda r: [*r[:-2], r[-2], r[-2]], {"altered"}),
+    "all gone": (lambda r: r[:0], {"missing", "ledger"}),
+}
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("mapping", ["same", "key_hash"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_readable_end_of_a_receipt_is_compared_whatever_the_receipt_says(
+    cluster: Cluster, damage: str, mapping: str
+) -> None:
+    """Damaged are the first, a middle and the last receipt, one after the other, and the receipts say what the target
+    holds.
+    """
+    recovery = copied(cluster, mapping, [replace(r, headers=(("h", None),)) for r in rows(3 * CHUNK)])
+    (edit, wanted), receipts = DAMAGE[damage], recovery.ledger()
+    for at in [r.start for r in receipts]:
+        cluster.delete_records(recovery.source, 0, at + GONE)
+        found = verify(agreed(recovery, receipts, lambda said, r, at=at: edit(r) if said.start == at else r))  # type: ignore[misc]
+        assert {kind for kind, *_ in places(found)} == wanted
+        named = [offset for kind, _, offset, *_ in places(found) if kind != "ledger"]
+        assert all(at + GONE <= offset < at + CHUNK for offset in named)  # type: ignore[operator]
+        assert wanted or (found.scope, found.source_records, found.records_by_receipts) == ("mixed", 60, at + GONE)
