@@ -10,7 +10,7 @@ resumed.
 """
 
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -63,6 +63,15 @@ class TopicSettings:
     max_message_bytes: int = _MAX_MESSAGE_BYTES
     is_stamped: bool = False
     is_compacted: bool = False
+
+
+def _settings(configs: Mapping[str, Any]) -> TopicSettings:
+    told = {name: entry.value for name, entry in configs.items() if entry.value is not None}
+    return TopicSettings(
+        int(told.get("max.message.bytes", _MAX_MESSAGE_BYTES)),
+        told.get("message.timestamp.type") == "LogAppendTime",
+        "compact" in told.get("cleanup.policy", ""),
+    )
 
 
 def pause(seconds: float) -> Generator["Future[Any]", None, None]:
@@ -226,25 +235,30 @@ class Topic:
             raise
         return {p.partition: LogBounds(starts[p.partition], stable[p.partition], high[p.partition]) for p in wanted}
 
-    def settings(self) -> "TopicSettings":
-        """The settings that affect records; Kafka's defaults where the broker does not tell. Raises JobError without
-        the right to ask.
+    def settings(self, deadline_s: float, waiting: Callable[[], None] = lambda: None) -> TopicSettings:
+        """The settings that affect records, asked for until there is an answer: lanes and proof must not differ in what
+        they take for granted. Kafka's default for a setting that an answer leaves out.
+
+        Raises JobError without the right to ask; NoAnswer after `deadline_s` (monotonic); and what `waiting` raises.
         """
+        return take_steps(self._settings_in_steps(deadline_s), waiting)
+
+    def _settings_in_steps(self, deadline_s: float) -> Generator["Future[Any]", None, TopicSettings]:
         resource = ConfigResource(ResourceType.TOPIC, self.name)
-        try:
-            configs = self.asker.admin.describe_configs([resource], request_timeout=ASK_TIMEOUT_S)[resource].result(
-                ASK_TIMEOUT_S + 1.0
-            )
-            return TopicSettings(
-                int(configs["max.message.bytes"].value),
-                configs["message.timestamp.type"].value == "LogAppendTime",
-                "compact" in configs["cleanup.policy"].value,
-            )
-        except KafkaException as error:
-            self._judge(error.args[0], "DescribeConfigs")
-            return TopicSettings()
-        except (TimeoutError, KeyError, ValueError):
-            return TopicSettings()
+        while True:
+            asked = self.asker.admin.describe_configs([resource], request_timeout=ASK_TIMEOUT_S)[resource]
+            yield from _answered(asked)
+            try:
+                return _settings(asked.result(0))
+            except KafkaException as error:
+                self._judge(error.args[0], "DescribeConfigs")
+                silence = error.args[0].str()
+            except TimeoutError:
+                silence = f"no answer in {ASK_TIMEOUT_S:.0f} s"
+            self.asker.renew()
+            if time.monotonic() >= deadline_s:
+                raise NoAnswer(f"settings of {self._side} {self.name}: {silence}")
+            yield from pause(_PAUSE_S)
 
     def _offsets(self, wanted: list[TopicPartition], which: str) -> Generator["Future[Any]", None, dict[int, int]]:
         found: dict[int, int] = {}

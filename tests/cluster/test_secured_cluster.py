@@ -211,7 +211,7 @@ def test_lanes_and_proof_that_may_not_read_a_topics_configs_say_so_instead_of_gu
     wait_for(lambda: missing(stack, client, needs) == [lacks], _SEEN_S)
     spec = TargetSpec(cluster="main", topic=source, topic_id="", partitions=1, client=client)
     with pytest.raises(JobError, match=f"the user lacks {lacks}"):
-        Topic(spec, "target", "c").settings()
+        Topic(spec, "target", "c").settings(0.0)
 
 
 @pytest.mark.parametrize("side", ["source", "receipts"])

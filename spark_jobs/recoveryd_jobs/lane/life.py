@@ -113,7 +113,10 @@ class Lane:
                 topic.check_id(deadline_s, self._waiting)
             except NoAnswer as silence:
                 raise topic.unanswered(silence) from None
-        settings = self._target_topic.settings()
+        try:
+            settings = self._target_topic.settings(deadline_s, self._waiting)
+        except NoAnswer as silence:
+            raise self._target_topic.unanswered(silence) from None
         self._target = target = TransactionalTarget(self._spec, self._lane.lane, settings.max_message_bytes)
         copier = Copier(self._spec, target, is_stamped=settings.is_stamped)
         first = Lease(self._directives.current().directive, self._lane.lane, len(self._spec.lanes), time.monotonic())

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from recoveryd_jobs.contract import JobSpec, PartitionRange
 from recoveryd_jobs.errors import JobError
-from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic
+from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic, TopicSettings
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.reader import Range
 
@@ -89,6 +89,13 @@ def _check(topic: Topic) -> int:
         raise topic.unanswered(silence) from None
 
 
+def _settings(topic: Topic) -> TopicSettings:
+    try:
+        return topic.settings(time.monotonic() + PATIENCE_S)
+    except NoAnswer as silence:
+        raise topic.unanswered(silence) from None
+
+
 class Asked:
     """The topic of one side while it is read. It has clients of its own, made at the first question."""
 
@@ -118,8 +125,8 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
     try:
         source_bounds = _source_bounds(source, ranges) if spec.verify == "source" else {}
         target_bounds = _bounds(target, list(range(width)) if spec.receipts_topic else to)
-        is_stamped = target.settings().is_stamped
-        is_compacted = spec.verify == "source" and source.settings().is_compacted
+        is_stamped = _settings(target).is_stamped
+        is_compacted = spec.verify == "source" and _settings(source).is_compacted
     except KafkaException as raised:
         raise JobError("target_unavailable", f"The topics cannot be described: {raised.args[0].str()}.") from None
     starts, stops = dict(spec.target.starts), dict(spec.target.stops)
