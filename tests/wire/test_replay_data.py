@@ -144,6 +144,8 @@ def test_the_same_topic_name_on_another_cluster_is_another_topic() -> None:
         ("reason", "x" * 501, Code.INVALID_VALUE, "data.reason", "500"),
         ("reason", "\x1b[2J", Code.INVALID_VALUE, "data.reason holds control characters.", ""),
         ("reason", 5, Code.INVALID_VALUE, "data.reason", ""),
+        ("target.headers", {"drop": ["a\0b"]}, Code.INVALID_VALUE, 'is "a\\u0000b", and the Kafka client ends', "without NUL"),
+        ("target.headers", {"add": {"a\0b": "x"}}, Code.INVALID_VALUE, 'is "a\\u0000b", and the Kafka client ends', "without NUL"),
         ("reasn", "x", Code.UNKNOWN_FIELD, "data.reasn is not a field of replay.", "The nearest valid field is data.reason."),
         ("source.form", "earliest", Code.UNKNOWN_FIELD, "data.source.form", "The nearest valid field is data.source.from."),
         ("create", True, Code.UNKNOWN_FIELD, "data.create", "The nearest valid field is data.target.create."),

@@ -66,6 +66,15 @@ def check_text(text: str) -> str:
     return text
 
 
+def _check_header_name(name: str) -> str:
+    if "\0" in name:
+        raise wrong(
+            f"is {shown(name)}, and the Kafka client ends a header's name at a NUL character",
+            "Use a name without NUL.",
+        )
+    return name
+
+
 def _check_topic_name(topic: str) -> str:
     if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
         raise wrong(
@@ -243,5 +252,5 @@ EventTime = Annotated[int, PlainValidator(parse_time_field), WithJsonSchema(TIME
 Runtime = Annotated[int, PlainValidator(_parse_runtime), WithJsonSchema(DURATION_SCHEMA)]
 Deadline = Annotated[int, PlainValidator(parse_deadline), WithJsonSchema({"anyOf": [TIME_SCHEMA, DURATION_SCHEMA]})]
 SampledAt = Annotated[int, PlainValidator(_parse_sampled_at), WithJsonSchema(TIME_SCHEMA)]
-HeaderName = Annotated[str, Field(min_length=1, max_length=255)]
+HeaderName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_check_header_name)]
 HeaderText = Annotated[str, Field(max_length=8192)]
