@@ -148,10 +148,14 @@ def _findings(
             "compares the last value of each key"
         )
         found.append(Finding("compacted", Severity.WARN, message.replace("are compacted", _are(compacted), 1)))
-    stamped = [t.topic for t in (source, target) if t.configs.get("message.timestamp.type") == "LogAppendTime"]
-    if stamped:
-        message = f"{' and '.join(stamped)} stamps records with the time they land: times are not compared"
+    if target.configs.get("message.timestamp.type") == "LogAppendTime":
+        message = f"{target.topic} stamps records with the time they land: times are not compared"
         found.append(Finding("log_append_time", Severity.WARN, message))
+    elif source.configs.get("message.timestamp.type") == "LogAppendTime" and spec.compare == "records":
+        message = (
+            f"{source.topic} stamps records with the time they land, which a copy has to have kept: times are compared"
+        )
+        found.append(Finding("log_append_time", Severity.INFO, message))
     if target.partitions != source.partitions:
         how = "partition by partition" if spec.target.mapping == "same" else "by murmur2 of the key"
         message = (
