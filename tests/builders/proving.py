@@ -96,7 +96,8 @@ def agreed(recovery: Recovery, receipts: list[Receipt], edit: Callable[[Receipt,
     partition, and with receipts that say just what stands there, digests included; what is gone they call skipped.
     """
     cluster, partitions = recovery.cluster, recovery.spec.target.partitions
-    bad, stored, ends = cluster.topic("bad", partitions), cluster.read(recovery.target, partitions), [0] * partitions
+    bad = cluster.topic(f"bad{next(_numbers)}", partitions)
+    stored, ends = cluster.read(recovery.target, partitions), [0] * partitions
     target, told = replace(recovery.spec.target, topic=bad, topic_id=cluster.topic_id(bad)), []
     for receipt in receipts:
         runs = []

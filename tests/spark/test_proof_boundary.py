@@ -22,14 +22,19 @@ from tests.spark.test_contract import SPEC
 
 STOP, CHUNK, GONE = 100, 20, 7
 FIRST_MS = rows(1)[0].time_ms
+SAME = replace(SPEC.target, mapping="same")
 Edit = Callable[[list[Row]], list[Row]]
+
+
+def record(at: int, time_ms: int = 1) -> Message:
+    return Message(topic="src", partition=0, offset=at, key=b"k", value=b"v", headers=[], timestamp=(1, time_ms))
 
 
 def judged(log_start: int, claims: dict[str, int], offsets: range, times: Callable[[int], int] = int) -> Verification:
     """The proof of one partition of which the receipt says `claims` and nothing was copied, without the closer look. The
     source shows these offsets.
     """
-    sides = {"source": replace(SPEC.source, from_time_ms=0), "target": replace(SPEC.target, mapping="same")}
+    sides = {"source": replace(SPEC.source, from_time_ms=0), "target": SAME}
     spec, shown, ledger = replace(SPEC, verify="source", **sides), Shown(), ProofLedger()  # type: ignore[arg-type]
     said = Receipt(spec.scope, spec.recovery, 0, 1, 0, 0, 0, STOP, **claims, bytes=0)
     ledger.put(0, 0, encode(said))
@@ -45,10 +50,7 @@ def judged(log_start: int, claims: dict[str, int], offsets: range, times: Callab
     matches.begin([0])
     source.begin(Range(0, log_start, STOP))
     target.begin(Range(0, 0, 0))
-    source.feed(0, [
-        Message(topic="src", partition=0, offset=at, key=b"k", value=b"v", headers=[], timestamp=(1, times(at)))
-        for at in offsets
-    ])  # fmt: skip
+    source.feed(0, [record(at, times(at)) for at in offsets])
     source.finish(0)
     target.finish(0)
     return report(judge(spec, [shown]), ())
@@ -82,6 +84,26 @@ def test_what_a_receipt_says_must_fit_to_what_is_readable_of_its_range(
 def test_a_receipt_that_fits_to_what_is_readable_is_no_difference() -> None:
     claims = {"copied": 0, "filtered": 60, "skipped": 40, "lost": 0}
     assert judged(50, claims, range(50, 60), lambda _: -7).result == "match"
+
+
+def test_a_segment_that_was_read_whole_is_compared_although_the_log_start_moves_past_it_later() -> None:
+    """The first receipt calls everything skipped; all of its range is read before records of the second one's vanish."""
+    spec = replace(SPEC, verify="source", source=replace(SPEC.source, from_time_ms=None), target=SAME)
+    shown, ledger = Shown(), ProofLedger()
+    for start, stop, filtered in ((0, 50, 0), (50, STOP, 0)):
+        said = Receipt(spec.scope, spec.recovery, 0, 1, 0, 0, start, stop, 0, filtered, stop - start, 0, 0)
+        ledger.put(0, start, encode(said))
+    ledger.settle()
+    selection = Selection(spec.source, spec.target, is_stamped=False)
+    source = SourceSide(spec.recovery, selection, ledger, shown, {0: 0}, None, kept=True, compacted=False)
+    source.begin(Range(0, 0, STOP))
+    source.feed(0, [record(at) for at in range(50)])
+    source.deleted(0, 50, STOP)
+    source.finish(0)
+    [difference] = judge(spec, [shown]).differences
+    assert (difference.kind, difference.source_offset) == ("ledger", 0)
+    [question] = judge(spec, [shown]).questions
+    assert (question.starts, question.tails) == ((0,), ())
 
 
 def copied(cluster: Cluster, mapping: str, data: list[Row], **more: object) -> Recovery:

@@ -9,7 +9,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
@@ -134,6 +134,13 @@ class ProofLedger:
         (said,) = self._db.execute("SELECT coalesce(sum(count), 0) FROM target WHERE p=? AND start=?", key).fetchone()
         (held,) = self._db.execute("SELECT coalesce(sum(count), 0) FROM run WHERE p=? AND start=?", key).fetchone()
         return int(said), int(held)
+
+    def claims_outside(self, targets: Iterable[int]) -> Iterator[tuple[int, int, int, int]]:
+        """(source partition, start of the receipt, target partition, records) of claims of other target partitions."""
+        named = {t for (t,) in self._db.execute("SELECT DISTINCT t FROM target")}
+        found = "SELECT p, start, t, count FROM target WHERE t=? ORDER BY p, start"
+        for target in sorted(named.difference(targets)):
+            yield from self._db.execute(found, (target,))
 
     def partitions(self) -> set[int]:
         """Source partitions that have receipts."""

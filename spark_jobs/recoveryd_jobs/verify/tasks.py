@@ -10,7 +10,7 @@ exception means that there is no verdict.
 """
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TypeVar
 
 from confluent_kafka import KafkaException
@@ -114,6 +114,7 @@ def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Sh
     try:
         _audit_strays(plan, share, ledger, shown)
         _audit_only(plan, audited, ledger, shown)
+        audit_places(plan, {r.partition for r in (*share.sources, *audited)}, ledger, shown)
         ShareReading(spec, plan, share, guest, ledger, shown).read()
     finally:
         ledger.close()
@@ -140,6 +141,16 @@ def _audit_strays(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown
                     "ledger", partition, message=f"Source partition {partition} is not in the plan, and has receipts."
                 )
             )
+
+
+def audit_places(plan: ProofPlan, mine: Container[int], ledger: ProofLedger, shown: Shown) -> None:
+    """What receipts claim of partitions that the proof does not read, nobody would look at."""
+    for partition, start, target, records in ledger.claims_outside(r.partition for r in plan.targets):
+        if partition in mine and records:
+            message = (
+                f"The receipt from {start} on says that it wrote to partition {target}, which is none of the target."
+            )
+            shown.differ(Difference("ledger", partition, start, target, None, records, message))
 
 
 def _audit_only(plan: ProofPlan, audited: Sequence[Range], ledger: ProofLedger, shown: Shown) -> None:
