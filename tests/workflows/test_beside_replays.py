@@ -5,6 +5,7 @@ import pytest
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Earliest, Latest, SourceRef
 from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
+from recoveryd.workflows.model.positions import moving_notes
 from tests.workflows.world import TOPIC, GroupWorld
 
 
@@ -16,5 +17,5 @@ def test_a_replay_that_writes_to_a_topic_of_the_group_is_named(target: TargetRef
     assert world.reset(dry_run=True) == "accepted"
     assert world.workflow.plan is not None
     told = ("orders: the replay refill is planning and writes there, so its end moves",)
-    assert world.workflow.plan.findings == (told if named else ())
+    assert world.workflow.plan.findings == (*moving_notes(Earliest()), *(told if named else ()))
     assert world.workflow.state is State.PLANNED

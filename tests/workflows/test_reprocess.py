@@ -9,10 +9,11 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
-from recoveryd.recovery.spec import AtOffset, AtTime, Latest
+from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.positions import Current, Shift, To
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
 
@@ -340,6 +341,18 @@ def test_pause_stop_and_a_second_one_on_the_same_unit() -> None:
     assert world.answers[-1].code == Code.IN_USE.value
     assert world.stop() == "accepted"
     assert world.workflow.state is State.STOPPED
+
+
+@pytest.mark.parametrize("to", [Latest(), Current(), Shift(-5), Earliest()])
+def test_a_plan_of_positions_that_move_has_the_same_hash_while_they_do(to: To) -> None:
+    world = begun(to=to, dry_run=True, accept_missing=1_000)
+    plan = world.workflow.plan
+    assert plan is not None
+    assert " moves: " in plan.findings[0]
+    world.topics["orders"].end += 50
+    world.topics["orders"].start += 1
+    world.committed |= places("orders", 77)
+    assert world.reprocess(to=to, plan_hash=plan.hash, accept_missing=1_000) == "accepted"
 
 
 def test_a_dry_run_has_the_hash_of_the_same_plan_while_the_application_goes_on() -> None:

@@ -2,23 +2,27 @@
 death of the daemon.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause
-from recoveryd.recovery.spec import AtOffset, Latest
+from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Unit
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
-from recoveryd.workflows.model.positions import Current, OfSnapshot, Shift
+from recoveryd.workflows.model.positions import Current, OfSnapshot, OnNoRecord, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import Reset, ResetSpec
 from recoveryd.workflows.model.workflow import StepState, UndoState
+from tests.builders.core import NOW_MS
+from tests.workflows import world as worlds
 from tests.workflows.world import LOG, OWNED, PARTITIONS, TOPIC, GroupWorld, report
 
 BEFORE = dict.fromkeys(range(PARTITIONS), 50)
@@ -186,6 +190,77 @@ def test_a_position_outside_the_log_is_refused_and_a_partition_that_is_not_there
     spec = ResetSpec("main", "app", Latest(), topics={TOPIC: (0, PARTITIONS)})
     assert world.send(lambda meta: Reset(meta, spec)) == "rejected"
     assert world.answers[-1].code == Code.SOURCE_PARTITION_MISSING.value
+
+
+def more_is_written(monkeypatch: pytest.MonkeyPatch, _world: GroupWorld) -> None:
+    monkeypatch.setattr(worlds, "LOG", (LOG[0], LOG[1] + 1))
+
+
+def retention_goes_on(monkeypatch: pytest.MonkeyPatch, _world: GroupWorld) -> None:
+    monkeypatch.setattr(worlds, "LOG", (LOG[0] + 1, LOG[1]))
+
+
+def the_group_commits(_monkeypatch: pytest.MonkeyPatch, world: GroupWorld) -> None:
+    world.committed = dict.fromkeys(range(PARTITIONS), 51)
+
+
+AT_END, CLAMPED = {"on_no_record": OnNoRecord.AT_END}, {"on_out_of_range": OnOutOfRange.CLAMP}
+
+
+@pytest.mark.parametrize("is_approved", [True, False])
+@pytest.mark.parametrize(
+    ("to", "more", "moves", "goal"),
+    [
+        (Latest(), {}, more_is_written, LOG[1] + 1),
+        (Earliest(), {}, retention_goes_on, LOG[0] + 1),
+        (Current(), {}, the_group_commits, 51),
+        (Shift(-5), {}, the_group_commits, 46),
+        (AtTime(NOW_MS), AT_END, more_is_written, LOG[1] + 1),
+        (AtOffset(LOG[1] + 50), CLAMPED, more_is_written, LOG[1] + 1),
+        (AtOffset(0), CLAMPED, retention_goes_on, LOG[0] + 1),
+        (AtOffset(LOG[1]), {}, more_is_written, LOG[1]),
+    ],
+)
+def test_what_moves_by_its_nature_can_be_agreed_to_while_it_moves(
+    monkeypatch: pytest.MonkeyPatch,
+    to: To,
+    more: dict[str, Any],
+    moves: Callable[[pytest.MonkeyPatch, GroupWorld], None],
+    goal: int,
+    is_approved: bool,
+) -> None:
+    world = GroupWorld(*([OWNED] if is_approved else []))
+    assert world.reset(to, dry_run=not is_approved, **more) == "accepted"
+    plan = world.workflow.plan
+    assert plan is not None
+    moves(monkeypatch, world)
+    answer = world.approve("//ops/kim") if is_approved else world.reset(to, plan_hash=plan.hash, **more)
+    assert (answer, world.workflow.state, world.committed) == ("accepted", State.COMPLETED, at(goal)), world.answers
+
+
+def test_what_stays_where_it_is_keeps_its_number() -> None:
+    world = GroupWorld()
+    hashes = []
+    for to in (AtOffset(LOG[1]), AtOffset(LOG[1] - 1), Latest(), Earliest(), Current(), Shift(1), Shift(2)):
+        world.reset(to, dry_run=True)
+        assert world.workflow.plan is not None
+        hashes.append(world.workflow.plan.hash)
+    assert len(set(hashes)) == len(hashes)
+
+
+@pytest.mark.parametrize(("to", "word"), [(Latest(), "latest"), (Shift(-5), "shift -5"), (AtOffset(20), "")])
+def test_who_agrees_to_numbers_that_move_is_told(to: To, word: str) -> None:
+    world = GroupWorld(OWNED)
+    world.reset(to)
+    assert world.workflow.plan is not None
+    assert [f.partition(" moves: ")[0] for f in world.workflow.plan.findings if " moves: " in f] == [word] * bool(word)
+
+
+def test_the_partitions_are_a_part_of_what_is_agreed_to_also_where_their_positions_move() -> None:
+    world = GroupWorld()
+    world.send(lambda meta: Reset(meta, ResetSpec("main", "app", Latest(), topics={TOPIC: (0,)}, dry_run=True)))
+    assert world.workflow.plan is not None
+    assert world.reset(Latest(), plan_hash=world.workflow.plan.hash) == "rejected"
 
 
 def test_a_dry_run_changes_nothing_and_its_hash_guards_the_same_plan() -> None:

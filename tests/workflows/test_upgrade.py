@@ -359,6 +359,29 @@ def test_a_dry_run_has_the_hash_of_the_same_plan_while_the_old_version_reads_on(
     ) == ("rejected")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "topic"),
+    [
+        ("named", "named-without-repartition", "app-by-key-repartition"),
+        ("generated", "generated-one-map-more", "app-KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition"),
+    ],
+)
+def test_what_is_left_in_a_topic_between_moves_and_is_no_part_of_what_was_agreed_to(
+    old: str, new: str, topic: str
+) -> None:
+    world = UpgradeWorld(version(new), replace(OLD, topology=topology(old)))
+    world.topics[topic] = Log(f"{topic}-1", 0, 20)
+    assert world.upgrade(dry_run=True, on_incompatible=OnIncompatible.CONTINUE) == "accepted"
+    plan = world.workflow.plan
+    assert plan is not None
+    assert plan.version is not None
+    assert any(
+        f"{topic.removeprefix('app-')} " in d.message and "records" in d.message for d in plan.version.differences
+    )
+    world.topics[topic].end += 50
+    assert world.upgrade("w2", plan_hash=plan.hash, on_incompatible=OnIncompatible.CONTINUE) == "accepted"
+
+
 def test_owners_are_told_what_changes_for_them() -> None:
     world = UpgradeWorld(replace(FITS, outputs={"log": Output(), "extra": Output()}))
     world.topics["extra"] = Log("extra-1", 0, 0)

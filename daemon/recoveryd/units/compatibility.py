@@ -20,6 +20,8 @@ _INDEX: Final = re.compile(r"-\d{10}(?=-|$)", re.ASCII)
 _KIND: Final = re.compile(r"((?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z]+(?:-[A-Z]+)*)-\d{10}", re.ASCII)
 _TABLE: Final = re.compile(r"(.+)-STATE-STORE-\d{10}", re.ASCII)
 
+_COUNTING: Final = frozenset({"between_gone", "between_moved"})
+
 
 class VersionVerdict(StrEnum):
     """`unknown` needs a person, and is never taken for one of the others."""
@@ -36,6 +38,11 @@ class VersionDifference:
     name: str
     verdict: VersionVerdict
     message: str
+
+    @property
+    def meant(self) -> tuple[str, str]:
+        """What somebody agrees to; without the number of unread records, which moves while the old version runs."""
+        return self.name, self.message.partition(": ")[0] if self.name in _COUNTING else self.message
 
 
 @dataclass(frozen=True, slots=True)

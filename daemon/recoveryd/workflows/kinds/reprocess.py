@@ -46,14 +46,20 @@ from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.params import WorkflowParams
-from recoveryd.workflows.model.positions import NewPosition, PartitionLook, PositionRefused, resolve
+from recoveryd.workflows.model.positions import (
+    NewPosition,
+    PartitionLook,
+    PositionRefused,
+    meaning,
+    moving_notes,
+    resolve,
+)
 from recoveryd.workflows.model.spec import (
     IntermediatePolicy,
     OutputChoice,
     OutputPolicy,
     ReprocessSpec,
     WithOutputs,
-    write_to,
 )
 from recoveryd.workflows.model.workflow import (
     Change,
@@ -144,7 +150,11 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
     plan = WorkflowPlan(
         hash=_hash(spec, found, internal, positions),
         changes=(*(Change("config", f"{r.name} {r.config}", None, r.to, r.was_set) for r in rows), *changes),
-        findings=(*(p.note for p, _ in positions if p.note), *findings_of(spec, unit, found, positions)),
+        findings=(
+            *moving_notes(spec.to),
+            *(p.note for p, _ in positions if p.note),
+            *findings_of(spec, unit, found, positions),
+        ),
         ambiguous_topics=tuple(name for name, _ in facts.internal.ambiguous),
     )
     told = (
@@ -320,8 +330,8 @@ def _hash(
     internal: Mapping[str, str],
     positions: list[tuple[NewPosition, PartitionLook]],
 ) -> str:
-    """Not over ends, which move as long as the application runs."""
-    inputs = [(p.topic, p.partition, p.offset) for p, _ in positions if p.topic not in spec.intermediate]
+    """Not over what moves as long as the application runs."""
+    inputs = [meaning(spec.to, look, p) for p, look in positions if p.topic not in spec.intermediate]
     ids: dict[str, str | None] = {}
     for group in found.groups:
         ids |= group.topic_ids
@@ -330,8 +340,7 @@ def _hash(
         "unit": (spec.unit, spec.cluster, spec.group),
         "topics": ids,
         "internal": internal,
-        "to": write_to(spec.to),
-        "inputs": [] if _moves(spec) else inputs,
+        "inputs": inputs,
         "outputs": {name: (choice.policy.value, choice.name) for name, choice in spec.outputs.items()},
         "intermediate": {name: policy.value for name, policy in spec.intermediate.items()},
         "policies": (spec.on_out_of_range.value, spec.on_no_record.value, spec.accept_missing),
@@ -341,10 +350,6 @@ def _hash(
 
 def _id(topic: TopicFound | None) -> str | None:
     return None if topic is None else topic.id
-
-
-def _moves(spec: ReprocessSpec) -> bool:
-    return isinstance(write_to(spec.to), str) and write_to(spec.to) in {"latest", "current"}
 
 
 def _claims(spec: ReprocessSpec) -> frozenset[str]:

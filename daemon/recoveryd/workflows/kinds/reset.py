@@ -24,15 +24,15 @@ from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import (
     AtTopicOffsets,
-    Current,
     NewPosition,
     PartitionLook,
     PositionRefused,
-    Shift,
+    meaning,
+    moving_notes,
     resolve,
 )
 from recoveryd.workflows.model.size import refuse_size
-from recoveryd.workflows.model.spec import ResetSpec, write_to
+from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import Workflow, WorkflowPlan, WorkflowStep
 
 CONFIRM, EMPTY, NOTE, SET = "confirm_output", "await_empty", "snapshot", "set_offsets"
@@ -98,7 +98,7 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     if not moved:
         message = f"no partition of {spec.group} has a position to be set"
         return Refused(Code.NOTHING_TO_DO, message, "Name topics that the group reads.")
-    findings = tuple(p.note for p in positions if p.note)
+    findings = (*moving_notes(spec.to), *(p.note for p in positions if p.note))
     if found.group is None:
         findings = (*findings, f"the cluster has no group {spec.group} yet; it begins with these offsets")
     findings = (*findings, *start_findings(moved))
@@ -197,12 +197,11 @@ def refuse_group(name: str, group: Group | None) -> Refused | None:
 
 
 def _hash(spec: ResetSpec, found: GroupFound, positions: list[NewPosition]) -> str:
-    """Over what is meant: for positions that move with the group the words, for others the numbers."""
-    is_relative = isinstance(spec.to, Current | Shift)
+    """Over what is meant: for positions that move the words, for others the numbers."""
     return hash_of({
         "group": (spec.cluster, spec.group),
         "topics": dict(found.topic_ids),
-        "to": write_to(spec.to) if is_relative else [(p.topic, p.partition, p.offset) for p in positions],
+        "to": [meaning(spec.to, look, p) for p, look in zip(positions, found.looks, strict=True)],
         "policies": (spec.on_out_of_range.value, spec.on_no_record.value),
     })  # fmt: skip
 

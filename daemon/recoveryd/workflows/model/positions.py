@@ -118,6 +118,44 @@ def resolve(to: To, look: PartitionLook, out_of_range: OnOutOfRange, no_record: 
     )
 
 
+def name_of_moving(to: To) -> str:
+    """The word for a position that moves by its nature: with what is written, with retention, or with the commits of the
+    group. Empty of one that stays where it is.
+    """
+    match to:
+        case Earliest():
+            return "earliest"
+        case Latest():
+            return "latest"
+        case Current():
+            return "current"
+        case Shift(by):
+            return f"shift {by}"
+        case _:
+            return ""
+
+
+def meaning(to: To, look: PartitionLook, position: NewPosition) -> tuple[str, int, str | int | None]:
+    """What a person agrees to, as a plan's hash has it: the word for what moves, the number for what stays. Who approves
+    the word gets what it means then. What was set to an end of the log, because it lies outside or no record is that
+    new, moves with that end.
+    """
+    asked = look.at_time if isinstance(to, AtTime) else None
+    if not isinstance(to, AtTime | OfSnapshot | OfSavepoint):
+        asked = _offset(to, look)
+    word = name_of_moving(to)
+    if not word and position.offset != asked:
+        word = name_of_moving(Latest() if position.at_end else Earliest())
+    return position.topic, position.partition, word or position.offset
+
+
+def moving_notes(to: To) -> tuple[str, ...]:
+    """What a person has to know who agrees to numbers that move."""
+    word = name_of_moving(to)
+    told = f"{word} moves: the offsets are those of now, they are looked up again once the group is empty"
+    return (f"{told}, and the plan's hash has the word in their place",) if word else ()
+
+
 def _wanted(to: To, look: PartitionLook, no_record: OnNoRecord) -> NewPosition:
     if isinstance(to, AtTime):
         return _at_time(look, no_record)

@@ -143,7 +143,7 @@ def _plan(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Planned | 
                 "units": (old.name, new.name, spec.cluster, spec.group, spec.mode.value, spec.on_incompatible.value),
                 "topics": dict(group.topic_ids),
                 "internal": sorted(internal.certain),
-                "versions": (verdict.value, [(d.name, d.message) for d in differences if d.name != "between_gone"]),
+                "versions": (verdict.value, [difference.meant for difference in differences]),
             }
         ),
         changes=(Change("unit", spec.group, None, old.name, new.name),),
