@@ -68,6 +68,7 @@ class HttpQuestions:
         body: bytes | None = None,
         answers: Collection[int] = (),
         timeout_s: float | None = None,
+        proxy: str | None = None,
     ) -> HttpAnswer:
         """Any 2xx, or one of `answers`. Raises `HttpRefusal`."""
         limit_s = timeout_s or self._timeout_s
@@ -78,6 +79,7 @@ class HttpQuestions:
                 headers=headers,
                 data=body,
                 allow_redirects=False,
+                proxy=proxy,
                 ssl=self._tls or True,
                 timeout=aiohttp.ClientTimeout(total=limit_s),
             ) as response:

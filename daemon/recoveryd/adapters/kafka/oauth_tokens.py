@@ -7,13 +7,13 @@ import base64
 import json
 import ssl
 import time
-import urllib.error
 import urllib.parse
 import urllib.request
 from typing import Any, Final
 
 from aiokafka.abc import AbstractTokenProvider
 
+from recoveryd.adapters.http.asking import HttpQuestions, HttpRefusal
 from recoveryd.settings.oauth_properties import OAuth
 
 DEADLINE_S: Final = 10.0
@@ -46,7 +46,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
         """A token that holds for a while. Raises `TokenProblem`."""
         async with self._asking:
             if time.monotonic() >= self._until_s:
-                self._token, life_s = await asyncio.to_thread(fetch_token, self._oauth)
+                self._token, life_s = await fetch_token(self._oauth)
                 self._until_s = time.monotonic() + life_s * _USED_SHARE
             return self._token
 
@@ -54,23 +54,34 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
         return dict(self._oauth.extensions)
 
 
-def fetch_token(oauth: OAuth) -> tuple[str, float]:
-    """A new token and its life in seconds. Blocking. Raises `TokenProblem`."""
+async def fetch_token(oauth: OAuth) -> tuple[str, float]:
+    """A new token and its life in seconds. Raises `TokenProblem`."""
     form = {"grant_type": "client_credentials"} | ({"scope": oauth.scope} if oauth.scope else {})
     login = base64.b64encode(f"{oauth.client_id}:{oauth.client_secret}".encode()).decode("ascii")
-    request = urllib.request.Request(  # noqa: S310  (the scheme was checked with the properties)
-        oauth.endpoint,
-        data=urllib.parse.urlencode(form).encode("ascii"),
-        headers={"Authorization": f"Basic {login}", "Accept": "application/json"},
-    )
+    headers = {"Authorization": f"Basic {login}", "Content-Type": "application/x-www-form-urlencoded"}
+    asking = None
     try:
-        context = ssl.create_default_context(cafile=oauth.ca_file) if oauth.endpoint.startswith("https:") else None
-        with urllib.request.urlopen(request, timeout=DEADLINE_S, context=context) as answer:  # noqa: S310
-            return _read(oauth.endpoint, answer.read(_ANSWER_BYTES_MAX))
-    except urllib.error.HTTPError as refusal:
-        raise TokenProblem(f"The token endpoint {oauth.endpoint} answered {refusal.code}.") from None
-    except OSError as error:
+        tls = ssl.create_default_context(cafile=oauth.ca_file) if oauth.endpoint.startswith("https:") else None
+        asking = HttpQuestions(tls, timeout_s=DEADLINE_S, body_most=_ANSWER_BYTES_MAX)
+        body = urllib.parse.urlencode(form).encode("ascii")
+        answer = await asking.ask("POST", oauth.endpoint, headers=headers, body=body, proxy=_proxy(oauth.endpoint))
+    except HttpRefusal as refusal:
+        told = refusal.why.removeprefix("it answered ")
+        said = f"cannot be asked: {told}" if refusal.status is None else f"answered {told}"
+        raise TokenProblem(f"The token endpoint {oauth.endpoint} {said}.") from None
+    except (OSError, ValueError) as error:
         raise TokenProblem(f"The token endpoint {oauth.endpoint} cannot be asked: {error}.") from None
+    finally:
+        if asking is not None:
+            await asking.close()
+    return _read(oauth.endpoint, answer.body)
+
+
+def _proxy(endpoint: str) -> str | None:
+    """Of the environment, as librdkafka takes it for its own tokens."""
+    parts = urllib.parse.urlsplit(endpoint)
+    is_near = urllib.request.proxy_bypass(parts.hostname or "")
+    return None if is_near else urllib.request.getproxies().get(parts.scheme)
 
 
 def _read(endpoint: str, body: bytes) -> tuple[str, float]:

@@ -1,0 +1,79 @@
+"""What a token endpoint may do with a client: nothing that sends its secret elsewhere, and nothing that it does not expect."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from recoveryd.adapters.kafka.oauth_tokens import TokenProblem, fetch_token
+from recoveryd.settings.oauth_properties import OAuth
+
+TOKEN = b'HTTP/1.0 200 OK\r\n\r\n{"access_token": "a-token", "expires_in": 60}'
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@contextmanager
+def served(answer: bytes) -> Iterator[tuple[str, list[str]]]:
+    """The address, and by request the login that came with it."""
+    heard: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def _told(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            heard.append(self.headers.get("Authorization", ""))
+            self.wfile.write(answer)
+            self.close_connection = True
+
+        do_GET = do_POST = _told  # noqa: N815
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", heard
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def test_the_secret_of_a_client_goes_where_the_config_points() -> None:
+    with served(TOKEN) as (endpoint, heard):
+        assert await fetch_token(OAuth(f"{endpoint}/token", "me", "my-secret")) == ("a-token", 60.0)
+    assert heard == ["Basic bWU6bXktc2VjcmV0"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_the_secret_of_a_client_goes_nowhere_else(status: int) -> None:
+    with served(TOKEN) as (elsewhere, heard):
+        moved = f"HTTP/1.0 {status} Moved\r\nLocation: {elsewhere}/token\r\nContent-Length: 0\r\n\r\n"
+        with served(moved.encode()) as (endpoint, _):
+            with pytest.raises(TokenProblem, match=f"answered {status}: it redirects, which is not followed") as caught:
+                await fetch_token(OAuth(f"{endpoint}/token", "me", "my-secret"))
+            assert "my-secret" not in str(caught.value)
+    assert heard == [], f"another address was sent {heard}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"SSH-2.0-OpenSSH_9.6\r\n", b"", b"HTTP/1.0 200 OK\r\nContent-Length: 99\r\n\r\n{", b"HTTP/1.0 500 Oh\r\n\r\n"],
+)
+async def test_what_is_no_answer_is_a_token_problem(answer: bytes) -> None:
+    with served(answer) as (endpoint, _), pytest.raises(TokenProblem, match=r"cannot be asked|answered 500"):
+        await fetch_token(OAuth(f"{endpoint}/token", "me", "my-secret"))
+
+
+async def test_an_endpoint_behind_a_proxy_of_the_environment_is_asked_through_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with served(TOKEN) as (proxy, heard):
+        monkeypatch.setenv("http_proxy", proxy)
+        assert (await fetch_token(OAuth("http://tokens.invalid/token", "me", "my-secret")))[0] == "a-token"
+    assert len(heard) == 1
