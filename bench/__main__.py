@@ -1,7 +1,7 @@
 """`python -m bench [names...]`: runs measurements and prints their tables, machine line first.
 
-Exit code 0 whatever the numbers say, 1 with `--strict` when a target is missed, 2 for bad usage. Everything takes less
-than a quarter of an hour on two cores. `--write-docs` with names renews the sections of those measurements and leaves
+Exit code 0 whatever the numbers say, 1 with `--strict` when a target is missed, 2 for bad usage. Everything takes
+twenty minutes or so on two cores. `--write-docs` with names renews the sections of those measurements and leaves
 the rest of the page as it is.
 """
 

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 from bench.bed import Bed
 from bench.control import ControlWriter, command, encoded
 from bench.daemon_process import DaemonProcess, Home, leading
+from bench.records import settle
 from bench.result import Report, Row, Sample, Series
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.retention import KafkaRetention
@@ -34,19 +35,21 @@ _UNIT = "large"
 _PIECE = 500
 _DEADLINE_S = 120.0
 _POLL_S = 0.02
+_BETWEEN_S = 0.2  # a broker that is busy with new partitions is late with its heartbeats, and is taken for dead
 _DAY_MS = 86_400_000
 
 
 def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
     scale = 10 if quick else 1
+    home = Home(bed, "large-units")
     each = _PARTITIONS // _TOPICS
     topics = [bed.unique("large") for _ in range(_TOPICS // scale)]
     for topic in topics:
         bed.create(topic, each, _SMALL)
+        settle(_BETWEEN_S)
     keys = [TopicPartition(topic, p, 0) for topic in topics for p in range(each)]
     _commit(bed, keys)
     found = Series("s")
-    home = Home(bed, "large-units")
     unit = {"kind": "group", "group": _UNIT, "inputs": topics, "outputs": {}, "stateful": False}
     with leading(home, {"units": {_UNIT: unit}}) as daemon:
         writer = ControlWriter(bed.bootstrap, home.names.control)
