@@ -93,15 +93,21 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument(
         "--bootstrap", metavar="HOST:PORT", help="brokers of the cluster main (or RECOVERYD_BOOTSTRAP_SERVERS)"
     )
-    running.add_argument("--http", metavar="HOST:PORT", help="where health, metrics and API listen")
-    running.add_argument("--log-format", choices=("auto", "console", "json"), help="of the log on stderr")
-    running.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="of the log on stderr")
-    running.add_argument("--work-dir", metavar="DIR", help="logs and spec files of attempts, never state")
+    running.add_argument("--http", metavar="HOST:PORT", help="address of health, metrics and API")
+    running.add_argument("--log-format", choices=("auto", "console", "json"), help="form of the log on stderr")
     running.add_argument(
-        "--once", action="store_true", help="end when nothing is left to do: 0 nothing, 75 something is left"
+        "--log-level", choices=("debug", "info", "warning", "error"), help="least level of the log on stderr"
     )
     running.add_argument(
-        "--max-runtime", metavar="DURATION", help="of --once: begin to end after this time, such as 4m"
+        "--work-dir", metavar="DIR", help="folder for logs and job files of attempts; it holds no state"
+    )
+    running.add_argument(
+        "--once",
+        action="store_true",
+        help="end when there is nothing to do: exit code 0 when nothing is left, 75 when something is",
+    )
+    running.add_argument(
+        "--max-runtime", metavar="DURATION", help="with --once: begin to end after this time, such as 4m"
     )
     return parser
 

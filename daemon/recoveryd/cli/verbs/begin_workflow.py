@@ -10,7 +10,9 @@ from recoveryd.cli.send.sending import Staying, begin, quiet_status, send
 from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, is_settled
 
-NewId = Annotated[str | None, option("--id", "Id of the workflow; made from whom it is about when left out.", "ID")]
+NewId = Annotated[
+    str | None, option("--id", "Id of the workflow; made from the unit or savepoint when left out.", "ID")
+]
 PlanOnly = Annotated[bool, option("--plan-only", "Make and show the plan; nothing is changed.")]
 PlanHash = Annotated[str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")]
 

@@ -61,7 +61,7 @@ def add(
     replace: Annotated[bool, option("--replace", "Overwrite the one of this name.")] = False,
     use: Annotated[bool, option("--use", "Take it from now on.")] = False,
 ) -> None:
-    """Keep a context; it is checked first, but nobody is connected to. A file that only you can read."""
+    """Keep a context in a file that only you can read. It is checked first, without a connection."""
     contexts = Contexts(os.environ)
     context = contexts.make(name, _properties(bootstrap, properties, given or []), topics_prefix, _url(http))
     if name in contexts.names() and not replace:
@@ -77,7 +77,7 @@ def add(
 
 @_group.command("use")
 def use_context(name: Name) -> None:
-    """Take this context from now on; --context, RECOVERYD_CONTEXT, --bootstrap and --config say otherwise once."""
+    """Take this context from now on; --context, RECOVERYD_CONTEXT, --bootstrap and --config override it."""
     Contexts(os.environ).use(name)
     note(f"`{name}` is in use.")
     _tell_what_wins(name)

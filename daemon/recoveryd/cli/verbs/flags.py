@@ -23,7 +23,7 @@ _REPLAY: tuple[Flag, ...] = (
     Flag("source", ("source", "topic"), "Topic to read.", "TOPIC"),
     Flag("from", ("source", "from"), "earliest, offset:N, offsets:0=N,1=N, time with zone, or -2h.", _POSITION, read=_start),
     Flag(
-        "to", ("source", "to"), "latest (pinned), caught_up (stops itself at zero lag), never, offset(s), time, or -2h.",
+        "to", ("source", "to"), "latest (the end as of now), caught_up (ends by itself at zero lag), never, offset(s), time, or -2h.",
         _POSITION, read=_stop,
     ),
     Flag(
@@ -32,10 +32,10 @@ _REPLAY: tuple[Flag, ...] = (
     ),
     Flag("source-cluster", ("source", "cluster"), "Named cluster of the daemon's config.", "NAME"),
     Flag("target", ("target", "topic"), "Topic to write.", "TOPIC"),
-    Flag("create", ("target", "create"), "Create the target like the source.", kind=bool),
+    Flag("create", ("target", "create"), "Create the target with the partitions of the source; it keeps all records.", kind=bool),
     Flag("target-cluster", ("target", "cluster"), "Named cluster of the daemon's config.", "NAME"),
     Flag("on-existing", ("target", "on_existing"), "When the target has records already.", kind=Literal["refuse", "append"]),
-    Flag("mapping", ("target", "mapping"), "Partition of each record.", kind=Literal["same", "key_hash"], panel=_HOW),
+    Flag("mapping", ("target", "mapping"), "Which partition of the target a record goes to.", kind=Literal["same", "key_hash"], panel=_HOW),
     Flag(
         "add-header", ("target", "headers", "add"), "Header to add; may be repeated.", "NAME=TEXT", list[str],
         lambda pairs, _flag: values.parse_headers(pairs), _HOW,
@@ -66,7 +66,7 @@ _REPLAY: tuple[Flag, ...] = (
     ),
     Flag("idle", ("limits", "idle"), "Stop when nothing came for this long, like 60s.", "DURATION", panel=_LIMITS),
     Flag(
-        "mode", ("limits", "mode"), "controller yields to live traffic; left out: where something is protected.",
+        "mode", ("limits", "mode"), "controller yields to live traffic; when left out, it is taken where something is protected.",
         kind=Literal["unlimited", "fixed", "controller"], panel=_LIMITS,
     ),
     Flag("weight", ("limits", "weight"), "Share next to other replays, 1 when left out.", "N", float, panel=_LIMITS),
@@ -99,7 +99,7 @@ _VERIFY: tuple[Flag, ...] = (
     ),
     Flag(
         "to", ("source", "to"), (
-            "latest (when left out; pinned), offset(s), time, or -2h; a time leaves out later records of both "
+            "latest (when left out: the end as of now), offset(s), time, or -2h; a time leaves out later records of both "
             "sides."
         ),
         _POSITION, read=_pinned, panel=_WHAT,
@@ -113,7 +113,7 @@ _VERIFY: tuple[Flag, ...] = (
         "compare", ("compare",), "Every record, or the last value of each key (compacted topics).",
         kind=Literal["records", "latest"], panel=_HOW,
     ),
-    Flag("mapping", ("mapping",), "Partition of each record.", kind=Literal["same", "key_hash"], panel=_HOW),
+    Flag("mapping", ("mapping",), "Which partition of the target a record goes to.", kind=Literal["same", "key_hash"], panel=_HOW),
     Flag(
         "add-header", ("headers", "add"), "Header that the copy added; may be repeated.", "NAME=TEXT", list[str],
         lambda pairs, _flag: values.parse_headers(pairs), _HOW,

@@ -44,7 +44,7 @@ def hold(
     *,
     sending: Sending,
 ) -> int:
-    """Let no recovery write to these topics or reset there until released; running ones pause, drained."""
+    """Keep recoveries from writing to these topics, and resets off them, until released; running recoveries pause."""
     data: Document = {"reason": reason, "cluster": cluster, "topics": topics}
     data |= {"reads": True} if reads else {}
     data |= {"ttl": ttl} if ttl is not None else {}
@@ -68,7 +68,7 @@ def release(
     *,
     sending: Sending,
 ) -> int:
-    """Let go of held topics; recoveries that the hold had paused go on by themselves."""
+    """End the hold on topics; recoveries that it had paused go on by themselves."""
     if not topics and hold_id is None:
         raise usage("There is nothing to release.", "Name topics, or a hold with --id.")
     data: Document = {"reason": reason}

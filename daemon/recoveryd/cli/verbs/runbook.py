@@ -118,21 +118,21 @@ def show_runbook(connection: Connection, runbook: Id, output: Output = Format.TA
 @_group.command("promote")
 @connected
 def promote_shadow(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
-    """Let what its shadow wrote go where it belongs, each record once."""
+    """Copy what the shadow of a runbook wrote to its target, each record once."""
     return steer_workflow(connection, "promote", runbook, {"reason": reason}, sending)
 
 
 @_group.command("discard")
 @connected
 def discard_shadow(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
-    """Take away what its shadow wrote."""
+    """Delete what the shadow of a runbook wrote."""
     return steer_workflow(connection, "discard", runbook, {"reason": reason}, sending)
 
 
 @_group.command("escalate")
 @connected
 def escalate_runbook(connection: Connection, runbook: Id, reason: Reason = None, *, sending: Staying) -> int:
-    """End it, and hand over what is known."""
+    """End a runbook, and hand over what is known."""
     return steer_workflow(connection, "escalate", runbook, {"reason": reason}, sending)
 
 

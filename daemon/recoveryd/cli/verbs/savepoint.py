@@ -43,7 +43,9 @@ def create_savepoint(
     connection: Connection,
     name: Name,
     unit: Annotated[str, option("--unit", "A unit of the daemon's config.", "UNIT")],
-    live: Annotated[bool, option("--live", "Cut it while it runs.")] = False,
+    live: Annotated[
+        bool, option("--live", "Take it while the application runs; exact only where that is exactly once.")
+    ] = False,
     plan_only: PlanOnly = False,
     plan_hash: PlanHash = None,
     new_id: NewId = None,

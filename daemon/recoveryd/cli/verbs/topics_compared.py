@@ -44,7 +44,7 @@ def list_topics(
     every: Annotated[bool, option("--all", "Internal topics and recoveryd's own too.")] = False,
     output: Output = Format.TABLE,
 ) -> int:
-    """Topics of a cluster: partitions, replicas, records at most, and the configs that were set."""
+    """Topics of a cluster: partitions, replicas, an upper bound of records, and the configs that were set."""
     settings = connection.settings
     names = _names(settings, cluster, every)
     rows = [_row(topic) for topic in _survey(settings, cluster, names).values() if topic is not None]

@@ -44,7 +44,11 @@ def upgrade(
     ] = None,
     on_incompatible: Annotated[
         str | None,
-        option("--on-incompatible", "`continue`: also where the new version does not find the state.", "fail|continue"),
+        option(
+            "--on-incompatible",
+            "`continue`: go on even where the new version will not find its state.",
+            "fail|continue",
+        ),
     ] = None,
     plan_only: PlanOnly = False,
     plan_hash: PlanHash = None,

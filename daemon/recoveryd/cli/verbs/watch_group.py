@@ -77,7 +77,7 @@ def watch_group(
     *,
     sending: Staying,
 ) -> int:
-    """Be told, have a webhook called, or let an application stop, when its consumer group has caught up."""
+    """Be told, or have a webhook called or an application stopped, when a consumer group has caught up."""
     if not topics:
         raise usage("--topic is missing.", "Name the topic that the group reads; repeat --topic for several.")
     data: Document = {"reason": reason, "cluster": cluster, "group": group}
