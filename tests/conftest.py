@@ -14,12 +14,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from recoveryd_jobs.contract.garbage import collect_in_own_thread
 from recoveryd_sandbox.broker import Broker
 
 pytest_plugins = ["tests.streams.fixtures"]
 
 settings.register_profile("untimed", deadline=None)  # the time of an example depends on how busy the machine is
 settings.load_profile("untimed")
+
+
+def pytest_configure() -> None:
+    collect_in_own_thread()  # tests have admin clients as well
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

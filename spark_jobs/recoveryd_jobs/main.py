@@ -27,6 +27,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from recoveryd_jobs.contract import ContractError, JobSpec, decode
+from recoveryd_jobs.contract.garbage import collect_in_own_thread
 from recoveryd_jobs.driver import kinds
 from recoveryd_jobs.driver.driver import EXIT_FORGOTTEN, Driver
 from recoveryd_jobs.driver.session import start_session, warm_workers
@@ -52,6 +53,7 @@ def main(argv: list[str]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     signal.signal(signal.SIGTERM, _leave_now)
+    collect_in_own_thread()
     if args.spec is not None:
         return run_attempt(args.spec, None)
     context = start_session(args.slots)

@@ -13,6 +13,7 @@ from tests.builders.core import STATUS
 
 def test_what_is_folded_is_out_of_the_collectors_sight() -> None:
     before = gc.get_freeze_count()
+    gc.enable()
     try:
         with kept_for_good():
             assert not gc.isenabled()
@@ -20,6 +21,7 @@ def test_what_is_folded_is_out_of_the_collectors_sight() -> None:
         assert gc.isenabled()
         assert gc.get_freeze_count() >= before + len(kept)
     finally:
+        gc.disable()  # as it is in every test: see conftest
         let_go()
 
 
@@ -31,7 +33,6 @@ class Held:
 
 
 def test_what_was_garbage_before_is_not_kept() -> None:
-    gc.disable()
     seen = weakref.ref(Held())
     try:
         with kept_for_good():
@@ -40,7 +41,6 @@ def test_what_was_garbage_before_is_not_kept() -> None:
         with kept_for_good():
             assert seen() is None, "also of what was kept the time before"
     finally:
-        gc.enable()
         let_go()
 
 
@@ -57,9 +57,11 @@ def test_what_was_kept_can_be_collected_once_it_was_let_go() -> None:
 
 
 def test_the_collector_works_on_after_a_broken_record() -> None:
+    gc.enable()
     try:
         with pytest.raises(RecoverydError), kept_for_good():
             fold_status(STATUS, [ControlRecord(0, 0, 0, b"r1", b"not JSON", ())])
         assert gc.isenabled()
     finally:
+        gc.disable()
         let_go()

@@ -2,13 +2,13 @@
 garbage there, and clients in it would stay connected.
 """
 
-import gc
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from recoveryd_jobs.contract import ControlSpec, DriverHeartbeat, PartitionRange
+from recoveryd_jobs.contract.garbage import uncollected
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.progress import ProgressSender
 from recoveryd_jobs.verify.plan import make_plan, share_out
@@ -22,9 +22,8 @@ from tests.living_clients import Client, living_clients
 def before() -> Iterator[list[Client]]:
     """Clients of others. Meanwhile nobody collects garbage."""
     found = living_clients()
-    gc.disable()
-    yield found
-    gc.enable()
+    with uncollected():
+        yield found
 
 
 class Teller:
@@ -59,13 +58,10 @@ def test_a_lane_and_a_task_of_the_proof_that_ended_have_no_client(cluster: Clust
     def are_gone() -> bool:
         return not living_clients(but=others, with_garbage=True)
 
-    gc.disable()
-    try:
+    with uncollected():
         assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
         wait_for(are_gone, 30.0, lambda: str(living_clients(but=others, with_garbage=True)))
         plan = make_plan(spec, is_whole=True)
         [share] = share_out(spec, plan, 1)
         show_share(spec, plan, share)
         wait_for(are_gone, 30.0, lambda: str(living_clients(but=others, with_garbage=True)))
-    finally:
-        gc.enable()

@@ -12,6 +12,6 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command line (`sys.argv` by default) and exit with its code."""
-    from recoveryd.cli.app import app  # noqa: PLC0415  (keeps `import daemon.cli` free of Typer)
+    from recoveryd.cli.app import app  # noqa: PLC0415  (keeps `import recoveryd.cli` free of Typer)
 
     app(args=None if argv is None else list(argv), prog_name="recoveryctl")

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import MAX_RECORD_BYTES
+from recoveryd_jobs.contract.garbage import collect_in_own_thread
 
 C = TypeVar("C")
 Properties = Mapping[str, Any]  # librdkafka properties
@@ -65,7 +66,11 @@ _TEXT_TRIES = 5
 
 
 def make_admin(properties: Properties) -> AdminClient:
-    config: dict[str, Any] = {**properties, "socket.connection.setup.timeout.ms": 5_000, "logger": _log}
+    return _made_admin({**properties, "socket.connection.setup.timeout.ms": 5_000, "logger": _log})
+
+
+def _made_admin(config: dict[str, Any]) -> AdminClient:
+    collect_in_own_thread()  # here and not where a program begins: so no question is asked without it
     return _made(AdminClient, config)
 
 
@@ -129,7 +134,7 @@ def _knock(properties: Properties, limit_s: float, final: Collection[int]) -> tu
             refused.append(error)
 
     config: dict[str, Any] = {**properties, "error_cb": note, "log_level": 0}
-    admin = _made(AdminClient, config)
+    admin = _made_admin(config)
     asked = admin.describe_cluster(request_timeout=limit_s)
     give_up_s = time.monotonic() + limit_s + 1.0
     while not asked.done() and time.monotonic() < give_up_s and not any(e.code() in final for e in refused):

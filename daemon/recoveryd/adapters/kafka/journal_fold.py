@@ -24,6 +24,7 @@ from recoveryd.ports import ControlRecord
 from recoveryd.wire.codec import Codec, DecodedSignal, Unreadable
 from recoveryd.wire.status_topic import StatusFold, StatusTopic, StatusUnreadable
 from recoveryd_jobs.contract import ContractError, Directive, decode
+from recoveryd_jobs.contract.garbage import uncollected
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -93,14 +94,13 @@ def kept_for_good() -> Iterator[None]:
     The collector can only be told of everything that there is now. So garbage goes first: a client of librdkafka that
     an exception's traceback still holds would be kept too, and connect for ever.
     """
-    gc.unfreeze()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
+    with uncollected():
+        gc.unfreeze()
+        gc.collect()
+        try:
+            yield
+        finally:
+            gc.freeze()
 
 
 def let_go() -> None:
