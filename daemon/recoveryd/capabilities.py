@@ -67,6 +67,7 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
                 own_topics=params.own_topics,
                 lag=params.live.lag,
                 approval_ttl_ms=params.approval_ttl_ms,
+                planning_deadline_ms=params.planning_deadline_ms,
                 keep_terminal_ms=params.keep_terminal_ms,
                 keep_terminal_most=params.keep_terminal_most,
             ),

@@ -291,6 +291,48 @@ def test_a_unit_with_approvers_waits_for_one_who_did_not_ask() -> None:
     assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[1]))
 
 
+NO_ANSWER = GatheringFailed("w1", Code.CLUSTER_UNREACHABLE.value, "no answer", True)
+
+
+@pytest.mark.parametrize("waits_s", [1, 7_200])
+def test_a_cluster_that_is_busy_when_the_plan_is_approved_is_asked_again(waits_s: int) -> None:
+    world = GroupWorld(OWNED)
+    world.send(lambda meta: Reset(meta, ResetSpec("", "", Latest(), unit="owned")), "//ops/ann")
+    world.pass_time(waits_s, every_s=10)
+    world.gathering_fails = [NO_ANSWER] * 3
+    assert world.approve("//ops/kim") == "accepted"
+    assert (world.workflow.state, world.committed) == (State.AWAITING_APPROVAL, BEFORE)
+    world.pass_time(30)
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[1]))
+
+
+@pytest.mark.parametrize("begins_anew", [False, True])
+def test_a_cluster_that_does_not_answer_for_a_minute_refuses_the_plan(begins_anew: bool) -> None:
+    world = GroupWorld()
+    world.gathering_fails = [NO_ANSWER] * 1_000
+    world.reset()
+    world.pass_time(50)
+    assert world.workflow.state is State.PLANNING
+    if begins_anew:
+        world.lead()
+        world.pass_time(50)
+        assert world.workflow.state is State.PLANNING, "a new daemon asks for as long"
+    world.pass_time(20)
+    assert (world.workflow.state, world.workflow.error_code) == (State.REJECTED, Code.CLUSTER_UNREACHABLE.value)
+    assert world.answers[-1].kind == "rejected"
+
+
+def test_a_cluster_of_which_nothing_is_heard_at_all_refuses_the_plan_as_well() -> None:
+    world = GroupWorld()
+    world.lost = True
+    world.reset()
+    world.pass_time(150)
+    assert world.workflow.state is State.PLANNING
+    world.pass_time(200)
+    assert (world.workflow.state, world.workflow.error_code) == (State.REJECTED, Code.CLUSTER_UNREACHABLE.value)
+    assert "in 240 s" in world.workflow.why
+
+
 OF_THE_OWNER = ApprovalRule(ApprovalBy.OWNER, frozenset({ApprovedVerb.RESET}))
 
 

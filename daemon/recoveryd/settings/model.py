@@ -130,6 +130,9 @@ class AttemptsSection(Section):
 
 class LimitsSection(Section):
     max_active_recoveries: int = option(50, "More are refused with RCV-1020.", ge=1, le=10_000)
+    planning_deadline: Duration = option(
+        60_000, "A plan for which the clusters do not say what it needs within this is refused with RCV-2011."
+    )
     keep_terminal: Duration = option(
         90 * 86_400_000,
         (

@@ -92,6 +92,7 @@ class Settings:
             clusters=frozenset(v.clusters),
             own_topics=frozenset(self.topic_names.all),
             max_active_recoveries=v.limits.max_active_recoveries,
+            planning_deadline_ms=v.limits.planning_deadline,
             keep_terminal_ms=v.limits.keep_terminal,
             keep_terminal_most=v.limits.keep_terminal_most,
             approval_above_bytes=v.approval.above_bytes,

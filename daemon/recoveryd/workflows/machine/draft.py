@@ -71,6 +71,11 @@ class WorkflowDraft(View):
         """Ask for its present step again at this time."""
         self.workflows = self.workflows.with_due(workflow_id, at_ms)
 
+    def asked(self, workflow_id: str) -> int:
+        """Since when the facts of its plan are asked for, which is now unless they were before."""
+        self.workflows = self.workflows.with_asked(workflow_id, self.now_ms)
+        return self.workflows.asked_ms[workflow_id]
+
     def answer_creation(self, workflow: Workflow, kind: str, message: str, code: str = "", hint: str = "") -> Workflow:
         """The answer to the command that made it, which waits for the plan. Does nothing the second time."""
         if workflow.answered:

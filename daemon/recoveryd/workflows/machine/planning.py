@@ -24,6 +24,7 @@ def gather(draft: WorkflowDraft, workflow: Workflow) -> None:
     if (lost := _lost_unit(draft, workflow)) is not None:
         refuse(draft, workflow, lost.code, lost.message)
         return
+    draft.asked(workflow.id)
     draft.effect(GatherForWorkflow(workflow.id, draft.kind_of(workflow).wanted(workflow.spec, draft.params)))
     draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
 
@@ -80,11 +81,21 @@ def on_gathering_failed(draft: WorkflowDraft, event: GatheringFailed) -> None:
     workflow = _waiting(draft, event.workflow)
     if workflow is None:
         return
-    waited_ms = draft.now_ms - workflow.created_ms
+    waited_ms = draft.now_ms - draft.asked(workflow.id)
     if event.is_retriable and waited_ms < draft.params.planning_deadline_ms:
         draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms)
     else:
         refuse(draft, workflow, Code(event.code), event.message)
+
+
+def ask_again(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """Ask for the facts once more, or give up, when the cluster did not answer for long, not even with an error."""
+    waited_ms = draft.now_ms - draft.asked(workflow.id)
+    if waited_ms <= draft.params.planning_deadline_ms + draft.params.no_answer_ms:
+        gather(draft, workflow)
+        return
+    message = f"the cluster did not say what the plan needs in {waited_ms / 1000:.0f} s"
+    refuse(draft, workflow, Code.CLUSTER_UNREACHABLE, message)
 
 
 def refuse(draft: WorkflowDraft, workflow: Workflow, code: Code, message: str, hint: str = "") -> None:

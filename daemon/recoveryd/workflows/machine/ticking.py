@@ -10,7 +10,7 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.children import remind_children
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
-from recoveryd.workflows.machine.planning import gather, refuse
+from recoveryd.workflows.machine.planning import ask_again, refuse
 from recoveryd.workflows.machine.steps import take_again
 from recoveryd.workflows.model.workflow import Workflow
 
@@ -31,7 +31,7 @@ def _look_at_clock(draft: WorkflowDraft, workflow: Workflow) -> None:
         remind_children(draft, workflow)
         draft.due(workflow.id, draft.now_ms + draft.params.remind_every_ms)
     elif workflow.state in {State.PLANNING, State.AWAITING_APPROVAL}:
-        gather(draft, workflow)
+        ask_again(draft, workflow)
     else:
         take_again(draft, workflow)
 
