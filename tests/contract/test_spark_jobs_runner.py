@@ -317,6 +317,67 @@ def test_only_the_newest_attempts_are_kept(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(p.name for p in tmp_path.iterdir()) == ["busy", "new", "newer"]
 
 
+@pytest.mark.parametrize("warm", [0, 1])
+async def test_what_an_earlier_daemon_started_keeps_its_folder_while_it_runs_and_its_log_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: int
+) -> None:
+    monkeypatch.setattr(attempt_folders, "KEPT_ATTEMPTS", 0)
+    monkeypatch.setattr(attempt_folders, "LOG_BYTES_MAX", 1_000)
+    monkeypatch.setattr(attempt_folders, "_LOG_BYTES_KEPT", 10)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "work").symlink_to(tmp_path / "real")
+    work = tmp_path / "work"
+    async with rig_of(work, "time.sleep(600)", warm=warm) as earlier:
+        if warm:
+            await earlier.jobs.start()
+            await until(lambda: has_ready_spare(work))
+        await earlier.jobs.launch(make_launch(PLAN))
+        await until(lambda: "runs" in earlier.log())
+        await earlier.jobs.close()
+        folder = earlier.attempt()
+        pid = folder.read_note("pid")
+        assert pid is not None
+        folder.log_file.write_text("x" * 2_000)
+        ended = WorkDir(work).make_attempt("r2", 1)
+        async with rig_of(work, "") as rig:
+            await rig.jobs.forget(["r1"])
+            await rig.jobs.start()
+            await until(lambda: not ended.path.exists())
+            assert (folder.read_note("pid"), is_running(pid), folder.log_file.read_text()) == (pid, True, "")
+            await rig.jobs.kill("r1", 1)
+            assert not is_running(pid)
+            await rig.jobs.forget(["r1"])
+            assert not folder.path.exists()
+
+
+async def test_a_process_that_got_the_number_of_an_ended_one_is_not_taken_for_it(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "time.sleep(600)") as rig:
+        await rig.jobs.launch(make_launch(PLAN, attempt=11))
+        await until(lambda: "runs" in rig.log(11))
+        pid = rig.attempt(11).read_note("pid")
+        assert pid is not None
+        ended = WorkDir(tmp_path).make_attempt("r1", 1)
+        ended.write_note("pid", pid)
+        await rig.jobs.kill("r1", 1)
+        assert is_running(pid)
+        WorkDir(tmp_path).forget(["r1"])
+        assert (ended.path.exists(), rig.attempt(11).path.exists()) == (False, True)
+
+
+async def test_what_still_runs_under_an_id_that_is_used_again_ends_before_its_folder_goes(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "time.sleep(600)") as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "runs" in rig.log())
+        pid = rig.attempt().read_note("pid")
+        await rig.jobs.launch(make_launch(replace(PLAN, pinned_at_ms=PLAN.pinned_at_ms + 1)))
+        later = rig.attempt().read_note("pid")
+        assert pid is not None
+        assert later is not None
+        assert (is_running(pid), is_running(later)) == (False, True)
+        await rig.jobs.kill("r1", 1)
+        await until(lambda: rig.exits() == [(1, -signal.SIGTERM)])
+
+
 def test_a_forgotten_recovery_leaves_no_folder_and_no_spare_behind_it(tmp_path: Path) -> None:
     work = WorkDir(tmp_path)
     for name in ("r1", "r2"):

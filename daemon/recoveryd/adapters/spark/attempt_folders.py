@@ -11,8 +11,10 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
+from recoveryd.adapters.spark.processes import arguments
 from recoveryd_jobs.contract import JobSpec, encode
 
 KEPT_ATTEMPTS = 200
@@ -51,6 +53,17 @@ class AttemptFolder:
             return int((self.path / name).read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
+
+    def process(self) -> int | None:
+        """The process of its application, whichever daemon started it; None when it runs no more. It has to name
+        exactly this folder as its own: the noted number alone may long belong to somebody else.
+        """
+        pid = self.read_note("pid")
+        if pid is None or self.read_note("exit_code") is not None:
+            return None
+        own = {"--spec": self.spec_file.resolve(), "--spare": self.path.resolve()}
+        given = pairwise(arguments(pid))
+        return pid if any(o in own and Path(value).resolve() == own[o] for o, value in given) else None
 
     def log_tail(self, lines: int = 8) -> str:
         """The last lines of the log, "" without one."""
@@ -114,28 +127,39 @@ class WorkDir:
         shutil.rmtree(spare.path, ignore_errors=True)
 
     def forget(self, recoveries: Iterable[str]) -> None:
-        """Remove all folders of these recoveries."""
+        """Remove all folders of these recoveries in which nothing runs any more."""
         for recovery in recoveries:
             for path in (self._root / recovery).glob("[0-9]*"):
-                _remove(path)
+                if AttemptFolder(path).process() is None:
+                    _remove(path)
             with contextlib.suppress(OSError):
                 (self._root / recovery).rmdir()
 
     def prune(self, in_use: set[Path]) -> None:
-        """Remove all but the newest 200 attempts, and what spares of earlier daemons left."""
+        """Remove all but the newest 200 attempts and those that run, and what spares of earlier daemons left."""
         if not self._root.exists():
             return
-        attempts = [p for p in self._root.glob("*/[0-9]*") if p.parent.name != _SPARES and p.is_dir()]
+        attempts = self._attempts()
         attempts.sort(key=lambda p: p.stat().st_mtime, reverse=True)
-        for path in attempts[KEPT_ATTEMPTS:]:
-            if path not in in_use:
-                _remove(path)
-                with contextlib.suppress(OSError):
-                    path.parent.rmdir()  # only when it was the last one
         kept = {p.resolve() for p in (*attempts[:KEPT_ATTEMPTS], *in_use)}
+        for path in attempts[KEPT_ATTEMPTS:]:
+            if path in in_use or AttemptFolder(path).process() is not None:
+                kept.add(path.resolve())
+                continue
+            _remove(path)
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()  # only when it was the last one
         for path in (self._root / _SPARES).glob("*"):
-            if path.resolve() not in kept and not _is_running(AttemptFolder(path)):
+            if path.resolve() not in kept and AttemptFolder(path).process() is None:
                 self.drop_spare(AttemptFolder(path))
+
+    def cut_logs(self) -> None:
+        """Cut the logs of all attempts that grew too large, also of those that an earlier daemon started."""
+        for path in self._attempts():
+            AttemptFolder(path).cut_log()
+
+    def _attempts(self) -> list[Path]:
+        return [p for p in self._root.glob("*/[0-9]*") if p.parent.name != _SPARES and p.is_dir()]
 
 
 def _remove(path: Path) -> None:
@@ -145,9 +169,3 @@ def _remove(path: Path) -> None:
         path.unlink()
     elif path.exists():
         shutil.rmtree(path)
-
-
-def _is_running(folder: AttemptFolder) -> bool:
-    """Whether the application may still use the folder, as one started by an earlier daemon may."""
-    pid = folder.read_note("pid")
-    return pid is not None and folder.read_note("exit_code") is None and Path(f"/proc/{pid}").exists()

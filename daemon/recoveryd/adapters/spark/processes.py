@@ -47,12 +47,12 @@ def end_group(leader: int, wait_s: float = TERM_WAIT_S) -> None:
     _signal(leader, signal.SIGKILL)
 
 
-def names(pid: int, text: str) -> bool:
-    """Whether the command line of `pid` contains `text`: a number alone may long belong to somebody else."""
+def arguments(pid: int) -> list[str]:
+    """The command line of `pid`; none when there is no such process, or it is a zombie."""
     try:
-        return text.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
     except OSError:
-        return False
+        return []
 
 
 def _signal(leader: int, number: signal.Signals) -> bool:

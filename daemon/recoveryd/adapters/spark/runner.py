@@ -13,7 +13,7 @@ from pathlib import Path
 
 from recoveryd.adapters.spark.attempt_folders import AttemptFolder, WorkDir
 from recoveryd.adapters.spark.command import SparkProfile, submit_command, submit_environment
-from recoveryd.adapters.spark.processes import TERM_WAIT_S, end_group, names, start_session
+from recoveryd.adapters.spark.processes import TERM_WAIT_S, end_group, start_session
 from recoveryd.adapters.spark.spare_drivers import Spare, SparePool
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import LaunchError
@@ -79,9 +79,8 @@ class SparkJobs:
         if child is not None:
             await self._workers.run(end_group, child[0].pid)
             return
-        folder = self._work_dir.attempt(recovery, attempt)
-        pid = folder.read_note("pid")
-        if pid is not None and any(names(pid, str(path)) for path in (folder.path, folder.path.resolve())):
+        pid = self._work_dir.attempt(recovery, attempt).process()
+        if pid is not None:
             await self._workers.run(end_group, pid)
 
     async def forget(self, recoveries: Collection[str]) -> None:
@@ -110,6 +109,7 @@ class SparkJobs:
             raise LaunchError(f"There is no profile named {effect.spec.profile}.", retriable=False)
         try:
             spec = self._make_job(effect)
+            self._end_earlier(effect.recovery, effect.attempt)
             spare = self._spares.take(effect.spec.profile)
             if spare is not None:
                 return spare.process, self._hand_over(spare, effect, spec)
@@ -121,6 +121,15 @@ class SparkJobs:
             raise LaunchError(f"The config has no cluster named {error}.", retriable=False) from error
         except OSError as error:
             raise LaunchError(f"Could not prepare the attempt's folder: {error}") from error
+
+    def _end_earlier(self, recovery: str, attempt: int) -> None:
+        """End what still runs for a recovery that had the id before: without its folder nobody could."""
+        child = self._children.pop((recovery, attempt), None)
+        pid = self._work_dir.attempt(recovery, attempt).process()
+        if child is not None:
+            _end(child[0])
+        elif pid is not None:
+            end_group(pid)
 
     def _hand_over(self, spare: Spare, effect: LaunchAttempt, spec: JobSpec) -> AttemptFolder:
         """Give the spare its specification, with which it begins. One that cannot get it is ended, or it would wait for
@@ -156,8 +165,9 @@ class SparkJobs:
         rounds_per_housekeeping = int(_HOUSEKEEPING_S / _POLL_S)
         round_number, has_time = 0, False
         while True:
-            for key, (process, folder) in list(self._children.items()):
-                if process.poll() is not None:
+            for key, child in list(self._children.items()):
+                process, folder = child
+                if self._children.get(key) is child and process.poll() is not None:
                     del self._children[key]
                     await self._workers.run(_finish, folder, process.returncode)
                     round_number, has_time = 0, True
@@ -171,9 +181,8 @@ class SparkJobs:
 
     def _keep_house(self, has_time: bool) -> None:
         folders = [folder for _process, folder in list(self._children.values())]
-        for folder in folders:
-            folder.cut_log()
         try:
+            self._work_dir.cut_logs()
             self._work_dir.prune({f.path for f in (*folders, *self._spares.in_use())})
         except OSError as error:
             _log.warning("Could not prune old attempts: %s", error)
