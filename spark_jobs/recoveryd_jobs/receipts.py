@@ -150,7 +150,10 @@ def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
         )
     if receipt.stop <= receipt.start or (planned.stop is not None and receipt.stop > planned.stop):
         raise JobError("ledger_broken", f"Receipt {receipt.key} ends at {receipt.stop}, outside of the planned range.")
-    parts = receipt.copied + receipt.filtered + receipt.skipped + receipt.lost
+    counts = receipt.copied, receipt.filtered, receipt.skipped, receipt.lost
+    if min(*counts, receipt.bytes) < 0:
+        raise JobError("ledger_broken", f"Receipt {receipt.key} has a negative count.")
+    parts = sum(counts)
     if parts != receipt.stop - receipt.start:
         raise JobError(
             "ledger_broken", f"Receipt {receipt.key} explains {parts} of {receipt.stop - receipt.start} offsets."

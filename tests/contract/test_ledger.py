@@ -77,6 +77,7 @@ async def test_receipts_of_other_recoveries_and_scopes_do_not_count(harness: Har
         (make_receipt(0, 10, 101), "ends at 101, past the end of the range at 100"),
         (make_receipt(0, 10, 10), "ends at 10, not after its start"),
         (make_receipt(0, 10, 20, copied=9), "explains 9 of 10 offsets"),
+        (make_receipt(0, 10, 20, copied=12, filtered=-2), "has a negative count"),
         (make_receipt(0, 10, 20, source_topic_id="new"), "topic id new, planned is source-id"),
         (make_receipt(0, 10, 20, target_topic_id="new"), "topic id new, planned is target-id"),
         (make_receipt(9, 10, 20), "is for a partition that is not planned"),

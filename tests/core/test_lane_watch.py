@@ -9,6 +9,8 @@ from recoveryd.kernel.events import Event
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.recovery.effects import LaunchAttempt, ReadLedger
 from recoveryd.recovery.events import EffectFailed
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd_jobs.contract import LaneHeartbeat, LanePosition
 from tests.builders.core import FOLLOWING, command, make_facts
 from tests.builders.world import PARAMS, World
 
@@ -42,6 +44,22 @@ def test_a_lane_that_ended_may_be_silent() -> None:
     world.applications["r1"].frozen.add(1)
     world.second(30)
     assert world.recovery().attempt.number == 1
+
+
+@pytest.mark.parametrize("lane", [-1, 2, 2**62])
+def test_a_heartbeat_of_a_lane_that_is_not_planned_is_passed_over(lane: int) -> None:
+    world = running()
+    before = world.state.of(RECOVERY)
+    world.feed(LaneHeartbeat("r1", 1, lane, 99, "done", False, 5.0, 5.0, (), failed_chunks=99, ledger_from=7))
+    after = world.state.of(RECOVERY)
+    assert (after.recoveries["r1"], after.observed["r1"]) == (before.recoveries["r1"], before.observed["r1"])
+
+
+def test_a_position_behind_the_end_of_the_range_is_passed_over() -> None:
+    world = running()
+    told = LanePosition(0, 100_001, 100_000, "done", 100_001)
+    world.feed(LaneHeartbeat("r1", 1, 0, 99, "copying", False, 5.0, 5.0, (told,)))
+    assert world.recovery().progress.partitions[0].position < 100_000
 
 
 class Stuck(World):

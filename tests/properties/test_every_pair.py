@@ -112,6 +112,7 @@ def events() -> list[Event]:
             ("verify", "done"),
         )
     ]
+    beats += [replace(beats[0], attempt=1, lane=lane, ledger_from=5) for lane in (-3, -1, 0, 1, 2, 2**62)]
     reports = [
         DriverHeartbeat("r1", 1, phase, 99, found, code, "told")
         for phase, found, code in (

@@ -123,6 +123,16 @@ def test_a_directive_that_is_none_is_an_error_of_the_contract(value: bytes) -> N
             for field in (b"records_per_s", b"directive_sequence", b"position", b"event_time_ms")
             for number in (b"1" + b"0" * 308, b"-1" + b"0" * 400, b"9223372036854775808")
         ),
+        *(
+            encode(BEAT).replace(b'"%b":' % field, b'"%b":-1,"x":' % field)
+            for field in (b"lane", b"attempt", b"directive_sequence", b"failed_chunks", b"ledger_from", b"partition")
+        ),
+        *(encode(BEAT).replace(b'"%b":5' % field, b'"%b":-5' % field) for field in (b"position", b"copied")),
+        *(encode(BEAT).replace(b"10.5", number) for number in (b"NaN", b"Infinity", b"1e999")),
+        *(
+            encode(REPORT).replace(b'"%b":' % field, b'"%b":-1,"x":' % field)
+            for field in (b"attempt", b"directive_sequence")
+        ),
     ],
 )
 def test_progress_that_is_none_is_an_error_of_the_contract(value: bytes) -> None:

@@ -34,6 +34,8 @@ def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
     if event.phase == "verify":
         _on_reader_heartbeat(draft, event, recovery)
         return
+    if recovery.plan is None or event.lane not in range(len(recovery.plan.lanes)):
+        return  # none of ours: it would stand for one that was not heard
     seen = draft.observed(recovery.id)
     earlier = seen.lanes.get(event.lane)
     before = Heard(earlier.heartbeat, earlier.received_ms) if earlier else None
@@ -86,8 +88,6 @@ def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:
     if event.ledger_from <= (known[event.lane] if event.lane < len(known) else 0):
         return recovery
     lanes = len(recovery.plan.lanes) if recovery.plan is not None else 0
-    if event.lane >= lanes:
-        return recovery
     offsets = [*known, *([0] * (lanes - len(known)))]
     offsets[event.lane] = event.ledger_from
     return replace(recovery, ledger_from=tuple(offsets))

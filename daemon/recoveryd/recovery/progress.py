@@ -12,7 +12,9 @@ from recoveryd_jobs.contract import LaneHeartbeat, LanePosition
 
 
 def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Mapping[int, Heard]) -> Recovery:
-    """Fold one heartbeat in. A durable position never moves back: a late heartbeat is ignored per partition."""
+    """Fold one heartbeat in. A durable position never moves back, nor past the end of the range: what says otherwise is
+    ignored per partition.
+    """
     rows = recovery.progress.partitions
     before = lanes[heartbeat.lane].before
     if before is None or before.heartbeat.positions is not heartbeat.positions:
@@ -58,7 +60,7 @@ def with_readers(recovery: Recovery, readers: Mapping[int, Heard]) -> Recovery:
 
 
 def _newer(row: PartitionProgress, told: LanePosition | None) -> PartitionProgress:
-    if told is None or told.position < row.position:
+    if told is None or told.position < row.position or (row.stop is not None and told.position > row.stop):
         return row
     if told.position == row.position and told.state == row.state and told.copied == row.copied:
         return row  # most have not moved since the last heartbeat

@@ -33,9 +33,13 @@ def decode(cls: type[T], raw: bytes | str) -> T:
 def load(raw: bytes | str, where: str) -> object:
     """Parse JSON. Raises ContractError, beginning with `where`."""
     try:
-        return typing.cast("object", json.loads(raw))
+        return typing.cast("object", json.loads(raw, parse_constant=_no_number))
     except (ValueError, RecursionError) as error:
         raise ContractError(f"{where}: not JSON: {error}") from None
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no number")
 
 
 def build(cls: type[T], value: object) -> T:

@@ -1,8 +1,9 @@
 """Lanes and driver to daemon: `LaneHeartbeat` and `DriverHeartbeat` records, and why one of them cannot go on."""
 
+import math
 from dataclasses import dataclass
 
-from recoveryd_jobs.contract.coding import VERSION, build, load
+from recoveryd_jobs.contract.coding import VERSION, ContractError, build, load
 
 # Why a lane or the driver cannot go on; the daemon decides whether another attempt makes sense.
 ERROR_CODES = (
@@ -146,9 +147,26 @@ class DriverHeartbeat:
 
 def decode_progress(raw: bytes | str) -> "LaneHeartbeat | DriverHeartbeat":
     """Read one record of the progress topic. It is a lane's if it has a field `lane`, else the driver's. Raises
-    ContractError.
+    ContractError, also for numbers that no lane or driver has.
     """
     value = load(raw, "progress")
     if isinstance(value, dict) and "lane" not in value:
-        return build(DriverHeartbeat, value)
-    return build(LaneHeartbeat, value)
+        return _checked(build(DriverHeartbeat, value))
+    return _checked(build(LaneHeartbeat, value))
+
+
+def _checked(told: "LaneHeartbeat | DriverHeartbeat") -> "LaneHeartbeat | DriverHeartbeat":
+    counts: tuple[int, ...] = (told.attempt, told.directive_sequence)
+    if isinstance(told, LaneHeartbeat):
+        counts = (*counts, told.lane, told.failed_chunks, told.ledger_from)
+        if not (math.isfinite(told.records_per_s) and math.isfinite(told.bytes_per_s)):
+            raise ContractError("LaneHeartbeat: a rate is not finite")
+        if any(map(_is_impossible, told.positions)):
+            raise ContractError("LaneHeartbeat.positions: a number is negative")
+    if min(counts) < 0:
+        raise ContractError(f"{type(told).__name__}: a number is negative")
+    return told
+
+
+def _is_impossible(p: LanePosition) -> bool:
+    return min(p.partition, p.position, p.stop or 0, p.copied, p.filtered, p.skipped, p.lost, p.bytes) < 0

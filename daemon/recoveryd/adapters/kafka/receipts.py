@@ -152,7 +152,10 @@ def _judge(receipt: Receipt, position: int, planned: PlannedPartition, plan: Pla
         return f"ends at {receipt.stop}, not after its start"
     if planned.stop is not None and receipt.stop > planned.stop:
         return f"ends at {receipt.stop}, past the end of the range at {planned.stop}"
-    explained = receipt.copied + receipt.filtered + receipt.skipped + receipt.lost
+    counts = receipt.copied, receipt.filtered, receipt.skipped, receipt.lost
+    if min(*counts, receipt.bytes) < 0:
+        return "has a negative count"
+    explained = sum(counts)
     if explained != receipt.stop - receipt.start:
         return f"explains {explained} of {receipt.stop - receipt.start} offsets"
     return _other_topics(receipt, plan)
