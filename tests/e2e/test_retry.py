@@ -45,7 +45,9 @@ def test_a_stopped_replay_is_finished_by_another_one_and_nothing_is_copied_twice
     assert differs.returncode == 9, differs.stderr
     assert any(row["field"].endswith(" end") for row in json.loads(differs.stdout))
 
-    run_tool("recoveryctl", "retry", "half", "--id", "rest", "--yes", "--wait", *config, deadline_s=1_800)
+    run_tool("recoveryctl", "retry", "half", "--id", "rest", "--yes", *config, deadline_s=patient_s(60))
+    run_tool("recoveryctl", "throttle", "rest", "--lift", "--reason", "enough time", *config, deadline_s=patient_s(60))
+    run_tool("recoveryctl", "wait", "rest", *config, deadline_s=patient_s(60))
     assert daemon.recovery("rest")["state"] == "completed"
     assert contents(stack.bootstrap, target) == contents(stack.bootstrap, plain)
 
