@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S
-from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.steps.reporting import failed, report
 from recoveryd.adapters.kafka.topic_admin import change_configs, describe, read_own_configs
+from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.workflows.model.actions import SetConfigs
 from recoveryd.workflows.model.effects import TakeStep
@@ -41,15 +42,18 @@ class ConfigSteps:
             if value not in {row.to, row.was_set}:
                 why = f"{row.config} of {row.name} is {_said(value)} and was {_said(row.to)}: somebody else set it"
                 return report(effect, Outcome.FAILED, why, code=Code.TOPIC_CHANGED.value)
-        change_configs(admin, action.configs, TIMEOUT_S)
+        # Before anything was tried, our value is somebody else's: it stays when ours are put back.
+        others = [row for row in rows if effect.try_number == 1 and now[row.name].get(row.config) == row.was_set]
+        kept = tuple(replace(row, state=UndoState.KEPT) for row in others)
+        try:
+            change_configs(admin, action.configs, TIMEOUT_S)
+        except ClusterProblem as problem:
+            return replace(failed(effect, problem), undo=kept)
         told = ", ".join(
             f"{config} of {topic} is {_said(value)}, was {_said(now[topic].get(config))}"
             for topic, configs in action.configs.items()
             for config, value in configs.items()
         )
-        # Before anything was tried, our value is somebody else's: it stays when ours are put back.
-        others = [row for row in rows if effect.try_number == 1 and now[row.name].get(row.config) == row.was_set]
-        kept = tuple(replace(row, state=UndoState.KEPT) for row in others)
         return report(effect, Outcome.DONE, told, evidence={"topics": list(action.configs)}, undo=kept)
 
     def _put_back(self, effect: TakeStep, action: SetConfigs, gone: frozenset[str]) -> StepReported:

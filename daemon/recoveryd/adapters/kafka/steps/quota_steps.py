@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.adapters.kafka.raw_requests import RawClient, connected
-from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.steps.reporting import failed, report
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -54,12 +54,16 @@ class QuotaSteps:
             goals = {row.name: row.to if action.is_back else _whole(row.was_set) for row in ours}
             left = {name: goal for name, goal in goals.items() if now.get(name) != goal}
             changes = {name: [(_CONSUME, goal or 0.0, goal is None)] for name, goal in left.items()}
-            if changes:
-                await client.alter_client_quotas(_CLIENT_ID, changes)
-                await _read_back(client, left)
-        if effect.try_number == 1 and not action.is_back:
-            # Before anything was tried, our value is somebody else's: it stays when ours are put back.
-            foreign = [row for row in rows if row.name not in left and row.to != _whole(row.was_set)]
+            if effect.try_number == 1 and not action.is_back:
+                # Before anything was tried, our value is somebody else's: it stays when ours are put back.
+                foreign = [row for row in rows if row.name not in left and row.to != _whole(row.was_set)]
+            try:
+                if changes:
+                    await client.alter_client_quotas(_CLIENT_ID, changes)
+                    await _read_back(client, left)
+            except ClusterProblem as problem:
+                kept = () if action.is_back else tuple(replace(row, state=UndoState.KEPT) for row in foreign)
+                return replace(failed(effect, problem), undo=kept)
         return _report(effect, action, rows, foreign)
 
 

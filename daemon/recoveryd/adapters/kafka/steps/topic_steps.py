@@ -1,7 +1,7 @@
 """Steps about topics: make, take away, make again, look. Before each change stands a look: is it done already, and is it still what the plan saw."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, read_log
-from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.steps.reporting import failed, report
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create, delete, describe
 from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
@@ -66,9 +66,7 @@ class TopicSteps:
             return replace(_changed(effect, reason), undo=tuple(rows))
         except ClusterProblem as problem:
             rows += self._made_unheard(action, asked)
-            code, is_retriable = problem.code.value, problem.retriable
-            told = report(effect, Outcome.FAILED, str(problem), code=code, is_retriable=is_retriable)
-            return replace(told, undo=tuple(rows))
+            return replace(failed(effect, problem), undo=tuple(rows))
         why = f"made, and empty: {_names(form.name for form in action.topics)}"
         return report(effect, Outcome.DONE, why, evidence={"topics": [row.name for row in rows]}, undo=tuple(rows))
 
@@ -89,33 +87,49 @@ class TopicSteps:
         shapes = describe(admin, action.topics, TIMEOUT_S)
         present = {name: shape for name, shape in shapes.items() if shape is not None}
         foreign = [name for name, shape in present.items() if shape.topic_id != action.topics[name]]
+        # By an earlier try, of which nothing was heard.
+        went = [name for name in action.topics if name not in present] if effect.try_number > 1 else []
         if foreign and not action.is_back:
-            return _changed(effect, _SomebodyElseError(f"{foreign[0]} was made again since the plan"))
+            changed = _changed(effect, _SomebodyElseError(f"{foreign[0]} was made again since the plan"))
+            return replace(changed, undo=tuple(_deleted_row(action, name) for name in went))
         is_kept = action.is_back and not action.with_records
         used = [n for n, shape in present.items() if is_kept and n not in foreign and _records(admin, shape)]
         going = [name for name in present if name not in foreign and name not in used]
-        for name in going:
-            delete(admin, name, TIMEOUT_S)
-        _await_gone(admin, {name: action.topics[name] for name in going})
-        self._await_no_commits(action.cluster, action.group, [present[name] for name in going])
+        asked: list[str] = []
+        try:
+            for name in going:
+                asked.append(name)
+                delete(admin, name, TIMEOUT_S)
+            _await_gone(admin, {name: action.topics[name] for name in going})
+            self._await_no_commits(action.cluster, action.group, [present[name] for name in going])
+        except ClusterProblem as problem:
+            rows_of_asked = (_deleted_row(action, name) for name in (*went, *asked))
+            return replace(failed(effect, problem), undo=tuple(_fates(admin, effect, rows_of_asked)))
         told, evidence, rows = _deleted(action, [*foreign, *used])
         return report(effect, Outcome.DONE, told, evidence=evidence, undo=rows)
 
     def _recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
         """A topic that has another id, no records and the right form is one that we made before we died."""
         admin = self._reach.admin(action.cluster)
-        rows = []
+        rows: list[TopicUndo] = []
+        going = None  # asked to go, and not made again yet
         try:
             for form in action.topics:
                 old = action.ids[form.name]
                 shape = describe(admin, [form.name], TIMEOUT_S)[form.name]
-                if shape is not None and shape.topic_id == old:
+                is_there = shape is not None and shape.topic_id == old
+                if is_there or (shape is None and effect.try_number > 1):
+                    going = TopicUndo(form.name, old, None, is_gone=True, cluster=action.cluster)
+                if shape is not None and is_there:
                     delete(admin, form.name, TIMEOUT_S)
                     _await_gone(admin, {form.name: old})
                     self._await_no_commits(action.cluster, action.group, [shape])
                 rows.append(TopicUndo(form.name, old, _made(admin, form).topic_id, cluster=action.cluster))
-        except _SomebodyElseError as reason:
-            return _changed(effect, reason)
+                going = None
+        except (_SomebodyElseError, ClusterProblem) as reason:
+            rows += _fates(admin, effect, [] if going is None else [going])
+            told = failed(effect, reason) if isinstance(reason, ClusterProblem) else _changed(effect, reason)
+            return replace(told, undo=tuple(rows))
         why = f"made anew, and empty: {_names(form.name for form in action.topics)}"
         evidence = {row.name: {"id_before": row.to, "id": row.was_set} for row in rows}
         return report(effect, Outcome.DONE, why, evidence=evidence, undo=tuple(rows))
@@ -184,18 +198,39 @@ def _deleted(action: DeleteTopics, kept: list[str]) -> tuple[str, dict[str, obje
     gone = [name for name in action.topics if name not in kept]
     told = f"taken away: {_names(gone)}" if gone else "nothing was to be taken away"
     told += f"; in use by others, and left alone: {_names(kept)}" if kept else ""
-    rows = tuple(
-        TopicUndo(
-            name,
-            None if action.is_back else topic_id,
-            topic_id if action.is_back else None,
-            is_gone=name in gone,
-            state=(UndoState.KEPT if name in kept else UndoState.DONE) if action.is_back else UndoState.OPEN,
-            cluster=action.cluster,
-        )
-        for name, topic_id in action.topics.items()
-    )
+    rows = tuple(_deleted_row(action, name, is_kept=name in kept) for name in action.topics)
     return told, {"deleted": gone, "kept": kept}, rows
+
+
+def _deleted_row(action: DeleteTopics, name: str, *, is_kept: bool = False) -> TopicUndo:
+    topic_id = action.topics[name]
+    return TopicUndo(
+        name,
+        None if action.is_back else topic_id,
+        topic_id if action.is_back else None,
+        is_gone=not is_kept,
+        state=(UndoState.KEPT if is_kept else UndoState.DONE) if action.is_back else UndoState.OPEN,
+        cluster=action.cluster,
+    )
+
+
+def _fates(admin: AdminClient, effect: TakeStep, asked: Iterable[TopicUndo]) -> Iterator[TopicUndo]:
+    """The rows of those that went, of topics that were `asked` to go before a step failed, and of those that are there
+    although an earlier try told that they went. Where nobody can look, one of somebody is said to be gone, since a rollback
+    that counts on its records would be wrong for good, and one of ours to be there, since a rollback looks again.
+    """
+    told = {row.name for row in effect.rows if isinstance(row, TopicUndo) and row.is_gone}
+    for row in asked:
+        try:
+            shape = describe(admin, [row.name], TIMEOUT_S)[row.name]
+        except ClusterProblem:
+            is_still = row.to is None
+        else:
+            is_still = shape is not None and shape.topic_id == (row.to or row.was_set)
+        if not is_still:
+            yield row
+        elif row.name in told:
+            yield replace(row, is_gone=False, state=UndoState.OPEN)
 
 
 def _changed(effect: TakeStep, reason: Exception) -> StepReported:

@@ -1,0 +1,182 @@
+"""Steps on a real broker that fail for good when half of them is done: what they changed until then is in their report."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.steps import config_steps, quota_steps, topic_steps
+from recoveryd.adapters.kafka.steps.taker import KafkaSteps
+from recoveryd.adapters.kafka.topic_admin import await_topic, describe
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.workflows.model.actions import DeleteTopics, RecreateTopics, SetConfigs, SetQuotas, TopicForm
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, TopicUndo, UndoState
+from tests.builders.configs import set_configs
+from tests.builders.history import create_topics
+from tests.integration.test_steps_first_try import Runs
+
+pytestmark = pytest.mark.broker
+
+
+class Topics:
+    """Two topics on the broker, `a` and `b`."""
+
+    def __init__(self, bootstrap: str, unique: str) -> None:
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.names = (f"{unique}a", f"{unique}b")
+        create_topics(bootstrap, dict.fromkeys(self.names, 1))
+        self.ids = {name: await_topic(self.admin, name, 60.0).topic_id for name in self.names}
+
+    def there(self) -> dict[str, str | None]:
+        shapes = describe(self.admin, self.names, 60.0)
+        return {name: None if shape is None else shape.topic_id for name, shape in shapes.items()}
+
+
+@pytest.fixture
+async def steps(bootstrap: str) -> AsyncIterator[KafkaSteps]:
+    made = KafkaSteps({"main": {"bootstrap.servers": bootstrap}}, {"main": ClientAccess(bootstrap)}, dict, Runs())
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def topics(bootstrap: str, unique: str) -> Topics:
+    return await asyncio.to_thread(Topics, bootstrap, unique)
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, function: str, name: str) -> None:
+    """What the broker says of this topic, and of no other."""
+    real = getattr(topic_steps, function)
+
+    def scripted(admin: AdminClient, topic: str, *more: object) -> object:
+        if topic == name:
+            raise ClusterProblem(f"may not {function} {topic}", code=Code.NOT_AUTHORISED, retriable=False)
+        return real(admin, topic, *more)
+
+    monkeypatch.setattr(topic_steps, function, scripted)
+
+
+def told_of(report: StepReported) -> dict[str, tuple[str | None, str | None, bool]]:
+    assert (report.outcome, report.is_retriable) == (Outcome.FAILED, False), report
+    return {row.name: (row.to, row.was_set, row.is_gone) for row in report.undo if isinstance(row, TopicUndo)}
+
+
+async def test_what_was_made_anew_is_told_when_the_next_one_is_somebody_elses(
+    steps: KafkaSteps, topics: Topics, bootstrap: str
+) -> None:
+    a, b = topics.names
+    forms = (TopicForm(a, 1, 1), TopicForm(b, 2, 1))  # it has one partition, so it is not the one that is wanted
+    action = RecreateTopics("main", forms, {a: topics.ids[a], b: "of-the-plan"})
+    told = await steps.take(TakeStep("w", "recreate_topics", 1, action))
+    there = await asyncio.to_thread(topics.there)
+    assert (told.code, there[b]) == (Code.TOPIC_CHANGED.value, topics.ids[b])
+    assert told_of(told) == {a: (topics.ids[a], there[a], False)}
+    assert there[a] != topics.ids[a]
+
+
+async def test_what_went_and_could_not_be_made_again_is_told(
+    steps: KafkaSteps, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = topics.names
+    refuse(monkeypatch, "create", b)
+    action = RecreateTopics("main", (TopicForm(a, 1, 1), TopicForm(b, 1, 1)), topics.ids)
+    told = await steps.take(TakeStep("w", "recreate_topics", 1, action))
+    there = await asyncio.to_thread(topics.there)
+    assert told_of(told) == {a: (topics.ids[a], there[a], False), b: (topics.ids[b], None, True)}
+    assert there[b] is None
+
+
+@pytest.mark.parametrize("is_again", [True, False])
+async def test_what_went_is_told_when_the_next_one_may_not_go(
+    steps: KafkaSteps, topics: Topics, monkeypatch: pytest.MonkeyPatch, is_again: bool
+) -> None:
+    a, b = topics.names
+    refuse(monkeypatch, "delete", b)
+    forms = (TopicForm(a, 1, 1), TopicForm(b, 1, 1))
+    action = RecreateTopics("main", forms, topics.ids) if is_again else DeleteTopics("main", topics.ids)
+    told = await steps.take(TakeStep("w", "step", 1, action))
+    there = await asyncio.to_thread(topics.there)
+    assert there[b] == topics.ids[b]
+    assert told_of(told) == {a: (topics.ids[a], there[a], not is_again)}
+
+
+async def test_a_topic_that_went_at_an_earlier_try_is_told_when_another_one_changed_meanwhile(
+    steps: KafkaSteps, topics: Topics
+) -> None:
+    a, b = topics.names
+    await steps.take(TakeStep("w", "delete", 1, DeleteTopics("main", {a: topics.ids[a]})))
+    action = DeleteTopics("main", {a: topics.ids[a], b: "of-the-plan"})
+    told = await steps.take(TakeStep("w", "delete", 2, action))
+    assert told_of(told) == {a: (topics.ids[a], None, True)}
+
+
+@pytest.mark.parametrize("is_again", [True, False])
+async def test_a_topic_that_went_at_a_try_of_which_nothing_was_heard_is_told(
+    steps: KafkaSteps, topics: Topics, monkeypatch: pytest.MonkeyPatch, is_again: bool
+) -> None:
+    a, b = topics.names
+    await steps.take(TakeStep("w", "delete", 1, DeleteTopics("main", {a: topics.ids[a]})))
+    refuse(monkeypatch, *(("create", a) if is_again else ("delete", b)))
+    forms = (TopicForm(a, 1, 1), TopicForm(b, 1, 1))
+    action = RecreateTopics("main", forms, topics.ids) if is_again else DeleteTopics("main", topics.ids)
+    assert told_of(await steps.take(TakeStep("w", "step", 2, action))) == {a: (topics.ids[a], None, True)}
+
+
+@pytest.mark.parametrize("is_again", [True, False])
+async def test_a_topic_that_is_there_although_it_was_said_to_be_gone_is_told(
+    steps: KafkaSteps, topics: Topics, monkeypatch: pytest.MonkeyPatch, is_again: bool
+) -> None:
+    """Nobody could look at an earlier try."""
+    a, _ = topics.names
+    refuse(monkeypatch, "delete", a)
+    form = TopicForm(a, 1, 1)
+    ids = {a: topics.ids[a]}
+    action = RecreateTopics("main", (form,), ids) if is_again else DeleteTopics("main", ids)
+    said = TopicUndo(a, topics.ids[a], None, is_gone=True, cluster="main")
+    told = await steps.take(TakeStep("w", "step", 2, action, (said,)))
+    assert told_of(told) == {a: (topics.ids[a], None, False)}
+
+
+async def test_a_config_like_ours_stays_somebody_elses_when_the_first_try_fails(
+    steps: KafkaSteps, topics: Topics, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, _ = topics.names
+    await asyncio.to_thread(set_configs, bootstrap, a, {"retention.ms": "-1"})
+    rows = tuple(ConfigUndo(a, c, None, "-1", cluster="main") for c in ("retention.ms", "retention.bytes"))
+
+    def silent(*_: object) -> None:
+        raise ClusterProblem("no answer")
+
+    monkeypatch.setattr(config_steps, "change_configs", silent)
+    action = SetConfigs("main", {a: {row.config: "-1" for row in rows}}, is_temporary=True)
+    told = await steps.take(TakeStep("w", "keep", 1, action, rows))
+    assert (told.outcome, told.is_retriable) == (Outcome.FAILED, True)
+    kept = [(row.config, row.state) for row in told.undo if isinstance(row, ConfigUndo)]
+    assert kept == [("retention.ms", UndoState.KEPT)]
+
+
+async def test_a_quota_like_ours_stays_somebody_elses_when_the_first_try_fails(
+    steps: KafkaSteps, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, ours = (QuotaUndo(f"{unique}{name}", None, 1_000.0, cluster="main") for name in ("theirs", "ours"))
+    set_theirs = SetQuotas("main", {theirs.name: 1_000.0})
+    await steps.take(TakeStep("other", "protect", 1, set_theirs, (theirs,)))
+
+    async def never(*_: object) -> None:
+        raise ClusterProblem("it does not come")
+
+    monkeypatch.setattr(quota_steps, "_read_back", never)
+    action = SetQuotas("main", {theirs.name: 1_000.0, ours.name: 1_000.0})
+    told = await steps.take(TakeStep("w", "protect", 1, action, (theirs, ours)))
+    assert (told.outcome, [(r.name, r.state) for r in told.undo]) == (
+        Outcome.FAILED, [(theirs.name, UndoState.KEPT)],
+    )  # fmt: skip
+    monkeypatch.undo()
+    for name in (theirs.name, ours.name):
+        back = SetQuotas("main", {name: None}, is_back=True)
+        await steps.take(TakeStep("w", "restore", 1, back, (theirs if name == theirs.name else ours,)))
