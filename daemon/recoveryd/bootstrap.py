@@ -137,7 +137,13 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         core = RecordedCore(core, params, frozenset(values.webhooks), Path(values.log.events), values.log.events_most)
     status, codec = StatusTopic(capabilities), Codec(capabilities)
     journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms)
-    jobs = SparkJobs(_profiles(settings), make_job(settings.job_defaults(clients)), settings.work_dir, inbox.emit)
+    jobs = SparkJobs(
+        _profiles(settings),
+        make_job(settings.job_defaults(clients)),
+        settings.work_dir,
+        inbox.emit,
+        withheld=settings.secret_variables,
+    )
     progress = KafkaProgressFeed(clients[MAIN], names.progress, clock.now_ms)
     targets = webhook_targets(settings)
     around = surroundings(settings, targets, clock.now_ms)
@@ -257,6 +263,7 @@ def surroundings(settings: Settings, targets: Mapping[str, WebhookTarget], now_m
         targets,
         settings.environment,
         now_ms,
+        settings.secret_variables,
     )
 
 

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +55,9 @@ print("runs", flush=True)
 
 
 class Rig:
-    def __init__(self, folder: Path, body: str, *, warm: int = 0, stubborn: bool = False) -> None:
+    def __init__(
+        self, folder: Path, body: str, *, warm: int = 0, stubborn: bool = False, withheld: Collection[str] = ()
+    ) -> None:
         self.folder = folder
         self.script = DRIVER.format(body=body, stubborn=stubborn)
         self.heard: list[Event] = []
@@ -63,7 +65,7 @@ class Rig:
         clients = {"main": {"bootstrap.servers": "nowhere:1", "sasl.password": SECRET}}
         defaults = JobDefaults("scope", clients, "directives", "progress", "receipts")
         profiles = {"default": SparkProfile(warm=warm)}
-        self.jobs = SparkJobs(profiles, make_job(defaults), folder, self.heard.append, self._command)
+        self.jobs = SparkJobs(profiles, make_job(defaults), folder, self.heard.append, self._command, withheld)
 
     def _command(self, _profile: SparkProfile, _name: str, _folder: Path, job: Sequence[str]) -> list[str]:
         self.started.append(list(job))
@@ -81,9 +83,11 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig_of(folder: Path, body: str, *, warm: int = 0, stubborn: bool = False) -> AsyncIterator[Rig]:
+async def rig_of(
+    folder: Path, body: str, *, warm: int = 0, stubborn: bool = False, withheld: Collection[str] = ()
+) -> AsyncIterator[Rig]:
     """Ends what is still alive at the end."""
-    rig = Rig(folder, body, warm=warm, stubborn=stubborn)
+    rig = Rig(folder, body, warm=warm, stubborn=stubborn, withheld=withheld)
     try:
         yield rig
     finally:
@@ -459,6 +463,25 @@ def test_the_environment_of_an_application_has_our_python_and_none_of_our_settin
         "lane.drained",
         sys.executable,
     )
+
+
+def test_variables_that_the_config_refers_to_stay_with_the_daemon() -> None:
+    made = submit_environment(
+        {"PATH": "/bin", "OTHER": "x", "KAFKA_PASSWORD": SECRET}, withheld=frozenset({"KAFKA_PASSWORD"})
+    )
+    assert (made.get("KAFKA_PASSWORD"), made["OTHER"], made["PATH"]) == (None, "x", "/bin")
+
+
+@pytest.mark.parametrize("warm", [0, 1])
+async def test_an_attempt_gets_no_variable_that_is_withheld(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: int
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", SECRET)
+    monkeypatch.setenv("OTHER", "is-there")
+    body = "import os; print('has', sorted(set(os.environ) & {'KAFKA_PASSWORD', 'OTHER'}), flush=True)"
+    async with rig_of(tmp_path, body, warm=warm, withheld={"KAFKA_PASSWORD"}) as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "has ['OTHER']" in rig.log())
 
 
 def test_without_java_a_launch_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,20 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from recoveryd.adapters.control import process as process_module
+from recoveryd.adapters.control.make import make_controls
 from recoveryd.adapters.control.proc_table import process_of
 from recoveryd.adapters.control.process import ProcessApplications
 from recoveryd.adapters.control.process_file import Note, read_note, write_note
 from recoveryd.adapters.control.process_log import cut_log, log_path
 from recoveryd.adapters.control.process_sight import MARK, ProcessApplication, boot_s
+from recoveryd.bootstrap import surroundings
+from recoveryd.settings import load
 from recoveryd.units.control import ApplicationState, Desired, Needs, Report
 from tests.control.asking import asked, until, wish
 from tests.patience import patient_s
@@ -94,6 +98,46 @@ async def test_it_is_started_as_the_config_says_and_a_second_ask_changes_nothing
     assert "RECOVERYD_CLUSTERS" not in environment
     again = await asked(control, wish(Desired.RUNNING))
     assert again.evidence["pids"] == first.evidence["pids"] == marked_pids()
+
+
+@pytest.mark.usefixtures("make")
+async def test_a_variable_that_the_config_refers_to_comes_only_by_the_name_that_the_unit_gives_it(
+    tmp_path: Path,
+) -> None:
+    tell = "import json, os, time; print(json.dumps(dict(os.environ)), flush=True); time.sleep(3600)"
+    config = {
+        "clusters": {
+            "main": {
+                "bootstrap.servers": "nowhere:1", "security.protocol": "SSL", "ssl.key.password": {"env": "KEY_PASSWORD"},
+            }
+        },
+        "work_dir": str(tmp_path),
+        "units": {
+            "app": {
+                "kind": "group", "group": "app", "inputs": ["t"],
+                "control": {
+                    "kind": "process", "start": [sys.executable, "-c", tell], "work_dir": str(tmp_path),
+                    "environment": {"MINE": {"env": "NAMED"}},
+                },
+            }
+        },
+    }  # fmt: skip
+    file = tmp_path / "config.yaml"
+    file.write_text(json.dumps(config))
+    variables = {"PATH": os.environ["PATH"], "KEY_PASSWORD": "secret-1", "NAMED": "secret-2", "OTHER": "x"}
+    settings = load(file, env=variables)
+    around = replace(surroundings(settings, {}, lambda: 1_000), installation=INSTALLATION)
+    control = make_controls(settings.control_options(), around)
+    try:
+        log = log_path(settings.work_dir / "applications" / "app")
+        await asked(control, wish(Desired.RUNNING))
+        await until(lambda: log.exists() and log.read_text().endswith("}\n"), "it has told its environment")
+        told = json.loads(log.read_text())
+        assert {name: told.get(name) for name in ("MINE", "NAMED", "KEY_PASSWORD", "OTHER")} == {
+            "MINE": "secret-2", "NAMED": None, "KEY_PASSWORD": None, "OTHER": "x",
+        }  # fmt: skip
+    finally:
+        await control.close()
 
 
 async def test_it_ends_by_sigterm_and_stopping_twice_is_harmless(make: Make, tmp_path: Path) -> None:

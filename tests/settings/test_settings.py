@@ -319,6 +319,20 @@ profiles:
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="%s";'
 
 
+def test_every_variable_that_the_config_refers_to_is_known_as_a_secret() -> None:
+    text = """
+clusters:
+  main: {bootstrap.servers: "a:1", security.protocol: SASL_SSL, sasl.mechanism: PLAIN, ssl.key.password: {env: KEY},
+         sasl.jaas.config: %s, ssl.truststore.location: "${env:HOME}/ca.pem", ssl.truststore.type: PEM}
+units:
+  w: {kind: group, group: w, inputs: [t], control: {kind: process, start: [run], environment: {A: {env: OF_A_UNIT}}}}
+"""
+    env = {"P": "geheim", "KEY": "geheim", "HOME": "/home/me", "OTHER": "x", "RECOVERYD_CLUSTERS__DR": ""}
+    env["RECOVERYD_CLUSTERS__DR"] = "{bootstrap.servers: '${env:DR}'}"
+    settings = loaded(text % ("'" + JAAS % "${env:P}" + "'"), env | {"DR": "d:1"})
+    assert settings.secret_variables == {"P", "KEY", "OF_A_UNIT", "DR"}, "every program needs HOME"
+
+
 @pytest.mark.parametrize(
     ("written", "shown"),
     [

@@ -17,7 +17,7 @@ from recoveryd.settings.jaas import PropertyProblem
 from recoveryd.settings.kafka_properties import check_names, read_access
 from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.problems import config_problem, key_names
-from recoveryd.settings.secrets import Resolved, SecretProblem, resolve
+from recoveryd.settings.secrets import Resolved, SecretProblem, resolve, variables_in
 from recoveryd.settings.sources import BOOTSTRAP_KEY, CONFIG_VARIABLE, Origin, Tree, put_environment, read_file
 from recoveryd.settings.unit_files import put_unit_files
 from recoveryd.settings.view import Settings, leaves
@@ -68,7 +68,15 @@ def _validated(tree: Tree, environment: Mapping[str, str]) -> Settings:
         _check(name, tree, read_access, properties)
     shown = {name: {key: value.shown for key, value in properties.items()} for name, properties in resolved.items()}
     given = frozenset(key for key, _ in leaves(tree.values, ()))
-    return Settings(values, dict(tree.origins), given, shown, dict(environment), tree.values["clusters"])
+    return Settings(
+        values,
+        dict(tree.origins),
+        given,
+        shown,
+        dict(environment),
+        tree.values["clusters"],
+        variables_in(tree.values),
+    )
 
 
 def _resolve_clusters(tree: Tree, environment: Mapping[str, str]) -> dict[str, dict[str, Resolved]]:

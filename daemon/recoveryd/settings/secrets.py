@@ -6,7 +6,7 @@ or that belongs to a property with secret content, is never shown.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,10 @@ from recoveryd.settings.kafka_properties import SECRET_PROPERTIES
 
 MASK: Final = "***"
 MAX_SECRET_BYTES: Final = 1024 * 1024
+_NEEDED_BY_ALL: Final = frozenset({
+    "PATH", "LD_LIBRARY_PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOSTNAME", "JAVA_HOME",
+    "SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "KRB5_CONFIG",
+})  # fmt: skip
 _REFERENCE: Final = re.compile(r"\$\{(file|env):([^}]+)\}")
 
 
@@ -60,6 +64,26 @@ def files_in(value: Any) -> tuple[str, ...]:
     if isinstance(value, dict):
         return tuple(str(place) for kind, place in value.items() if kind == "file")
     return tuple(place for kind, place in _REFERENCE.findall(str(value)) if kind == "file")
+
+
+def variables_in(value: Any) -> frozenset[str]:
+    """The variables that a config refers to, wherever in it: what they hold is for the daemon alone. What every program
+    needs to run is no secret.
+    """
+    return frozenset(_variables(value)) - _NEEDED_BY_ALL
+
+
+def _variables(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if set(value) == {"env"} and isinstance(value["env"], str):
+            yield value["env"]
+        for inner in value.values():
+            yield from _variables(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _variables(inner)
+    elif isinstance(value, str):
+        yield from (place for kind, place in _REFERENCE.findall(value) if kind == "env")
 
 
 def _places(text: str) -> str:

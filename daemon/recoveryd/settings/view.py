@@ -49,6 +49,7 @@ class Settings:
     shown_clusters: Mapping[str, Mapping[str, str]]
     environment: Mapping[str, str] = field(repr=False)
     written_clusters: Mapping[str, Mapping[str, Any]] = field(repr=False)  # before secrets were looked up
+    secret_variables: frozenset[str] = frozenset()  # those that the config refers to: no child process gets them
 
     @property
     def topic_names(self) -> TopicNames:

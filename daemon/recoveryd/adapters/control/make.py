@@ -31,6 +31,7 @@ class Surroundings:
     webhooks: Mapping[str, WebhookTarget] = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
     now_ms: Callable[[], int]
+    withheld: frozenset[str] = frozenset()  # variables that applications do not get from the daemon
 
 
 def make_controls(units: Mapping[str, ControlOptions], around: Surroundings) -> UnitControls:
@@ -43,7 +44,7 @@ def make_controls(units: Mapping[str, ControlOptions], around: Surroundings) -> 
             [_process(options) for options in by_kind.get(ControlKind.PROCESS, [])],
             around.folder,
             around.installation,
-            around.environment,
+            {name: text for name, text in around.environment.items() if name not in around.withheld},
             around.now_ms,
         ),
         ControlKind.WEBHOOK: WebhookApplications(

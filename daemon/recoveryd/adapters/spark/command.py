@@ -126,11 +126,14 @@ def _escaped(text: str, *, key: bool = False) -> str:
     return "\\" + made if made.startswith(" ") else made
 
 
-def submit_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Our own environment without our settings (they may hold secrets), made to use this Python and this code on every
-    side.
+def submit_environment(
+    environ: Mapping[str, str] = os.environ, *, withheld: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """Our own environment without our settings (they may hold secrets) and without those that the config refers to, made
+    to use this Python and this code on every side.
     """
-    kept = {k: v for k, v in environ.items() if not k.startswith("RECOVERYD_") or k in _KEPT_VARIABLES}
+    ours = {k for k in environ if k.startswith("RECOVERYD_") and k not in _KEPT_VARIABLES}
+    kept = {k: v for k, v in environ.items() if k not in ours | withheld}
     paths = [str(JOBS_DIR.parent), *filter(None, [environ.get("PYTHONPATH")])]
     return kept | {
         "SPARK_HOME": str(spark_home()),

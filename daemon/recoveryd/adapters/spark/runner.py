@@ -42,12 +42,15 @@ class SparkJobs:
         work_dir: Path,
         emit: Emit,
         command: Command = submit_command,
+        withheld: Collection[str] = (),
     ) -> None:
+        """`withheld`: variables of ours that no application gets."""
         self._profiles = dict(profiles)
         self._make_job = make_job
         self._work_dir = WorkDir(work_dir)
         self._emit = emit
         self._command = command
+        self._withheld = frozenset(withheld)
         self._spares = SparePool(profiles, self._work_dir, self._spawn)
         self._children: dict[Key, tuple[subprocess.Popen[bytes], AttemptFolder]] = {}
         # Every launch of this daemon, the oldest forgotten, with the time of its plan: an id may be used again.
@@ -148,7 +151,7 @@ class SparkJobs:
         self, profile: SparkProfile, folder: AttemptFolder, name: str, job: list[str]
     ) -> "subprocess.Popen[bytes]":
         command = self._command(profile, name, folder.path, job)
-        process = start_session(command, submit_environment(), folder.path, folder.log_file)
+        process = start_session(command, submit_environment(withheld=self._withheld), folder.path, folder.log_file)
         try:
             folder.write_note("pid", process.pid)
         except OSError:  # without the note no later daemon would find it

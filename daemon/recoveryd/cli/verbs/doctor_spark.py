@@ -38,10 +38,10 @@ def check_profiles(settings: Settings, *, deep: bool) -> Iterator[CheckResult]:
         elif found.verdict is CheckVerdict.FAIL:
             yield skipped(line, "the profile is not good", "See above.")
         else:
-            yield _check_executors(line, profile)
+            yield _check_executors(line, profile, settings.secret_variables)
 
 
-def _check_executors(name: str, profile: Profile) -> CheckResult:
+def _check_executors(name: str, profile: Profile, withheld: frozenset[str]) -> CheckResult:
     """Start an application as an attempt does, and let every slot say which Python it is."""
     from recoveryd.adapters.spark.command import (  # noqa: PLC0415
         JOBS_DIR,
@@ -58,8 +58,9 @@ def _check_executors(name: str, profile: Profile) -> CheckResult:
         try:
             command = submit_command(made, "recoveryd-doctor", Path(folder), [str(profile.slots)])
             command[command.index(str(JOBS_DIR / "main.py"))] = str(JOBS_DIR / "executors_probe.py")
+            environment = submit_environment(withheld=withheld)
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_EXECUTORS_S, check=False, env=submit_environment()
+                command, capture_output=True, text=True, timeout=_EXECUTORS_S, check=False, env=environment
             )
         except LaunchError as error:
             return failed(name, error)
