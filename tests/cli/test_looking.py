@@ -233,6 +233,7 @@ def test_wait_gives_up_after_its_timeout() -> None:
 
     assert (result.exit_code, result.stdout) == (8, "")
     assert result.stderr.splitlines()[-2].startswith("RCV-4009 ")
+    assert result.stderr.splitlines()[-2].endswith(f" It is running: {RUNNING.why}")
 
 
 def test_tables_in_a_pipe_have_no_colour_and_no_cut_values() -> None:

@@ -128,6 +128,27 @@ def test_evidence_of_a_stop_is_a_sentence_and_its_rows_a_table() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("evidence", "told"),
+    [
+        (
+            {"records": 2_864, "bytes": 300_164, "max_records": None, "max_bytes": 300_000},
+            "records 2,864, bytes 300,164, max_bytes 300,000",
+        ),
+        ({"message": "Offsets [5, 8) were deleted."}, "Offsets [5, 8) were deleted"),
+        ({"since_ms": 1_800_000_000_000, "is_new": True}, "since_ms 1800000000000, is_new True"),
+    ],
+)
+def test_what_a_rule_saw_is_told_as_people_say_it(evidence: dict[str, object], told: str) -> None:
+    stopped = replace(
+        COMPLETED, stop=Stop(StopReason.MAX_BYTES, None, NOW_MS, evidence), completeness=(), verification=None
+    )
+    assert (
+        printed(*result_parts(to_document(stopped))).strip()
+        == f"Stopped at 2027-01-15 08:00:00.000: max_bytes; {told}."
+    )
+
+
 def test_a_skipped_verification_gives_its_reason_and_no_numbers() -> None:
     ended = replace(
         COMPLETED, stop=None, completeness=(), verification=Verification("skipped", 5, 0, "", (), "verify is none")

@@ -72,7 +72,7 @@ def _stop_parts(stop: Document) -> list[RenderableType]:
     """Why it stopped; the numbers the rule saw, single ones in the sentence and rows of them as a table."""
     evidence = stop.get("evidence") or {}
     rows = {name: value for name, value in evidence.items() if _is_rows(value)}
-    single = ", ".join(f"{name} {value}" for name, value in evidence.items() if name not in rows)
+    single = ", ".join(_said(name, value) for name, value in evidence.items() if name not in rows and value is not None)
     mode = f" ({stop['mode']})" if stop.get("mode") else ""
     text = f"Stopped at {figures.clock_time(stop.get('at'))}: {stop.get('reason')}{mode}"
     parts: list[RenderableType] = [Text(f"{text}; {single}." if single else f"{text}.", style="bold")]
@@ -82,6 +82,14 @@ def _stop_parts(stop: Document) -> list[RenderableType]:
             table.add_row("", *(figures.count(v) if isinstance(v, int) else str(v) for v in value.values()))
         parts.append(table)
     return parts
+
+
+def _said(name: str, value: object) -> str:
+    """One number or word that the rule saw; a `message` is a sentence of its own."""
+    if name == "message":
+        return str(value).rstrip(".")
+    is_count = isinstance(value, int) and not isinstance(value, bool) and not name.endswith("_ms")
+    return f"{name} {figures.count(value) if is_count else value}"  # type: ignore[arg-type]
 
 
 def _is_rows(value: object) -> bool:

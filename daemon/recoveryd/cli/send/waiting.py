@@ -59,16 +59,18 @@ def wait_for(
     """
     give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
     newest: tuple[str, int] | None = None
+    state = ""
     with detaching(recovery):
         for document in backend.follow(recovery):
             if document is not None and _is_of(document, command_id) and _is_news(document, newest):
                 newest = _version(document)
+                state = f" It is {document['state']}: {document.get('why')}" if document.get("why") else ""
                 on_change(document)
                 if is_reached(document):
                     return document
             if give_up_s is not None and time.monotonic() >= give_up_s:
                 break
-    message = f"{recovery} did not get there within {timeout_s:g} s."
+    message = f"{recovery} did not get there within {timeout_s:g} s.{state}"
     raise Failure(Code.WAIT_TIMED_OUT, message, f"It goes on; attach again with `recoveryctl wait {recovery}`.")
 
 
