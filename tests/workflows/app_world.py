@@ -63,7 +63,9 @@ class Log:
 
 
 class AppWorld(WorkflowWorld):
-    """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order."""
+    """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order. `refused`:
+    verbs and topics for which the cluster says no.
+    """
 
     def __init__(self, *units: Unit) -> None:
         self.partitions = PARTITIONS
@@ -82,6 +84,7 @@ class AppWorld(WorkflowWorld):
         self.kind, self.made = GroupType.CLASSIC, 0
         self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
         self.done: list[str] = []
+        self.refused: set[tuple[str, str]] = set()
         self.is_still = True
         super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
 
@@ -238,11 +241,16 @@ class AppWorld(WorkflowWorld):
 
     def _recreate(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, RecreateTopics)
-        rows = []
+        rows: list[TopicUndo] = []
         for form in action.topics:
             log = self.topics.get(form.name)
             if log is not None and log.id == action.ids[form.name]:
+                if ("delete", form.name) in self.refused:
+                    return _refused(effect, form.name, rows)
                 self._drop(form.name)
+                if ("create", form.name) in self.refused:
+                    gone = TopicUndo(form.name, log.id, None, is_gone=True, cluster="main")
+                    return _refused(effect, form.name, [*rows, gone])
             rows.append(
                 TopicUndo(form.name, action.ids[form.name], self._make(form.name, form.configs), cluster="main")
             )
@@ -250,9 +258,11 @@ class AppWorld(WorkflowWorld):
 
     def _delete(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, DeleteTopics)
-        rows = []
+        rows: list[TopicUndo] = []
         for name, topic_id in action.topics.items():
             log = self.topics.get(name)
+            if ("delete", name) in self.refused:
+                return _refused(effect, name, rows)
             if log is not None and log.id != topic_id:
                 return report(effect, Outcome.FAILED, f"{name} was made again", code=Code.TOPIC_CHANGED.value)
             is_kept = action.is_back and not action.with_records
@@ -303,6 +313,11 @@ class AppWorld(WorkflowWorld):
         del self.topics[name]
         self.committed = {place: at for place, at in self.committed.items() if place[0] != name}
         self.done.append(f"drop {name}")
+
+
+def _refused(effect: TakeStep, topic: str, rows: list[TopicUndo]) -> StepReported:
+    """`rows`: of what was done before."""
+    return report(effect, Outcome.FAILED, f"may not: {topic}", code=Code.NOT_AUTHORISED.value, undo=tuple(rows))
 
 
 def _ends(log: Log, partitions: int = PARTITIONS) -> dict[int, PartitionEnds]:

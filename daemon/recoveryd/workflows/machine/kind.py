@@ -9,7 +9,7 @@ from typing import Any
 
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.model import Unit
-from recoveryd.workflows.machine.undoing import lost_for_good, rollback_steps
+from recoveryd.workflows.machine.undoing import rollback_steps, told_lost
 from recoveryd.workflows.model.cut import Cut
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, WantedFacts
@@ -82,8 +82,8 @@ def _is_apart(_workflow: Workflow, _later: Workflow) -> bool:
 
 
 def _lost_records(workflow: Workflow) -> tuple[str, ...]:
-    gone = lost_for_good(workflow)
-    return (f"records of {', '.join(gone)} are gone for good",) if gone else ()
+    told = told_lost(workflow)
+    return (told,) if told else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from recoveryd.workflows.machine.leases import was_begun
 from recoveryd.workflows.model.actions import AwaitEmpty, DeleteTopics, SetConfigs, SetOffsets, SetQuotas
@@ -16,6 +17,7 @@ from recoveryd.workflows.model.workflow import (
 )
 
 RESTORE, RESTORE_QUOTAS = "restore_configs", "restore_quotas"
+_NAMED_MOST: Final = 20
 
 
 def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
@@ -83,6 +85,13 @@ def lost_for_good(workflow: Workflow) -> tuple[str, ...]:
     return tuple(r.name for r in workflow.undo if isinstance(r, TopicUndo) and r.to is not None and r.is_changed)
 
 
+def told_lost(workflow: Workflow) -> str:
+    """The same in words. Empty = there are none."""
+    gone = lost_for_good(workflow)
+    more = f" and {len(gone) - _NAMED_MOST} more" if len(gone) > _NAMED_MOST else ""
+    return f"records of {', '.join(gone[:_NAMED_MOST])}{more} are gone for good" if gone else ""
+
+
 def without_lost_places(workflow: Workflow, back: Iterable[WorkflowStep] = ()) -> Workflow:
     """Offsets stay in topics that went, since they mean nothing in those that have their names now, and in groups that it
     never began to set: whoever set them is somebody else, even to the same place. Not those that it only noted, and of
@@ -100,6 +109,17 @@ def without_lost_places(workflow: Workflow, back: Iterable[WorkflowStep] = ()) -
             else row
             for row in workflow.undo
         ),
+    )
+
+
+def puts_back(workflow: Workflow, back: Iterable[WorkflowStep]) -> bool:
+    """Whether the steps `back` of a rollback would change anything: offsets that were only noted are what they were."""
+    steps = tuple(back)
+    left = without_lost_places(workflow, steps).undo
+    groups = {row.group for row in left if isinstance(row, OffsetUndo) and row.state is UndoState.OPEN}
+    return any(
+        step.action.group in groups if isinstance(step.action, SetOffsets) else not isinstance(step.action, AwaitEmpty)
+        for step in steps
     )
 
 

@@ -298,11 +298,6 @@ class Workflow:
         rows = (row for row in self.undo if isinstance(row, ConfigUndo | QuotaUndo))
         return tuple(row for row in rows if row.is_temporary and row.state is UndoState.OPEN)
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether anything was changed that can be put back."""
-        return any(row.is_changed and row.state is UndoState.OPEN for row in self.undo)
-
     def with_undo(self, rows: Iterable[Undo]) -> "Workflow":
         """With these rows in place of those about the same things, in their order, and new ones behind."""
         by_key: dict[RowKey, Undo] = {row.key: row for row in self.undo}

@@ -1,0 +1,41 @@
+"""Workflows whose steps fail when half of them is done: what is said of that, and what a rollback makes of it."""
+
+from recoveryd.kernel.states import State
+from recoveryd.workflows.model.spec import Savepoint, SavepointSpec
+from recoveryd.workflows.model.workflow import Workflow
+from tests.workflows.app_world import INTERNAL, AppWorld
+
+HINT = "`rollback` puts back what was changed"
+
+
+def failed(world: AppWorld, **more: object) -> Workflow:
+    world.reprocess(**more)
+    world.run_through()
+    assert world.workflow.state is State.FAILED
+    return world.workflow
+
+
+def test_one_that_changed_nothing_but_for_its_own_time_does_not_promise_a_rollback() -> None:
+    world = AppWorld()
+    world.fail_at("snapshot", retriable=False)
+    world.send(lambda meta: Savepoint(meta, SavepointSpec("shop", "before")))
+    world.run_through()
+    assert world.workflow.undo, "compaction stood still, and goes on again"
+    assert (world.workflow.state, HINT in world.workflow.why) == (State.FAILED, False)
+    assert world.rollback() == "rejected"
+
+
+def test_offsets_that_were_only_noted_are_no_change() -> None:
+    world = AppWorld()
+    world.refused = {("delete", INTERNAL[0])}
+    assert HINT not in failed(world).why
+
+
+def test_what_went_before_the_step_failed_is_a_change_that_is_gone_for_good() -> None:
+    world = AppWorld()
+    world.refused = {("delete", INTERNAL[1])}
+    gone = f"records of {INTERNAL[0]} are gone for good"
+    assert gone in failed(world).why
+    world.members = []
+    assert world.rollback() == "accepted"
+    assert gone in world.answers[-1].message
