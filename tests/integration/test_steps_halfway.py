@@ -16,7 +16,7 @@ from recoveryd.workflows.model.actions import DeleteTopics, RecreateTopics, SetC
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, TopicUndo, UndoState
-from tests.builders.configs import set_configs
+from tests.builders.configs import await_configs, set_configs
 from tests.builders.history import create_topics
 from tests.integration.test_steps_first_try import Runs
 
@@ -113,6 +113,26 @@ async def test_a_topic_that_went_at_an_earlier_try_is_told_when_another_one_chan
     action = DeleteTopics("main", {a: topics.ids[a], b: "of-the-plan"})
     told = await steps.take(TakeStep("w", "delete", 2, action))
     assert told_of(told) == {a: (topics.ids[a], None, True)}
+
+
+async def test_on_the_way_back_what_went_is_made_again_and_nothing_is_taken_away(
+    steps: KafkaSteps, topics: Topics, bootstrap: str
+) -> None:
+    a, b = topics.names
+    await steps.take(TakeStep("w", "delete", 1, DeleteTopics("main", {a: topics.ids[a]})))
+    forms = (TopicForm(a, 2, 1, {"cleanup.policy": "compact"}), TopicForm(b, 1, 1))
+    told = await steps.take(TakeStep("w", "back", 1, RecreateTopics("main", forms, topics.ids, is_back=True)))
+    there = await asyncio.to_thread(topics.there)
+    assert told.outcome is Outcome.DONE
+    assert {row.name: (row.to, row.was_set) for row in told.undo} == {  # type: ignore[union-attr]
+        a: (topics.ids[a], there[a]), b: (topics.ids[b], None),
+    }  # fmt: skip
+    assert there[a] is not None
+    assert there[b] == topics.ids[b]
+    shape = (await asyncio.to_thread(describe, topics.admin, [a], 60.0))[a]
+    assert shape is not None
+    assert shape.partitions == 2
+    await asyncio.to_thread(await_configs, bootstrap, a, {"cleanup.policy": "compact"})
 
 
 @pytest.mark.parametrize("is_again", [True, False])

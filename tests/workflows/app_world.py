@@ -244,6 +244,8 @@ class AppWorld(WorkflowWorld):
         rows: list[TopicUndo] = []
         for form in action.topics:
             log = self.topics.get(form.name)
+            if action.is_back and ("create", form.name) in self.refused:
+                return _refused(effect, form.name, rows)
             if log is not None and log.id == action.ids[form.name]:
                 if ("delete", form.name) in self.refused:
                     return _refused(effect, form.name, rows)

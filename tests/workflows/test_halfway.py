@@ -1,5 +1,6 @@
 """Workflows whose steps fail when half of them is done: what is said of that, and what a rollback makes of it."""
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.workflows.model.spec import Savepoint, SavepointSpec
 from recoveryd.workflows.model.workflow import Workflow
@@ -39,3 +40,26 @@ def test_what_went_before_the_step_failed_is_a_change_that_is_gone_for_good() ->
     world.members = []
     assert world.rollback() == "accepted"
     assert gone in world.answers[-1].message
+
+
+def test_a_topic_that_went_and_could_not_be_made_is_made_by_a_rollback() -> None:
+    """As it was, and empty; one that fails as well can be sent again."""
+    world = AppWorld()
+    world.configs["totals"] = {"cleanup.policy": "compact"}
+    world.refused = {("create", "totals")}
+    workflow = failed(world)
+    assert "totals" not in world.topics
+    assert "records of app-counts-changelog, app-by-key-repartition, totals are gone for good" in workflow.why
+    assert HINT in workflow.why
+    world.members = []
+    assert world.rollback() == "accepted"
+    world.pass_time(5)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.NOT_AUTHORISED.value)
+    world.refused = set()
+    assert world.rollback() == "accepted"
+    world.pass_time(5)
+    assert world.workflow.state is State.ROLLED_BACK
+    assert (world.topics["totals"].end, world.configs["totals"]) == (0, {"cleanup.policy": "compact"})
+    assert world.workflow.steps[-1].name == "make_topics_again"
+    row = next(row for row in world.workflow.undo if row.name == "totals")
+    assert (row.to, row.was_set) == ("totals-1", world.topics["totals"].id)

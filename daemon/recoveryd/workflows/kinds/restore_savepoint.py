@@ -311,7 +311,7 @@ def _runs(workflow: Workflow, spec: RestoreSpec, cut: Cut) -> Iterator[ChildRun]
 
 
 def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
-    """State topics that it made and filled go as well, once nobody uses them."""
+    """State topics that it made and filled go as well, once nobody uses them. One that went is for the application to make."""
     spec = workflow.spec
     assert isinstance(spec, RestoreSpec)
     names = {_name_now(spec, _cut_of(spec), topic) for topic in _cut_of(spec).topics}
@@ -321,7 +321,8 @@ def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
         if isinstance(row, TopicUndo) and row.name in names and row.to is None and row.was_set
         if row.state is UndoState.OPEN
     }
-    others = replace(workflow, undo=tuple(row for row in workflow.undo if row.name not in made))
+    gone = {row.name for row in workflow.undo if isinstance(row, TopicUndo) and row.name in names and row.is_gone}
+    others = replace(workflow, undo=tuple(row for row in workflow.undo if row.name not in made.keys() | gone))
     steps = rollback_steps(others)
     if not made:
         return steps

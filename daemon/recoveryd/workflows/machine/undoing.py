@@ -5,7 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.workflows.machine.leases import was_begun
-from recoveryd.workflows.model.actions import AwaitEmpty, DeleteTopics, SetConfigs, SetOffsets, SetQuotas
+from recoveryd.workflows.model.actions import (
+    AwaitEmpty,
+    DeleteTopics,
+    RecreateTopics,
+    SetConfigs,
+    SetOffsets,
+    SetQuotas,
+)
 from recoveryd.workflows.model.workflow import (
     ConfigUndo,
     OffsetUndo,
@@ -35,10 +42,23 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     changed = _configs_back(workflow, is_temporary=False)
     if changed is not None:
         steps.append(WorkflowStep("put_back_configs", changed))
+    again = _made_again(workflow)
+    if again is not None:
+        steps.append(WorkflowStep("make_topics_again", again))
     made = {r.name: r.was_set for r in workflow.undo if isinstance(r, TopicUndo) and _is_ours(r) and r.was_set}
     if made:
         steps.append(WorkflowStep("delete_made_topics", DeleteTopics(workflow.spec.cluster, made, is_back=True)))
     return tuple(steps)
+
+
+def _made_again(workflow: Workflow) -> RecreateTopics | None:
+    """What was to be made anew, went, and was not made."""
+    rows = (row for row in workflow.undo if isinstance(row, TopicUndo) and row.is_gone and row.was_set is None)
+    gone = {row.name: row.to for row in rows if row.to is not None}
+    actions = (step.action for step in workflow.steps if isinstance(step.action, RecreateTopics))
+    forms = {form.name: form for action in actions for form in action.topics if form.name in gone}
+    ids = {name: gone[name] or "" for name in forms}
+    return RecreateTopics(workflow.spec.cluster, tuple(forms.values()), ids, is_back=True) if forms else None
 
 
 def restore_step(workflow: Workflow) -> WorkflowStep | None:

@@ -138,13 +138,14 @@ class DeleteTopics:
 @dataclass(frozen=True, slots=True)
 class RecreateTopics:
     """Take topics away and make them again, empty, with the same partitions and configs. `ids`: those that the plan saw, by name. `group`: which has no members
-    then.
+    then. `is_back`: what went and could not be made is made again; nothing is taken away.
     """
 
     cluster: str
     topics: tuple[TopicForm, ...]
     ids: Mapping[str, str]
     group: str = ""
+    is_back: bool = False
     do: Literal["recreate_topics"] = "recreate_topics"
 
 

@@ -42,6 +42,8 @@ class TopicSteps:
         return await self._reach.run(self._delete, effect, action)
 
     async def recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
+        if action.is_back:
+            return await self._reach.run(self._make_again, effect, action)
         members = await self._reach.members(action.cluster, action.group) if action.group else ()
         if members:
             return not_empty(effect, action.group, members)
@@ -133,6 +135,27 @@ class TopicSteps:
         why = f"made anew, and empty: {_names(form.name for form in action.topics)}"
         evidence = {row.name: {"id_before": row.to, "id": row.was_set} for row in rows}
         return report(effect, Outcome.DONE, why, evidence=evidence, undo=tuple(rows))
+
+    def _make_again(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
+        """One that is there again, whoever made it, stays as it is."""
+        admin = self._reach.admin(action.cluster)
+        rows: list[TopicUndo] = []
+        made: list[str] = []
+        try:
+            for form in action.topics:
+                if describe(admin, [form.name], TIMEOUT_S)[form.name] is None:
+                    create(admin, form.name, form.partitions, form.replication_factor, form.configs, TIMEOUT_S)
+                    made.append(form.name)
+                old, new = action.ids[form.name], await_topic(admin, form.name, TIMEOUT_S).topic_id
+                is_made = new != old
+                rows.append(
+                    TopicUndo(form.name, old, new if is_made else None, state=UndoState.DONE, cluster=action.cluster)
+                )
+        except ClusterProblem as problem:
+            return replace(failed(effect, problem), undo=tuple(rows))
+        there = [row.name for row in rows if row.name not in made]
+        why = f"made again, and empty: {_names(made)}" + (f"; there already: {_names(there)}" if there else "")
+        return report(effect, Outcome.DONE, why, evidence={"topics": made}, undo=tuple(rows))
 
     def _await_no_commits(self, cluster: str, group: str, gone: Sequence[TopicShape]) -> None:
         """The broker takes commits on a topic away with it. One that stayed would make the application begin in the middle of
