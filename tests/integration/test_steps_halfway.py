@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import ModuleType
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -12,7 +13,14 @@ from recoveryd.adapters.kafka.topic_admin import await_topic, describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
-from recoveryd.workflows.model.actions import DeleteTopics, RecreateTopics, SetConfigs, SetQuotas, TopicForm
+from recoveryd.workflows.model.actions import (
+    CreateTopics,
+    DeleteTopics,
+    RecreateTopics,
+    SetConfigs,
+    SetQuotas,
+    TopicForm,
+)
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, TopicUndo, UndoState
@@ -178,6 +186,78 @@ async def test_a_config_like_ours_stays_somebody_elses_when_the_first_try_fails(
     assert (told.outcome, told.is_retriable) == (Outcome.FAILED, True)
     kept = [(row.config, row.state) for row in told.undo if isinstance(row, ConfigUndo)]
     assert kept == [("retention.ms", UndoState.KEPT)]
+
+
+async def test_a_config_like_ours_stays_somebody_elses_when_another_one_was_changed(
+    steps: KafkaSteps, topics: Topics, bootstrap: str
+) -> None:
+    a, b = topics.names
+    await asyncio.to_thread(set_configs, bootstrap, a, {"retention.ms": "-1"})
+    await asyncio.to_thread(set_configs, bootstrap, b, {"retention.ms": "5000"})
+    rows = tuple(ConfigUndo(name, "retention.ms", None, "-1", cluster="main") for name in (a, b))
+    action = SetConfigs("main", {name: {"retention.ms": "-1"} for name in (a, b)}, is_temporary=True)
+    told = await steps.take(TakeStep("w", "keep", 1, action, rows))
+    assert (told.outcome, told.code) == (Outcome.FAILED, Code.TOPIC_CHANGED.value)
+    assert [(row.name, row.state) for row in told.undo] == [(a, UndoState.KEPT)]
+    missing = SetConfigs("main", {**action.configs, f"{a}-gone": {"retention.ms": "-1"}}, is_temporary=True)
+    told = await steps.take(TakeStep("w", "keep", 1, missing, rows))
+    assert [(row.name, row.state) for row in told.undo] == [(a, UndoState.KEPT)]
+
+
+def fails_once(monkeypatch: pytest.MonkeyPatch, module: ModuleType, function: str) -> None:
+    """Nobody answers the first look."""
+
+    def silent(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        raise ClusterProblem("no answer")
+
+    monkeypatch.setattr(module, function, silent)
+
+
+async def test_a_first_look_that_failed_is_no_try(
+    steps: KafkaSteps, topics: Topics, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So what is like ours at the next one is somebody else's still, and so is an empty topic."""
+    a, _ = topics.names
+    client, new = f"{a}client", f"{a}new"
+    await asyncio.to_thread(set_configs, bootstrap, a, {"retention.ms": "-1"})
+    config, quota = (
+        ConfigUndo(a, "retention.ms", None, "-1", cluster="main"),
+        QuotaUndo(client, None, 1_000.0, cluster="main"),
+    )
+    theirs = SetQuotas("main", {client: 1_000.0})
+    await steps.take(TakeStep("other", "protect", 1, theirs, (quota,)))
+    looks = (
+        (config_steps, "describe", SetConfigs("main", {a: {"retention.ms": "-1"}}, is_temporary=True), (config,)),
+        (quota_steps, "connected", theirs, (quota,)),
+        (topic_steps, "describe", CreateTopics("main", (TopicForm(a, 1, 1), TopicForm(new, 1, 1))), ()),
+    )
+    for module, function, action, rows in looks:
+        fails_once(monkeypatch, module, function)
+        failed = await steps.take(TakeStep("w", "step", 1, action, rows))
+        assert (failed.outcome, failed.is_retriable, failed.undo) == (Outcome.FAILED, True, ()), failed
+        told = await steps.take(TakeStep("w", "step", 2, action, rows, seen=failed.evidence))
+        assert told.outcome is Outcome.DONE
+        assert a not in {row.name for row in told.undo if isinstance(row, TopicUndo)}
+        assert {row.state for row in told.undo if not isinstance(row, TopicUndo)} <= {UndoState.KEPT}
+        assert len(told.undo) == 1
+    await steps.take(TakeStep("other", "restore", 1, SetQuotas("main", {client: None}, is_back=True), (quota,)))
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+async def test_a_topic_of_somebody_stays_theirs_when_the_next_one_cannot_be_made(
+    steps: KafkaSteps, topics: Topics, monkeypatch: pytest.MonkeyPatch, is_last: bool
+) -> None:
+    a, _ = topics.names
+    new = f"{a}new"
+    forms = (TopicForm(new, 1, 1), TopicForm(a, 1, 1)) if is_last else (TopicForm(a, 1, 1), TopicForm(new, 1, 1))
+    action = CreateTopics("main", forms)
+    refuse(monkeypatch, "create", new)
+    failed = await steps.take(TakeStep("w", "create", 1, action))
+    assert [(row.name, row.state) for row in failed.undo] == [(a, UndoState.KEPT)]
+    monkeypatch.undo()
+    told = await steps.take(TakeStep("w", "create", 2, action, failed.undo))
+    assert (told.outcome, [row.name for row in told.undo]) == (Outcome.DONE, [new])
 
 
 async def test_a_quota_like_ours_stays_somebody_elses_when_the_first_try_fails(

@@ -2,9 +2,12 @@
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Savepoint, SavepointSpec
 from recoveryd.workflows.model.workflow import Workflow
 from tests.workflows.app_world import INTERNAL, AppWorld
+from tests.workflows.world import report
 
 HINT = "`rollback` puts back what was changed"
 
@@ -63,3 +66,22 @@ def test_a_topic_that_went_and_could_not_be_made_is_made_by_a_rollback() -> None
     assert world.workflow.steps[-1].name == "make_topics_again"
     row = next(row for row in world.workflow.undo if row.name == "totals")
     assert (row.to, row.was_set) == ("totals-1", world.topics["totals"].id)
+
+
+def test_what_a_failed_try_found_is_known_to_the_next_one() -> None:
+    world = AppWorld()
+    seen: list[object] = []
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != "create_outputs":
+            return None
+        seen.append(effect.seen.get("looked"))
+        code = Code.CLUSTER_UNREACHABLE.value
+        found = {"looked": effect.try_number}
+        is_late = effect.try_number > 2
+        return None if is_late else report(effect, Outcome.FAILED, "no", code=code, is_retriable=True, evidence=found)
+
+    world.fault = fault
+    world.reprocess()
+    world.run_through()
+    assert (seen, world.workflow.state) == ([None, 1, 2], State.COMPLETED)

@@ -128,7 +128,8 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
     elif event.outcome is Outcome.NOT_YET:
         wait(draft, workflow, step, event)
     elif event.is_retriable and step.failures < draft.params.tries_most - 1:
-        draft.revise(workflow.with_step(replace(step, why=event.why, failures=step.failures + 1)))
+        seen = event.evidence or step.evidence
+        draft.revise(workflow.with_step(replace(step, why=event.why, evidence=seen, failures=step.failures + 1)))
         draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms * 2 ** (step.failures + 1))
         draft.reason = f"{step.name}: {event.why}; tried again"
     else:

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from confluent_kafka.admin import AdminClient
+
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S
-from recoveryd.adapters.kafka.steps.reporting import failed, report
+from recoveryd.adapters.kafka.steps.reporting import failed, is_first, report, untried
 from recoveryd.adapters.kafka.topic_admin import change_configs, describe, read_own_configs
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -29,22 +31,25 @@ class ConfigSteps:
         somebody's; what has no such row belongs to a topic that the workflow made.
         """
         admin = self._reach.admin(action.cluster)
-        shapes = describe(admin, action.configs, TIMEOUT_S)
-        gone = [name for name, shape in shapes.items() if shape is None]
         if action.is_back:
-            return self._put_back(effect, action, frozenset(gone))
-        if gone:
-            return report(effect, Outcome.FAILED, f"{gone[0]} does not exist", code=Code.TOPIC_CHANGED.value)
-        now = read_own_configs(admin, action.configs, TIMEOUT_S)
+            return self._put_back(effect, action)
+        try:
+            gone = _gone(admin, action)
+            now = read_own_configs(admin, action.configs.keys() - set(gone), TIMEOUT_S)
+        except ClusterProblem as problem:
+            return untried(effect, problem)
         rows = _rows_of(effect, action)
+        # Before anything was tried, our value is somebody else's: it stays when ours are put back.
+        others = [r for r in rows if is_first(effect) and r.name in now and now[r.name].get(r.config) == r.was_set]
+        kept = tuple(replace(row, state=UndoState.KEPT) for row in others)
+        if gone:
+            why = f"{gone[0]} does not exist"
+            return report(effect, Outcome.FAILED, why, code=Code.TOPIC_CHANGED.value, undo=kept)
         for row in rows:
             value = now[row.name].get(row.config)
             if value not in {row.to, row.was_set}:
                 why = f"{row.config} of {row.name} is {_said(value)} and was {_said(row.to)}: somebody else set it"
-                return report(effect, Outcome.FAILED, why, code=Code.TOPIC_CHANGED.value)
-        # Before anything was tried, our value is somebody else's: it stays when ours are put back.
-        others = [row for row in rows if effect.try_number == 1 and now[row.name].get(row.config) == row.was_set]
-        kept = tuple(replace(row, state=UndoState.KEPT) for row in others)
+                return report(effect, Outcome.FAILED, why, code=Code.TOPIC_CHANGED.value, undo=kept)
         try:
             change_configs(admin, action.configs, TIMEOUT_S)
         except ClusterProblem as problem:
@@ -56,8 +61,9 @@ class ConfigSteps:
         )
         return report(effect, Outcome.DONE, told, evidence={"topics": list(action.configs)}, undo=kept)
 
-    def _put_back(self, effect: TakeStep, action: SetConfigs, gone: frozenset[str]) -> StepReported:
+    def _put_back(self, effect: TakeStep, action: SetConfigs) -> StepReported:
         admin = self._reach.admin(action.cluster)
+        gone = frozenset(_gone(admin, action))
         rows = _rows_of(effect, action)
         now = read_own_configs(admin, {row.name for row in rows} - gone, TIMEOUT_S)
         ours = [row for row in rows if row.name not in gone and now[row.name].get(row.config) == row.was_set]
@@ -71,6 +77,10 @@ class ConfigSteps:
         told = f"{len(rows) - kept} configs are as they were"
         told += f"; {kept} were changed by somebody else since, and stay" if kept else ""
         return report(effect, Outcome.DONE, told, evidence={"configs": len(rows), "kept": kept}, undo=done)
+
+
+def _gone(admin: AdminClient, action: SetConfigs) -> list[str]:
+    return [name for name, shape in describe(admin, action.configs, TIMEOUT_S).items() if shape is None]
 
 
 def _rows_of(effect: TakeStep, action: SetConfigs) -> list[ConfigUndo]:

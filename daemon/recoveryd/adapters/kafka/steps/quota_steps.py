@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.adapters.kafka.raw_requests import RawClient, connected
-from recoveryd.adapters.kafka.steps.reporting import failed, report
+from recoveryd.adapters.kafka.steps.reporting import failed, is_first, report, untried
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -43,28 +43,29 @@ class QuotaSteps:
         rows = [r for r in effect.rows if isinstance(r, QuotaUndo) and r.name in action.quotas]
         rows = [row for row in rows if row.state is UndoState.OPEN]
         doing = _doing(action.cluster)
-        async with connected(self._accesses[action.cluster], "recoveryd-quotas", doing, DEADLINE_S) as client:
-            now = await _read(client)
-            foreign = [row for row in rows if now.get(row.name) not in {row.to, _whole(row.was_set)}]
-            if foreign and not action.is_back:
-                first = foreign[0]
-                why = f"{first.name} may read {_said(now.get(first.name))} and could read {_said(first.to)}: somebody else set it"
-                return report(effect, Outcome.FAILED, why, code=Code.QUOTA_CHANGED.value)
-            ours = [row for row in rows if row not in foreign]
-            goals = {row.name: row.to if action.is_back else _whole(row.was_set) for row in ours}
-            left = {name: goal for name, goal in goals.items() if now.get(name) != goal}
-            changes = {name: [(_CONSUME, goal or 0.0, goal is None)] for name, goal in left.items()}
-            if effect.try_number == 1 and not action.is_back:
-                # Before anything was tried, our value is somebody else's: it stays when ours are put back.
-                foreign = [row for row in rows if row.name not in left and row.to != _whole(row.was_set)]
-            try:
+        kept: list[QuotaUndo] | None = None  # somebody else's; None = nothing was tried yet
+        try:
+            async with connected(self._accesses[action.cluster], "recoveryd-quotas", doing, DEADLINE_S) as client:
+                now = await _read(client)
+                foreign = [row for row in rows if now.get(row.name) not in {row.to, _whole(row.was_set)}]
+                same = [] if action.is_back or not is_first(effect) else _same(rows, now)
+                if foreign and not action.is_back:
+                    return replace(_changed(effect, foreign[0], now), undo=_kept(same))
+                ours = [row for row in rows if row not in foreign]
+                goals = {row.name: row.to if action.is_back else _whole(row.was_set) for row in ours}
+                left = {name: goal for name, goal in goals.items() if now.get(name) != goal}
+                changes = {name: [(_CONSUME, goal or 0.0, goal is None)] for name, goal in left.items()}
+                kept = [*foreign, *same]
                 if changes:
                     await client.alter_client_quotas(_CLIENT_ID, changes)
                     await _read_back(client, left)
-            except ClusterProblem as problem:
-                kept = () if action.is_back else tuple(replace(row, state=UndoState.KEPT) for row in foreign)
-                return replace(failed(effect, problem), undo=kept)
-        return _report(effect, action, rows, foreign)
+        except ClusterProblem as problem:
+            if action.is_back:
+                raise
+            if kept is None:
+                return untried(effect, problem)
+            return replace(failed(effect, problem), undo=_kept(kept))
+        return _report(effect, action, rows, kept)
 
 
 async def _read_back(client: RawClient, goals: Mapping[str, float | None]) -> None:
@@ -80,12 +81,25 @@ async def _read_back(client: RawClient, goals: Mapping[str, float | None]) -> No
         await asyncio.sleep(_POLL_S)
 
 
+def _same(rows: list[QuotaUndo], now: Rates) -> list[QuotaUndo]:
+    """Those with our value before anything was tried: somebody else's, which stay when ours are put back."""
+    return [row for row in rows if now.get(row.name) == _whole(row.was_set) != row.to]
+
+
+def _kept(rows: list[QuotaUndo]) -> tuple[QuotaUndo, ...]:
+    return tuple(replace(row, state=UndoState.KEPT) for row in rows)
+
+
+def _changed(effect: TakeStep, row: QuotaUndo, now: Rates) -> StepReported:
+    why = f"{row.name} may read {_said(now.get(row.name))} and could read {_said(row.to)}: somebody else set it"
+    return report(effect, Outcome.FAILED, why, code=Code.QUOTA_CHANGED.value)
+
+
 def _report(effect: TakeStep, action: SetQuotas, rows: list[QuotaUndo], foreign: list[QuotaUndo]) -> StepReported:
     if not action.is_back:
         told = ", ".join(f"{row.name} may read {_said(row.was_set)}, before {_said(row.to)}" for row in rows)
-        kept = tuple(replace(row, state=UndoState.KEPT) for row in foreign)
         evidence = {"quotas": {row.name: row.was_set for row in rows}}
-        return report(effect, Outcome.DONE, told, evidence=evidence, undo=kept)
+        return report(effect, Outcome.DONE, told, evidence=evidence, undo=_kept(foreign))
     done = tuple(replace(row, state=UndoState.KEPT if row in foreign else UndoState.DONE) for row in rows)
     why = f"{len(rows) - len(foreign)} quotas are as they were"
     why += f"; {len(foreign)} were changed by somebody else since, and stay" if foreign else ""

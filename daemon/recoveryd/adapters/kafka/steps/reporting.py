@@ -1,8 +1,13 @@
 """What became of a step."""
 
+from dataclasses import replace
+from typing import Final
+
 from recoveryd.errors import ClusterProblem
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
+
+_UNTRIED: Final = "untried"  # in the evidence of a step: up to this try it did not come so far as to change anything
 
 
 def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:
@@ -12,3 +17,14 @@ def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> Step
 def failed(effect: TakeStep, problem: ClusterProblem) -> StepReported:
     """For a step that has more to say of it than the problem: what it changed before."""
     return report(effect, Outcome.FAILED, str(problem), code=problem.code.value, is_retriable=problem.retriable)
+
+
+def is_first(effect: TakeStep) -> bool:
+    """Whether nothing was tried so far: what is there already, and like ours, is somebody else's then."""
+    return effect.try_number == 1 or effect.seen.get(_UNTRIED) == effect.try_number - 1
+
+
+def untried(effect: TakeStep, problem: ClusterProblem) -> StepReported:
+    """For a step that failed while it looked, before it changed anything."""
+    told = failed(effect, problem)
+    return replace(told, evidence={**effect.seen, _UNTRIED: effect.try_number}) if is_first(effect) else told

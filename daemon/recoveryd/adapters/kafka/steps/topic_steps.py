@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, read_log
-from recoveryd.adapters.kafka.steps.reporting import failed, report
+from recoveryd.adapters.kafka.steps.reporting import failed, is_first, report, untried
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create, delete, describe
 from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
@@ -55,20 +55,26 @@ class TopicSteps:
     def _create(self, effect: TakeStep, action: CreateTopics) -> StepReported:
         admin = self._reach.admin(action.cluster)
         rows: list[TopicUndo] = []
+        try:
+            kept = _theirs(admin, effect, action)
+        except _SomebodyElseError as reason:
+            return _changed(effect, reason)
+        except ClusterProblem as problem:
+            return untried(effect, problem)
         asked = None
         try:
             for form in action.topics:
-                was_there = effect.try_number == 1 and _is_there(admin, form, action)
-                asked = None if was_there else form
+                is_theirs = any(row.name == form.name for row in kept)
+                asked = None if is_theirs else form
                 shape = _made(admin, form)
                 asked = None
-                if not was_there:
+                if not is_theirs:
                     rows.append(TopicUndo(form.name, None, shape.topic_id, cluster=action.cluster))
         except _SomebodyElseError as reason:
-            return replace(_changed(effect, reason), undo=tuple(rows))
+            return replace(_changed(effect, reason), undo=(*kept, *rows))
         except ClusterProblem as problem:
             rows += self._made_unheard(action, asked)
-            return replace(failed(effect, problem), undo=tuple(rows))
+            return replace(failed(effect, problem), undo=(*kept, *rows))
         why = f"made, and empty: {_names(form.name for form in action.topics)}"
         return report(effect, Outcome.DONE, why, evidence={"topics": [row.name for row in rows]}, undo=tuple(rows))
 
@@ -176,13 +182,18 @@ class TopicSteps:
         return report(effect, Outcome.DONE, told or "nothing to look at", evidence={"offsets": counts})
 
 
-def _is_there(admin: AdminClient, form: TopicForm, action: CreateTopics) -> bool:
-    """Before anything was tried: it is somebody else's. Raises `_SomebodyElseError` where it is in the way."""
-    if describe(admin, [form.name], TIMEOUT_S)[form.name] is None:
-        return False
-    if action.is_own:
-        raise _SomebodyElseError(f"{form.name} was there before: somebody else made it")
-    return True
+def _theirs(admin: AdminClient, effect: TakeStep, action: CreateTopics) -> list[TopicUndo]:
+    """Rows of topics that were there before anything was tried: they are somebody else's, also at a later try. Raises
+    `_SomebodyElseError` where such a one is in the way, and `ClusterProblem`.
+    """
+    names = [form.name for form in action.topics]
+    if not is_first(effect):
+        rows = (row for row in effect.rows if isinstance(row, TopicUndo) and row.name in names)
+        return [row for row in rows if row.state is UndoState.KEPT]
+    shapes = [shape for shape in describe(admin, names, TIMEOUT_S).values() if shape is not None]
+    if shapes and action.is_own:
+        raise _SomebodyElseError(f"{shapes[0].topic} was there before: somebody else made it")
+    return [TopicUndo(s.topic, s.topic_id, state=UndoState.KEPT, cluster=action.cluster) for s in shapes]
 
 
 def _made(admin: AdminClient, form: TopicForm) -> TopicShape:
