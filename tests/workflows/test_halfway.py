@@ -1,5 +1,7 @@
 """Workflows whose steps fail when half of them is done: what is said of that, and what a rollback makes of it."""
 
+import pytest
+
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.workflows.model.effects import TakeStep
@@ -85,3 +87,35 @@ def test_what_a_failed_try_found_is_known_to_the_next_one() -> None:
     world.reprocess()
     world.run_through()
     assert (seen, world.workflow.state) == ([None, 1, 2], State.COMPLETED)
+
+
+@pytest.mark.parametrize("is_controlled", [True, False])
+def test_an_application_that_was_stopped_for_it_is_said_to_be_stopped(is_controlled: bool) -> None:
+    """Until it was asked to start; who stopped it by hand knows."""
+    world = AppWorld()
+    world.fail_at("set_offsets", retriable=False)
+    fails = world.fault
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step == "stop_application" and is_controlled and not world.members:
+            return report(effect, Outcome.DONE, "stopped", evidence={"before": {"replicas": 3}})
+        return fails(effect)
+
+    world.fault = fault
+    assert ("; shop is stopped; `rollback`" in failed(world).why) is is_controlled
+    assert world.rollback() == "accepted"
+    assert ("shop is stopped, and is not started again" in world.answers[-1].message) is is_controlled
+
+
+def test_one_that_was_started_already_is_not_said_to_be_stopped() -> None:
+    world = AppWorld()
+    world.fail_at("await_caught_up", retriable=False)
+    fails = world.fault
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step == "stop_application" and not world.members:
+            return report(effect, Outcome.DONE, "stopped", evidence={"before": {"replicas": 3}})
+        return fails(effect)
+
+    world.fault = fault
+    assert "is stopped" not in failed(world).why

@@ -25,7 +25,7 @@ from recoveryd.workflows.machine.children import (
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.readiness import NEAR_SINCE, look_at_readiness
-from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, without_unbegun
+from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, told_stopped, without_unbegun
 from recoveryd.workflows.model.actions import (
     ANSWERED_BY_PEOPLE,
     CHANGES,
@@ -176,10 +176,9 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
     draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
     failed = workflow.with_step(ended)
     if not workflow.is_rolling_back:
-        lost = told_lost(failed)
-        told += f"; {lost}" if lost else ""
         can_go_back = puts_back(failed, draft.kind_of(workflow).undo(failed))
-        told += "; `rollback` puts back what was changed" if can_go_back else ""
+        back = "`rollback` puts back what was changed" if can_go_back else ""
+        told = "; ".join(filter(None, (told, told_lost(failed), told_stopped(failed), back)))
     end(draft, failed, Ending(State.FAILED, told, code))
 
 

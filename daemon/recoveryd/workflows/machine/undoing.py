@@ -7,6 +7,8 @@ from typing import Final
 from recoveryd.workflows.machine.leases import was_begun
 from recoveryd.workflows.model.actions import (
     AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
     DeleteTopics,
     RecreateTopics,
     SetConfigs,
@@ -17,6 +19,7 @@ from recoveryd.workflows.model.workflow import (
     ConfigUndo,
     OffsetUndo,
     QuotaUndo,
+    StepState,
     TopicUndo,
     UndoState,
     Workflow,
@@ -110,6 +113,19 @@ def told_lost(workflow: Workflow) -> str:
     gone = lost_for_good(workflow)
     more = f" and {len(gone) - _NAMED_MOST} more" if len(gone) > _NAMED_MOST else ""
     return f"records of {', '.join(gone[:_NAMED_MOST])}{more} are gone for good" if gone else ""
+
+
+def told_stopped(workflow: Workflow) -> str:
+    """The application that was stopped for it by whoever controls it, and that nobody was asked to start since. Empty = none is;
+    who stopped one by hand knows.
+    """
+    stopped = ""
+    for step in workflow.steps:
+        if isinstance(step.action, AwaitStopped) and step.state is StepState.DONE and "before" in step.evidence:
+            stopped = f"{step.action.unit} is stopped"
+        elif isinstance(step.action, AwaitStarted) and step.began_ms is not None:
+            stopped = ""
+    return stopped
 
 
 def without_lost_places(workflow: Workflow, back: Iterable[WorkflowStep] = ()) -> Workflow:
