@@ -279,6 +279,7 @@ class AppWorld(WorkflowWorld):
     def _configure(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, SetConfigs)
         rows = [r for r in effect.rows if isinstance(r, ConfigUndo) and r.state is UndoState.OPEN]
+        rows = [r for r in rows if r.is_temporary is action.is_temporary]
         rows = [r for r in rows if r.config in action.configs.get(r.name, {})]
         foreign = [r for r in rows if self.configs.get(r.name, {}).get(r.config) not in {r.to, r.was_set}]
         if foreign and not action.is_back:

@@ -199,6 +199,31 @@ def test_the_same_unit_goes_back_to_its_cut() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "name", [n for n in RESTORED if n not in {"copy_state", "clean_local_state", "confirm_output"}]
+)
+def test_wherever_a_restore_fails_state_topics_have_their_own_configs_again(name: str) -> None:
+    world = saved()
+    world.fail_at(name, retriable=False)
+    restore(world)
+    world.run_through("w2")
+    assert world.look("w2").state is State.FAILED
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+    assert not world.look("w2").temporary
+
+
+def test_a_copy_back_that_fails_leaves_state_topics_with_their_own_configs() -> None:
+    world = saved()
+    restore(world)
+    world.stops()
+    assert {world.configs[name]["cleanup.policy"] for name in INTERNAL} == {"delete"}
+    sent = next(sent for sent in world.sent if sent.subject.startswith("w2-"))
+    world.have_recovery(make_recovery(sent.subject, state=State.FAILED))
+    world.run_through("w2")
+    assert world.look("w2").state is State.FAILED
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
 @pytest.mark.scenario("S-WIKI-3a")
 def test_what_cannot_be_restored_is_refused() -> None:
     world = AppWorld()

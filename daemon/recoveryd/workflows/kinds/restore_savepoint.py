@@ -68,7 +68,7 @@ from recoveryd.workflows.model.positions import (
 )
 from recoveryd.workflows.model.size import refuse_copy
 from recoveryd.workflows.model.spec import RestoreSpec, SavepointSpec
-from recoveryd.workflows.model.workflow import TopicUndo, UndoState, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.model.workflow import ConfigUndo, TopicUndo, UndoState, Workflow, WorkflowPlan, WorkflowStep
 
 DELETE, RECREATE_STATE, CREATE_STATE = "delete_internal_topics", "recreate_state_topics", "create_state_topics"
 COPY, SETTLE = "copy_state", "settle_state_topics"
@@ -168,7 +168,8 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
         ambiguous_topics=tuple(name for name, _ in found.units[spec.unit].internal.ambiguous),
     )
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set"
-    return Planned(plan, tuple(_steps(spec, unit, cut, state, forms, gone)), told)
+    rows = tuple(_still_rows(spec, cut))
+    return Planned(plan, tuple(_steps(spec, unit, cut, state, forms, gone)), told, rows)
 
 
 def _as_outputs(state: Forms) -> Forms:
@@ -274,10 +275,20 @@ def _settled(spec: RestoreSpec, cut: Cut) -> dict[str, dict[str, str | None]]:
     }
 
 
+def _still_rows(spec: RestoreSpec, cut: Cut) -> Iterator[ConfigUndo]:
+    """Topics are made with configs of their copying: where that fails, they get their own all the same."""
+    for topic, configs in _settled(spec, cut).items():
+        for name, value in configs.items():
+            if value != _STILL[name]:
+                yield ConfigUndo(topic, name, value, _STILL[name], is_temporary=True, cluster=spec.cluster)
+
+
 def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
     spec = workflow.spec
     if not isinstance(spec, RestoreSpec) or workflow.plan is None:
         return workflow
+    if step.name == SETTLE:
+        return workflow.with_undo(replace(row, state=UndoState.DONE) for row in workflow.temporary)
     if isinstance(step.action, AwaitStopped):
         return with_start_as_before(workflow, event)
     if isinstance(step.action, RecreateTopics):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
-from recoveryd.workflows.model.actions import SetConfigs, SetQuotas, TopicForm
+from recoveryd.workflows.model.actions import Action, CreateTopics, RecreateTopics, SetConfigs, SetQuotas, TopicForm
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, RowKey, Workflow, WorkflowStep
 
@@ -69,15 +69,21 @@ def were_put_back(workflows: Workflows, leases: frozenset[RowKey], since_ms: int
 
 
 def was_begun(workflow: Workflow, row: ConfigUndo | QuotaUndo) -> bool:
-    """Whether this was ever set by it: before, what is there is somebody else's, whatever it is."""
+    """Whether this was ever set by it: before, what is there is somebody else's, whatever it is. Topics may be made with it."""
     actions = (step.action for step in workflow.steps if step.began_ms is not None)
-    return any(
-        row.config in action.configs.get(row.name, {})
-        if isinstance(action, SetConfigs) and isinstance(row, ConfigUndo)
-        else isinstance(action, SetQuotas) and isinstance(row, QuotaUndo) and row.name in action.quotas
-        for action in actions
-        if not getattr(action, "is_back", False)
-    )
+    return any(_sets(action, row) for action in actions if not getattr(action, "is_back", False))
+
+
+def _sets(action: Action, row: ConfigUndo | QuotaUndo) -> bool:
+    match action, row:
+        case SetConfigs(configs=configs), ConfigUndo(name=name, config=config):
+            return config in configs.get(name, {})
+        case CreateTopics(topics=forms) | RecreateTopics(topics=forms), ConfigUndo(name=name, config=config):
+            return any(form.name == name and config in form.configs for form in forms)
+        case SetQuotas(quotas=quotas), QuotaUndo(name=name):
+            return name in quotas
+        case _:
+            return False
 
 
 def _shared(other: Workflow, leases: frozenset[RowKey]) -> ConfigUndo | QuotaUndo | None:

@@ -84,8 +84,9 @@ def _gone(admin: AdminClient, action: SetConfigs) -> list[str]:
 
 
 def _rows_of(effect: TakeStep, action: SetConfigs) -> list[ConfigUndo]:
-    """Those that are not put back yet, of what the action is about."""
+    """Those that are not put back yet, of what the action is about: what is to stay is no row of a time only."""
     rows = (row for row in effect.rows if isinstance(row, ConfigUndo) and row.state is UndoState.OPEN)
+    rows = (row for row in rows if row.is_temporary is action.is_temporary)
     return [row for row in rows if row.config in action.configs.get(row.name, {})]
 
 
