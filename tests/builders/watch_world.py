@@ -22,6 +22,7 @@ from recoveryd.watches.events import WebhookEnded
 from recoveryd.watches.model import Watch
 from recoveryd.watches.spec import UntilCaughtUp, WatchSpec
 from tests.builders.core import NOW_MS, STATUS, command
+from tests.builders.world import check_fields
 
 PERIOD_MS = 5_000
 PARAMS = Params(
@@ -63,6 +64,7 @@ class WatchWorld:
         self.state = decision.state
         self.answers += decision.answers
         self.notices += decision.notices
+        check_fields(decision.notices)
         self.status.update(STATUS.encode(watch) for watch in decision.changed)
         self.calls += [effect for effect in decision.effects if isinstance(effect, CallWebhook)]
         return decision

@@ -4,7 +4,7 @@ It knows what really happened (the receipts), so that tests can compare it with 
 deterministic. A test can switch on faults: applications that die, effects that fail, daemons that restart.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from recoveryd.capabilities import make_decider
@@ -39,6 +39,7 @@ from recoveryd.recovery.model import Allowance, Recovery
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.slice import RECOVERY
+from recoveryd.wire.event_kinds import EVENT_KINDS
 from recoveryd.wire.status_topic import encode_daemon
 from recoveryd_jobs.contract import Directive, DriverHeartbeat, LaneHeartbeat, LanePosition, Verification
 from tests.builders.core import NOW_MS, SOURCE_ID, STATUS, TARGET_ID, make_facts
@@ -50,6 +51,12 @@ PARAMS = Params(
     drain_timeout_ms=10_000,
     caught_up_span_ms=10_000,
 )
+
+
+def check_fields(notices: Sequence[Notice]) -> None:
+    """Every event has the fields that are documented as always there."""
+    for notice in notices:
+        assert set(EVENT_KINDS[notice.type].fields) <= notice.data.keys(), notice
 
 
 @dataclass
@@ -132,6 +139,7 @@ class World:
     def _note(self, before: CoreState, decision: Decision) -> None:
         self.answers += decision.answers
         self.notices += decision.notices
+        check_fields(decision.notices)
         self.directives += decision.directives
         for recovery in (noun for noun in decision.changed if isinstance(noun, Recovery)):
             old = before.of(RECOVERY).recoveries.get(recovery.id)

@@ -29,6 +29,7 @@ from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import Reset, ResetSpec, Rollback
 from recoveryd.workflows.model.workflow import OffsetUndo, UndoState, Workflow
 from tests.builders.core import NOW_MS, STATUS
+from tests.builders.world import check_fields
 
 TOPIC, PARTITIONS, LOG = "orders", 3, (10, 100)
 OWNED = Unit("owned", UnitKind.GROUP, "main", "app", (TOPIC,), approvers=("//ops/kim",))
@@ -113,6 +114,7 @@ class WorkflowWorld:
         self.state = decision.state
         self.answers += decision.answers
         self.notices += decision.notices
+        check_fields(decision.notices)
         for effect in () if self.lost else decision.effects:
             if isinstance(effect, GatherForWorkflow):
                 self.feed(self.gathering_fails.pop(0) if self.gathering_fails else self.gather(effect))

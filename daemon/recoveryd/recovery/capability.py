@@ -116,7 +116,7 @@ def _on_leader(draft: RecoveryDraft, event: BecameLeader) -> None:
     """A new epoch: nothing heard before counts, and applications that still run get some time to be heard again."""
     known = draft.draft.before.daemon.control_topic_id in {"", event.control_topic_id}
     told = {"epoch": event.epoch, "recoveries": len(draft.stored), "control_topic_known": known}
-    draft.notice("leader_changed", "", told | ({"why": event.why} if event.why else {}))
+    draft.notice("leader_changed", "", told | {"why": event.why or "this daemon leads from now on"})
     quotas.forget_quotas(draft)
     control(draft)
     for recovery in draft.live():
