@@ -6,7 +6,7 @@ import pytest
 
 from recoveryd.adapters.memory import ManualClock as SteadyClock
 from recoveryd.errors import Fenced
-from recoveryd.kernel.events import BecameLeader, ControlRead
+from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
@@ -85,6 +85,19 @@ async def test_what_was_seen_before_is_dropped_and_what_lies_on_the_topic_counts
         rig.journal.gate.set()
         await until(lambda: ControlRead() in rig.heard)
     assert not [event for event in rig.heard if isinstance(event, OffsetsSampled)]
+
+
+async def test_what_was_seen_before_is_dropped_also_when_it_was_taken_already() -> None:
+    rig = Rig()
+    async with rig.leading():
+        await until(lambda: ControlRead() in rig.heard)
+        rig.heard.clear()
+        rig.clock.set_by = HOUR_MS
+        rig.inbox.emit(OffsetsSampled(()))  # ends the waiting for events, after which the clock is looked at
+        await all_done(await rig.deliver(command("replay", offset=0)))
+        await until(lambda: ControlRead() in rig.heard)
+    assert not [event for event in rig.heard if isinstance(event, OffsetsSampled)]
+    assert [event for event in rig.heard if isinstance(event, CommandReceived)]
 
 
 async def test_the_units_that_were_read_again_stand_before_anything_is_looked_at() -> None:

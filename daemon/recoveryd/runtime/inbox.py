@@ -8,7 +8,7 @@ of effects are few (one per effect) and are never dropped.
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from recoveryd.kernel.events import Event, Tick
@@ -120,6 +120,11 @@ class Inbox:
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._filled.set)
+
+
+def without_hints(items: Sequence[Item]) -> list[Item]:
+    """Items that were taken already, as `drop_hints` leaves those that wait."""
+    return [item for item in items if _hint_key(item.event) is None]
 
 
 def _hint_key(event: Event) -> Hashable | None:

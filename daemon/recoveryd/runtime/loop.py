@@ -23,7 +23,7 @@ from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import JOURNAL_COMMIT_SECONDS
 from recoveryd.ports import Clock, Clusters, Journal, JournalBatch
-from recoveryd.runtime.inbox import Inbox, Item
+from recoveryd.runtime.inbox import Inbox, Item, without_hints
 from recoveryd.runtime.intake import ControlIntake
 from recoveryd.runtime.reporting import Reporter
 from recoveryd.runtime.rounds import Rounds
@@ -182,10 +182,12 @@ class Runtime:
         """Run until `stop`. Raises `Fenced`, or another RecoverydError after which only a restart helps."""
         with contextlib.suppress(Stopping):
             while await self._leads():
+                epoch = self.state.daemon.epoch
                 items = await self._inbox.take(ROUND_AT_MOST, IDLE_S)
                 # Check again: the partition may have been taken away while the inbox was empty.
                 if (items or self._must_cover()) and await self._leads():
-                    await self._take_round(items)
+                    is_same = self.state.daemon.epoch == epoch
+                    await self._take_round(items if is_same else without_hints(items))
 
     async def _leads(self) -> bool:
         """Wait until this daemon leads; False = asked to stop."""
