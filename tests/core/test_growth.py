@@ -83,6 +83,16 @@ def test_a_source_that_grows_while_the_run_ends_is_not_complete() -> None:
     assert "partitions (2, 3) were added meanwhile and are not copied" in ended.why
 
 
+def test_a_source_that_grew_while_the_run_ended_is_seen_also_when_the_clock_was_set_back_meanwhile() -> None:
+    world = following(width=4)
+    world.run_until(State.STOPPING)
+    grow(world)
+    world.now_ms -= 3_600_000
+    world.restart_daemon()
+    ended = world.run_until(State.STOPPED, State.COMPLETED, seconds=60)
+    assert "partitions (2, 3) were added meanwhile and are not copied" in ended.why
+
+
 def test_a_look_whose_partitions_were_counted_before_the_end_does_not_tell() -> None:
     world = following(width=4)
     world.run_until(State.STOPPING)

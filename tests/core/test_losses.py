@@ -74,12 +74,15 @@ def test_a_source_that_cannot_be_looked_at_is_not_waited_for_for_ever() -> None:
     assert world.now_ms - before_ms <= 20_000
 
 
-def test_the_table_is_the_same_when_the_daemon_starts_again_meanwhile() -> None:
+@pytest.mark.parametrize("set_back_ms", [0, 3_600_000])
+def test_the_table_is_the_same_when_the_daemon_starts_again_meanwhile(set_back_ms: int) -> None:
     world = World(speed=5)
     world.log_starts |= {0: 40, 1: 45}
     world.feed(command("replay"))
     world.second(5)
     world.applications["r1"].alive = False
     world.feed(DriverHeartbeat("r1", 1, "failed", 1, None, "data_lost", "offsets [25, 40) of partition 0 are gone"))
+    world.now_ms -= set_back_ms
     world.restart_daemon()
-    assert [(r.stop, r.lost) for r in world.run_until(State.FAILED).completeness] == [(40, 15), (45, 20)]
+    failed = world.run_until(State.FAILED, seconds=60)
+    assert [(r.stop, r.lost) for r in failed.completeness] == [(40, 15), (45, 20)]

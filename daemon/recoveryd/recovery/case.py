@@ -53,6 +53,15 @@ class Case:
     def params(self) -> Params:
         return self.draft.params
 
+    @property
+    def end_began_ms(self) -> int:
+        """When the recovery began to end. Where the clock has been set back since, no later than this daemon began to
+        lead: what was seen since then is newer than the end.
+        """
+        stop = self.recovery.stop
+        began_ms = stop.at_ms if stop is not None else 0
+        return began_ms if began_ms <= self.now_ms else self.seen.adopted_ms
+
     def journal(self, **changes: Any) -> None:
         """Change it, and write its status record."""
         self.draft.journal(replace(self.recovery, **changes))

@@ -74,8 +74,8 @@ def left_out(case: Case) -> tuple[int, ...] | None:
     if recovery.plan is None or stop is None or not follows_all(recovery):
         return ()
     sample = case.source_history.newest
-    is_fresh = sample is not None and (sample.described_ms or sample.sampled_at_ms) > stop.at_ms
-    if not is_fresh and case.now_ms - stop.at_ms < _LOOK_WAIT_MS:
+    is_fresh = sample is not None and (sample.described_ms or sample.sampled_at_ms) > case.end_began_ms
+    if not is_fresh and case.now_ms - case.end_began_ms < _LOOK_WAIT_MS:
         return None
     return uncovered(recovery, sample)
 

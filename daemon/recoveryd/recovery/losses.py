@@ -21,7 +21,7 @@ def awaits_look(case: Case) -> bool:
     stop = case.recovery.stop
     if stop is None or stop.reason is not StopReason.DATA_LOST or _newest_look(case) is not None:
         return False
-    return case.now_ms - stop.at_ms < _LOOKS_WAITED_FOR * case.params.sample_period_ms
+    return case.now_ms - case.end_began_ms < _LOOKS_WAITED_FOR * case.params.sample_period_ms
 
 
 def with_losses(case: Case, ledger: tuple[LedgerPartition, ...]) -> tuple[LedgerPartition, ...]:
@@ -46,4 +46,6 @@ def _newest_look(case: Case) -> TopicSample | None:
     if plan is None or stop is None or stop.reason is not StopReason.DATA_LOST:
         return None
     samples: Iterable[TopicSample] = reversed(case.source_history.samples)
-    return next((s for s in samples if s.sampled_at_ms >= stop.at_ms and s.topic_id == plan.source.topic_id), None)
+    return next(
+        (s for s in samples if s.sampled_at_ms >= case.end_began_ms and s.topic_id == plan.source.topic_id), None
+    )
