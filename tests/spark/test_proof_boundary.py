@@ -56,6 +56,11 @@ def judged(log_start: int, claims: dict[str, int], offsets: range, times: Callab
     return report(judge(spec, [shown]), ())
 
 
+def test_a_receipt_with_a_negative_count_is_found_although_its_sums_add_up() -> None:
+    found = judged(0, {"copied": 0, "filtered": STOP, "skipped": -5, "lost": 5}, range(STOP), lambda _: -1)
+    assert places(found) == [("ledger", 0, 0, None, None, STOP)]
+
+
 @pytest.mark.parametrize("log_start", [0, 1, 99])
 def test_readable_records_that_a_receipt_calls_skipped_are_found_wherever_the_log_starts(log_start: int) -> None:
     found = judged(log_start, {"copied": 0, "filtered": 0, "skipped": STOP, "lost": 0}, range(log_start, STOP))

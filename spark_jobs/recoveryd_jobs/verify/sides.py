@@ -138,7 +138,10 @@ def _differ(shown: Shown, partition: int, start: int, count: int, message: str) 
 
 
 def _audit_sums(partition: int, claim: ReceiptClaim, ledger: ProofLedger, shown: Shown) -> None:
-    explained, count = claim.copied + claim.filtered + claim.skipped + claim.lost, claim.stop - claim.start
+    counts, count = (claim.copied, claim.filtered, claim.skipped, claim.lost), claim.stop - claim.start
+    explained = sum(counts)
+    if min(counts) < 0:
+        _differ(shown, partition, claim.start, count, "The receipt has a negative count.")
     if explained != count:
         _differ(shown, partition, claim.start, count, f"The receipt explains {explained} of {count} offsets.")
     said, held = ledger.sent(partition, claim.start)
