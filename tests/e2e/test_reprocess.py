@@ -126,9 +126,10 @@ def topic_ids(bootstrap: str, prefix: str) -> dict[str, str]:
     return {name: shape.topic_id for name, shape in describe(admin, names, 60.0).items() if shape is not None}
 
 
-def own_configs(shop: Shop) -> Mapping[str, str]:
-    """Of its orders."""
-    return read_own_configs(AdminClient({"bootstrap.servers": shop.bootstrap}), [shop.orders], 60.0)[shop.orders]
+def own_configs(shop: Shop, topic: str = "") -> Mapping[str, str]:
+    """Of its orders, if no other topic is named."""
+    name = topic or shop.orders
+    return read_own_configs(AdminClient({"bootstrap.servers": shop.bootstrap}), [name], 60.0)[name]
 
 
 @pytest.mark.scenario(
@@ -154,10 +155,13 @@ def test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_gi
     other = f"{shop.spec.application_id}-v2-KSTREAM-AGGREGATE-STATE-STORE-0000000005-changelog"
     make_topics(shop.bootstrap, {other: 1})
     admin = AdminClient({"bootstrap.servers": shop.bootstrap})
-    change_configs(admin, {shop.orders: {"retention.bytes": "100000000"}}, 60.0)
+    change_configs(
+        admin, {shop.orders: {"retention.bytes": "100000000"}, shop.totals: {"max.message.bytes": "2000000"}}, 60.0
+    )
     with shop.app:
         await_table(shop.bootstrap, shop.totals, totals(10))
         before = topic_ids(shop.bootstrap, shop.spec.application_id) | topic_ids(shop.bootstrap, shop.totals)
+        shape = (own_configs(shop, shop.totals), whole_log(shop.bootstrap, shop.totals).keys())
         runs.begin("scratch", {shop.totals: "recreate"}, keep_inputs=True)
         waiting = runs.waits_at("stop_application")
         assert len(waiting["waiting_for"]["members"]) == 1
@@ -168,6 +172,9 @@ def test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_gi
         after = topic_ids(shop.bootstrap, shop.spec.application_id) | topic_ids(shop.bootstrap, shop.totals)
         assert after[other] == before[other], "it may belong to an application with a longer name"
         assert after[shop.totals] != before[shop.totals]
+        assert shape[0]["max.message.bytes"] == "2000000"
+        assert (own_configs(shop, shop.totals), whole_log(shop.bootstrap, shop.totals).keys()) == shape
+        assert set(whole_log(shop.bootstrap, shop.totals).values()) == {(0, 0)}
         assert set(after) == {other, shop.totals}, "its own internal topics are gone"
         assert shop.committed(shop.orders, shop.customers) == {
             topic: {0: 0, 1: 0} for topic in (shop.orders, shop.customers)
@@ -266,4 +273,27 @@ def test_what_cannot_be_is_refused_and_nothing_is_changed(stack: Stack, shops: d
     late = Runs(stack, "past-the-end")
     late.begin("point", {shop.totals: "append"}, **{"from": {"offset": 10_000}})
     assert late.rejected()["error_code"] == "RCV-2003"
+    assert (topic_ids(shop.bootstrap, shop.totals), shop.committed(shop.orders, shop.customers)) == before
+
+
+@pytest.mark.scenario("S-WIKI-1d")
+def test_an_input_that_is_not_whole_is_refused_by_count_unless_so_many_are_accepted(
+    stack: Stack, shops: dict[str, Shop]
+) -> None:
+    shop = shops["point"]
+    logs = whole_log(shop.bootstrap, shop.orders)
+    place = max(logs, key=lambda p: logs[p][1])
+    admin = AdminClient({"bootstrap.servers": shop.bootstrap})
+    for answer in admin.delete_records([TopicPartition(shop.orders, place, 7)]).values():
+        answer.result(60.0)
+    before = (topic_ids(shop.bootstrap, shop.totals), shop.committed(shop.orders, shop.customers))
+    refused = Runs(stack, "not-whole")
+    refused.begin("point", {shop.totals: "recreate"}, accept_missing=6)
+    told = refused.rejected()
+    assert told["error_code"] == "RCV-2043", told["why"]
+    assert f"7 records of the inputs are gone: {shop.orders} {place} lacks 7" in told["why"]
+    accepted = Runs(stack, "not-whole-accepted")
+    accepted.begin("point", {shop.totals: "recreate"}, accept_missing=7, dry_run=True)
+    plan = stack.follower.wait_state(accepted.run, "planned")["plan"]
+    assert any("7 records" in finding for finding in plan["findings"])
     assert (topic_ids(shop.bootstrap, shop.totals), shop.committed(shop.orders, shop.customers)) == before
