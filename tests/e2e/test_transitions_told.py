@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.asking import await_progress, copied
 from tests.e2e.data import fill_plain
 from tests.e2e.stack import Stack
 from tests.e2e.webhook_receiver import SECRET, WebhookReceiver
@@ -28,3 +29,25 @@ def test_a_webhook_hears_of_the_transitions_it_wants(stack: Stack, tmp_path: Pat
             assert all('outcome="delivered"' in labels for labels in daemon.metrics(counted))
         told = {d.event["subject"]: (d.event["data"]["to"], d.is_signed) for d in receiver.deliveries}
     assert told == {"plan-only": ("planned", True), "nowhere": ("rejected", True)}
+
+
+@pytest.mark.spark
+@pytest.mark.scenario("S-WIKI-C1b")
+def test_a_webhook_hears_of_a_pause_once_it_is_real_with_the_positions(stack: Stack, tmp_path: Path) -> None:
+    run, source, target = "told-of-pause", f"{stack.mark}-paused", f"{stack.mark}-paused-to"
+    fill_plain(stack.bootstrap, source, 2, 3_000)
+    (tmp_path / "key").write_text(SECRET)
+    with WebhookReceiver() as receiver:
+        heard = {"url": receiver.url, "secret_file": str(tmp_path / "key"), "transitions": {"states": ["paused"]}}
+        with stack.running(settings={"webhooks": {"ops": heard}}) as daemon:
+            stack.control.replay(run, source, target, target_create=True, limits={"max_records_per_s": 100})
+            await_progress(stack, run, 100)
+            stack.control.command("pause", run)
+            daemon.wait_for(lambda: bool(receiver.deliveries), "tell of the pause", 30)
+            event = receiver.deliveries[0].event
+            told = {row["partition"]: row["position"] for row in event["data"]["positions"]}
+            assert (event["subject"], event["data"]["to"], sum(told.values())) == (run, "paused", copied(stack, target))
+            stack.control.command("stop", run)
+            stack.follower.wait_state(run, "stopped")
+        assert {d.event["data"]["to"] for d in receiver.deliveries} == {"paused"}
+        assert all(d.is_signed for d in receiver.deliveries)
